@@ -23,23 +23,6 @@
 (require 'gemini-companion-windows)
 (require 'seq)
 
-(defconst gemini-companion-ediff--least-lines 15
-  "Least height of an Ediff session.
-With less, a unified diff shows more.")
-
-(defconst gemini-companion-ediff--good-lines 24
-  "Least height of a session with sides above each other.")
-
-(defun gemini-companion-ediff--wide-p (columns)
-  "Return non-nil if COLUMNS are enough for sides beside each other."
-  (<= (* 2 gemini-companion-windows-side-columns) columns))
-
-(defun gemini-companion-ediff--lines (columns)
-  "Return the least height of a session of COLUMNS in a part of a frame."
-  (if (gemini-companion-ediff--wide-p columns)
-      gemini-companion-ediff--least-lines
-    gemini-companion-ediff--good-lines))
-
 ;;;; Keys
 
 (defvar gemini-companion-ediff--panel-map
@@ -165,6 +148,7 @@ value is a plist; see `gemini-companion-review--kinds'."
             :go-to (apply-partially #'gemini-companion-ediff--go-to panel)
             :edit (apply-partially #'gemini-companion-ediff--edit panel)
             :select (apply-partially #'gemini-companion-ediff--select panel)
+            :fits-p (apply-partially #'gemini-companion-ediff--fits-p panel)
             :display (apply-partially #'gemini-companion-ediff--display panel)
             :compare (apply-partially #'gemini-companion-ediff--compare panel)
             :close (apply-partially #'gemini-companion-ediff--close panel)))))
@@ -244,10 +228,11 @@ the control panel.  The user's own hooks for Ediff do not run."
 If KEEP is non-nil, the selected window stays visible."
   (let* ((terminal (gemini-companion-windows-terminal diff))
          (before (gemini-companion-ediff--state terminal))
-         (window (and (<= gemini-companion-ediff--least-lines
+         (window (and (<= (gemini-companion-windows-ediff-lines
+                           most-positive-fixnum)
                           (window-total-height (frame-root-window)))
                       (gemini-companion-windows-make
-                       buffer diff #'gemini-companion-ediff--lines
+                       buffer diff #'gemini-companion-windows-ediff-lines
                        (* 2 gemini-companion-windows-side-columns) keep))))
     ;; A unified diff needs less of the terminal.
     (when (or (null window)
@@ -319,7 +304,8 @@ The control panel is current."
   "Split WINDOW, and return the new one.  The control panel is current.
 The sides are beside each other if both are wide enough, unless the user
 has customized that, or has changed it since WINDOW became so wide."
-  (let ((wide (gemini-companion-ediff--wide-p (window-total-width window))))
+  (let ((wide (gemini-companion-windows-ediff-wide-p
+               (window-total-width window))))
     (unless (eq wide gemini-companion-ediff--wide)
       (setq gemini-companion-ediff--wide wide)
       (when (eq (default-value 'ediff-split-window-function)
@@ -342,10 +328,24 @@ Return non-nil if it is."
                                       ediff-control-window)
                                 (gemini-companion-ediff--windows)
                                 #'eq)
-               (eq gemini-companion-ediff--wide
-                   (gemini-companion-ediff--wide-p
-                    (window-total-width ediff-control-window))))
+               (gemini-companion-ediff--same-width-p))
       (select-window ediff-control-window))))
+
+(defun gemini-companion-ediff--same-width-p ()
+  "Return non-nil if the windows are as wide as at the last layout.
+The control panel is current."
+  (eq gemini-companion-ediff--wide
+      (gemini-companion-windows-ediff-wide-p
+       (window-total-width ediff-control-window))))
+
+(defun gemini-companion-ediff--fits-p (panel)
+  "Return non-nil if the session of PANEL is laid out for its size."
+  (with-current-buffer panel
+    (and (gemini-companion-ediff--same-width-p)
+         (<= (gemini-companion-windows-ediff-lines
+              (window-total-width ediff-control-window))
+             (- (nth 3 (window-edges ediff-control-window))
+                (nth 1 (window-edges ediff-window-A)))))))
 
 (defun gemini-companion-ediff--display (panel)
   "Move the session of PANEL to the selected frame."

@@ -16,6 +16,7 @@
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-idle)
 (require 'gemini-companion-place)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
@@ -168,6 +169,8 @@ changes in a long line;
 `:edit' goes to the proposal, or back;
 `:select' selects the view and returns non-nil, but only if all of it
 is on the selected frame;
+`:fits-p' returns non-nil if the windows of the view, which are all
+there, are large enough;
 `:display' lays out the view on the selected frame and selects it;
 `:compare' compares again;
 `:close' ends the view, but leaves windows, original and proposal alone.")
@@ -180,9 +183,9 @@ ORIGINAL is the buffer of the original, FRAME the frame of the view,
 LAYOUT the windows before the review, KIND the key in
 `gemini-companion-review--kinds', OPEN the plist that its function
 returned, WINDOWS the windows of its buffers, and TERMINAL the window
-of the CLI beside them, or nil.  SQUEEZED is non-nil if it is a unified
-diff because Ediff did not fit beside the selected window."
-  diff original frame layout kind open windows terminal squeezed)
+of the CLI beside them, or nil.  SIZE is the size of the frame for which
+it was laid out.  CHOSEN is non-nil if the user has chosen KIND."
+  diff original frame layout kind open windows terminal size chosen)
 
 (cl-defmethod gemini-companion-diff-view-frame
   ((view gemini-companion-review--view))
@@ -357,8 +360,8 @@ See `gemini-companion-review-go-to'."
 SELECT is `select' if the user asked for DIFF, `next' if DIFF takes the
 place of a review that the user has just answered, or nil if it appears
 by itself.  Signal an error if DIFF cannot be shown."
+  (gemini-companion-review--check diff)
   (let* ((frame (gemini-companion-review--frame diff))
-         (kind (gemini-companion-review--kind diff frame))
          (original (gemini-companion-review--original diff))
          (view (gemini-companion-review--make
                 :diff diff :original original :frame frame
@@ -368,8 +371,8 @@ by itself.  Signal an error if DIFF cannot be shown."
     (condition-case problem
         (progn
           (gemini-companion-review--check-change diff original)
-          (gemini-companion-review--open-first
-           view kind gemini-companion-review--by-itself))
+          (gemini-companion-review--open-fitting
+           view gemini-companion-review--by-itself))
       ((error quit)
        (gemini-companion-diff-discard original)
        (signal (car problem) (cdr problem))))
@@ -409,20 +412,25 @@ accept do nothing for a second."
     (user-error "Proposal for %s contains no changes"
                 (gemini-companion-diff-name diff))))
 
-(defun gemini-companion-review--kind (diff frame)
-  "Return the kind of view for DIFF on FRAME, or signal an error."
+(defun gemini-companion-review--check (diff)
+  "Signal an error if DIFF is not to be shown."
   (cond ((null gemini-companion-review-view)
          (user-error "No review of %s, as `gemini-companion-review-view' is \
 nil" (gemini-companion-diff-name diff)))
         ((< gemini-companion-review--limit
             (gemini-companion-review--size diff))
          (user-error "The edit of %s is too large to be shown"
-                     (gemini-companion-diff-name diff)))
-        ((or (not (file-exists-p (gemini-companion-diff-file-path diff)))
-             (< (frame-width frame)
-                (* 2 gemini-companion-windows-least-columns)))
-         'diff)
-        (t gemini-companion-review-view)))
+                     (gemini-companion-diff-name diff)))))
+
+(defun gemini-companion-review--kind (view)
+  "Return the kind that VIEW is to have on its frame."
+  (if (and (eq 'ediff gemini-companion-review-view)
+           (not (member "new file" (gemini-companion-diff-remarks
+                                    (gemini-companion-review--view-diff view))))
+           (gemini-companion-windows-fits-ediff-p
+            (gemini-companion-review--view-frame view)))
+      'ediff
+    'diff))
 
 (defun gemini-companion-review--size (diff)
   "Return the size of the larger side of DIFF in bytes."
@@ -440,18 +448,18 @@ nil" (gemini-companion-diff-name diff)))
                    (gemini-companion-place-buffer
                     (gemini-companion-diff-file-path diff))))))
 
-(defun gemini-companion-review--open-first (view kind keep)
-  "Open VIEW as one of KIND, or as a unified diff if Ediff fails.
+(defun gemini-companion-review--open-fitting (view keep)
+  "Open VIEW as Ediff if that fits and does not fail, else as a unified diff.
 If KEEP is non-nil, the selected window stays visible and selected."
-  (condition-case problem
-      (gemini-companion-review--open view kind keep)
-    (error
-     (unless (eq kind 'ediff)
-       (signal (car problem) (cdr problem)))
-     (if (eq (car problem) 'gemini-companion-ediff-too-small)
-         (setf (gemini-companion-review--view-squeezed view) keep)
-       (message "%s; showing a unified diff" (error-message-string problem)))
-     (gemini-companion-review--open view 'diff keep))))
+  (let ((kind (gemini-companion-review--kind view)))
+    (condition-case problem
+        (gemini-companion-review--open view kind keep)
+      (error
+       (unless (eq kind 'ediff)
+         (signal (car problem) (cdr problem)))
+       (unless (eq (car problem) 'gemini-companion-ediff-too-small)
+         (message "%s; showing a unified diff" (error-message-string problem)))
+       (gemini-companion-review--open view 'diff keep)))))
 
 (defun gemini-companion-review--open (view kind &optional keep)
   "Open VIEW as one of KIND; if that fails, restore the windows.
@@ -475,8 +483,15 @@ If KEEP is non-nil, the selected window stays visible and selected."
     (gemini-companion-review--record-windows view)))
 
 (defun gemini-companion-review--record-windows (view)
-  "Record the windows of VIEW, and the window of the CLI beside them."
-  (setf (gemini-companion-review--view-windows view)
+  "Record the windows of VIEW, and the window of the CLI beside them.
+Follow the size of their frame."
+  (dolist (buffer (gemini-companion-review--buffers view))
+    (with-current-buffer buffer
+      (add-hook 'window-size-change-functions
+                #'gemini-companion-review--resized nil t)))
+  (setf (gemini-companion-review--view-size view)
+        (gemini-companion-review--frame-size view)
+        (gemini-companion-review--view-windows view)
         (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
                     (gemini-companion-review--buffers view))
         (gemini-companion-review--view-terminal view)
@@ -526,9 +541,8 @@ Otherwise, and if the user has changed its windows, lay it out again."
 Show it as Ediff if that fits now that it may take the windows of files."
   (setq gemini-companion-review-new-until 0)
   (gemini-companion-review--select view)
-  (when (gemini-companion-review--view-squeezed view)
-    (ignore-error user-error
-      (gemini-companion-review--replace view))))
+  (ignore-error user-error
+    (gemini-companion-review--fit view)))
 
 (cl-defmethod gemini-companion-diff-view-wait
   ((view gemini-companion-review--view))
@@ -645,15 +659,23 @@ With a file name, as in :w FILE, do what Evil does."
 Point stays at its hunk, or goes to the one before.  Your edits and
 the excluded hunks stay."
   (interactive)
-  (gemini-companion-review--replace (gemini-companion-review--here)))
+  (let* ((view (gemini-companion-review--here))
+         (previous (gemini-companion-review--view-kind view)))
+    (gemini-companion-review--replace
+     view
+     (lambda ()
+       (condition-case problem
+           (gemini-companion-review--open
+            view (if (eq previous 'ediff) 'diff 'ediff))
+         ((error quit)
+          (gemini-companion-review--open view previous)
+          (user-error "%s" (error-message-string problem))))))
+    (setf (gemini-companion-review--view-chosen view) t)))
 
-(defun gemini-companion-review--replace (view)
-  "Replace VIEW by the other kind of view."
-  (let* ((layout (gemini-companion-review--view-layout view))
-         (previous (gemini-companion-review--view-kind view))
-         (kind (if (eq previous 'ediff) 'diff 'ediff))
-         (line (gemini-companion-review--line view)))
-    (setf (gemini-companion-review--view-squeezed view) nil)
+(defun gemini-companion-review--replace (view open)
+  "Close VIEW, and call OPEN to open it again at the same hunk."
+  (let ((layout (gemini-companion-review--view-layout view))
+        (line (gemini-companion-review--line view)))
     (gemini-companion-hunk-check-program)
     (gemini-companion-windows-restore layout
                                       (gemini-companion-review--buffers view))
@@ -661,13 +683,70 @@ the excluded hunks stay."
           (gemini-companion-windows-layout
            (gemini-companion-windows-layout-frame layout)))
     (gemini-companion-review--call view :close)
-    (condition-case problem
-        (gemini-companion-review--open view kind)
-      ((error quit)
-       (gemini-companion-review--open view previous)
-       (user-error "%s" (error-message-string problem))))
+    (funcall open)
     (when line
       (gemini-companion-review--go-to view line))))
+
+(defun gemini-companion-review--frame-size (view)
+  "Return the size of the frame of VIEW."
+  (let ((frame (gemini-companion-review--view-frame view)))
+    (cons (frame-width frame) (frame-height frame))))
+
+(defun gemini-companion-review--resized (window)
+  "Show the review in WINDOW in another way soon, if its frame was resized."
+  (when-let* ((diff (buffer-local-value 'gemini-companion-diff-here
+                                        (window-buffer window)))
+              (view (gemini-companion-diff-view diff)))
+    (unless (equal (gemini-companion-review--view-size view)
+                   (gemini-companion-review--frame-size view))
+      (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame
+                           view))))
+(put 'gemini-companion-review--resized 'permanent-local-hook t)
+
+(defun gemini-companion-review--follow-frame (view)
+  "Show VIEW as its frame has room for it, between two commands."
+  (let ((diff (gemini-companion-review--view-diff view)))
+    (when (and (eq view (gemini-companion-diff-view diff))
+               (gemini-companion-diff-open-p diff)
+               (not (equal (gemini-companion-review--view-size view)
+                           (gemini-companion-review--frame-size view)))
+               ;; The user may have deleted some.
+               (seq-every-p
+                (lambda (window)
+                  (and (window-live-p window)
+                       (memq (window-buffer window)
+                             (gemini-companion-review--buffers view))))
+                (gemini-companion-review--view-windows view)))
+      (if (not (gemini-companion-idle-between-commands-p))
+          (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame view)
+        (setf (gemini-companion-review--view-size view)
+              (gemini-companion-review--frame-size view))
+        (with-demoted-errors "Following the size of the frame: %S"
+          (with-selected-frame (gemini-companion-review--view-frame view)
+            (with-current-buffer (window-buffer)
+              (gemini-companion-review--fit view))))))))
+
+(defun gemini-companion-review--fit (view)
+  "Show VIEW as Ediff if that fits, else as a unified diff.
+What the user has chosen stays.  The selected frame is that of VIEW."
+  (let* ((kind (gemini-companion-review--kind view))
+         (proposal (gemini-companion-diff-proposal-buffer
+                    (gemini-companion-review--view-diff view)))
+         (keep (not (memq (window-buffer)
+                          (gemini-companion-review--buffers view))))
+         (place (and (eq proposal (window-buffer)) (window-point))))
+    (unless (or (gemini-companion-review--view-chosen view)
+                (and (eq kind (gemini-companion-review--view-kind view))
+                     (or (eq kind 'diff)
+                         (gemini-companion-review--call view :fits-p))))
+      (gemini-companion-review--replace
+       view (lambda () (gemini-companion-review--open-fitting view keep)))
+      ;; What the user types next must not be taken for keys.
+      (when place
+        (unless (eq proposal (window-buffer))
+          (with-current-buffer (window-buffer)
+            (gemini-companion-review--call view :edit)))
+        (set-window-point nil place)))))
 
 (defun gemini-companion-review-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it.

@@ -65,6 +65,23 @@ In a frame less than twice as wide, a review is a unified diff.")
 (defconst gemini-companion-windows-side-columns 80
   "Least width of each of two windows beside each other.")
 
+(defun gemini-companion-windows-ediff-wide-p (columns)
+  "Return non-nil if COLUMNS are enough for the sides of Ediff beside each other."
+  (<= (* 2 gemini-companion-windows-side-columns) columns))
+
+(defun gemini-companion-windows-ediff-lines (columns)
+  "Return the least height of an Ediff session of COLUMNS.
+With less, a unified diff shows more.  Sides above each other have 20
+lines each."
+  (if (gemini-companion-windows-ediff-wide-p columns) 15 43))
+
+(defun gemini-companion-windows-fits-ediff-p (frame)
+  "Return non-nil if Ediff fits into FRAME."
+  (let ((columns (frame-width frame)))
+    (and (<= (* 2 gemini-companion-windows-least-columns) columns)
+         (<= (gemini-companion-windows-ediff-lines columns)
+             (window-total-height (frame-root-window frame))))))
+
 (defun gemini-companion-windows-make (buffer diff lines columns &optional keep)
   "Show BUFFER of DIFF in a window of the selected frame, and return it.
 The terminal of its CLI stays visible if there is room beside it, else

@@ -562,7 +562,7 @@
 (ert-deftest gemini-companion-review-that-is-selected-is-ediff-if-that-fits ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (unwind-protect
-        (let ((diff (progn (set-frame-size nil 130 30)
+        (let ((diff (progn (set-frame-size nil 130 50)
                            (gemini-companion-test-arrive "a" "2\n"))))
           (should (get-buffer-window "*gemini diff: a*"))
           (gemini-companion-arrival-view diff)

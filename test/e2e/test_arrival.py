@@ -171,7 +171,7 @@ def test_review_that_was_covered_is_laid_out_and_selected_by_its_command(
 
 
 def test_click_selects_a_review(world: World) -> None:
-    emacs, file = started(world)
+    emacs, file = started(world, size=(120, 40))
     arrive(emacs, file, "uno\n")
     screen = emacs.wait_for("+uno").splitlines()
     row = next(n for n, line in enumerate(screen, 1) if "+uno" in line)
@@ -237,7 +237,7 @@ def test_terminal_of_the_cli_stays_visible_beside_a_review(
 def test_terminal_stays_at_its_side_when_ediff_needs_more_room(
     world: World, split: str
 ) -> None:
-    emacs, file = started(world, IN_TERMINAL)
+    emacs, file = started(world, IN_TERMINAL, size=(120, 70))
     emacs.eval(f"""(e2e-beside "a.txt" '{split})""")
     reviews = arrive_from_there(emacs, file)
     reviews.select()
@@ -250,7 +250,7 @@ def test_terminal_stays_at_its_side_when_ediff_needs_more_room(
     reviews.reject()
 
 
-def test_ediff_beside_the_terminal_of_the_cli_has_its_sides_above_each_other(
+def test_selected_review_is_ediff_in_the_window_beside_the_terminal(
     world: World,
 ) -> None:
     extra = IN_TERMINAL + option("view", "ediff")
@@ -258,13 +258,16 @@ def test_ediff_beside_the_terminal_of_the_cli_has_its_sides_above_each_other(
     emacs.eval('(e2e-beside "a.txt")')
     before = emacs.value(ARRANGEMENT)
     reviews = arrive_from_there(emacs, file)
+    emacs.wait_for("+uno")
+    reviews.select()
     emacs.wait_for("Hunk 1 of 1")
     arrived = emacs.value(ARRANGEMENT)
     assert arrived["*cli*"] == before["*cli*"]
     sides = ("*gemini original: a.txt*", "*gemini proposal: a.txt*")
     (left, top, right, bottom), (_, below, _, _) = (arrived[s][1] for s in sides)
     assert (right - left, below) == (100, bottom)
-    assert bottom - top >= 15
+    # With its mode line and its header line.
+    assert bottom - top >= 22
     reviews.reject()
 
 
@@ -297,15 +300,36 @@ def test_review_is_selected_by_itself_only_if_the_user_wants_it(
     emacs.becomes(SELECTED, selected)
 
 
-def test_review_in_a_narrow_frame_is_unified_at_first(world: World) -> None:
-    emacs, file = started(world, option("view", "ediff"), size=(119, 45))
-    reviews = arrive(emacs, file, "uno\n")
-    emacs.wait_for("+uno")
+def test_open_review_follows_the_size_of_the_frame(world: World) -> None:
+    old = "".join(f"{number}\n" for number in range(1, 31))
+    new = old.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
+    emacs, file = started(world, option("view", "ediff"), old, size=(119, 45))
+    reviews = arrive(emacs, file, new)
+    emacs.wait_for("+twenty")
+    emacs.resize((170, 50))
+    emacs.wait_for("Hunk 1 of 2")
+    emacs.becomes(SELECTED, "a.txt")
+
     reviews.select()
+    emacs.keys("n", "x", "e", "M->", "mine ")
+    # One above the other.
+    emacs.resize((120, 48))
+    emacs.becomes("(length (seq-uniq (mapcar #'window-left-column (window-list))))", 1)
+    emacs.wait_for("xtwenty")
+    emacs.resize((100, 30))
+    emacs.wait_for("back to the diff")
+    emacs.becomes(SELECTED, "*gemini proposal: a.txt*")
+    emacs.text("too")
+    emacs.keys("C-c", "C-e")
+    emacs.wait_for("1 excluded")
+    # What the user has chosen stays.
     emacs.keys("v")
-    emacs.wait_for("Hunk 1 of 1")
-    emacs.resize((80, 45))
-    emacs.wait_for("e edit  ? more")
+    emacs.wait_for("Hunk 3 of 3")
+    emacs.resize((120, 48))
+    emacs.keys("v")
+    emacs.wait_for("mine too")
+    emacs.resize((170, 50))
+    emacs.wait_for("mine too")
     emacs.keys("a")
     emacs.holds("(equal '(accepted) e2e-ends)")
     emacs.holds("(one-window-p)")
