@@ -597,7 +597,9 @@ See `gemini-companion-review--kinds'."
   (with-current-buffer
       (generate-new-buffer
        (format "*gemini diff: %s*" (gemini-companion-diff-name diff 'plain)))
-    ;; A failing hook of the user must not prevent the review.
+    ;; A failing hook of the user must not prevent the review; in this one, the
+    ;; mode would not begin.
+    (setq-local change-major-mode-hook nil)
     (with-demoted-errors "Mode for the review: %S"
       (let ((change-major-mode-hook nil))
         (gemini-companion-unified-mode)))
