@@ -460,21 +460,13 @@ CLI is open, and none has arrived or ended for a minute.
 
 (defun gemini-companion-list--header ()
   "Return the header line, help on the keys for 80 columns."
-  (string-replace
-   "%" "%%"
-   (substitute-command-keys
-    (concat "\\<gemini-companion-list-mode-map>"
-            "\\[gemini-companion-list-menu] keys "
-            " \\[gemini-companion-list-accept] accept "
-            " \\[gemini-companion-list-reject] reject "
-            " \\[gemini-companion-list-toggle] diff "
-            " \\[gemini-companion-list-view] review "
-            " \\[gemini-companion-list-toggle-hunk] "
-            (if (gemini-companion-list--excluded-p)
-                "restore "
-              "exclude ")
-            " \\[gemini-companion-list-comment] comment "
-            " \\[gemini-companion-list-revert] revert"))))
+  (substitute-command-keys
+   "\\<gemini-companion-list-mode-map>\\[gemini-companion-list-menu] keys  \
+\\[gemini-companion-list-accept] accept  \\[gemini-companion-list-reject] reject  \
+\\[gemini-companion-list-toggle] diff  \\[gemini-companion-list-view] review  \
+\\[gemini-companion-list-toggle-hunk] exclude  \
+\\[gemini-companion-list-comment] comment  \
+\\[gemini-companion-list-revert] revert"))
 
 ;;;; Point
 
@@ -541,12 +533,6 @@ If there are several diffs, ask for confirmation with VERB."
     (and (gemini-companion-edit-diff edit)
          (not (invisible-p (point)))
          (point))))
-
-(defun gemini-companion-list--excluded-p ()
-  "Return non-nil if the hunk at point is excluded."
-  (when-let* ((edit (gemini-companion-list--get :edit)))
-    (member (gemini-companion-list--hunk)
-            (gemini-companion-list--excluded (gemini-companion-edit-diff edit)))))
 
 ;;;; Commands
 

@@ -674,24 +674,16 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                 (gemini-companion-status--others-of client directory))
               (gemini-companion-status--clients)))
 
-(defun gemini-companion-status--others-of (client directory &optional environment)
-  "Return findings about other editors that CLIENT in DIRECTORY may use.
-If its ENVIRONMENT names a port, that decides."
+(defun gemini-companion-status--others-of (client directory)
+  "Return findings about other editors that CLIENT in DIRECTORY may use."
   (let* ((own (or (gemini-companion-status--own-file client) "/"))
-         (place (file-name-directory own))
-         (port (and environment
-                    (getenv-internal
-                     (gemini-companion-clients-get client :port-variable)
-                     environment))))
+         (place (file-name-directory own)))
     (when (file-directory-p place)
       (mapcar (apply-partially #'gemini-companion-status--other client)
               (seq-filter
                (lambda (file)
-                 (and (gemini-companion-status--below-p
-                       directory (gemini-companion-status--roots file))
-                      (member port
-                              (list nil (format "%s" (gemini-companion-settings-get
-                                                      file '("port")))))))
+                 (gemini-companion-status--below-p
+                  directory (gemini-companion-status--roots file)))
                (delete own (directory-files
                             place t "\\.\\(?:json\\|lock\\)\\'")))))))
 
@@ -789,13 +781,13 @@ PROCESS is its plist of `gemini-companion-server-ask-processes'."
      (lambda (finding) (memq (car finding) '(bad note)))
      (append
       (gemini-companion-status--search client (cadr (assoc client discovery)))
-      (gemini-companion-status--others-of client directory environment)
       (gemini-companion-status--project directory nil)
       (gemini-companion-status--container client environment)
       ;; The first setting is needed to connect.
       (seq-take (gemini-companion-status--settings-of client directory
                                                       environment)
-                1)))))
+                1)
+      (gemini-companion-status--others-of client directory)))))
 
 (defun gemini-companion-status--search (client directory)
   "Return a finding unless DIRECTORY is where CLIENT would find this Emacs."

@@ -203,7 +203,6 @@ a file outside your projects: /gemin...panion-test")
     (gemini-companion-list-test-answering t
       (gemini-companion-list-test-key "x"))
     (should (string-search " x+9" (gemini-companion-list-test-line 'all)))
-    (should (string-search "x restore" (gemini-companion-list--header)))
     (gemini-companion-list-test-go-to "\n 4")
     (gemini-companion-list-test-key "TAB")
     (should (equal "... 5 unchanged lines" (gemini-companion-list-test-here)))
