@@ -27,7 +27,6 @@
 (require 'gemini-companion-windows)
 (require 'seq)
 (require 'smerge-mode)
-(require 'text-property-search)
 
 ;;;; Faces
 
@@ -574,7 +573,7 @@ See `gemini-companion-review--kinds'."
           :main buffer
           :frame frame
           :hunk #'gemini-companion-unified--hunk
-          :line (lambda () (gemini-companion-unified--line (point)))
+          :line #'gemini-companion-unified--line
           ;; Without a hunk, it will be drawn after the next comparison.
           :toggled (here (lambda (hunk)
                            (when hunk
@@ -704,23 +703,12 @@ is visible."
     (when first
       (goto-char (or (car (gemini-companion-unified--places)) (point-min))))))
 
-(defun gemini-companion-unified--line (position)
-  "Return the line of the proposal at POSITION, or the next line that has one."
-  (if-let* ((there (text-property-not-all position (point-max)
+(defun gemini-companion-unified--line ()
+  "Return the line of the proposal here, or the next one that is shown."
+  (if-let* ((there (text-property-not-all (line-beginning-position) (point-max)
                                           'gemini-companion-line nil)))
       (get-text-property there 'gemini-companion-line)
     most-positive-fixnum))
-
-(defun gemini-companion-unified--where (line)
-  "Return the position of LINE of the proposal, or of the next line shown."
-  (save-excursion
-    (goto-char (point-min))
-    (while (not (or (eobp)
-                    (<= line (or (get-text-property (point)
-                                                    'gemini-companion-line)
-                                 0))))
-      (forward-line))
-    (point)))
 
 (defun gemini-companion-unified--changed (&rest _)
   "Update the diff of the current buffer, a proposal that was edited, soon."
@@ -770,19 +758,18 @@ Elsewhere go to the next fold."
   (when-let* ((window (get-buffer-window buffer)))
     (with-selected-window window
       (let (match)
-        (while (not (or (setq match (gemini-companion-unified--lines-of hunk))
+        (while (not (or (setq match (gemini-companion-unified--find hunk))
                         (not (gemini-companion-unified--show-more)))))
         (when match
-          (goto-char (prop-match-beginning match))
+          (goto-char match)
           (gemini-companion-unified--reveal))))))
 
-(defun gemini-companion-unified--lines-of (hunk)
-  "Return where the lines of HUNK are, a `prop-match', or nil."
-  (save-excursion
-    (goto-char (point-min))
-    (text-property-search-forward 'gemini-companion-hunk hunk
-                                  (lambda (one other)
-                                    (eql (nth 2 one) (nth 2 other))))))
+(defun gemini-companion-unified--find (hunk)
+  "Return where HUNK begins, or nil."
+  (seq-find (lambda (place)
+              (eql (nth 2 hunk)
+                   (nth 2 (get-text-property place 'gemini-companion-hunk))))
+            (gemini-companion-unified--places)))
 
 (defun gemini-companion-unified--places ()
   "Return where each hunk begins, and each further change in a long line."
@@ -838,7 +825,7 @@ If BACK is non-nil, return where the previous one begins."
   (let* ((back (not (eq (current-buffer) buffer)))
          (line (if back
                    (line-number-at-pos nil 'absolute)
-                 (gemini-companion-unified--line (line-beginning-position)))))
+                 (gemini-companion-unified--line))))
     (set-window-buffer (selected-window) (if back buffer proposal))
     (with-current-buffer (window-buffer)
       (cond ((not back)
@@ -852,11 +839,14 @@ If BACK is non-nil, return where the previous one begins."
 
 (defun gemini-companion-unified--go-to-line (line)
   "Go to LINE of the proposal, or to the next line shown."
-  (goto-char (gemini-companion-unified--where line))
-  ;; Removed lines come before it.
-  (while (and (get-text-property (point) 'gemini-companion-hunk)
-              (get-text-property (point) 'gemini-companion-old)
-              (zerop (forward-line)))))
+  (goto-char (point-min))
+  (while (and (not (eobp))
+              (or (< (or (get-text-property (point) 'gemini-companion-line) 0)
+                     line)
+                  ;; Removed lines come before it.
+                  (and (get-text-property (point) 'gemini-companion-hunk)
+                       (get-text-property (point) 'gemini-companion-old))))
+    (forward-line)))
 
 (provide 'gemini-companion-unified)
 ;;; gemini-companion-unified.el ends here
