@@ -23,11 +23,8 @@
 (require 'seq)
 (require 'subr-x)
 
-(declare-function dbus-call-method-asynchronously "dbus")
-(declare-function dbus-list-activatable-names "dbus")
-(declare-function dbus-list-names "dbus")
-(declare-function dbus-register-signal "dbus")
-(declare-function dbus-unregister-object "dbus")
+(declare-function notifications-close-notification "notifications")
+(declare-function notifications-notify "notifications")
 (declare-function w32-notification-close "w32fns.c")
 (declare-function w32-notification-notify "w32fns.c")
 
@@ -283,48 +280,17 @@ Only log it while the minibuffer is in use."
           (message "No desktop notifications here; the echo area shows them"))
         (gemini-companion-notify--echo session text))))
 
-(defconst gemini-companion-notify--service "org.freedesktop.Notifications"
-  "Name of the D-Bus service, and of its interface.")
-
-(defun gemini-companion-notify--call (method handler &rest args)
-  "Call METHOD of the service with ARGS, and HANDLER with its answer.
-It does not wait, as `notifications-notify' does."
-  (apply #'dbus-call-method-asynchronously
-         :session gemini-companion-notify--service
-         "/org/freedesktop/Notifications" gemini-companion-notify--service
-         method handler args))
-
 (defun gemini-companion-notify--dbus (session text)
   "Show TEXT about SESSION by D-Bus, if a service is there or can be started."
-  (when (and (featurep 'dbusbind)
-             (require 'dbus nil t)
-             (ignore-errors
-               (member gemini-companion-notify--service
-                       (append (dbus-list-names :session)
-                               (dbus-list-activatable-names :session)))))
-    (let* ((id nil)
-           (withdrawn nil)
-           (close (lambda ()
-                    (gemini-companion-notify--call "CloseNotification" #'ignore
-                                                   :uint32 id)))
-           (signal (dbus-register-signal
-                    :session nil "/org/freedesktop/Notifications"
-                    gemini-companion-notify--service "ActionInvoked"
-                    (lambda (invoked _action)
-                      (when (eql id invoked)
-                        (gemini-companion-notify--go session))))))
-      (gemini-companion-notify--call
-       "Notify" (lambda (new)
-                  (setq id new)
-                  (when withdrawn
-                    (funcall close)))
-       "Emacs" :uint32 0 "emacs" text "" '(:array "default" "Show")
-       '(:array :signature "{sv}") :int32 -1)
-      (lambda ()
-        (setq withdrawn t)
-        (dbus-unregister-object signal)
-        (when id
-          (funcall close))))))
+  (when-let* (((featurep 'dbusbind))
+              ((require 'notifications nil t))
+              (id (ignore-errors
+                    (notifications-notify
+                     :title text :actions '("default" "Show")
+                     :on-action (lambda (&rest _)
+                                  (gemini-companion-notify--go session))))))
+    (lambda ()
+      (ignore-errors (notifications-close-notification id)))))
 
 (defun gemini-companion-notify--system (text)
   "Show TEXT as macOS or Windows do."
