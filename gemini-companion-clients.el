@@ -137,6 +137,15 @@ they show, of which the first that matches counts;
   (seq-mapcat (lambda (client) (plist-get (cdr client) key))
               gemini-companion-clients))
 
+(defun gemini-companion-clients-variables (port pid)
+  "Return the entries of an environment that name Emacs PID at PORT to a CLI."
+  (seq-mapcat (lambda (client)
+                (let ((row (cdr client)))
+                  (cons (format "%s=%d" (plist-get row :port-variable) port)
+                        (when-let* ((name (plist-get row :pid-variable)))
+                          (list (format "%s=%d" name pid))))))
+              gemini-companion-clients))
+
 (defun gemini-companion-clients-read (prompt choices)
   "Read one of CHOICES, an alist of (NAME . VALUE), with PROMPT.
 Return its VALUE; the default is the first."
@@ -290,26 +299,29 @@ It runs in DIRECTORY; ENVIRONMENT is as in `gemini-companion-clients-file'."
 If FILE has comments, which would be lost, or its first key is no
 object, visit it for the user.  Signal an error if it is malformed or
 has unsaved changes."
-  (let ((buffer (find-buffer-visiting file))
-        (object (gemini-companion-settings-read file)))
-    (cond
-     ((and buffer (buffer-modified-p buffer))
+  (let* ((buffer (find-buffer-visiting file))
+         (object (gemini-companion-settings-read file))
+         (section (cdr (assoc (car keys) object))))
+    (when (and buffer (buffer-modified-p buffer))
       (user-error "%s has unsaved changes; save them first"
                   (buffer-name buffer)))
-     ((or (gemini-companion-settings--comments-p file)
-          (not (listp (cdr (assoc (car keys) object)))))
-      (gemini-companion-settings--edit file keys value)
-      nil)
-     (t
-      (gemini-companion-settings--write
-       file (gemini-companion-settings--with
-             object (car keys)
-             (gemini-companion-settings--with
-              (cdr (assoc (car keys) object)) (cadr keys) value)))
-      (when buffer
-        (with-current-buffer buffer
-          (revert-buffer t t t)))
-      t))))
+    (if (and (listp section)
+             (not (gemini-companion-settings--comments-p file)))
+        (progn
+          (gemini-companion-settings--write
+           file (gemini-companion-settings--with
+                 object (car keys)
+                 (gemini-companion-settings--with section (cadr keys) value)))
+          (when buffer
+            (with-current-buffer buffer
+              (revert-buffer t t t)))
+          t)
+      (find-file-other-window file)
+      (message "%s has comments, which would be lost; set %s to %s in it, \
+then save"
+               (file-name-nondirectory file) (string-join keys ".")
+               (json-encode value))
+      nil)))
 
 (defun gemini-companion-settings--comments-p (file)
   "Return non-nil if FILE has comments."
@@ -341,18 +353,6 @@ has unsaved changes."
         (setq coding-system-for-write last-coding-system-used))
       (make-directory (file-name-directory file) t)
       (write-region (concat (json-encode object) "\n") nil file nil 'silent))))
-
-(defun gemini-companion-settings--edit (file keys value)
-  "Visit FILE, with a line for KEYS and VALUE in the kill ring."
-  (let ((line (format "%S: %s" (cadr keys) (json-encode value))))
-    (find-file-other-window file)
-    (goto-char (point-min))
-    (unless (search-forward (format "%S" (car keys)) nil t)
-      (setq line (format "%S: {%s}" (car keys) line)))
-    (kill-new line)
-    (message "%s has comments, which would be lost; yank %s where it belongs, \
-then save"
-             (file-name-nondirectory file) line)))
 
 (provide 'gemini-companion-clients)
 ;;; gemini-companion-clients.el ends here

@@ -236,17 +236,11 @@ exec \"${SHELL:-sh}\" -lic 'exec node -e \"$GC_RUN\"'"
 (defun gemini-companion-place-run-command (name directory program)
   "Return the command for PROGRAM in DIRECTORY of NAME, in a terminal.
 PROGRAM is a list."
-  (let* ((port (format "%s" (gemini-companion-place--get name :port)))
-         (pid (format "%s" (gemini-companion-place--get name :pid)))
-         (variables
+  (let* ((variables
           (append
-           (seq-mapcat
-            (lambda (client)
-              (let ((row (cdr client)))
-                (cons (concat (plist-get row :port-variable) "=" port)
-                      (when-let* ((name (plist-get row :pid-variable)))
-                        (list (concat name "=" pid))))))
-            gemini-companion-clients)
+           (gemini-companion-clients-variables
+            (gemini-companion-place--get name :port)
+            (gemini-companion-place--get name :pid))
            (and (gemini-companion-place--get name :container)
                 '("REMOTE_CONTAINERS=1"))
            '("TERM=xterm-256color" "COLORTERM=truecolor")))

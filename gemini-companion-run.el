@@ -104,13 +104,7 @@ others; `:environment' and `:path' are what it is started with, and
 (defun gemini-companion-run--entries (port pid)
   "Return the entries of an environment that name Emacs PID at PORT to a CLI.
 An entry without = unsets its variable."
-  `(,@(seq-mapcat
-       (lambda (client)
-         (let ((row (cdr client)))
-           (cons (format "%s=%d" (plist-get row :port-variable) port)
-                 (when-let* ((name (plist-get row :pid-variable)))
-                   (list (format "%s=%d" name pid))))))
-       gemini-companion-clients)
+  `(,@(gemini-companion-clients-variables port pid)
     ,@(copy-sequence (gemini-companion-clients-all :unset))
     ;; In a container the client connects to the host, unless this
     ;; variable indicates that its editor is in the container.
@@ -184,6 +178,7 @@ Return nil if the user has to edit a settings file first."
                  (car (gemini-companion-clients-get client :required))))
       (cond
        ((or (not gemini-companion-run-offer-ide)
+            ;; Another file decides.
             (not (member (gemini-companion-settings-find files keys)
                          (list nil file)))
             (equal value (gemini-companion-settings-get file keys))
@@ -219,34 +214,29 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
     (append (list :client client :number number :resume nil) here)))
 
 (defun gemini-companion-run--new-place ()
-  "Return a place for the current buffer, which is not the terminal of a CLI.
-Its directory is the root of the buffer's project, if there is one."
-  (if (file-remote-p default-directory)
-      (gemini-companion-run--remote-place)
-    (gemini-companion-run--local-place)))
+  "Return a place for the current buffer, which is not the terminal of a CLI."
+  `(,@(if (file-remote-p default-directory)
+          (gemini-companion-run--remote-place)
+        (list :directory (gemini-companion-run--root)))
+    :environment ,process-environment :path ,exec-path))
 
 (defun gemini-companion-run--remote-place ()
-  "Return a place for the current buffer, whose directory is remote.
+  "Return properties of the place for the current, remote directory.
 Until its workspace root is known, the directory stands for that."
   (pcase-let* ((`(,name . ,directory) (gemini-companion-place-here))
                (root (gemini-companion-place-root name directory)))
     (list :directory (file-name-as-directory (concat name (or root directory)))
-          :remote name
-          :there directory
-          :environment process-environment
-          :path exec-path)))
+          :remote name :there directory)))
 
-(defun gemini-companion-run--local-place ()
-  "Return a place for the current buffer, whose directory is local."
+(defun gemini-companion-run--root ()
+  "Return the root of the project of the current buffer, or its directory."
   (let ((directory (expand-file-name (if-let* ((project (project-current)))
                                          (project-root project)
                                        default-directory))))
     (unless (file-accessible-directory-p directory)
       (user-error "Directory %s does not exist; switch to another buffer"
                   (abbreviate-file-name directory)))
-    (list :directory (file-name-as-directory directory)
-          :environment process-environment
-          :path exec-path)))
+    (file-name-as-directory directory)))
 
 (defun gemini-companion-run--live-client (directory)
   "Return a live CLI of DIRECTORY, the chosen one first, or nil."
@@ -284,14 +274,13 @@ Until its workspace root is known, the directory stands for that."
 
 (defun gemini-companion-run--name (place)
   "Return the name for the buffer of PLACE, if no other has it."
-  (let ((client (plist-get place :client))
-        (directory (gemini-companion-name-shown
-                    (file-name-nondirectory
-                     (directory-file-name (plist-get place :directory)))))
-        (number (plist-get place :number)))
-    (if (eql number 1)
-        (format "*%s: %s*" client directory)
-      (format "*%s: %s (%d)*" client directory number))))
+  (let ((number (plist-get place :number)))
+    (format "*%s: %s%s*"
+            (plist-get place :client)
+            (gemini-companion-name-shown
+             (file-name-nondirectory
+              (directory-file-name (plist-get place :directory))))
+            (if (eql number 1) "" (format " (%d)" number)))))
 
 (defun gemini-companion-run-check-place (place)
   "Signal an error if the program of PLACE or its terminal is missing."
@@ -316,18 +305,6 @@ package-install RET %s), or customize `gemini-companion-terminal'"
                   (gemini-companion-clients-get client :node)
                   (gemini-companion-install-path-hint)))))
 
-;;;; Windows
-
-(defun gemini-companion-run--switch (place)
-  "Switch to the live CLI of PLACE; return nil if there is none.
-If it is in a selected side window, hide that."
-  (when-let* ((buffer (gemini-companion-run-live-buffer place)))
-    (if (and gemini-companion-run-side-window
-             (eq buffer (window-buffer)))
-        (quit-window)
-      (gemini-companion-terminal-show buffer))
-    t))
-
 ;;;; Start
 
 (defun gemini-companion-run--prepare (place)
@@ -344,28 +321,23 @@ If it is in a selected side window, hide that."
       (push buffer gemini-companion-run--waiting))))
 
 (defun gemini-companion-run-show-buffer (place)
-  "Select and return a new buffer for PLACE, instead of its previous one."
-  (let ((previous (gemini-companion-run--buffer place))
-        (buffer (generate-new-buffer " *gemini*")))
-    (with-current-buffer buffer
-      ;; The process in the terminal is a local one.
-      (setq default-directory (if (plist-get place :remote)
-                                  "~/"
-                                (plist-get place :directory))
-            gemini-companion-run-place place
-            gemini-companion-place-terminal (plist-get place :remote)))
-    (if-let* ((window (and previous (get-buffer-window previous))))
-        (let ((dedicated (window-dedicated-p window)))
-          (select-window window)
-          (set-window-dedicated-p window nil)
-          (set-window-buffer window buffer)
-          (set-window-dedicated-p window dedicated)
-          (set-buffer buffer))
+  "Select and return an empty buffer for PLACE; use its previous one, if any."
+  (let ((buffer (or (gemini-companion-run--buffer place)
+                    (generate-new-buffer (gemini-companion-run--name place)))))
+    (if-let* ((window (get-buffer-window buffer)))
+        (select-window window)
       (gemini-companion-terminal-show buffer))
-    (when previous
-      (kill-buffer previous))
-    (with-current-buffer buffer
-      (rename-buffer (gemini-companion-run--name place) 'unique))
+    (set-buffer buffer)
+    (fundamental-mode)
+    (setq buffer-read-only nil)
+    (delete-all-overlays)
+    (erase-buffer)
+    ;; The process in the terminal is a local one.
+    (setq default-directory (if (plist-get place :remote)
+                                "~/"
+                              (plist-get place :directory))
+          gemini-companion-run-place place
+          gemini-companion-place-terminal (plist-get place :remote))
     buffer))
 
 (defun gemini-companion-run--connected (buffer root problem)
@@ -594,28 +566,29 @@ mode is turned on for that.  `gemini-companion-run-client' is the
 CLI to start.  NUMBER, the prefix argument, switches to the CLI with
 that number in the same project; \\[universal-argument] alone starts
 one more, of either kind.  In a buffer on another host, the CLI runs
-there."
+there.  If that CLI is in a selected side window, the window is hidden."
   (interactive "P")
-  (let ((place (gemini-companion-run-wanted-place number)))
-    (unless (gemini-companion-run--switch place)
-      (gemini-companion-run-check-place place)
-      (gemini-companion-run-start place))))
+  (let* ((place (gemini-companion-run-wanted-place number))
+         (buffer (gemini-companion-run-live-buffer place)))
+    (cond ((null buffer)
+           (gemini-companion-run-check-place place)
+           (gemini-companion-run-start place))
+          ((and gemini-companion-run-side-window
+                (eq buffer (window-buffer)))
+           (quit-window))
+          (t (gemini-companion-terminal-show buffer)))))
 
 (defun gemini-companion-run-start (place)
   "Start the CLI of PLACE in a terminal, unless the user refuses."
   (when (if-let* ((remote (plist-get place :remote)))
             (gemini-companion-place-agree remote)
           (gemini-companion-run--offer-ide place))
-    (gemini-companion-run--turn-on)
+    (unless gemini-companion-mode
+      (gemini-companion-mode 1))
     (when gemini-companion-mode
       (gemini-companion-run--prepare place)
       (when (gemini-companion-server-ready-p)
         (gemini-companion-run--start)))))
-
-(defun gemini-companion-run--turn-on ()
-  "Turn the mode on, unless it is on."
-  (unless gemini-companion-mode
-    (gemini-companion-mode 1)))
 
 ;;;###autoload
 (defun gemini-companion-connect ()
@@ -629,7 +602,8 @@ there.  `gemini-companion-run' connects, too, and starts the CLI."
                    (user-error "A local CLI connects by itself; switch to a \
 buffer on another host"))))
     (gemini-companion-place-agree name)
-    (gemini-companion-run--turn-on)
+    (unless gemini-companion-mode
+      (gemini-companion-mode 1))
     (when gemini-companion-mode
       (gemini-companion-place-connect
        name directory

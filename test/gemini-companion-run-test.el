@@ -151,9 +151,10 @@ r resumes a conversation, q quits"
                               header-line-format))
       (should (eq 'gemini-companion-run (key-binding "g")))
       (gemini-companion-run)
-      (should-not (buffer-live-p buffer))
+      (should (eq buffer (current-buffer)))
       (should (equal (format "*gemini: %s*" name) (buffer-name)))
       (should-not header-line-format)
+      (should-not (string-search "finished" (buffer-string)))
       (should (equal 2 (length gemini-companion-run-test-started))))))
 
 (ert-deftest gemini-companion-run-starts-again-in-a-dedicated-window ()
@@ -169,7 +170,6 @@ r resumes a conversation, q quits"
           (gemini-companion-test-eventually
             (buffer-local-value 'header-line-format buffer))
           (gemini-companion-run)
-          (should-not (buffer-live-p buffer))
           (should (eq window (selected-window)))
           (should (eq (current-buffer) (window-buffer)))
           (should (eq dedicated (window-dedicated-p))))))))
