@@ -67,9 +67,6 @@ selected one."
 
 ;;;; Start
 
-(defconst gemini-companion-terminal--truecolor "COLORTERM=truecolor"
-  "Entry in the environment of a terminal that displays 24-bit colors.")
-
 (defun gemini-companion-terminal-function ()
   "Return the function to make the current buffer a terminal.
 Return nil if there is none, as on Windows."
@@ -88,7 +85,14 @@ Return nil if there is none, as on Windows."
 
 (defun gemini-companion-terminal-start (command)
   "Run COMMAND in the current buffer, in a terminal with the selected window."
-  (funcall (gemini-companion-terminal-function) command)
+  (let* ((function (gemini-companion-terminal-function))
+         (process-environment
+          ;; They display 24-bit colors.
+          (if (and (eq function #'gemini-companion-terminal--term)
+                   (< emacs-major-version 29))
+              process-environment
+            (cons "COLORTERM=truecolor" process-environment))))
+    (funcall function command))
   (when-let* ((process (get-buffer-process (current-buffer))))
     (gemini-companion-terminal--watch process)))
 
@@ -105,9 +109,7 @@ Return nil if there is none, as on Windows."
                     (shell-quote-argument
                      (format "stty columns %d; exec %s" columns line)))))
          ;; In a narrower window it would draw for 80 columns.
-         (vterm-min-window-width 20)
-         (process-environment (cons gemini-companion-terminal--truecolor
-                                    process-environment)))
+         (vterm-min-window-width 20))
     (vterm-mode))
   (setq-local vterm-min-window-width 20)
   (let ((process (get-buffer-process (current-buffer))))
@@ -120,9 +122,7 @@ Return nil if there is none, as on Windows."
   "Run COMMAND in the current buffer with eat."
   (require 'eat)
   (eat-mode)
-  (let ((eat-kill-buffer-on-exit nil)
-        (process-environment (cons gemini-companion-terminal--truecolor
-                                   process-environment)))
+  (let ((eat-kill-buffer-on-exit nil))
     (eat-exec (current-buffer) (buffer-name) (car command) nil
               (cdr command))))
 
@@ -132,11 +132,7 @@ Return nil if there is none, as on Windows."
 which are sent to the program if they are typed twice."
   (require 'term)
   (term-mode)
-  (let ((process-environment
-         (if (< emacs-major-version 29)
-             process-environment
-           (cons gemini-companion-terminal--truecolor process-environment))))
-    (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command)))
+  (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command))
   (setq-local term-raw-map (copy-keymap term-raw-map))
   (define-key term-raw-map (kbd "M-x") #'execute-extended-command)
   (term-char-mode)
@@ -206,10 +202,8 @@ Some are suspended while the user copies text or edits a line."
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-terminal-watch-sessions)
   (dolist (process (process-list))
-    (when (advice-function-member-p #'gemini-companion-terminal--filter
-                                    (process-filter process))
-      (remove-function (process-filter process)
-                       #'gemini-companion-terminal--filter))))
+    (remove-function (process-filter process)
+                     #'gemini-companion-terminal--filter)))
 
 (defun gemini-companion-terminal-ready (_how)
   "Start watching terminals."
@@ -250,22 +244,19 @@ to get: term would display these sequences."
 Return a cons of TEXT without them, and an incomplete one at its end, or
 nil."
   (let ((start 0)
-        (plain nil)
-        beginning)
-    (while (and (setq beginning (string-search "\e]" text start))
-                (string-match "\a\\|\e\\(?:\\\\\\|\\([^\\]\\)\\)" text
-                              (+ 2 beginning)))
-      (push (substring text start beginning) plain)
-      (setq start (if (match-beginning 1) (match-beginning 0) (match-end 0)))
+        (plain nil))
+    (while (string-match
+            "\e]\\([^\a\e]*\\)\\(?:\a\\|\e\\(?:\\\\\\|\\([^\\]\\)\\)\\)"
+            text start)
+      (push (substring text start (match-beginning 0)) plain)
       ;; Another sequence ends it, too, but then it is none.
-      (unless (match-beginning 1)
-        (save-match-data
-          (funcall function (substring text (+ 2 beginning)
-                                       (match-beginning 0))))))
-    (unless (or beginning (not (string-suffix-p "\e" text)))
-      (setq beginning (1- (length text))))
-    (cons (string-join (nreverse (cons (substring text start beginning) plain)))
-          (and beginning (substring text beginning)))))
+      (if-let* ((end (match-beginning 2)))
+          (setq start (1- end))
+        (setq start (match-end 0))
+        (funcall function (match-string 1 text))))
+    (let ((end (string-match "\e\\(?:][^\a\e]*\e?\\)?\\'" text start)))
+      (cons (string-join (nreverse (cons (substring text start end) plain)))
+            (and end (substring text end))))))
 
 (defun gemini-companion-terminal--handle (process content)
   "Do what the OSC sequence with CONTENT in the output of PROCESS is for."
