@@ -328,6 +328,8 @@ package-install RET %s), or customize `gemini-companion-terminal'"
         (select-window window)
       (gemini-companion-terminal-show buffer))
     (set-buffer buffer)
+    ;; By it vterm keeps its mode.
+    (kill-local-variable 'change-major-mode-hook)
     (fundamental-mode)
     (setq buffer-read-only nil)
     (delete-all-overlays)

@@ -11,6 +11,7 @@
 ;;; Code:
 
 (require 'compile)
+(require 'ert-x)
 (require 'eshell)
 (require 'gemini-companion-run)
 (require 'gemini-companion-status)
@@ -76,30 +77,29 @@
 
 (ert-deftest gemini-companion-run-turns-the-mode-on-and-waits-for-it ()
   (gemini-companion-run-test-with
-    (gemini-companion-run)
+    (make-directory "below")
+    (let ((default-directory (expand-file-name "below/")))
+      (gemini-companion-run))
     (should gemini-companion-mode)
     (should (equal (format "*gemini: %s*" name) (buffer-name)))
     (should (string-match-p "starts here when" (buffer-string)))
     (should-not gemini-companion-run-test-started)
     (let ((buffer (current-buffer)))
       (gemini-companion-run)
-      (should (eq buffer (current-buffer))))
-    (gemini-companion-test-eventually gemini-companion-run-test-started)
-    (should (equal (list (list (list (executable-find "cat")) directory
-                               (number-to-string
-                                (plist-get (gemini-companion-server-info)
-                                           :port))
-                               nil))
-                   gemini-companion-run-test-started))))
-
-(ert-deftest gemini-companion-run-starts-in-the-root-of-the-project ()
-  (gemini-companion-run-test-with-mode
-    (make-directory "below")
-    (let ((default-directory (expand-file-name "below/")))
-      (dired default-directory)
-      (gemini-companion-run)
-      (kill-buffer (get-buffer "below")))
-    (should (equal directory (nth 1 (car gemini-companion-run-test-started))))))
+      (should (eq buffer (current-buffer)))
+      (gemini-companion-test-eventually gemini-companion-run-test-started)
+      ;; In the root of the project.
+      (should (equal (list (list (list (executable-find "cat")) directory
+                                 (gemini-companion-run-test-port) nil))
+                     gemini-companion-run-test-started))
+      (switch-to-buffer "*scratch*")
+      (with-temp-buffer
+        (gemini-companion-run))
+      (should (eq buffer (window-buffer))))
+    (pcase-dolist (`(,prefix . ,number) '(((4) . 2) ((4) . 3) (2 . 2)))
+      (gemini-companion-run prefix)
+      (should (equal (format "*gemini: %s (%d)*" name number) (buffer-name))))
+    (should (equal 3 (length gemini-companion-run-test-started)))))
 
 (ert-deftest gemini-companion-run-gives-the-environment-of-the-buffer ()
   (gemini-companion-run-test-with-mode
@@ -112,74 +112,42 @@
                (should-not (getenv "TMUX"))
                (gemini-companion-run-test-terminal command))))
         (gemini-companion-run)))
-    (let ((started (car gemini-companion-run-test-started)))
-      (should (equal "x" (nth 3 started)))
-      (should (equal (number-to-string
-                      (plist-get (gemini-companion-server-info) :port))
-                     (nth 2 started))))))
+    (should (equal (list (gemini-companion-run-test-port) "x")
+                   (seq-drop (car gemini-companion-run-test-started) 2)))))
 
-(ert-deftest gemini-companion-run-again-goes-to-it ()
-  (gemini-companion-run-test-with-mode
-    (gemini-companion-run)
-    (let ((buffer (current-buffer)))
-      (switch-to-buffer "*scratch*")
-      (with-temp-buffer
-        (gemini-companion-run))
-      (should (eq buffer (window-buffer)))
-      (should (equal 1 (length gemini-companion-run-test-started))))))
+(defun gemini-companion-run-test-end ()
+  "End the CLI in this buffer, and wait until that is shown."
+  (let ((buffer (current-buffer)))
+    (process-send-eof (get-buffer-process buffer))
+    (gemini-companion-test-eventually
+      (buffer-local-value 'header-line-format buffer))))
 
-(ert-deftest gemini-companion-run-starts-another-on-request ()
-  (gemini-companion-run-test-with-mode
-    (gemini-companion-run)
-    (gemini-companion-run '(4))
-    (should (equal (format "*gemini: %s (2)*" name) (buffer-name)))
-    (gemini-companion-run '(4))
-    (should (equal (format "*gemini: %s (3)*" name) (buffer-name)))
-    (gemini-companion-run 2)
-    (should (equal (format "*gemini: %s (2)*" name) (buffer-name)))
-    (should (equal 3 (length gemini-companion-run-test-started)))))
-
-(ert-deftest gemini-companion-run-reports-its-end-and-starts-again ()
-  (gemini-companion-run-test-with-mode
-    (gemini-companion-run)
-    (let ((buffer (current-buffer)))
-      (process-send-eof (get-buffer-process buffer))
-      (gemini-companion-test-eventually
-        (buffer-local-value 'header-line-format buffer))
-      (should (string-match-p "Gemini CLI: finished; g restarts it, \
-r resumes a conversation, q quits"
-                              header-line-format))
-      (should (eq 'gemini-companion-run (key-binding "g")))
-      (gemini-companion-run)
-      (should (eq buffer (current-buffer)))
-      (should (equal (format "*gemini: %s*" name) (buffer-name)))
-      (should-not header-line-format)
-      (should-not (string-search "finished" (buffer-string)))
-      (should (equal 2 (length gemini-companion-run-test-started))))))
-
-(ert-deftest gemini-companion-run-starts-again-in-a-dedicated-window ()
+(ert-deftest gemini-companion-run-starts-again-where-a-cli-has-ended ()
   (gemini-companion-run-test-with-mode
     (let ((gemini-companion-run-side-window 'bottom))
       (gemini-companion-run)
-      (dolist (dedicated (list (window-dedicated-p) t))
-        (should dedicated)
-        (set-window-dedicated-p nil dedicated)
-        (let ((buffer (current-buffer))
-              (window (selected-window)))
-          (process-send-eof (get-buffer-process buffer))
-          (gemini-companion-test-eventually
-            (buffer-local-value 'header-line-format buffer))
+      (let ((window (selected-window))
+            (buffer (current-buffer)))
+        (dolist (dedicated (list (window-dedicated-p) t))
+          (set-window-dedicated-p nil dedicated)
+          (gemini-companion-run-test-end)
+          (should (string-match-p "Gemini CLI: finished; g restarts it, \
+r resumes a conversation, q quits"
+                                  header-line-format))
+          (should (eq 'gemini-companion-run (key-binding "g")))
           (gemini-companion-run)
+          (should (eq buffer (current-buffer)))
           (should (eq window (selected-window)))
-          (should (eq (current-buffer) (window-buffer)))
-          (should (eq dedicated (window-dedicated-p))))))))
-
-(ert-deftest gemini-companion-run-shows-a-reason-with-a-percent-sign ()
-  (gemini-companion-run-test-with-mode
-    (let ((gemini-companion-terminal
-           (lambda (_command) (error "No space, 100%% used"))))
-      (gemini-companion-run)
-      (should (string-search "No space, 100%% used" header-line-format)))))
+          (should (eq buffer (window-buffer)))
+          (should (eq dedicated (window-dedicated-p)))
+          (should-not header-line-format)
+          (should-not (string-search "finished" (buffer-string)))))
+      (should (equal 3 (length gemini-companion-run-test-started)))
+      (gemini-companion-run-test-end)
+      (let ((gemini-companion-terminal
+             (lambda (_command) (error "No space, 100%% used"))))
+        (gemini-companion-run)
+        (should (string-search "No space, 100%% used" header-line-format))))))
 
 (ert-deftest gemini-companion-run-reports-a-server-that-did-not-start ()
   (gemini-companion-run-test-with
@@ -248,68 +216,54 @@ prompts, the last first, and `saved' what would be saved."
               (lambda (prompt) (push prompt asked) ,answer)))
      ,@body))
 
-(ert-deftest gemini-companion-run-starts-the-only-cli-that-is-installed ()
+(ert-deftest gemini-companion-run-asks-once-which-cli-to-start ()
   (gemini-companion-run-test-with-clis '("qwen")
     (gemini-companion-run-test-answering (ert-fail "Asked")
       (gemini-companion-run)
       (should (equal (format "*qwen: %s*" name) (buffer-name)))
       (should (equal (list (expand-file-name "qwen"))
-                     (caar gemini-companion-run-test-started))))))
-
-(ert-deftest gemini-companion-run-asks-once-which-cli-to-start ()
+                     (caar gemini-companion-run-test-started)))))
   (gemini-companion-run-test-with-clis '("gemini" "qwen")
     (gemini-companion-run-test-answering "Qwen Code"
       (gemini-companion-run)
-      (should (equal (format "*qwen: %s*" name) (buffer-name)))
       (should (equal '((gemini-companion-run-client . "qwen")) saved))
       (let ((kill-buffer-query-functions nil))
         (kill-buffer))
       (gemini-companion-run)
       (should (equal (format "*qwen: %s*" name) (buffer-name)))
       (should (equal 1 (length asked))))
+    ;; The CLI of the project counts, whichever would be started.
+    (switch-to-buffer "*scratch*")
+    (let ((gemini-companion-run-client "gemini")
+          (default-directory directory))
+      (gemini-companion-run))
+    (should (equal (format "*qwen: %s*" name) (buffer-name)))
     (gemini-companion-run-test-answering "Gemini CLI"
       (gemini-companion-run '(4))
       (should (equal (format "*gemini: %s*" name) (buffer-name)))
       (should (equal "qwen" gemini-companion-run-client))
       (should (equal 2 (length asked))))))
 
-(ert-deftest gemini-companion-run-goes-to-the-cli-of-the-project ()
-  (gemini-companion-run-test-with-clis '("gemini" "qwen")
-    (let ((gemini-companion-run-client "qwen"))
-      (gemini-companion-run))
-    (switch-to-buffer "*scratch*")
-    (let ((gemini-companion-run-client "gemini")
-          (default-directory directory))
-      (gemini-companion-run))
-    (should (equal (format "*qwen: %s*" name) (buffer-name)))
-    (should (equal 1 (length gemini-companion-run-test-started)))))
-
 (ert-deftest gemini-companion-run-offers-to-enable-ide-integration ()
-  (dolist (client '("gemini" "qwen"))
+  (pcase-dolist (`(,client ,answer)
+                 '(("gemini" t) ("qwen" t) ("gemini" nil)))
     (gemini-companion-run-test-with-clis (list client)
       (let ((gemini-companion-run-offer-ide t)
             (file (expand-file-name (format ".%s/settings.json" client))))
-        (gemini-companion-run-test-answering t
+        (gemini-companion-run-test-answering answer
           (gemini-companion-run)
-          (should (string-match-p "\\`Enable IDE integration in .*\\? \\'"
-                                  (car asked)))
-          (with-temp-buffer
-            (insert-file-contents file)
-            (should (search-forward "\"enabled\": true" nil t)))
-          (gemini-companion-run '(4))
-          (should (equal 1 (length asked)))
-          (should (equal 2 (length gemini-companion-run-test-started))))))))
-
-(ert-deftest gemini-companion-run-remembers-that-the-offer-was-refused ()
-  (gemini-companion-run-test-with-clis '("gemini")
-    (let ((gemini-companion-run-offer-ide t))
-      (gemini-companion-run-test-answering nil
-        (gemini-companion-run)
-        (gemini-companion-run '(4)))
-      (should (equal 1 (length asked)))
-      (should (equal '((gemini-companion-run-offer-ide)) saved))
-      (should (equal 2 (length gemini-companion-run-test-started)))
-      (should-not (file-exists-p ".gemini")))))
+          (gemini-companion-run '(4)))
+        (should (string-match-p "\\`Enable IDE integration in .*\\? \\'"
+                                (car asked)))
+        (should (equal 1 (length asked)))
+        (should (equal 2 (length gemini-companion-run-test-started)))
+        (should (equal (unless answer '((gemini-companion-run-offer-ide)))
+                       saved))
+        (should (eq answer
+                    (and (file-exists-p file)
+                         (string-search "\"enabled\": true"
+                                        (gemini-companion-test-file-text file))
+                         t)))))))
 
 (ert-deftest gemini-companion-run-reports-a-cli-that-writes-without-asking ()
   (gemini-companion-run-test-with-clis nil
@@ -549,7 +503,11 @@ type /approval-mode default there (or use M-x gemini-companion-status)")
   "Ways to start programs, an alist of functions.")
 
 (ert-deftest gemini-companion-run-leads-all-that-users-start ()
-  (gemini-companion-run-test-with-environment '(("HISTFILE" . "/dev/null"))
+  (gemini-companion-run-test-with-environment
+      '(("HISTFILE" . "/dev/null") ("SSH_CONNECTION" . "1 2 3 4")
+        ("REMOTE_CONTAINERS"))
+    ;; Another variable says the same.
+    (should (equal "unset" (gemini-companion-run-test-sees "REMOTE_CONTAINERS")))
     (pcase-dolist (`(,way . ,start) gemini-companion-run-test-ways)
       (ert-info ((symbol-name way))
         (save-window-excursion
@@ -606,52 +564,29 @@ type /approval-mode default there (or use M-x gemini-companion-status)")
                                                         earlier)))))
         (mapc #'kill-buffer (list earlier later other))))))
 
-(ert-deftest gemini-companion-run-reports-a-container-once ()
-  (gemini-companion-run-test-with-environment '(("SSH_CONNECTION" . "1 2 3 4")
-                                                ("REMOTE_CONTAINERS"))
-    (should (equal "unset" (gemini-companion-run-test-sees
-                            "REMOTE_CONTAINERS")))))
-
 ;;;; Hint
 
 (ert-deftest gemini-companion-run-hints-at-a-cli-that-is-not-connected ()
-  (pcase-dolist (`(,connected . ,hint)
-                 '((nil . "is not connected; run /ide enable there")
-                   (t . nil)))
+  (dolist (connected '(nil t))
     (gemini-companion-run-test-with-mode
       (let ((gemini-companion-terminal
              (lambda (command)
                (make-process :name "gemini" :buffer (current-buffer)
                              :command command :connection-type 'pty
-                             :noquery t)))
-            (messages nil))
+                             :noquery t))))
         (gemini-companion-run)
         (when connected
           (gemini-companion-session-update
            (list (list :id "one" :pid (process-id
                                        (get-buffer-process
                                         (current-buffer)))))))
-        (cl-letf (((symbol-function 'message)
-                   (lambda (&rest args)
-                     (push (apply #'format args) messages))))
-          (gemini-companion-test-run-timers))
-        (should (eq (and hint t)
-                    (and (seq-some (lambda (text)
-                                     (string-search "is not connected" text))
-                                   messages)
-                         t)))
-        ;; Other files may have their own meanwhile.
-        (should-not (seq-filter (lambda (timer)
-                                  (string-search
-                                   "gemini-companion-run"
-                                   (format "%S" (timer--function timer))))
-                                (gemini-companion-test-timers)))))))
-
-(ert-deftest gemini-companion-run-leaves-no-timer-of-a-hint ()
-  (gemini-companion-run-test-with-mode
-    (gemini-companion-run)
-    (should (gemini-companion-test-timers))
-    (gemini-companion-mode -1)
-    (should-not (gemini-companion-test-timers))))
+        (ert-with-message-capture shown
+          (gemini-companion-test-run-timers)
+          (should (eq connected
+                      (not (string-search
+                            "is not connected; run /ide enable there" shown))))))
+      (gemini-companion-run '(4))
+      (gemini-companion-mode -1)
+      (should-not (gemini-companion-test-timers)))))
 
 ;;; gemini-companion-run-test.el ends here
