@@ -71,23 +71,16 @@ SESSIONS is nil for one CLI in p."
 
 ;;;; Files
 
-(ert-deftest gemini-companion-point-names-files-as-the-cli-reads-them ()
-  (gemini-companion-point-test-with nil
-    (let ((system-type 'gnu/linux)
-          (large-file-warning-threshold nil))
-      (pcase-dolist (`(,name . ,written)
-                     '(("src/a.c" . "src/a.c") ("a b" . "a\\ b")
-                       ("größe(1).txt" . "größe\\(1\\).txt")
-                       ("a,b;c" . "a\\,b\\;c") ("back\\slash" . "back\\\\slash")
-                       ("x@y" . "x\\@y") ("end." . "end\\.")))
-        (make-directory (file-name-directory (expand-file-name name)) t)
-        (write-region "" nil name nil 'silent)
-        (gemini-companion-point-test-in (find-file-noselect name)
-          (should (equal (format "@%s (line 1)" written)
-                         (gemini-companion-point-test-sent))))))))
-
 (ert-deftest gemini-companion-point-names-the-region-the-defun-or-the-line ()
   (gemini-companion-point-test-with nil
+    (pcase-dolist (`(,name . ,written)
+                   '(("größe(1).txt" . "größe\\(1\\).txt")
+                     ("a,b;c" . "a\\,b\\;c") ("back\\slash" . "back\\\\slash")
+                     ("x@y" . "x\\@y") ("end." . "end\\.")))
+      (write-region "" nil name nil 'silent)
+      (gemini-companion-point-test-in (find-file-noselect name)
+        (should (equal (format "@%s (line 1)" written)
+                       (gemini-companion-point-test-sent)))))
     (goto-char 5)
     (should (equal "@a (line 2)" (gemini-companion-point-test-sent)))
     (goto-char 2)
@@ -164,15 +157,6 @@ SESSIONS is nil for one CLI in p."
                                    (gemini-companion-point-test-sent)))
           (should (string-search "is not shared" (car asked))))))))
 
-(ert-deftest gemini-companion-point-refuses-what-a-cli-cannot-read ()
-  (gemini-companion-point-test-with nil
-    (gemini-companion-point-test-in (find-file-noselect "new")
-      (should-error (gemini-companion-send) :type 'user-error))
-    (with-temp-buffer
-      (should-error (gemini-companion-send) :type 'user-error))
-    (gemini-companion-session-update nil)
-    (should-error (gemini-companion-send) :type 'user-error)))
-
 (ert-deftest gemini-companion-point-takes-the-cli-of-the-directory-or-asks ()
   (gemini-companion-point-test-with nil
     (let ((here `(:id "2" :directory ,default-directory)))
@@ -184,7 +168,15 @@ SESSIONS is nil for one CLI in p."
                  (lambda (prompt _names &rest more)
                    (should (string-search "(2)" (concat prompt "(2)")))
                    (nth 4 more))))
-        (should (string-prefix-p "@a " (gemini-companion-point-test-sent)))))))
+        (should (string-prefix-p "@a " (gemini-companion-point-test-sent))))
+      (gemini-companion-session-update (list here)))
+    ;; What no CLI can read.
+    (gemini-companion-point-test-in (find-file-noselect "new")
+      (should-error (gemini-companion-send) :type 'user-error))
+    (with-temp-buffer
+      (should-error (gemini-companion-send) :type 'user-error))
+    (gemini-companion-session-update nil)
+    (should-error (gemini-companion-send) :type 'user-error)))
 
 ;;;; Other buffers
 
@@ -203,32 +195,7 @@ SESSIONS is nil for one CLI in p."
       (goto-char (point-min))
       (forward-line)
       (should (equal "@a (line 3): 3:three"
-                     (gemini-companion-point-test-sent))))
-    (funcall xref-show-xrefs-function
-             (lambda () (list (xref-make "two" (xref-make-file-location
-                                                (expand-file-name "a") 2 0))))
-             nil)
-    (gemini-companion-point-test-in "*xref*"
-      (goto-char (point-min))
-      (search-forward "two")
-      (should (string-match-p "\\`@a (line 2): .*two\\'"
-                              (gemini-companion-point-test-sent))))
-    (gemini-companion-point-test-in (dired-noselect default-directory)
-      (dired-goto-file (expand-file-name "a"))
-      (should (equal "@a" (gemini-companion-point-test-sent))))))
-
-(ert-deftest gemini-companion-point-sends-hunks-with-their-file ()
-  (gemini-companion-point-test-with nil
-    (let ((hunk "@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n"))
-      (gemini-companion-point-test-in (generate-new-buffer "*diff*")
-        (insert "--- a\n+++ a\n" hunk)
-        (diff-mode)
-        (goto-char (point-max))
-        (forward-line -2)
-        (should (equal (format "@a:\n```diff\n%s```"
-                               (replace-regexp-in-string
-                                "@\\([^ ]\\)" "\\\\@\\1" hunk))
-                       (gemini-companion-point-test-sent)))))))
+                     (gemini-companion-point-test-sent))))))
 
 (ert-deftest gemini-companion-point-sends-the-last-command-and-its-output ()
   (gemini-companion-point-test-with nil

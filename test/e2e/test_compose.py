@@ -19,8 +19,25 @@ PIECES = [
     "大小", "😀", "'", '"', "\\", "$(ls)", "`ls`", "```\n", "word ",
 ]  # fmt: skip
 
+ODD = "src/it's (odd), #1 größe & co..txt"
+
+FLYMAKE = """(require 'flymake)
+       (add-hook 'flymake-diagnostic-functions
+                 (lambda (report &rest _)
+                   (funcall report
+                            (list (flymake-make-diagnostic
+                                   (current-buffer) 5 8 :error
+                                   "`two' is not a number"))))
+                 nil t)
+       (flymake-mode) (flymake-start)
+       (while (not (flymake-diagnostics)) (accept-process-output nil 0.1))
+       (goto-char 6)"""
+
 # How to go to what is at point in a kind of buffer, and what is sent of that.
 KINDS = {
+    f"""(find-file {lisp(ODD)})
+        (set-mark 5) (goto-char 14) (activate-mark)""": "(lines 2-3)",
+    FLYMAKE: "(line 2): `two' is not a number",
     '(dired ".") (dired-goto-file (expand-file-name "b.txt"))': "@b.txt ",
     """(grep "grep -nH two b.txt")
        (pop-to-buffer "*grep*")
@@ -105,6 +122,7 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
 
     # All of that is in one prompt.
     file = world.file("b.txt", "one\ntwo\nthree\n")
+    world.file(ODD, "odd\ntwo\nthree\n")
     for code in KINDS:
         emacs.eval(
             f"(progn (find-file {lisp(file)}) {code} (gemini-companion-send) nil)"
@@ -116,6 +134,8 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     emacs.holds(f"(eq 'ready {STATE})")
     for text in KINDS.values():
         assert visible(text) in visible(last_message(cli))
+    # The CLI has read the file of that name.
+    assert "oddtwothree" in visible(last_message(cli))
 
     # A prompt that is submitted while it works is queued.
     cli.model.answers.clear()
