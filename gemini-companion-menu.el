@@ -7,9 +7,9 @@
 
 ;;; Commentary:
 
-;; The commands of gemini-companion.el, and the keys of a review, of the list and
-;; of the status buffer, as transients.  A file of its own, so that Emacs loads
-;; the package transient only when it is used.
+;; The commands of gemini-companion.el, and the keys of a review and of the list,
+;; as transients.  A file of its own, so that Emacs loads the package transient
+;; only when it is used.
 
 ;;; Code:
 
@@ -67,7 +67,7 @@ The command evaluates BODY before it displays the transient."
   gemini-companion-review-subject
   (gemini-companion-diff-unsettled nil))
 
-;;;; List and status
+;;;; List
 
 (gemini-companion-menu--define gemini-companion-list-menu
   "Display the commands of the list of edits in a menu."
@@ -88,21 +88,6 @@ The command evaluates BODY before it displays the transient."
      ("v" gemini-companion-list-switch-view "Review in the other view")
      ("g" revert-buffer "Refresh")
      ("!" gemini-companion-list-auto-accept "Auto-accept on or off"))))
-
-(gemini-companion-menu--define gemini-companion-status-menu
-  "Display the commands of the status buffer in a menu."
-  '(("Status"
-     ("TAB" forward-button "Next button" :stay t)
-     ("RET" push-button "Press the button")
-     ("g" revert-buffer "Check again")
-     ("q" quit-window "Quit"))
-    ("Others"
-     ("r" gemini-companion-review "Go to the review"
-      :enable gemini-companion-diffs)
-     ("l" gemini-companion-list "List of edits"
-      :count gemini-companion-diffs)
-     ("e" gemini-companion-events-buffer "Show the event log")
-     ("h" gemini-companion-menu "All commands"))))
 
 (provide 'gemini-companion-menu)
 ;;; gemini-companion-menu.el ends here

@@ -55,35 +55,34 @@ prints objects of JSON."
   (list id (vector time (gemini-companion-name-escaped
                          (replace-regexp-in-string "[ \t\n\r]+" " " words)))))
 
-(defun gemini-companion-resume--list (buffer)
-  "List the conversations of the CLI of BUFFER there, once it prints them."
-  (with-current-buffer buffer
-    (gemini-companion-resume--insert
-     (format "Listing the conversations of %s..."
-             (gemini-companion-resume--title)))
-    (let* ((place gemini-companion-run-place)
-           (client (plist-get place :client))
-           (process-environment (gemini-companion-run-environment place))
-           (exec-path (plist-get place :path))
-           (output (generate-new-buffer " *gemini conversations*"))
-           (process
-            (make-process
-             :name "gemini-companion-conversations" :buffer output :noquery t
-             :command (append (gemini-companion-run-command client)
-                              (gemini-companion-clients-get client
-                                                            :conversations))
-             :connection-type 'pipe :coding 'utf-8
-             :sentinel
-             (lambda (process _event)
-               (unless (process-live-p process)
-                 (let ((text (with-current-buffer output (buffer-string))))
-                   (kill-buffer output)
-                   (when (buffer-live-p buffer)
-                     (with-current-buffer buffer
-                       (gemini-companion-resume--show
-                        text (process-exit-status process))))))))))
-      ;; This fails if it has exited.
-      (ignore-errors (process-send-eof process)))))
+(defun gemini-companion-resume--list ()
+  "List the conversations of the CLI of this buffer, once it prints them."
+  (gemini-companion-resume--insert
+   (format "Listing the conversations of %s..."
+           (gemini-companion-resume--title)))
+  (let* ((buffer (current-buffer))
+         (place gemini-companion-run-place)
+         (client (plist-get place :client))
+         (process-environment (gemini-companion-run-environment place))
+         (exec-path (plist-get place :path))
+         (output (generate-new-buffer " *gemini conversations*"))
+         (process
+          (make-process
+           :name "gemini-companion-conversations" :buffer output :noquery t
+           :command (append (gemini-companion-run-command client)
+                            (gemini-companion-clients-get client :conversations))
+           :connection-type 'pipe :coding 'utf-8
+           :sentinel
+           (lambda (process _event)
+             (unless (process-live-p process)
+               (let ((text (with-current-buffer output (buffer-string))))
+                 (kill-buffer output)
+                 (when (buffer-live-p buffer)
+                   (with-current-buffer buffer
+                     (gemini-companion-resume--show
+                      text (process-exit-status process))))))))))
+    ;; This fails if it has exited.
+    (ignore-errors (process-send-eof process))))
 
 (defun gemini-companion-resume--show (output status)
   "Show the conversations in OUTPUT of a CLI that exited with STATUS."
@@ -135,8 +134,7 @@ prints objects of JSON."
         tabulated-list-padding 1)
   (setq-local desktop-save-buffer #'gemini-companion-run-desktop
               revert-buffer-function
-              (lambda (&rest _)
-                (gemini-companion-resume--list (current-buffer))))
+              (lambda (&rest _) (gemini-companion-resume--list)))
   (tabulated-list-init-header))
 
 (defun gemini-companion-resume-at-point ()
@@ -163,17 +161,9 @@ the CLI"))
                                          (plist-get place :client)
                                          (plist-get place :directory)))
                           place)))
-    (gemini-companion-resume--list
-     (gemini-companion-resume--prepare
-      (gemini-companion-run-show-buffer place) place))))
-
-(defun gemini-companion-resume--prepare (buffer place)
-  "Make BUFFER a list of conversations for PLACE, and return it."
-  (with-current-buffer buffer
+    (gemini-companion-run-show-buffer place)
     (gemini-companion-resume-mode)
-    (setq gemini-companion-run-place place
-          default-directory (plist-get place :directory)))
-  buffer)
+    (gemini-companion-resume--list)))
 
 ;;;; Desktop
 
@@ -189,10 +179,11 @@ PLACE is what `gemini-companion-run-desktop' has saved.  Return nil if
 it is nil, or if its directory does not exist."
   (let ((directory (plist-get place :directory)))
     (when (and directory (file-directory-p directory))
-      (with-current-buffer (gemini-companion-resume--prepare
-                            (get-buffer-create name)
-                            `( :environment ,process-environment
-                               :path ,exec-path ,@place))
+      (with-current-buffer (get-buffer-create name)
+        (gemini-companion-resume-mode)
+        (setq default-directory directory
+              gemini-companion-run-place
+              `(:environment ,process-environment :path ,exec-path ,@place))
         (gemini-companion-resume--insert
          (format "%s ran here; g lists its conversations, to resume one"
                  (gemini-companion-resume--title)))

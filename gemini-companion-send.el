@@ -89,7 +89,8 @@ tabs are omitted.  TEXT may have up to 200,000 characters."
     (when (< gemini-companion-send--most (length text))
       (user-error "Too much text for a prompt: %d characters; send the file"
                   (length text)))
-    (let ((shown (gemini-companion-send--shown process text)))
+    (let* ((from (gemini-companion-send--end-of-output process))
+           (shown (gemini-companion-send--shown text from)))
       (process-send-string
        process (concat "\e[200~" (gemini-companion-send--clean text)
                        ;; Enter would choose a file for a name at the end.
@@ -103,29 +104,33 @@ tabs are omitted.  TEXT may have up to 200,000 characters."
         (gemini-companion-send--when
          text 15 "The CLI did not take the text"
          (lambda ()
-           (if (buffer-live-p (process-buffer process))
-               (< shown (gemini-companion-send--shown process text))
+           (if (marker-buffer from)
+               (< shown (gemini-companion-send--shown text from))
              'never))
          (lambda ()
            (run-at-time gemini-companion-send--enter-seconds nil
                         #'gemini-companion-send--enter process))))
       t)))
 
-(defun gemini-companion-send--shown (process text)
-  "Return how often the end of TEXT is on the screen of PROCESS.
+(defun gemini-companion-send--end-of-output (process)
+  "Return a marker before the last output of PROCESS, more than a screen."
+  (with-current-buffer (process-buffer process)
+    (copy-marker (max (point-min) (- (point-max) 20000)))))
+
+(defun gemini-companion-send--shown (text from)
+  "Return how often the end of TEXT is in a terminal behind the marker FROM.
 A CLI shows a placeholder for a long paste; that counts too."
   (let* ((words (gemini-companion-send--words text))
-         (end (substring words (max 0 (- (length words) 24)))))
+         (end (substring words (max 0 (- (length words) 24))))
+         (case-fold-search nil))
     (if (string-empty-p end)
         0
-      (with-current-buffer (process-buffer process)
-        (let* ((from (max (point-min) (- (point-max) 20000)))
-               (screen (gemini-companion-send--words
-                        (buffer-substring-no-properties from (point-max))))
-               (case-fold-search nil))
-          (1- (length (split-string
-                       screen (concat (regexp-quote end) "\\|"
-                                      gemini-companion-send--pasted)))))))))
+      (with-current-buffer (marker-buffer from)
+        (1- (length (split-string
+                     (gemini-companion-send--words
+                      (buffer-substring-no-properties from (point-max)))
+                     (concat (regexp-quote end) "\\|"
+                             gemini-companion-send--pasted))))))))
 
 (defun gemini-companion-send--enter (process)
   "Press Enter in PROCESS."

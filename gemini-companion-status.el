@@ -78,8 +78,6 @@ A QUESTION is a cons of a function and its arguments.")
 
 ;;;; Mode
 
-(autoload 'gemini-companion-status-menu "gemini-companion-menu" nil t)
-
 (defvar gemini-companion-status-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "TAB") #'forward-button)
@@ -88,7 +86,6 @@ A QUESTION is a cons of a function and its arguments.")
     (define-key map "r" #'gemini-companion-review)
     (define-key map "e" #'gemini-companion-events-buffer)
     (define-key map "h" #'gemini-companion-menu)
-    (define-key map "?" #'gemini-companion-status-menu)
     map)
   "Keymap of `gemini-companion-status-mode'.")
 
@@ -111,7 +108,7 @@ A QUESTION is a cons of a function and its arguments.")
 (defun gemini-companion-status ()
   "Show the state of the connections to the CLIs, and problems.
 \\<gemini-companion-status-mode-map>\
-Type \\[gemini-companion-status-menu] there for its keys."
+Type \\[describe-mode] there for its keys."
   (interactive)
   (let ((directory default-directory)
         (origin (current-buffer))

@@ -10,18 +10,13 @@
 
 ;;; Code:
 
-(require 'compile)
 (require 'ert-x)
-(require 'eshell)
 (require 'gemini-companion-run)
 (require 'gemini-companion-status)
 (require 'gemini-companion-server-test-helper)
 (require 'project)
 
-(declare-function eshell-send-input "esh-mode")
 (declare-function term-line-mode "term")
-(defvar eshell-directory-name)
-(defvar explicit-shell-file-name)
 
 (defvar gemini-companion-run-test-started nil
   "Started programs: lists of command, directory and port, the last first.")
@@ -453,7 +448,10 @@ type /approval-mode default there (or use M-x gemini-companion-status)")
         ("GEMINI_CLI_IDE_WORKSPACE_PATH" . "/elsewhere")
         ("GEMINI_CLI_IDE_AUTH_TOKEN" . "theirs")
         ("QWEN_CODE_IDE_SERVER_PORT" . "8")
-        ("QWEN_CODE_IDE_WORKSPACE_PATH" . "/elsewhere"))
+        ("QWEN_CODE_IDE_WORKSPACE_PATH" . "/elsewhere")
+        ("SSH_CONNECTION" . "1 2 3 4") ("REMOTE_CONTAINERS"))
+    ;; Another variable says the same.
+    (should (equal "unset" (gemini-companion-run-test-sees "REMOTE_CONTAINERS")))
     (dolist (on '(t nil t nil))
       (if on
           (progn
@@ -476,50 +474,6 @@ type /approval-mode default there (or use M-x gemini-companion-status)")
                         "GEMINI_CLI_IDE_AUTH_TOKEN"
                         "QWEN_CODE_IDE_SERVER_PORT"
                         "QWEN_CODE_IDE_WORKSPACE_PATH")))))))
-
-(defconst gemini-companion-run-test-ways
-  `((compile . ,(lambda (command)
-                  (let ((compilation-ask-about-save nil))
-                    (compile command))))
-    (async-shell-command . ,(lambda (command)
-                              (async-shell-command command)
-                              (get-buffer "*Async Shell Command*")))
-    (shell . ,(lambda (command)
-                (let ((explicit-shell-file-name "/bin/sh"))
-                  (shell))
-                (process-send-string nil (concat command "\n"))
-                (current-buffer)))
-    (term . ,(lambda (command)
-               (term "/bin/sh")
-               (process-send-string nil (concat command "\n"))
-               (current-buffer)))
-    (eshell . ,(lambda (command)
-                 (let ((eshell-directory-name default-directory))
-                   (eshell t))
-                 (goto-char (point-max))
-                 (insert (format "sh -c '%s'" command))
-                 (eshell-send-input)
-                 (current-buffer))))
-  "Ways to start programs, an alist of functions.")
-
-(ert-deftest gemini-companion-run-leads-all-that-users-start ()
-  (gemini-companion-run-test-with-environment
-      '(("HISTFILE" . "/dev/null") ("SSH_CONNECTION" . "1 2 3 4")
-        ("REMOTE_CONTAINERS"))
-    ;; Another variable says the same.
-    (should (equal "unset" (gemini-companion-run-test-sees "REMOTE_CONTAINERS")))
-    (pcase-dolist (`(,way . ,start) gemini-companion-run-test-ways)
-      (ert-info ((symbol-name way))
-        (save-window-excursion
-          (let ((buffer (funcall start
-                                 "echo port: $GEMINI_CLI_IDE_SERVER_PORT :"))
-                (kill-buffer-query-functions nil))
-            (unwind-protect
-                (gemini-companion-test-eventually
-                  (string-search (format "port: %s :"
-                                         (gemini-companion-run-test-port))
-                                 (gemini-companion-test-text buffer)))
-              (kill-buffer buffer))))))))
 
 (defun gemini-companion-run-test-own (&rest variables)
   "Give the current buffer an environment of its own with VARIABLES."

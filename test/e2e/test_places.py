@@ -246,20 +246,6 @@ def test_two_places_and_here_are_apart(world: World, place_of: PlaceOf) -> None:
     assert [*texts, local.read_text()] == ["0\n", "1\n", "2\n"]
 
 
-@pytest.mark.once
-def test_nothing_is_left_there_after_emacs_was_killed(world: World, far: Place) -> None:
-    emacs = start(world, far, far.file("a.txt"))
-    connect(emacs)
-    assert far.discovery_files()
-    assert outposts(world.scratch)
-    os.kill(emacs.pid, signal.SIGKILL)
-    is_gone(world, far)
-    eventually(
-        lambda: not list(world.scratch.tmp.glob(f"gemini-companion-{emacs.pid}-*")),
-        "no copies are left",
-    )
-
-
 def is_gone(world: World, far: Place) -> None:
     """Wait until nothing is left in ``far``."""
     eventually(lambda: not far.discovery_files(), "no discovery file there")
@@ -297,7 +283,9 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
 
 
 @pytest.mark.once
-def test_qwen_code_there(world: World, far: Place) -> None:
+def test_qwen_code_there_and_nothing_is_left_after_emacs_was_killed(
+    world: World, far: Place
+) -> None:
     if not os.access(world.tools.qwen, os.X_OK):
         pytest.skip("Qwen Code is not installed")
     there = far.file("a.txt", "one\n")
@@ -313,3 +301,10 @@ def test_qwen_code_there(world: World, far: Place) -> None:
     reviews.accept()
     cli.wait_for("done")
     assert (far.project / "a.txt").read_text() == "two\n"
+
+    os.kill(emacs.pid, signal.SIGKILL)
+    is_gone(world, far)
+    eventually(
+        lambda: not list(world.scratch.tmp.glob(f"gemini-companion-{emacs.pid}-*")),
+        "no copies are left",
+    )
