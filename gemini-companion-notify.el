@@ -98,12 +98,6 @@ Show its state soon."
                                  (waiting . "waits for an answer")))))
     (concat word (format-time-string " since %H:%M" since))))
 
-(defun gemini-companion-notify--asks-p (place)
-  "Return non-nil if the CLI of PLACE waits for an answer in its terminal.
-PLACE is one of `gemini-companion-notify--shown'."
-  (and (eq 'waiting (nth 1 place))
-       (null (gemini-companion-notify--diff (car place)))))
-
 (defun gemini-companion-notify--diff (session)
   "Return the first open diff of SESSION, or nil."
   (seq-find (lambda (diff)
@@ -111,37 +105,35 @@ PLACE is one of `gemini-companion-notify--shown'."
                session (gemini-companion-diff-session diff)))
             (gemini-companion-diffs)))
 
+(defun gemini-companion-notify--count ()
+  "Return the number of reviews and of questions in terminals that wait."
+  ;; It runs at every redisplay, so it makes no garbage.
+  (let ((count (length (gemini-companion-diffs))))
+    (pcase-dolist (`(,session ,state . ,_) gemini-companion-notify--shown)
+      (when (and (eq 'waiting state)
+                 (null (gemini-companion-notify--diff session)))
+        (setq count (1+ count))))
+    count))
+
 (defun gemini-companion-notify-lighter ()
   "Return what waits for the user and what works, for the mode line.
 The value is a cons of a text and a function that returns a tooltip."
-  (let ((count (length (gemini-companion-diffs)))
-        (works nil))
-    ;; It runs at every redisplay, so it makes no garbage.
-    (dolist (place gemini-companion-notify--shown)
-      (cond ((eq 'working (nth 1 place)) (setq works t))
-            ((gemini-companion-notify--asks-p place) (setq count (1+ count)))))
+  (let ((count (gemini-companion-notify--count)))
     (cons (concat (unless (zerop count) (format "?%d" count))
-                  (when works " working"))
+                  (when (seq-some (lambda (place) (eq 'working (nth 1 place)))
+                                  gemini-companion-notify--shown)
+                    " working"))
           #'gemini-companion-notify--help)))
 
 (defun gemini-companion-notify--help ()
   "Return lines about what waits for the user, and about each CLI, or nil."
-  (let ((edits (length (gemini-companion-diffs)))
-        (questions (seq-count #'gemini-companion-notify--asks-p
-                              gemini-companion-notify--shown))
-        (key (substitute-command-keys "\\[gemini-companion-review]"))
+  (let ((count (gemini-companion-notify--count))
         (lines (delq nil (mapcar #'gemini-companion-notify--help-of
                                  (gemini-companion-sessions)))))
-    (unless (zerop questions)
-      (push (format (ngettext "%d CLI asks in its terminal; type %s"
-                              "%d CLIs ask in their terminals; type %s"
-                              questions)
-                    questions key)
-            lines))
-    (unless (zerop edits)
-      (push (format (ngettext "%d edit waits; type %s" "%d edits wait; type %s"
-                              edits)
-                    edits key)
+    (unless (zerop count)
+      (push (format (ngettext "%d review or question waits; type %s"
+                              "%d reviews and questions wait; type %s" count)
+                    count (substitute-command-keys "\\[gemini-companion-review]"))
             lines))
     (and lines (string-join lines "\n"))))
 

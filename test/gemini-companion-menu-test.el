@@ -141,7 +141,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
                          (mapconcat #'gemini-companion-session-name
                                     (gemini-companion-sessions) ", "))
                  help))
-        (should (string-search "3 edits wait" help))
+        (should (string-search "3 reviews and questions wait" help))
         (should (string-search "type M-x gemini-companion-review" help)))
       (gemini-companion-mode -1)
       (gemini-companion-mode 1)

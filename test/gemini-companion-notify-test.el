@@ -72,13 +72,11 @@
              (gemini-companion-notify-test-help)))
     (gemini-companion-notify-test-settled 'question
       (should (equal "?1" (car (gemini-companion-notify-lighter))))
-      (should (string-search "1 CLI asks in its terminal; type "
+      (should (string-search "1 review or question waits; type "
                              (gemini-companion-notify-test-help)))
       (gemini-companion-diff-start #'ignore)
       (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
       (should (equal "?1" (car (gemini-companion-notify-lighter))))
-      (should (string-search "1 edit waits; type "
-                             (gemini-companion-notify-test-help)))
       (dolist (show '(gemini-companion-status gemini-companion-list))
         (funcall show)
         (should (string-search "waits for an answer since" (buffer-string)))

@@ -424,9 +424,12 @@ type /approval-mode default there (or use M-x gemini-companion-status)")
 
 (defun gemini-companion-run-test-sees (name)
   "Return the value of the variable NAME in a child of this Emacs."
-  (with-temp-buffer
-    (call-process "sh" nil t nil "-c" (format "printf %%s \"${%s-unset}\"" name))
-    (buffer-string)))
+  (let ((environment process-environment))
+    (with-temp-buffer
+      (setq-local process-environment environment)
+      (call-process "sh" nil t nil "-c"
+                    (format "printf %%s \"${%s-unset}\"" name))
+      (buffer-string))))
 
 (defun gemini-companion-run-test-port ()
   "Return the port of the server, a string."
@@ -441,6 +444,21 @@ type /approval-mode default there (or use M-x gemini-companion-status)")
      (gemini-companion-test-with-mode '()
        ,@body)))
 
+(defun gemini-companion-run-test-assert-environment (on)
+  "Assert that children of the current buffer find Emacs if ON."
+  (should
+   (equal (if on
+              (list (gemini-companion-run-test-port)
+                    (number-to-string (emacs-pid)) "unset" "unset"
+                    (gemini-companion-run-test-port) "unset")
+            '("7" "unset" "/elsewhere" "theirs" "8" "/elsewhere"))
+          (mapcar #'gemini-companion-run-test-sees
+                  '("GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
+                    "GEMINI_CLI_IDE_WORKSPACE_PATH"
+                    "GEMINI_CLI_IDE_AUTH_TOKEN"
+                    "QWEN_CODE_IDE_SERVER_PORT"
+                    "QWEN_CODE_IDE_WORKSPACE_PATH")))))
+
 (ert-deftest gemini-companion-run-leads-children-to-the-server ()
   (gemini-companion-run-test-with-environment
       '(("GEMINI_CLI_IDE_SERVER_PORT" . "7")
@@ -452,71 +470,31 @@ type /approval-mode default there (or use M-x gemini-companion-status)")
         ("SSH_CONNECTION" . "1 2 3 4") ("REMOTE_CONTAINERS"))
     ;; Another variable says the same.
     (should (equal "unset" (gemini-companion-run-test-sees "REMOTE_CONTAINERS")))
-    (dolist (on '(t nil t nil))
-      (if on
-          (progn
-            (gemini-companion-mode 1)
-            (gemini-companion-test-eventually
-              (gemini-companion-server-ready-p)))
-        (setenv "GC_TEST_OF_OTHERS" "x")
-        (gemini-companion-mode -1)
-        (should (equal "x" (gemini-companion-run-test-sees
-                            "GC_TEST_OF_OTHERS"))))
-      (should
-       (equal (if on
-                  (list (gemini-companion-run-test-port)
-                        (number-to-string (emacs-pid)) "unset" "unset"
-                        (gemini-companion-run-test-port) "unset")
-                '("7" "unset" "/elsewhere" "theirs" "8" "/elsewhere"))
-              (mapcar #'gemini-companion-run-test-sees
-                      '("GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
-                        "GEMINI_CLI_IDE_WORKSPACE_PATH"
-                        "GEMINI_CLI_IDE_AUTH_TOKEN"
-                        "QWEN_CODE_IDE_SERVER_PORT"
-                        "QWEN_CODE_IDE_WORKSPACE_PATH")))))))
-
-(defun gemini-companion-run-test-own (&rest variables)
-  "Give the current buffer an environment of its own with VARIABLES."
-  (setq-local process-environment
-              (append variables (default-value 'process-environment))))
-
-(defun gemini-companion-run-test-own-port ()
-  "Return the port that a child started in the current buffer sees."
-  (getenv-internal "GEMINI_CLI_IDE_SERVER_PORT" process-environment))
-
-(ert-deftest gemini-companion-run-leads-where-buffers-have-their-own ()
-  (gemini-companion-test-with-directory '()
-    (let ((earlier (get-buffer-create "earlier"))
-          (later (get-buffer-create "later"))
-          (other (get-buffer-create "other")))
+    (gemini-companion-mode -1)
+    ;; Buffers with an environment of their own, from before and afterwards.
+    (let ((buffers (list (get-buffer-create "earlier")
+                         (get-buffer-create "later")
+                         (get-buffer-create "other")))
+          (own (lambda (&rest _)
+                 (setq-local process-environment
+                             (cons "MINE=x"
+                                   (default-value 'process-environment))))))
       (unwind-protect
-          (gemini-companion-run-test-with-environment
-              '(("GEMINI_CLI_IDE_SERVER_PORT" . "7"))
-            (gemini-companion-mode -1)
-            (let ((before (with-current-buffer earlier
-                            (gemini-companion-run-test-own "MINE=x"))))
-              (gemini-companion-mode 1)
-              (gemini-companion-test-eventually
-                (gemini-companion-server-ready-p))
-              (with-current-buffer later
-                (gemini-companion-run-test-own "MINE=x"))
-              (with-current-buffer other
-                (setq-local process-environment
-                            (list "GEMINI_CLI_IDE_SERVER_PORT=9")))
-              (dolist (buffer (list earlier later))
+          (let ((before (with-current-buffer "earlier" (funcall own))))
+            (dolist (on '(t nil t nil))
+              (gemini-companion-mode (if on 1 -1))
+              (when on
+                (gemini-companion-test-eventually
+                  (gemini-companion-server-ready-p))
+                (with-current-buffer "later" (funcall own)))
+              (dolist (buffer buffers)
                 (with-current-buffer buffer
-                  (should (member "MINE=x" process-environment))
-                  (should (equal (gemini-companion-run-test-port)
-                                 (gemini-companion-run-test-own-port)))))
-              (gemini-companion-mode -1)
-              (should (equal '("7" "7" "9")
-                             (mapcar (lambda (buffer)
-                                       (with-current-buffer buffer
-                                         (gemini-companion-run-test-own-port)))
-                                     (list earlier later other))))
-              (should (equal before (buffer-local-value 'process-environment
-                                                        earlier)))))
-        (mapc #'kill-buffer (list earlier later other))))))
+                  (gemini-companion-run-test-assert-environment on)
+                  (unless (equal buffer (nth 2 buffers))
+                    (should (getenv "MINE"))))))
+            (should (equal before (buffer-local-value 'process-environment
+                                                      (car buffers)))))
+        (mapc #'kill-buffer buffers)))))
 
 ;;;; Hint
 
