@@ -54,7 +54,7 @@ A CLI takes an Enter that follows at once for a part of the paste.")
   "Number of checks after which an unchanged terminal is ready.")
 
 (defvar gemini-companion-send--waiting nil
-  "What waits for a terminal, lists (TEXT UNTIL PROBLEM READY FUNCTION).
+  "What waits for a terminal, lists (TEXT PROBLEM READY FUNCTION).
 See `gemini-companion-send--when'.")
 
 (defvar gemini-companion-send--reason-history nil
@@ -215,18 +215,20 @@ Text typed until then is in the kill ring."
   "Call FUNCTION once the value of the function READY is non-nil.
 If that takes more than SECONDS, or the value is `never', put TEXT into
 the kill ring; the message begins with PROBLEM."
-  (let ((task (list text (+ seconds (float-time)) problem ready function)))
+  (let ((task (list text problem ready function)))
     (push task gemini-companion-send--waiting)
-    (gemini-companion-send--try task)))
+    ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
+    (gemini-companion-send--try
+     task (/ seconds gemini-companion-send--check-seconds))))
 
-(defun gemini-companion-send--try (task)
+(defun gemini-companion-send--try (task left)
   "Do what TASK, an element of `gemini-companion-send--waiting', is for.
-If it is not ready, try again soon."
-  (pcase-let* ((`(,text ,until ,problem ,ready ,function) task)
-               (now (if (< until (float-time)) 'never (funcall ready))))
+If it is not ready, try again soon, at most LEFT times."
+  (pcase-let* ((`(,text ,problem ,ready ,function) task)
+               (now (if (< left 0) 'never (funcall ready))))
     (if (null now)
         (run-at-time gemini-companion-send--check-seconds nil
-                     #'gemini-companion-send--try task)
+                     #'gemini-companion-send--try task (1- left))
       (setq gemini-companion-send--waiting
             (delq task gemini-companion-send--waiting))
       (if (eq now 'never)
