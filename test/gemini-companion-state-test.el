@@ -10,7 +10,6 @@
 ;;; Code:
 
 (require 'gemini-companion-diff)
-(require 'gemini-companion-review)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-test-helper)
@@ -140,18 +139,5 @@ reported states, the last first."
       (let ((last (funcall turn)))
         (gemini-companion-session-update nil)
         (should (gemini-companion-turn-ended last))))))
-
-(ert-deftest gemini-companion-state-review-goes-to-a-terminal-that-waits ()
-  (gemini-companion-state-test-with "gemini"
-    (let ((terminal (current-buffer)))
-      (gemini-companion-state-title process "✋  Action Required (p)")
-      (save-window-excursion
-        (gemini-companion-review)
-        (should (eq terminal (window-buffer))))
-      (gemini-companion-state-title process "✦  Working… (p)")
-      (should (string-match-p
-               "; Gemini CLI .*is working"
-               (cadr (should-error (gemini-companion-review)
-                                   :type 'user-error)))))))
 
 ;;; gemini-companion-state-test.el ends here
