@@ -13,7 +13,6 @@ from harness.emacs import SESSION, STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import call, fail, say, write_file
 from harness.needs import VTERM, needs_eat, needs_qwen, needs_vterm
-from harness.qwen import Qwen
 from harness.world import World
 
 STATES = """
@@ -48,31 +47,20 @@ def configure(world: World) -> None:
     qwen.configure(world.scratch)
 
 
+ONCE = pytest.mark.once
+
+
 @pytest.mark.parametrize(
-    ("kind", "name", "terminal"),
+    ("name", "terminal"),
     [
-        pytest.param(Gemini, "gemini", "term", id="gemini-term"),
-        pytest.param(
-            Gemini,
-            "gemini",
-            "vterm",
-            marks=[needs_vterm, pytest.mark.once],
-            id="gemini-vterm",
-        ),
-        pytest.param(
-            Gemini,
-            "gemini",
-            "eat",
-            marks=[needs_eat, pytest.mark.once],
-            id="gemini-eat",
-        ),
-        pytest.param(
-            Qwen, "qwen", "term", marks=[needs_qwen, pytest.mark.once], id="qwen-term"
-        ),
+        ("gemini", "term"),
+        pytest.param("gemini", "vterm", marks=[needs_vterm, ONCE]),
+        pytest.param("gemini", "eat", marks=[needs_eat, ONCE]),
+        pytest.param("qwen", "term", marks=[needs_qwen, ONCE]),
     ],
 )
 def test_states_of_a_turn_are_known_from_the_window_title(
-    world: World, kind: type[Gemini], name: str, terminal: str
+    world: World, name: str, terminal: str
 ) -> None:
     configure(world)
     file = world.file("a.txt", "one\n")
@@ -121,7 +109,7 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     emacs.holds("(null (gemini-companion-sessions))")
     emacs.holds("(eq 'unknown (car e2e-states))")
     cli.model.answers.set()
-    if terminal != "term" or kind is Qwen:
+    if terminal != "term" or name == "qwen":
         resumed(world, emacs, cli)
 
 
