@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The processes of the clients: find and describe them, and notice their exit."""
+"""The processes of the clients: find and describe them."""
 
-import asyncio
-import threading
-from collections.abc import Callable
 from contextlib import suppress
 
 import psutil
 
 from .clients import CLIENTS
-from .system import pid_of, wait_for_exit
+from .system import pid_of
 from .types import Facts, Process, clean
 
 _ACP_OPTIONS = {"--acp", "--experimental-acp"}
@@ -78,21 +75,11 @@ def lives(pid: int) -> bool:
         return False
 
 
-def on_exit(pid: int, exited: Callable[[], object]) -> None:
-    """Call ``exited`` on the running event loop when process ``pid`` exits.
-
-    This cannot be undone: a thread waits for the exit.
-    """
-    loop = asyncio.get_running_loop()
-
-    def wait() -> None:
-        try:
-            wait_for_exit(pid)
-        except psutil.NoSuchProcess:
-            pass
-        except (psutil.Error, OSError):
-            return
-        with suppress(RuntimeError):  # the loop is closed; the process ends
-            loop.call_soon_threadsafe(exited)
-
-    threading.Thread(target=wait, daemon=True).start()
+def has_exited(pid: int) -> bool:
+    """Return whether process ``pid`` has exited, even if its parent has not noticed."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+    except (psutil.Error, OSError):
+        return False

@@ -8,18 +8,20 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
 
 from .clients import Client
 from .config import Config
 from .places import Place
-from .processes import on_exit
+from .processes import has_exited
 from .session import Session, Stream, encode_event
 from .types import CloseReason, Facts, Process, context_update
 
 logger = logging.getLogger(__name__)
+
+# Seconds between two checks whether a process without an event stream has exited.
+_EXIT_CHECK = 0.5
 
 FindProcess: TypeAlias = Callable[[tuple[str, int]], Process | None]
 
@@ -48,7 +50,6 @@ class Sessions:
         self._report_to_emacs = report
         self._acknowledged = acknowledged
         self._one_search = asyncio.Lock()
-        self._watched: set[int] = set()
         self._sessions: dict[str, Session] = {}
         self._context: Sequence[Facts] | None = None
         # Emacs sends a context to a new process before its clients reconnect.
@@ -136,23 +137,19 @@ class Sessions:
                 if session.process is not None and session.stream is not None:
                     self.report()
 
-    def _watch_process(self, session: Session) -> None:
-        """End ``session`` when its process, if known, exits.
+    def _end_if_exited(self, session: Session) -> None:
+        """End ``session`` soon after its process, if that exits.
 
         Otherwise the reviews of a killed CLI would stay open for the grace time.
         """
-        if session.process is not None:
-            pid = session.process.pid
-            if pid not in self._watched:
-                self._watched.add(pid)
-                on_exit(pid, partial(self._exited, pid))
-
-    def _exited(self, pid: int) -> None:
-        self._watched.discard(pid)
-        for session in list(self._sessions.values()):
-            process = session.process
-            if session.stream is None and process is not None and process.pid == pid:
-                self.end(session.id, "exited")
+        process = session.process
+        if process is None or session.stream is not None or not self.has(session):
+            return
+        if has_exited(process.pid):
+            self.end(session.id, "exited")
+        else:
+            loop = asyncio.get_running_loop()
+            loop.call_later(_EXIT_CHECK, self._end_if_exited, session)
 
     # Event streams
 
@@ -174,10 +171,10 @@ class Sessions:
             return
         session.stream = None
         stream.end()
-        self._watch_process(session)
         self.expect_stream(session)
         self._start_session_timer(session)
         self.report()
+        self._end_if_exited(session)
 
     def expect_stream(self, session: Session) -> None:
         """Take the client of ``session`` for gone if it opens no stream in time."""

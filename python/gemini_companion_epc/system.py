@@ -9,7 +9,6 @@ only Linux has, so that tests on Linux show what happens on macOS.
 import asyncio
 import os
 import re
-import select
 import signal
 import socket
 import sys
@@ -48,28 +47,6 @@ def on_signals(stop: Callable[[], None]) -> None:
             loop.add_signal_handler(number, stop)
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
-
-
-def wait_for_exit(pid: int) -> None:
-    """Wait until process ``pid`` has exited, even if its parent has not noticed.
-
-    Raise psutil.NoSuchProcess if there is none.
-    """
-    process = psutil.Process(pid)
-    if _IS_LINUX:
-        with suppress(AttributeError, OSError):  # Linux before 5.3
-            with os.fdopen(os.pidfd_open(pid), "rb", 0) as descriptor:
-                exit_ = select.poll()
-                exit_.register(descriptor, select.POLLIN)
-                exit_.poll()
-            return
-    limit = 0.05
-    # It stays a zombie, for which psutil waits, until its parent asks for it.
-    while process.status() != psutil.STATUS_ZOMBIE:
-        with suppress(psutil.TimeoutExpired):
-            process.wait(limit)
-            return
-        limit = min(2 * limit, 1)
 
 
 # TCP

@@ -34,7 +34,7 @@ class Events:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def next(self, timeout: float = BOUND) -> dict[str, Any]:
+    def next(self, timeout: float | None = BOUND) -> dict[str, Any]:
         """Return the next notification."""
         event = self._received.get(timeout=timeout)
         assert event is not None, (

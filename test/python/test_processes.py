@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-import asyncio
 import os
 import signal
 import socket
@@ -13,9 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
-from conftest import Alone
+from conftest import Alone, until
 from gemini_companion_epc import system
-from gemini_companion_epc.processes import on_exit, process_of
+from gemini_companion_epc.processes import has_exited, process_of
 from gemini_companion_epc.types import Process
 
 pytestmark = pytest.mark.system
@@ -91,22 +90,15 @@ input()
 """
 
 
-def test_the_exit_of_a_process_is_detected_before_its_parent_asks_for_it() -> None:
-    async def scene(pid: int) -> None:
-        exited = asyncio.Event()
-        on_exit(pid, exited.set)
-        await asyncio.sleep(0.05)
-        assert not exited.is_set()
-        os.kill(pid, signal.SIGKILL)
-        await asyncio.wait_for(exited.wait(), BOUND)
-        exited.clear()
-        on_exit(pid, exited.set)
-        await asyncio.wait_for(exited.wait(), BOUND)
-
+def test_the_exit_of_a_process_is_seen_before_its_parent_asks_for_it() -> None:
     command = [sys.executable, "-c", PARENT]
     with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as parent:
         assert parent.stdout
-        asyncio.run(scene(int(parent.stdout.readline())))
+        pid = int(parent.stdout.readline())
+        assert not has_exited(pid)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: has_exited(pid))
+    assert has_exited(parent.pid)
 
 
 CLIENT = """
