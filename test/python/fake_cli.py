@@ -184,6 +184,14 @@ class FakeCli:
         self._streams.append(events)
         return events
 
+    def stall(self) -> socket.socket:
+        """Return the connection of an event stream that is not read."""
+        headers = {**self.headers(self.session_id), "Host": f"127.0.0.1:{self.port}"}
+        lines = [f"{key}: {value}" for key, value in headers.items()]
+        peer = socket.create_connection(("127.0.0.1", self.port), BOUND)
+        peer.sendall("\r\n".join(["GET /mcp HTTP/1.1", *lines, "", ""]).encode())
+        return peer
+
     def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
         """Return the whole answer to tools/call."""
         return self.ask("tools/call", {"name": name, "arguments": arguments})

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,9 @@ from random import Random
 from typing import Any
 
 import texts
-from connection import Connection, Lost, Peer, Wrong
+from connection import Lost, Wrong, call, listen
+
+from fake_cli import Events, FakeCli
 
 # How long an answer may take, including a restart and garbage collections.
 ANSWER = 20.0
@@ -21,20 +23,18 @@ ANSWER = 20.0
 AGAIN = 1.0
 
 ACCEPTED = ("accept", "edit")
-REJECTED = ("reject", "kill", "empty")
+REJECTED = ("reject", "kill")
 WEIGHTS = {
     "accept": 24,
     "edit": 20,
     "reject": 16,
     "kill": 4,
-    "empty": 4,
     "hold": 8,
     "holdedit": 8,
     "race": 6,
-    "again": 4,
     "cancel": 4,
 }
-DISRUPTIONS = ("cut", "leave", "replace", "reopen")
+DISRUPTIONS = ("cut", "leave", "reopen")
 
 
 class Opened:
@@ -47,7 +47,6 @@ class Opened:
         self.mark = mark if text else ""
         self.ends: list[str] = []
         self.ended = asyncio.Event()
-        self.is_replaced = False
 
     @property
     def is_open(self) -> bool:
@@ -66,7 +65,7 @@ class Log:
     """What all CLIs have seen."""
 
     def __init__(self, reviews: int) -> None:
-        self.left = reviews
+        self.reviews = reviews
         self.opened = 0
         self.changed = asyncio.Condition()
         self.problems: list[str] = []
@@ -83,10 +82,10 @@ class Log:
 class Session:
     """One MCP session and its event stream."""
 
-    def __init__(self, cli: Cli, session_id: str) -> None:
+    def __init__(self, cli: Cli, fake: FakeCli) -> None:
         self._cli = cli
         self.log = cli.log
-        self.id = session_id
+        self.fake = fake
         self.diffs: dict[str, list[Opened]] = {}
         self.accepted: dict[str, list[str]] = {}
         self.rejected: Counter[str] = Counter()
@@ -95,24 +94,13 @@ class Session:
         self.contexts = 0
         self.fate = ""
         self.is_leaving = False
-        self._stream: Connection | None = None
+        self._stream: Events | None = None
         self._reader: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
-        """Open the event stream."""
-        stream = await self._cli.peer.get(self.id)
-        previous = self._reader
+    def follow(self, stream: Events) -> None:
+        """Take the events of ``stream``."""
         self._stream = stream
-        self._reader = asyncio.create_task(self._read(stream, previous))
-
-    async def replace(self) -> None:
-        """Open another event stream, which ends the previous one."""
-        previous = self._reader
-        await self.start()
-        if previous is not None:
-            await asyncio.wait([previous], timeout=ANSWER)
-            if not previous.done():
-                self.log.problem("a stream that was replaced goes on")
+        self._reader = asyncio.create_task(self._read(stream))
 
     async def reopen(self) -> None:
         """Cut the event stream while nothing is in transit; open another."""
@@ -121,9 +109,9 @@ class Session:
         assert stream is not None
         self._reader = None
         reader.cancel()
-        stream.abort()
+        stream.close()
         await asyncio.sleep(self._cli.random.random() * 2)
-        await self.start()
+        self.follow(await listen(self.fake))
 
     def lose(self, why: str) -> None:
         """Record that the session has ended, with all its diffs."""
@@ -132,7 +120,7 @@ class Session:
         self.fate = why
         self.log.counts[f"sessions lost: {why}"] += 1
         if self._stream is not None:
-            self._stream.abort()
+            self._stream.close()
         if self._reader is not None and self._reader is not asyncio.current_task():
             self._reader.cancel()
         for diff in itertools.chain(*self.diffs.values()):
@@ -149,43 +137,30 @@ class Session:
 
     def open_diffs(self) -> list[Opened]:
         every = itertools.chain(*self.diffs.values())
-        return [diff for diff in every if diff.is_open and not diff.is_replaced]
+        return [diff for diff in every if diff.is_open]
+
+    @property
+    def id(self) -> str:
+        return self.fake.session_id
 
     # The stream
 
-    async def _read(
-        self, stream: Connection, previous: asyncio.Task[None] | None
-    ) -> None:
-        if previous is not None:
-            # Its last events come first.
-            await asyncio.wait([previous], timeout=ANSWER)
-        rest = b""
+    async def _read(self, stream: Events) -> None:
+        """Take the events of ``stream``, and of those that follow it."""
         try:
-            async for chunk in stream.chunks():
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    if line.startswith(b"data: "):
-                        self._take(json.loads(line[6:]))
-        except Lost as lost:
-            self._lost(f"stream: {lost}")
-            return
-        stream.close()
-        if self._stream is stream and not self.is_lost and not self.is_leaving:
-            self.log.counts["streams ended gracefully"] += 1
-            await asyncio.sleep(AGAIN)
-            if self._stream is stream:
-                await self._resume()
-
-    async def _resume(self) -> None:
-        if self.is_lost or self.is_leaving:
-            return
-        try:
-            stream = await self._cli.peer.get(self.id)
+            while True:
+                try:
+                    self._take(await asyncio.to_thread(stream.next, None))
+                except AssertionError as end:
+                    if not stream.is_graceful:
+                        raise Lost(str(end)) from None
+                    self.log.counts["streams ended gracefully"] += 1
+                    await asyncio.sleep(AGAIN)
+                    if self.is_lost or self.is_leaving:
+                        return
+                    stream = self._stream = await listen(self.fake)
         except (Lost, Wrong) as error:
-            self._lost(f"the stream could not be opened again: {error!r}")
-            return
-        self._stream = stream
-        self._reader = asyncio.create_task(self._read(stream, None))
+            self._lost(f"stream: {error!r}")
 
     def _lost(self, why: str) -> None:
         if self.is_lost or self.is_leaving:
@@ -226,14 +201,14 @@ class Session:
                     self.log.problem(f"{path}: accepted another text")
                 if diff.kind not in (*ACCEPTED, "race"):
                     self.log.problem(f"{path}: accepted without the user")
-                diff.end("accepted late" if diff.is_replaced else "accepted")
+                diff.end("accepted")
                 return
         self._stray(path, f"accepted {content[:30]!r}")
 
     def _take_rejected(self, path: str) -> None:
         self.rejected[path] += 1
         for diff in self.diffs.get(path, []):
-            if diff.is_open and not diff.is_replaced:
+            if diff.is_open:
                 if diff.kind not in (*REJECTED, "cancel", "stop"):
                     self.log.problem(f"{path}: rejected without the user")
                 diff.end("rejected")
@@ -249,57 +224,31 @@ class Cli:
     """One CLI, which opens one diff after the other, or several."""
 
     def __init__(
-        self, name: str, log: Log, random: Random, peer: Peer, directory: Path
+        self,
+        name: str,
+        log: Log,
+        random: Random,
+        server: tuple[int, str],
+        directory: Path,
     ) -> None:
         self.name = name
         self.log = log
         self.random = random
-        self.peer = peer
+        self._server = server
         self.session: Session | None = None
         self._directory = directory
-        self._ids = itertools.count(1)
         self._marks = itertools.count(1)
         self._names = itertools.count(1)
 
     # Requests
 
-    async def _ask(
-        self, session: Session | None, method: str, params: dict[str, Any]
-    ) -> tuple[dict[str, Any], str]:
-        message = {
-            "jsonrpc": "2.0",
-            "id": next(self._ids),
-            "method": method,
-            "params": params,
-        }
-        session_id = session.id if session else ""
-        status, headers, body = await self.peer.post(message, session_id)
-        if status != 200:
-            raise Wrong(f"{method} was answered {status} {body[:100]!r}")
-        answer = json.loads(body)
-        if answer.get("id") != message["id"] or "result" not in answer:
-            raise Wrong(f"{method} was answered {body[:200]!r}")
-        return answer["result"], headers.get("mcp-session-id", session_id)
-
     async def connect(self) -> Session:
         """Do what the CLI does when it connects."""
-        _, session_id = await self._ask(
-            None,
-            "initialize",
-            {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "clientInfo": {"name": self.name, "version": "1"},
-            },
-        )
-        session = Session(self, session_id)
-        note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        status, _, _ = await self.peer.post(note, session_id)
-        if status != 202:
-            raise Wrong(f"initialized was answered {status}")
-        await session.start()
-        tools, _ = await self._ask(session, "tools/list", {})
-        if {tool["name"] for tool in tools["tools"]} != {"openDiff", "closeDiff"}:
+        fake = FakeCli(*self._server)
+        session = Session(self, fake)
+        session.follow(await call(fake.connect))
+        tools = (await call(fake.ask, "tools/list", {}))["result"]["tools"]
+        if {tool["name"] for tool in tools} != {"openDiff", "closeDiff"}:
             raise Wrong(f"tools/list: {tools}")
         self.log.sessions.append(session)
         return session
@@ -322,38 +271,21 @@ class Cli:
         # An answer to it may come before the acknowledgement.
         session.diffs.setdefault(diff.path, []).append(diff)
         try:
-            result, _ = await self._ask(
-                session, "tools/call", self._call("openDiff", diff.path, text)
-            )
+            await call(session.fake.open_diff, diff.path, text)
         except BaseException:
             session.diffs[diff.path].remove(diff)
             raise
-        if result.get("content") != [] or result.get("isError"):
-            raise Wrong(f"openDiff was answered {str(result)[:200]}")
-        self.log.left -= 1
         async with self.log.changed:
             self.log.opened += 1
             self.log.changed.notify_all()
 
     async def close_diff(self, session: Session, path: str) -> str | None:
         """Call closeDiff and return the text in its answer, or None."""
-        result, _ = await self._ask(
-            session, "tools/call", self._call("closeDiff", path)
-        )
-        (item,) = result["content"]
-        answer = json.loads(item["text"])
+        answer = await call(session.fake.close_diff, path)
         content = answer.get("content")
         if content is not None:
             session.closed.setdefault(path, []).append(texts.sha(content))
         return None if content is None else str(content)
-
-    def _call(self, tool: str, path: str, text: str | None = None) -> dict[str, Any]:
-        arguments: dict[str, Any] = {"filePath": path}
-        if tool == "openDiff":
-            arguments["newContent"] = text
-        else:
-            arguments["suppressNotification"] = True
-        return {"name": tool, "arguments": arguments}
 
     # Reviews
 
@@ -361,7 +293,7 @@ class Cli:
         """Return a new diff of ``kind``, and its text as it is sent."""
         mark = f"{self.name} {next(self._marks)}"
         text = texts.proposal(self.random, f"<{mark}>")
-        if kind in ("edit", "holdedit") or name.endswith("-again.txt"):
+        if kind in ("edit", "holdedit"):
             text = text or f"<{mark}>\n"
         name = name or f"{kind}-{next(self._names) % 40}.txt"
         path = str(self._directory / name)
@@ -389,8 +321,8 @@ class Cli:
             session.lose("wrong answer")
 
     async def _one(self, session: Session, kind: str) -> None:
-        if kind in ("again", "cancel"):
-            await getattr(self, f"_{kind}")(session)
+        if kind == "cancel":
+            await self._cancel(session)
             return
         # The first few are open in Emacs.
         visited = kind == "accept" and self.random.random() < 0.1
@@ -429,18 +361,6 @@ class Cli:
             )
             diff.end("none")
 
-    async def _again(self, session: Session) -> None:
-        """Propose another text for a path that is open already."""
-        kind = self.random.choice(ACCEPTED)
-        name = f"{kind}-{next(self._names) % 40}-again.txt"
-        previous, text = self._new(kind, name)
-        await self.open_diff(session, previous, text)
-        await asyncio.sleep(self.random.random() * 0.04)
-        previous.is_replaced = previous.is_open
-        diff, text = self._new(kind, name)
-        await self.open_diff(session, diff, text)
-        await self._ended(session, diff)
-
     async def _cancel(self, session: Session) -> None:
         """Press Ctrl-C with a diff open, then review another one."""
         diff, text = self._new("cancel", f"hold-{next(self._names) % 40}-cancel.txt")
@@ -451,7 +371,11 @@ class Cli:
         if content is not None:
             self.log.problem(f"{other.path}: closed before it was opened")
         session.cured[diff.path] += 1
+        closed = time.monotonic()
         await self._ended(session, diff)
+        if time.monotonic() - closed > AGAIN:
+            # Too late, or another server, to which it is a proposal like others.
+            return
         session.cured[other.path] += 1
         await self.open_diff(session, other, more)
         await self._ended(session, other)
@@ -498,7 +422,7 @@ class Cli:
 
     async def run(self) -> None:
         """Open reviews until there were enough."""
-        while self.log.left > 0:
+        while self.log.opened < self.log.reviews:
             if self.random.random() < 0.01:
                 await self.disrupt(self.random.choice(DISRUPTIONS))
             else:

@@ -39,8 +39,6 @@
 (defvar soak-ready 0 "How often the mode started a server.")
 (defvar soak-before nil "Value of `soak-state' before the mode was turned on.")
 (defvar soak-problems nil "Errors in this Emacs, a list of strings.")
-(defvar soak-again 0 "Number of answers that failed and were repeated.")
-(defvar soak-typed 0 "Number of simulated commands.")
 (defvar soak--entries nil "Lines for the journal, the last one first.")
 (defvar soak--edited (make-hash-table :test #'eq :weakness 'key)
   "The diffs whose proposals were edited.")
@@ -107,19 +105,6 @@
     (soak--edit diff)
     (soak--note diff 'edited (gemini-companion-diff-text diff))))
 
-(defun soak--reject-emptied (diff)
-  "Try to accept DIFF with an empty proposal, which must fail; reject it."
-  (unless (string-empty-p (gemini-companion-diff-proposed-text diff))
-    (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-      (erase-buffer))
-    (condition-case nil
-        (progn
-          (gemini-companion-diff-accept diff)
-          (push "An empty text was accepted" soak-problems))
-      (user-error nil)))
-  (when (memq diff (gemini-companion-diffs))
-    (gemini-companion-diff-reject diff)))
-
 (defun soak--answer (diff)
   "Answer DIFF according to its name."
   (pcase (car (split-string (soak--name diff) "-"))
@@ -127,7 +112,6 @@
     ("edit" (soak--edit diff) (gemini-companion-diff-accept diff))
     ("reject" (gemini-companion-diff-reject diff))
     ("kill" (kill-buffer (gemini-companion-diff-proposal-buffer diff)))
-    ("empty" (soak--reject-emptied diff))
     ("holdedit" (soak--edit-once diff))))
 
 (defun soak--answer-some ()
@@ -137,10 +121,9 @@
       (condition-case problem
           (soak--answer diff)
         (error
-         (if (and (string-match-p "epc con" (error-message-string problem))
-                  (memq diff (gemini-companion-diffs)))
-             ;; The server has just been killed; the next round answers.
-             (cl-incf soak-again)
+         ;; If the server has just been killed, the next round answers.
+         (unless (and (string-match-p "epc con" (error-message-string problem))
+                      (memq diff (gemini-companion-diffs)))
            (push (format "%s: %s" (soak--name diff)
                          (error-message-string problem))
                  soak-problems))))))
@@ -150,7 +133,6 @@
 
 (defun soak--type ()
   "Move point at random, and run the hooks of a command."
-  (cl-incf soak-typed)
   (when (zerop (random 20))
     (let ((files (seq-filter #'buffer-file-name (buffer-list))))
       (when files
@@ -182,27 +164,6 @@
                         (seq-remove (lambda (timer) (memq timer soak--timers))
                                     (append timer-list timer-idle-list)))
         :diffs (length (gemini-companion-diffs))))
-
-(defun soak-hooks ()
-  "Return the hooks with a function of the package."
-  (let (found)
-    (mapatoms
-     (lambda (symbol)
-       (when (and (boundp symbol)
-                  (string-match-p "-\\(hook\\|functions\\)\\'"
-                                  (symbol-name symbol))
-                  (not (string-prefix-p "gemini-companion"
-                                        (symbol-name symbol)))
-                  ;; `revert-buffer' keeps a copy of another hook there.
-                  (not (eq symbol 'revert-buffer-internal-hook))
-                  (consp (symbol-value symbol))
-                  (seq-some (lambda (function)
-                              (and (symbolp function)
-                                   (string-prefix-p "gemini-companion"
-                                                    (symbol-name function))))
-                            (ensure-list (symbol-value symbol))))
-         (push (symbol-name symbol) found))))
-    found))
 
 (defun soak-live-bytes ()
   "Collect garbage and return the size of the live objects."

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from harness.emacs import BARE, configure, lisp
+from harness.emacs import BARE, configure
 from harness.scratch import Scratch
 from harness.tools import ROOT, Tools
 
@@ -68,12 +69,11 @@ class Emacs:
 
     async def value(self, code: str) -> object:
         """Evaluate ``code`` and return its value, converted by JSON."""
-        path = self.scratch.root / "value"
-        await self.eval(
-            "(let ((coding-system-for-write 'utf-8-unix))"
-            f" (write-region (json-encode {code}) nil {lisp(path)} nil 'silent) nil)"
+        printed = await self.eval(
+            "(base64-encode-string"
+            f" (encode-coding-string (json-encode {code}) 'utf-8) t)"
         )
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(base64.b64decode(printed))
 
     async def until(self, code: str, seconds: float = 30) -> None:
         """Wait until ``code`` is true."""
@@ -97,9 +97,6 @@ class Emacs:
     def rss(self) -> float:
         """Return its memory in MiB."""
         return float(self.process.memory_info().rss) / 2**20
-
-    def is_alive(self) -> bool:
-        return self._process.poll() is None
 
     async def quit(self) -> None:
         """Exit Emacs, and wait until it has exited."""
