@@ -67,11 +67,7 @@ class PrivateDirectory:
         path = self.path / f"server-{next(self._numbers)}"
         self.restore()
         _check_owner(self.path)
-        try:
-            write_private(path, clean(text).encode())
-        except OSError:
-            path.unlink(missing_ok=True)
-            raise
+        write_private(path, clean(text).encode())
         return path
 
     def take(self, name: str) -> str:

@@ -100,13 +100,24 @@ class DiscoveryFiles:
         The previous process may have written one that could not be replaced.
         """
         for one in self._all:
-            with suppress(OSError):
-                remove(one.path(self._environ), one)
+            path, own = one.path(self._environ), one.payload()
+            found = _read(path)
+            if all(found.get(key) == own[key] for key in ("port", "authToken")):
+                with suppress(OSError):
+                    path.unlink()
 
     def sweep(self) -> None:
-        """Remove the stale files of this user's Emacsen."""
+        """Remove the stale files of this user's Emacsen, and no others.
+
+        Stale are the files of dead Emacsen, and others of this Emacs.
+        """
         for one in self._all:
-            sweep(one, self._environ)
+            own = one.path(self._environ)
+            with suppress(OSError):
+                for path in own.parent.glob(one.client.file_name("*", "*")):
+                    if path != own and _is_stale(_read(path), one.pid):
+                        logger.info("Removing a stale discovery file: %s", path.name)
+                        path.unlink()
 
 
 def true_names(roots: Iterable[str]) -> tuple[str, ...]:
@@ -162,27 +173,6 @@ def _make_directory(path: Path) -> None:
         )
     if not IS_WINDOWS and found.st_mode & 0o022:
         path.chmod(0o700)
-
-
-def remove(path: Path, discovery: Discovery) -> None:
-    """Remove ``path`` if it still has the port and token of ``discovery``."""
-    found, own = _read(path), discovery.payload()
-    if all(found.get(key) == own[key] for key in ("port", "authToken")):
-        path.unlink(missing_ok=True)
-
-
-def sweep(discovery: Discovery, environ: Mapping[str, str]) -> None:
-    """Remove the stale files of this user's Emacsen, and no others.
-
-    Stale are the files of dead Emacsen, and the files of the Emacs of ``discovery``
-    with another port.
-    """
-    own = discovery.path(environ)
-    with suppress(OSError):
-        for path in own.parent.glob(discovery.client.file_name("*", "*")):
-            if path != own and _is_stale(_read(path), discovery.pid):
-                logger.info("Removing a stale discovery file: %s", path.name)
-                path.unlink()
 
 
 def _is_stale(content: dict[str, object], own_pid: int) -> bool:

@@ -126,15 +126,14 @@ class StubEmacs:
         self.is_gone = self.is_silent = False
         self.before_answer: Callable[[int], None] = lambda diff_id: None
         self.before_opening: Callable[[], Awaitable[object]] = nothing
-        self._changed = threading.Condition()
 
     async def open_diff(self, diff: Diff, session: Facts) -> None:
         self.facts = session
-        self._record(self.opened, diff)
+        self.opened.append(diff)
         await self.before_opening()
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
-        self._record(self.closed, (diff_id, reason))
+        self.closed.append((diff_id, reason))
         if self.is_gone:
             raise EmacsGone("gone")
         if self.is_silent:
@@ -143,30 +142,24 @@ class StubEmacs:
         return self.texts.get(diff_id)
 
     async def ask(self, kind: str, facts: Facts, texts: Sequence[str | None]) -> Facts:
-        self._record(self.asked, (kind, facts, texts))
+        self.asked.append((kind, facts, texts))
         return await self.on_question(kind, facts)
 
     def sessions_update(self, sessions: Sequence[Facts]) -> None:
-        self._record(self.sessions, [session["id"] for session in sessions])
+        self.sessions.append([session["id"] for session in sessions])
 
     def outcome_written(self, diff_id: int) -> None:
-        self._record(self.written, diff_id)
+        self.written.append(diff_id)
 
     def outcome_undelivered(self, diff_id: int) -> None:
-        self._record(self.undelivered, diff_id)
+        self.undelivered.append(diff_id)
 
     def warn(self, message: str) -> None:
-        self._record(self.warnings, message)
+        self.warnings.append(message)
 
     def until(self, condition: Callable[["StubEmacs"], object]) -> None:
         """Wait until ``condition`` holds."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: condition(self), BOUND)
-
-    def _record(self, records: list[Any], record: Any) -> None:
-        with self._changed:
-            records.append(record)
-            self._changed.notify_all()
+        until(lambda: condition(self))
 
 
 class Alone:

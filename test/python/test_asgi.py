@@ -208,16 +208,7 @@ def test_a_silent_stream_has_comments(
 def test_a_stalled_client_delays_no_other(alone: Alone, cli_of: CliOf) -> None:
     stalled, awake = cli_of(alone), cli_of(alone)
     stalled.initialize()
-    head = "\r\n".join(
-        [
-            "GET /mcp HTTP/1.1",
-            f"Host: 127.0.0.1:{alone.port}",
-            f"Authorization: Bearer {alone.token}",
-            f"Mcp-Session-Id: {stalled.session_id}",
-        ]
-    )
-    with socket.create_connection(("127.0.0.1", alone.port), 5) as peer:
-        peer.sendall(head.encode() + b"\r\n\r\n")
+    with stalled.stall() as peer:
         alone.emacs.until(lambda emacs: emacs.sessions)
         stalled.open_diff("/a", "x")
         alone.do(alone.diffs.accept, 1, "x" * 20_000_000)

@@ -34,33 +34,6 @@ def test_a_sweep_removes_the_directories_of_dead_servers_only(
     assert sorted(tmp_path.iterdir()) == sorted([living, other])
 
 
-def test_a_text_that_half_fits_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    private = PrivateDirectory()
-    real_open = os.open
-
-    def full(path: Path, flags: int, mode: int) -> int:
-        return real_open(path, flags & ~os.O_WRONLY, mode)
-
-    monkeypatch.setattr(os, "open", full)
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        private.write("x")
-    assert list(private.path.iterdir()) == []
-
-
-def test_a_directory_that_was_cleaned_up_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    private = PrivateDirectory()
-    private.path.rmdir()
-    written = private.write("text")
-    assert private.path.stat().st_mode & 0o777 == 0o700
-    assert private.take(str(written)) == "text"
-
-
 def test_what_another_user_puts_in_place_of_the_directory_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

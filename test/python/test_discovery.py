@@ -83,16 +83,6 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
         discovery.write(_discovery(), _environ(tmp_path / "file"))
 
 
-def test_only_our_own_file_is_removed(tmp_path: Path) -> None:
-    ours = _discovery()
-    path = discovery.write(ours, _environ(tmp_path))
-    discovery.remove(path, replace(ours, token="another"))
-    assert path.exists()
-    discovery.remove(path, ours)
-    assert not path.exists()
-    discovery.remove(path, ours)
-
-
 def _dead_pid() -> int:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
@@ -123,7 +113,11 @@ def test_each_client_has_its_file(tmp_path: Path) -> None:
         files.restore()
         assert path.exists()
     assert _mode(tmp_path / "gemini") == 0o700
-    files.remove()
+    other = DiscoveryFiles(own, 4711, "another", environ)
+    other.remove()
+    assert path.exists()
+    for _ in range(2):
+        files.remove()
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
@@ -133,7 +127,8 @@ def test_a_sweep_removes_dead_files_of_ours_and_no_others(
 ) -> None:
     (tmp_path / "qwen").mkdir()
     environ = _environ(tmp_path)
-    discovery.sweep(_discovery(client), environ)
+    files = DiscoveryFiles(os.getpid(), 4711, "token", environ)
+    files.sweep()
     ours = replace(_discovery(client), port=1)
     kept = {discovery.write(replace(ours, pid=os.getppid(), port=2), environ)}
     stale = [os.getpid(), _dead_pid(), 10**9, 2**63, 10**100]
@@ -150,7 +145,7 @@ def test_a_sweep_removes_dead_files_of_ours_and_no_others(
     for name in (f"gemini-ide-server-{10**9}.json", "notes"):
         kept.add(directory / name)
         (directory / name).write_text(json.dumps({**emacs, "ppid": 10**9}))
-    DiscoveryFiles(os.getpid(), 4711, "token", environ).sweep()
+    files.sweep()
     assert set(directory.iterdir()) == kept
 
 

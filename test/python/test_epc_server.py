@@ -3,7 +3,6 @@
 
 import contextlib
 import gc
-import logging
 import socket
 import stat
 import threading
@@ -204,15 +203,3 @@ def test_a_message_that_is_too_long_fails_alone(rig: Endpoint) -> None:
     rig.do(rig.emacs.warn, "x" * 0x1000000)
     rig.do(rig.emacs.warn, "short")
     assert peer.expect("warn") == ["short"]
-
-
-def test_epc_neither_writes_to_stderr_nor_describes_its_calls(
-    rig: Endpoint, caplog: pytest.LogCaptureFixture
-) -> None:
-    peer = rig.peer()
-    assert logging.getLogger("epc").handlers == []
-    with caplog.at_level(logging.DEBUG):
-        logging.getLogger("epc").setLevel(logging.ERROR)
-        peer.call("diff-accepted", 1, "a text that is not logged")
-    assert "a text that is not logged" not in caplog.text
-    assert SECRET not in caplog.text

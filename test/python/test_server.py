@@ -65,10 +65,13 @@ def _stops(emacs: FakeEmacs, events: list[Events]) -> None:
 def test_context_and_review_end_to_end(
     start: Start, cli_of: CliOf, tmp_path: Path
 ) -> None:
-    emacs = start(roots=[str(tmp_path)])
-    found = _discovery(emacs)
-    assert (found["port"], found["authToken"]) == (emacs.port, emacs.token)
-    assert found["workspacePath"] == os.path.realpath(tmp_path)
+    emacs = start(roots=["/no/such/directory"])
+    assert _discovery(emacs)["workspacePath"] == ""
+    for roots in ([tmp_path, emacs.tmp], [tmp_path]):
+        emacs.call("roots-update", [str(root) for root in roots])
+        found = _discovery(emacs)
+        assert found["workspacePath"] == os.pathsep.join(map(os.path.realpath, roots))
+        assert (found["port"], found["authToken"]) == (emacs.port, emacs.token)
     cli = cli_of(emacs)
     events = cli.connect()
     facts = {"id": cli.session_id, "pid": os.getpid(), "directory": os.getcwd()}
@@ -103,21 +106,6 @@ def test_eight_megabytes_go_there_and_back(start: Start, cli_of: CliOf) -> None:
     path.write_text(text + "edited")
     emacs.call("diff-accepted", diff_id, {"file": str(path)})
     assert events.next()["params"]["content"] == text + "edited"
-
-
-def test_roots_rewrite_the_file_with_the_same_port_and_token(
-    start: Start, tmp_path: Path
-) -> None:
-    emacs = start(roots=["/no/such/directory"])
-    assert _discovery(emacs)["workspacePath"] == ""
-    one, two = tmp_path / "one", tmp_path / "two"
-    one.mkdir()
-    two.mkdir()
-    for roots, expected in [([one, two], f"{one}{os.pathsep}{two}"), ([two], str(two))]:
-        emacs.call("roots-update", [str(root) for root in roots])
-        found = _discovery(emacs)
-        assert found["workspacePath"] == expected
-        assert (found["port"], found["authToken"]) == (emacs.port, emacs.token)
 
 
 def test_a_refused_discovery_directory_is_reported_and_the_server_runs(
@@ -417,11 +405,7 @@ def test_a_stalled_client_does_not_prevent_a_stop(start: Start, cli_of: CliOf) -
     emacs = start()
     cli = cli_of(emacs)
     cli.initialize()
-    with socket.create_connection(("127.0.0.1", emacs.port), BOUND) as peer:
-        headers = {**cli.headers(cli.session_id), "Host": f"127.0.0.1:{emacs.port}"}
-        lines = [f"{key}: {value}" for key, value in headers.items()]
-        head = "\r\n".join(["GET /mcp HTTP/1.1", *lines])
-        peer.sendall(head.encode() + b"\r\n\r\n")
+    with cli.stall():
         emacs.expect("sessions-update")
         cli.open_diff("/a", "x")
         path = Path(emacs.hello["directory"]) / "large"
