@@ -155,7 +155,7 @@ def busy(emacs: Emacs, scratch: Scratch) -> Iterator[None]:
         over.touch()
 
 
-def test_token_log_and_texts_are_private(world: World) -> None:
+def test_token_log_texts_and_port_are_private(world: World) -> None:
     let_others_in(world.scratch)
     file = world.file("big.txt")
     emacs, reviews, cli = world.pair(file)
@@ -176,21 +176,15 @@ def test_token_log_and_texts_are_private(world: World) -> None:
         printed = as_nobody(READ, *places)
     reviews.shown("big.txt")
     log = next(world.home.rglob("server.log")).read_text()
+    bound = as_nobody(BIND, discovered(world.scratch)["port"]).decode()
 
+    assert bound.splitlines() == ["Address already in use"] * 2
     assert b"readable by all" in printed
     assert b"gemini_companion_epc" in printed  # the command lines are public
     assert discovered(world.scratch)["authToken"].encode() not in printed
     assert b"GEMINI_CLI_IDE_PID" not in printed
     assert b"proposed line" not in printed
     assert log.splitlines()[0].encode() not in printed
-
-
-def test_port_of_a_live_server_cannot_be_bound(world: World) -> None:
-    world.emacs(world.file("a.txt"))
-
-    printed = as_nobody(BIND, discovered(world.scratch)["port"]).decode()
-
-    assert printed.splitlines() == ["Address already in use"] * 2
 
 
 def test_an_outpost_answers_its_user_only(world: World) -> None:

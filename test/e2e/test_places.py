@@ -14,7 +14,8 @@ import pytest
 from harness import gemini, qwen
 from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import CONNECTED, Gemini
-from harness.model import edit, read_file, say, write_file
+from harness.model import read_file, say, write_file
+from harness.needs import needs_qwen
 from harness.place import Place, why_not
 from harness.qwen import Qwen
 from harness.scratch import Scratch
@@ -104,23 +105,20 @@ def connect(emacs: Emacs, name: str = "far") -> None:
     emacs.says(f"Connected to {name}; run ")
 
 
-def by_hand(world: World, place: Place, name: str, is_qwen: bool = False) -> Gemini:
+def by_hand(world: World, place: Place, is_qwen: bool) -> Gemini:
     """Start a CLI in ``place`` outside Emacs, which was connected before."""
-    model = world.model()
+    model, name = world.model(), f"cli-{place.name}"
     module = qwen if is_qwen else gemini
     program = module.script(world.tools, world.scratch, model, name)
+    container = [f"{key}={value}" for key, value in gemini.in_container().items()]
     terminal = world.tmux.start(
         name,
-        [str(place.program), place.name, "env", *_container(), str(program)],
+        [str(place.program), place.name, "env", *container, str(program)],
         world.scratch.root,
         {},
         gemini.SIZE,
     )
     return (Qwen if is_qwen else Gemini)(terminal, model)
-
-
-def _container() -> list[str]:
-    return [f"{key}={value}" for key, value in gemini.in_container().items()]
 
 
 def text_of(place: Place, file: Path) -> str:
@@ -213,7 +211,10 @@ def test_reject_new_file_terminal_answer_and_unsaved_text(
 
 
 @pytest.mark.once
-def test_two_places_and_here_are_apart(world: World, place_of: PlaceOf) -> None:
+@needs_qwen
+def test_two_places_and_here_are_apart_and_nothing_is_left_there(
+    world: World, place_of: PlaceOf
+) -> None:
     places = [place_of("near"), place_of("far")]
     files = [place.file("a.txt", f"{place.name}\n") for place in places]
     local = world.file("a.txt", "here\n")
@@ -223,14 +224,17 @@ def test_two_places_and_here_are_apart(world: World, place_of: PlaceOf) -> None:
     for place, file in zip(places, files, strict=True):
         visit(emacs, place, file)
         connect(emacs, place.name)
-        clis.append(by_hand(world, place, f"cli-{place.name}"))
+        clis.append(by_hand(world, place, is_qwen=place.name == "far"))
         clis[-1].wait_until_connected()
     emacs.eval(f"(progn (find-file {lisp(local)}) nil)")
     clis.append(world.gemini())
     emacs.holds("(= 3 (length (gemini-companion-sessions)))", "three sessions")
 
     for index, cli in enumerate(clis):
-        cli.model.script(write_file(local, f"{index}\n"), say("done"))
+        new = write_file(local, f"{index}\n")
+        # Qwen Code must have read the file.
+        first = [read_file(local)] if isinstance(cli, Qwen) else []
+        cli.model.script(*first, new, say("done"))
         cli.ask()
         reviews.wait_until(index + 1)
     assert len(set(reviews.paths())) == 3
@@ -244,6 +248,14 @@ def test_two_places_and_here_are_apart(world: World, place_of: PlaceOf) -> None:
         cli.wait_for("done")
     texts = [place.project.joinpath("a.txt").read_text() for place in places]
     assert [*texts, local.read_text()] == ["0\n", "1\n", "2\n"]
+
+    assert all(place.discovery_files() for place in places)
+    assert len(outposts(world.scratch)) == 2
+    os.kill(emacs.pid, signal.SIGKILL)
+    for place in places:
+        is_gone(world, place)
+    copies = f"gemini-companion-{emacs.pid}-*"
+    eventually(lambda: not list(world.scratch.tmp.glob(copies)), "no copies are left")
 
 
 def is_gone(world: World, far: Place) -> None:
@@ -280,31 +292,3 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
 
     emacs.eval("(gemini-companion-mode -1)")
     is_gone(world, far)
-
-
-@pytest.mark.once
-def test_qwen_code_there_and_nothing_is_left_after_emacs_was_killed(
-    world: World, far: Place
-) -> None:
-    if not os.access(world.tools.qwen, os.X_OK):
-        pytest.skip("Qwen Code is not installed")
-    there = far.file("a.txt", "one\n")
-    emacs = start(world, far, there)
-    reviews = Reviews(emacs)
-    connect(emacs)
-    cli = by_hand(world, far, "qwen", is_qwen=True)
-    cli.wait_until_connected()
-    emacs.holds("(gemini-companion-sessions)", "a session")
-    reviews.proposed(
-        cli, there, read_file(there), edit(there, "one", "two"), say("done")
-    )
-    reviews.accept()
-    cli.wait_for("done")
-    assert (far.project / "a.txt").read_text() == "two\n"
-
-    os.kill(emacs.pid, signal.SIGKILL)
-    is_gone(world, far)
-    eventually(
-        lambda: not list(world.scratch.tmp.glob(f"gemini-companion-{emacs.pid}-*")),
-        "no copies are left",
-    )

@@ -28,14 +28,6 @@ CLIENTS = """
 """
 
 
-def _pair(world: World, *files: Path) -> tuple[Emacs, Reviews, Qwen]:
-    world.scratch.home.joinpath(".qwen").mkdir()
-    emacs = world.emacs(*files)
-    cli = world.qwen()
-    _connected(emacs, "qwen")
-    return emacs, Reviews(emacs), cli
-
-
 def _connected(emacs: Emacs, *clients: str) -> None:
     eventually(
         lambda: sorted(emacs.value(CLIENTS) or []) == sorted(clients),
@@ -43,7 +35,7 @@ def _connected(emacs: Emacs, *clients: str) -> None:
     )
 
 
-def test_qwen_is_sent_the_context_and_has_reviews_beside_gemini_cli(
+def test_qwen_has_context_and_reviews_beside_gemini_cli_over_a_restart(
     world: World,
 ) -> None:
     # A colon separates the roots for the CLI.
@@ -82,6 +74,54 @@ def test_qwen_is_sent_the_context_and_has_reviews_beside_gemini_cli(
     accept_each(emacs, reviews, others, "two\n")
     cli.wait_for("the rest done")
     assert one.read_text() == "1\ndeux\n"
+    answers_in_its_terminal(emacs, reviews, cli, one)
+    answers_after_a_restart(emacs, reviews, cli, one, others[0])
+
+
+def answers_in_its_terminal(
+    emacs: Emacs, reviews: Reviews, cli: Qwen, file: Path
+) -> None:
+    """Answer reviews of ``file`` yes and no there."""
+    cli.is_free()
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
+    reviews.edit("uno", "mine")
+    emacs.wait_for("answer here: a yes in the terminal")
+    cli.answer("once")
+    emacs.says("was written without your edits")
+    cli.wait_for("first done")
+    assert file.read_text() == "uno\n"
+    emacs.eval("(gemini-companion-last-proposal)")
+    last = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
+    emacs.becomes(last, "mine\n")
+
+    cli.is_free()
+    reviews.proposed(cli, file, read_file(file), write_file(file, "due\n"), say("b"))
+    cli.answer("No")
+    reviews.wait_until(0)
+    assert file.read_text() == "uno\n"
+    eventually(lambda: QUESTION not in cli.screen(), "the question is closed")
+
+
+def answers_after_a_restart(
+    emacs: Emacs, reviews: Reviews, cli: Qwen, file: Path, second: Path
+) -> None:
+    """Restart the server during a review of ``file``, before one of ``second``."""
+    cli.is_free()
+    turns = write_file(file, "due\n"), write_file(second, "tre\n"), say("both done")
+    reviews.proposed(cli, file, read_file(second), *turns)
+    emacs.eval("(gemini-companion-restart)")
+    emacs.says("server was restarted")
+    reviews.accept()
+    reviews.shown(second.name)
+    reviews.accept()
+    cli.wait_for("both done")
+    assert (file.read_text(), second.read_text()) == ("due\n", "tre\n")
+
+    cli.is_free()
+    reviews.proposed(cli, file, read_file(file), write_file(file, "tre\n"), say("d"))
+    cli.interrupt()
+    reviews.wait_until(0)
+    assert file.read_text() == "due\n"
 
 
 def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(world: World) -> None:
@@ -113,61 +153,6 @@ def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(world: World) 
     reviews.wait_until(0)
     cli.is_free()
     assert file.read_text() == "one\n"
-
-
-def test_answers_in_the_terminal_of_qwen_and_a_restart_of_the_server(
-    world: World,
-) -> None:
-    file = world.file("a.txt", "one\n")
-    other = world.scratch.root / "other" / "b.txt"
-    other.parent.mkdir()
-    other.write_text("two\n", encoding="utf-8")
-    emacs, reviews, cli = _pair(world, other, file)
-    emacs.holds("(= 2 (length (gemini-companion-share-roots)))", "two workspace roots")
-
-    reviews.proposed(
-        cli, file, read_file(file), write_file(file, "uno\n"), say("first done")
-    )
-    reviews.edit("uno", "mine")
-    emacs.wait_for("answer here: a yes in the terminal")
-    cli.answer("once")
-    emacs.says("was written without your edits")
-    cli.wait_for("first done")
-    assert file.read_text() == "uno\n"
-    emacs.eval("(gemini-companion-last-proposal)")
-    last = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
-    emacs.becomes(last, "mine\n")
-
-    cli.is_free()
-    reviews.proposed(cli, file, read_file(file), write_file(file, "due\n"), say("b"))
-    cli.answer("No")
-    reviews.wait_until(0)
-    assert file.read_text() == "uno\n"
-
-    eventually(lambda: QUESTION not in cli.screen(), "the question is closed")
-    cli.is_free()
-    second = world.file("c.txt", "three\n")
-    reviews.proposed(
-        cli,
-        file,
-        read_file(second),
-        write_file(file, "due\n"),
-        write_file(second, "tre\n"),
-        say("both done"),
-    )
-    emacs.eval("(gemini-companion-restart)")
-    emacs.says("server was restarted")
-    reviews.accept()
-    reviews.shown("c.txt")
-    reviews.accept()
-    cli.wait_for("both done")
-    assert (file.read_text(), second.read_text()) == ("due\n", "tre\n")
-
-    cli.is_free()
-    reviews.proposed(cli, file, read_file(file), write_file(file, "tre\n"), say("d"))
-    cli.interrupt()
-    reviews.wait_until(0)
-    assert file.read_text() == "due\n"
 
 
 def test_qwen_that_writes_without_asking_is_reported_and_set(world: World) -> None:

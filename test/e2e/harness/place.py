@@ -83,6 +83,21 @@ LogLevel QUIET
 SetEnv TMPDIR={root}/{name}/tmp PATH={path} {mark}={root}
 """
 
+# relay SECONDS COMMAND...: run COMMAND, and delay what it reads and writes.
+RELAY = """
+import os, subprocess, sys, threading, time
+def carry(source, target):
+    while data := os.read(source, 65536):
+        time.sleep(float(sys.argv[1]))
+        while data:
+            data = data[os.write(target, data):]
+    os.close(target)
+command = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+arguments = 0, command.stdin.fileno()
+threading.Thread(target=carry, args=arguments, daemon=True).start()
+carry(command.stdout.fileno(), 1)
+"""
+
 PASSWD = """\
 root:x:0:0::{home}:/bin/sh
 sshd:x:74:65534::/run/sshd:/bin/false
@@ -151,18 +166,10 @@ class Place:
         _write_program(self.bin / "docker", DOCKER.format(program=self.program))
         if method == "ssh":
             self._configure_ssh(delay)
+        command = [*UNSHARE, "sh", "-c", MAKE, "sh"]
+        directories = [self.project, scratch.project, self.root]
         self._holder = subprocess.Popen(
-            [
-                *UNSHARE,
-                "sh",
-                "-c",
-                MAKE,
-                "sh",
-                self.project,
-                scratch.project,
-                self.root,
-            ],
-            stdout=subprocess.PIPE,
+            [*command, *directories], stdout=subprocess.PIPE
         )
         assert self._holder.stdout is not None
         assert self._holder.stdout.readline() == b"up\n"
@@ -177,12 +184,13 @@ class Place:
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.root / "key"],
             check=True,
         )
-        relay = f"{sys.executable} {Path(__file__).with_name('relay.py')} {delay} "
+        relay = self.root / "relay"
+        relay.write_text(RELAY)
         values = {
             "root": self.scratch.root,
             "name": self.name,
             "program": self.program,
-            "relay": relay if delay else "",
+            "relay": f"{sys.executable} {relay} {delay} ",
             "library": next(SSHD.glob("usr/lib/*-linux-gnu*")),
             "sshd": SSHD / "usr/sbin/sshd",
             "path": os.environ["PATH"],
