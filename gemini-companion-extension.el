@@ -361,7 +361,7 @@ AFTER are its texts."
 
 ;;;; Status
 
-(defun gemini-companion-extension-findings (directory _ask)
+(defun gemini-companion-extension-findings (directory)
   "Return the findings about the links of CLIs that run in DIRECTORY.
 For findings, see `gemini-companion-status-checks'."
   (if (not (gemini-companion-extension-p))

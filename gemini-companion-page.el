@@ -67,10 +67,12 @@ DELAY is the number of seconds to wait for further changes."
 
 (defun gemini-companion-page--refresh (page)
   "Write the text of the buffer PAGE again if it is visible."
-  (with-current-buffer page
-    (if (get-buffer-window page t)
-        (gemini-companion-page-refresh)
-      (setq gemini-companion-page--timer nil))))
+  ;; A hook of the user may have failed when it was killed.
+  (when (buffer-live-p page)
+    (with-current-buffer page
+      (if (get-buffer-window page t)
+          (gemini-companion-page-refresh)
+        (setq gemini-companion-page--timer nil)))))
 
 (defun gemini-companion-page-refresh ()
   "Write the text of the current buffer, a page, again."

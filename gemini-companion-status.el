@@ -53,9 +53,8 @@
     ("Running CLIs" . gemini-companion-status--running)
     ("Links" . gemini-companion-extension-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
-Each function is called with the user's directory and the function
-ASK, which asks the server; see `gemini-companion-status-findings'.  It
-returns a list of findings, which may be empty.
+Each function is called with the user's directory, and returns a list of
+findings, which may be empty.
 
 A finding is a list (MARK TEXT REMEDY (LABEL . FUNCTION)...).  MARK is
 `good'; `bad' for a problem that keeps a CLI from connecting or from
@@ -66,9 +65,8 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
 (defconst gemini-companion-status--name "*gemini-companion status*"
   "Name of the buffer.")
 
-(defvar gemini-companion-status--answers nil
-  "Alist of (QUESTION . ANSWER); an ANSWER is nil until it is known.
-A QUESTION is a cons of a function and its arguments.")
+(defvar gemini-companion-status--processes nil
+  "Cons of a list of PIDs and what the server knows of these, or nil.")
 
 (defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
@@ -128,27 +126,8 @@ Type \\[describe-mode] there for its keys."
 (defun gemini-companion-status--refresh ()
   "Check everything again, in the buffer of the status."
   (with-current-buffer gemini-companion-status--name
-    (setq gemini-companion-status--answers nil)
+    (setq gemini-companion-status--processes nil)
     (gemini-companion-page-refresh)))
-
-;;;; Questions
-
-(defun gemini-companion-status--ask (function &rest args)
-  "Return the answer of FUNCTION to ARGS, or nil until it is known.
-FUNCTION is called with ARGS and a function for its answer."
-  (let* ((question (cons function args))
-         (known (assoc question gemini-companion-status--answers)))
-    (unless known
-      (setq known (list question))
-      (push known gemini-companion-status--answers)
-      (apply function
-             (append args
-                     (list (lambda (answer)
-                             (setcdr known answer)
-                             (gemini-companion-page-refresh-soon
-                              (get-buffer
-                               gemini-companion-status--name)))))))
-    (cdr known)))
 
 ;;;; Contents
 
@@ -163,8 +142,7 @@ FUNCTION is called with ARGS and a function for its answer."
   "Check, and write the status."
   (let* ((directory default-directory)
          (findings (let ((default-directory temporary-file-directory))
-                     (gemini-companion-status-findings
-                      directory #'gemini-companion-status--ask)))
+                     (gemini-companion-status-findings directory)))
          (all (seq-mapcat (pcase-lambda (`(,title . ,list))
                             (mapcar (apply-partially #'cons title) list))
                           findings))
@@ -383,19 +361,18 @@ see `gemini-companion-share-outside-projects'"))))
 
 ;;;; Checks
 
-(defun gemini-companion-status-findings (directory ask)
+(defun gemini-companion-status-findings (directory)
   "Return an alist of (TITLE . FINDINGS), see `gemini-companion-status-checks'.
-DIRECTORY is the directory of the user's buffer.  ASK is a function like
-`gemini-companion-status--ask'."
+DIRECTORY is the directory of the user's buffer."
   (mapcar (pcase-lambda (`(,title . ,check))
             (cons title
                   (condition-case problem
-                      (funcall check directory ask)
+                      (funcall check directory)
                     (error
                      `((bad ,(error-message-string problem)))))))
           gemini-companion-status-checks))
 
-(defun gemini-companion-status--server (_directory _ask)
+(defun gemini-companion-status--server (_directory)
   "Check the server."
   (let* ((info (gemini-companion-server-info))
          (version (plist-get info :version))
@@ -423,14 +400,14 @@ DIRECTORY is the directory of the user's buffer.  ASK is a function like
              "Turn the mode on, and restart a CLI that was running."
              ,turn-on))))))
 
-(defun gemini-companion-status--options (_directory _ask)
+(defun gemini-companion-status--options (_directory)
   "Check whether the options that decide about sharing work."
   (when gemini-companion-privacy-problem
     `((bad ,(format "An option that excludes files fails (%s), so files \
 are not shared" gemini-companion-privacy-problem)
            "Correct `gemini-companion-excluded' or the ignore file."))))
 
-(defun gemini-companion-status--diff (_directory _ask)
+(defun gemini-companion-status--diff (_directory)
   "Check whether reviews find a program that compares files."
   (ignore (gemini-companion-hunk-check-program)))
 
@@ -458,7 +435,7 @@ are not shared" gemini-companion-privacy-problem)
             (cons (plist-get session :pid) (plist-get session :client)))
           (gemini-companion-sessions)))
 
-(defun gemini-companion-status--version (_directory _ask)
+(defun gemini-companion-status--version (_directory)
   "Check which version of each CLI is installed."
   (mapcar #'gemini-companion-status--version-of
           (gemini-companion-status--clients)))
@@ -497,7 +474,7 @@ are not shared" gemini-companion-privacy-problem)
 
 ;;;; Settings
 
-(defun gemini-companion-status--settings (directory _ask)
+(defun gemini-companion-status--settings (directory)
   "Check the settings of the CLIs in DIRECTORY."
   (let ((connected (map-values (gemini-companion-status--connected))))
     (seq-mapcat
@@ -570,7 +547,7 @@ FILES are its settings files, USER is the user's own."
      (file-name-as-directory (file-truename directory))
      (mapcar #'file-truename roots))))
 
-(defun gemini-companion-status--project (directory _ask)
+(defun gemini-companion-status--project (directory)
   "Check whether a CLI in DIRECTORY may connect."
   (cond
    ((null (gemini-companion-server-info)) nil)
@@ -593,7 +570,7 @@ connect from there" (gemini-companion-status--file directory))
            "Open a file of that project, then type /ide enable.  The home \
 directory and / are never roots.")))))
 
-(defun gemini-companion-status--places (_directory _ask)
+(defun gemini-companion-status--places (_directory)
   "Check the remote places."
   (seq-mapcat
    (pcase-lambda (`(,name . ,place))
@@ -665,7 +642,7 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
   "Return the discovery file of this Emacs for CLIENT, or nil."
   (cadr (assoc client (plist-get (gemini-companion-server-info) :discovery))))
 
-(defun gemini-companion-status--others (directory _ask)
+(defun gemini-companion-status--others (directory)
   "Check for other editors that a CLI in DIRECTORY may use."
   (seq-mapcat (lambda (client)
                 (gemini-companion-status--others-of client directory))
@@ -721,22 +698,28 @@ editor has ended, delete the file.")))
     ;; A CLI may run itself again in a child process.
     (seq-remove (lambda (process) (memq (car process) parents)) found)))
 
-(defun gemini-companion-status--ask-server (pids done)
-  "Ask the server for the processes PIDS, and call DONE with a list of them.
-If the server cannot answer, its element is nil."
-  (gemini-companion-server-ask-processes
-   pids (lambda (processes) (funcall done (or processes '(nil))))))
+(defun gemini-companion-status--ask (pids)
+  "Return what the server knows of the processes PIDS.
+They are plists of `gemini-companion-server-ask-processes'.  Return nil
+until the server has answered, and a list of nil if it cannot."
+  (unless (equal pids (car gemini-companion-status--processes))
+    (let ((known (list pids)))
+      (setq gemini-companion-status--processes known)
+      (gemini-companion-server-ask-processes
+       pids (lambda (processes)
+              (setcdr known (or processes '(nil)))
+              (gemini-companion-page-refresh-soon
+               (get-buffer gemini-companion-status--name))))))
+  (cdr gemini-companion-status--processes))
 
-(defun gemini-companion-status--running (_directory ask)
-  "Find the user's CLIs that are not connected, and the reasons.
-ASK returns the directories and environments of their processes."
+(defun gemini-companion-status--running (_directory)
+  "Find the user's CLIs that are not connected, and the reasons."
   (let* ((connected (map-keys (gemini-companion-status--connected)))
          (all (gemini-companion-status--all))
          (rest (seq-remove (lambda (process) (memq (car process) connected))
                            all))
          (processes (and rest
-                         (funcall ask #'gemini-companion-status--ask-server
-                                  (map-keys rest)))))
+                         (gemini-companion-status--ask (map-keys rest)))))
     (cond ((and rest (null processes)) '((wait "Asking where they run")))
           (rest
            (mapcar (pcase-lambda (`(,pid . ,client))
@@ -778,7 +761,7 @@ PROCESS is its plist of `gemini-companion-server-ask-processes'."
      (lambda (finding) (memq (car finding) '(bad note)))
      (append
       (gemini-companion-status--search client (cadr (assoc client discovery)))
-      (gemini-companion-status--project directory nil)
+      (gemini-companion-status--project directory)
       (gemini-companion-status--container client environment)
       ;; The first setting is needed to connect.
       (seq-take (gemini-companion-status--settings-of client directory

@@ -161,7 +161,7 @@ End-to-end tests do so with the CLIs themselves.")
 
 (defun gemini-companion-extension-test-shown (directory)
   "Return the findings for DIRECTORY, as a text."
-  (format "%s" (gemini-companion-extension-findings directory #'ignore)))
+  (format "%s" (gemini-companion-extension-findings directory)))
 
 (ert-deftest gemini-companion-extension-status-shows-why-a-cli-does-not-ask ()
   (gemini-companion-extension-test-with-home

@@ -308,7 +308,7 @@ type /approval-mode default there (or use M-x gemini-companion-status)")
                                   (cl-letf (((default-value 'exec-path)
                                              exec-path))
                                     (gemini-companion-status-findings
-                                     directory #'ignore)))
+                                     directory)))
                                  "\n"))))
         (make-directory ".acme")
         (should (string-search "The editor is off in Acme Code" (funcall found)))

@@ -20,13 +20,6 @@
            ,@body)
        (kill-buffer "*gemini-companion status*"))))
 
-(ert-deftest gemini-companion-status-test-reports-that-the-mode-is-off ()
-  (gemini-companion-status-test--with-status
-      gemini-companion-status-checks
-    (goto-char (point-min))
-    (should (looking-at "Not connected: "))
-    (should (search-forward "gemini-companion-mode is off" nil t))))
-
 (ert-deftest gemini-companion-status-test-shows-passed-checks-on-request ()
   (gemini-companion-status-test--with-status
       `(("One" . ,(lambda (&rest _) '((good "Fine") (good "Well"))))
@@ -45,14 +38,14 @@
 (ert-deftest gemini-companion-status-test-keeps-the-place-of-a-search ()
   (let ((answer nil))
     (gemini-companion-status-test--with-status
-        `(("One" . ,(lambda (_directory ask)
-                      (setq answer (funcall ask (lambda (done)
-                                                  (run-at-time 0 nil done t))))
+        `(("One" . ,(lambda (_)
                       (if answer '((bad "New")) '((wait "asking")))))
           ("Two" . ,(lambda (&rest _)
                       '((bad "Broken" "Fix it." ("Enable" . ignore))))))
       (goto-char (point-max))
       (search-backward "[Enable]")
+      (setq answer t)
+      (run-hooks 'gemini-companion-ready-hook)
       (gemini-companion-test-eventually (string-search "New" (buffer-string)))
       (should (looking-at-p "\\[Enable\\]$"))
       (should (looking-back "Fix it. " (line-beginning-position))))))
@@ -101,7 +94,7 @@
                   (mapconcat (lambda (finding)
                                (mapconcat (apply-partially #'format "%s")
                                           finding " "))
-                             (gemini-companion-status--places nil nil) "\n"))))
+                             (gemini-companion-status--places nil) "\n"))))
     (dolist (wanted '("bad Node.js was not found on a" "wait b is"
                       "could not be written (EACCES)"
                       "bad Gemini CLI 0.1.0 on c cannot find Emacs"
@@ -188,16 +181,16 @@
          (let ((process-environment (default-value 'process-environment)))
            ,@body)))))
 
-(defun gemini-companion-status-test--find (title &optional directory ask)
-  "Return the findings of the check TITLE for DIRECTORY, with ASK for programs."
+(defun gemini-companion-status-test--find (title &optional directory)
+  "Return the findings of the check TITLE for DIRECTORY."
   (let ((gemini-companion-status-checks
          (list (assoc title gemini-companion-status-checks))))
-    (cdar (gemini-companion-status-findings (or directory "/") (or ask #'ignore)))))
+    (cdar (gemini-companion-status-findings (or directory "/")))))
 
-(defun gemini-companion-status-test--marks (title &optional directory ask)
-  "Return the mark of each such finding of TITLE, DIRECTORY and ASK."
+(defun gemini-companion-status-test--marks (title &optional directory)
+  "Return the mark of each such finding of TITLE and DIRECTORY."
   (mapcar #'car
-          (gemini-companion-status-test--find title directory ask)))
+          (gemini-companion-status-test--find title directory)))
 
 (ert-deftest gemini-companion-status-test-names-options-that-fail ()
   (unwind-protect
@@ -217,17 +210,17 @@
     (should (equal '(("Diff program" (bad "Cannot find the program diff; \
 install it or customize `diff-command'"))
                      ("Two" (good "fine")))
-                   (gemini-companion-status-findings "/" #'ignore)))))
+                   (gemini-companion-status-findings "/")))))
 
 (ert-deftest gemini-companion-status-test-works-with-nothing-there ()
   (gemini-companion-status-test--with-home
     (cl-letf (((default-value 'exec-path) nil))
-      (let* ((exec-path nil)
-             (found (gemini-companion-status-findings directory #'ignore)))
-        (should (equal (mapcar #'car gemini-companion-status-checks)
-                       (mapcar #'car found)))
-        (should (string-search "npm install"
-                               (caddr (cadr (assoc "CLI" found)))))))))
+      (let ((exec-path nil))
+        (gemini-companion-status-test--with-status
+            gemini-companion-status-checks
+          (goto-char (point-min))
+          (should (looking-at "Not connected: gemini-companion-mode is off"))
+          (should (search-forward "npm install" nil t)))))))
 
 (ert-deftest gemini-companion-status-test-sees-a-server-before-an-update ()
   (gemini-companion-test-with-mode '()
