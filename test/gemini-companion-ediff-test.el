@@ -34,32 +34,6 @@
       (should focused)
       (should-not (member (expand-file-name "b" directory) focused)))))
 
-(ert-deftest gemini-companion-ediff-fits-a-frame-that-was-resized ()
-  (gemini-companion-test-with-reviews '(("a" "old\n"))
-    (let* ((beside (lambda ()
-                     (window-combined-p (get-buffer-window "*gemini original: a*")
-                                        'horizontal)))
-           diff
-           (resized (lambda (columns)
-                      (set-frame-size nil columns 45)
-                      (gemini-companion-arrival-view diff)
-                      (funcall beside))))
-      (unwind-protect
-          (progn
-            (set-frame-size nil 130 45)
-            (setq diff (gemini-companion-test-show "a" "new\n"))
-            (should-not (funcall beside))
-            (should (funcall resized 160))
-            (should-not (funcall resized 130))
-            ;; The user prefers it.
-            (with-current-buffer (gemini-companion-ediff-test-panel)
-              (ediff-toggle-split))
-            (should (funcall beside))
-            (should (funcall resized 140))
-            (gemini-companion-diff-reject)
-            (should (one-window-p)))
-        (set-frame-size nil 160 45)))))
-
 (ert-deftest gemini-companion-ediff-numbers-no-line-of-the-panel ()
   (global-display-line-numbers-mode 1)
   (unwind-protect
@@ -202,6 +176,11 @@
           (funcall again))
         (should (equal before (funcall names)))
         (should (eq (window-buffer) (gemini-companion-ediff-test-panel))))
+      (dolist (name before)
+        (dolist (delete (list #'delete-window #'delete-other-windows))
+          (funcall delete (get-buffer-window name))
+          (gemini-companion-arrival-view diff)
+          (should (equal before (funcall names)))))
       (delete-other-windows)
       (gemini-companion-diff-reject diff)
       (should (equal layout (gemini-companion-test-layout))))))

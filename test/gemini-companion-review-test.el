@@ -559,23 +559,6 @@
       (unless (gemini-companion-diffs)
         (gemini-companion-test-show "a" "2\n")))))
 
-(ert-deftest gemini-companion-review-that-is-selected-is-ediff-if-that-fits ()
-  (gemini-companion-test-with-reviews '(("a" "1\n"))
-    (unwind-protect
-        (let ((diff (progn (set-frame-size nil 130 50)
-                           (gemini-companion-test-arrive "a" "2\n"))))
-          (should (get-buffer-window "*gemini diff: a*"))
-          (gemini-companion-arrival-view diff)
-          (should (get-buffer-window "*gemini original: a*"))
-          ;; What the user chooses stays.
-          (with-current-buffer (window-buffer)
-            (gemini-companion-review-switch-view))
-          (gemini-companion-arrival-view diff)
-          (should (get-buffer-window "*gemini diff: a*"))
-          (gemini-companion-diff-reject diff)
-          (should (one-window-p)))
-      (set-frame-size nil 160 45))))
-
 (ert-deftest gemini-companion-review-in-a-frame-made-small-is-unified ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let ((diff (gemini-companion-test-show "a" "2\n")))

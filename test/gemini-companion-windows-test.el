@@ -49,23 +49,6 @@
           (should (eq terminal (window-buffer window)))
           (should (= (point-max) (window-point window))))))))
 
-(ert-deftest gemini-companion-windows-changes-beside-a-selected-side-window ()
-  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "2\n"))
-    (find-file (expand-file-name "a" directory))
-    (select-window (display-buffer-in-side-window
-                    (find-file-noselect (expand-file-name "b" directory))
-                    '((side . bottom))))
-    (let ((layout (gemini-companion-test-layout)))
-      (gemini-companion-test-show "a" "one\n")
-      (with-current-buffer (window-buffer)
-        (gemini-companion-review-switch-view))
-      (should-not (seq-find (lambda (buffer)
-                              (string-match-p "[Ee]diff" (buffer-name buffer)))
-                            (buffer-list)))
-      (gemini-companion-diff-reject)
-      (should (equal layout (gemini-companion-test-layout)))
-      (delete-window))))
-
 (ert-deftest gemini-companion-windows-leaves-another-tab-as-it-is ()
   (dolist (view '(ediff diff))
     (ert-info ((symbol-name view))
@@ -91,6 +74,9 @@
                 (tab-bar-select-tab 1)
                 (run-hooks 'window-configuration-change-hook)
                 (should (equal '("a" "a") (funcall names)))
+                (should-not (memq #'gemini-companion-windows--restore-left
+                                  (default-value
+                                   'window-configuration-change-hook)))
                 (should-not (seq-find (lambda (buffer)
                                         (string-prefix-p "*gemini"
                                                          (buffer-name buffer)))

@@ -2,7 +2,7 @@
 """The Ediff and the unified view, their keys, windows, frames and tabs."""
 
 import pytest
-from harness.emacs import Emacs, Reviews, lisp
+from harness.emacs import Emacs, Reviews
 from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.world import World
@@ -29,26 +29,6 @@ def proposed(world: World, extra: str = "") -> tuple[Emacs, Reviews, Gemini]:
     _, emacs, reviews, cli = world.review(OLD, NEW, turn, extra=OWN + extra)
     reviews.select()
     return emacs, reviews, cli
-
-
-def test_accepting_with_all_hunks_excluded_leaves_the_file(world: World) -> None:
-    emacs, reviews, cli = proposed(world)
-    emacs.wait_for("+twenty")
-
-    emacs.keys("n", "x")
-    emacs.wait_for_match("2(?: hunks)?, 1 excluded")
-    emacs.keys("p", "x")
-    emacs.wait_for("exclude its last hunk?")
-    emacs.keys("y")
-    emacs.wait_for_match("2(?: hunks)?, 2 excluded")
-    emacs.keys("C-c", "C-c")
-    emacs.wait_for("reject it instead?")
-    emacs.keys("n")
-
-    cli.wait_for("all done")
-    assert (world.project / "a.txt").read_text() == OLD
-    reviews.ended()
-    cli.is_free()
 
 
 def test_windows_of_ediff_keep_their_text_when_they_are_selected(world: World) -> None:
@@ -252,29 +232,6 @@ def test_answer_in_the_terminal_waits_for_a_command_that_reads_keys(
     assert (world.project / "a.txt").read_text() == "uno uno\n"
 
 
-ALL = "*gemini original: a.txt* *gemini proposal: a.txt* *Ediff Control Panel*"
-
-
-@pytest.mark.once
-def test_deleted_windows_of_a_review_are_back_by_the_command(world: World) -> None:
-    emacs, reviews, _ = proposed(world, EDIFF)
-    for digit in "01":
-        for buffer in ("original: a.txt", "proposal: a.txt", "Control Panel"):
-            emacs.eval(
-                "(select-window (seq-find (lambda (window) (string-search"
-                f" {lisp(buffer)} (buffer-name (window-buffer window))))"
-                " (window-list)))"
-            )
-            count = int(emacs.eval("(length (window-list))"))
-            left = 1 if digit == "1" else count - 1
-            emacs.keys("C-x", digit)
-            emacs.becomes("(length (window-list))", left)
-            emacs.command("gemini-companion-review")
-            emacs.becomes("(e2e-windows)", ALL)
-    assert reviews.states() == ["shown"]
-    reviews.reject()
-
-
 def test_deleting_the_frame_of_a_review_rejects_it(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
@@ -289,22 +246,6 @@ def test_deleting_the_frame_of_a_review_rejects_it(world: World) -> None:
     emacs.becomes("(e2e-windows)", "a.txt")
     assert "proposal" not in emacs.eval("(mapcar #'buffer-name (buffer-list))")
     cli.is_free()
-
-
-def test_tab_of_a_review_is_restored_when_it_is_visited_again(world: World) -> None:
-    emacs, reviews, cli = proposed(world)
-    emacs.eval('(progn (tab-bar-new-tab) (switch-to-buffer "*scratch*"))')
-    emacs.eval("(delete-other-windows)")
-
-    reviews.accept()
-    cli.wait_for("all done")
-    emacs.becomes("(e2e-windows)", "*scratch*")
-
-    emacs.eval("(tab-bar-select-tab 1)")
-    emacs.holds('(equal "a.txt" (e2e-windows))')
-    hook = emacs.eval("(default-value 'window-configuration-change-hook)")
-    assert "gemini-companion" not in hook
-    emacs.eval("(progn (tab-bar-close-other-tabs) (tab-bar-mode -1))")
 
 
 @pytest.mark.once
