@@ -68,13 +68,18 @@
 
 (ert-deftest gemini-companion-privacy-excludes-by-mode-and-function ()
   (gemini-companion-test-with-directory '(("a.el" "") ("b" "") ("c" ""))
-    (let ((gemini-companion-excluded
-           (list 'prog-mode
-                 (lambda (file buffer)
-                   (and (bufferp buffer)
-                        (equal file (expand-file-name "b")))))))
-      (should (equal '("a.el" "b") (gemini-companion-privacy-test-hidden
-                                    "a.el" "b" "c"))))))
+    (pcase-dolist
+        (`(,element . ,hidden)
+         `((prog-mode . ("a.el"))
+           (,(lambda (file buffer)
+               (and (bufferp buffer) (equal file (expand-file-name "b"))))
+            . ("b"))
+           ;; In doubt, a file is hidden.
+           (,(lambda (&rest _) (error "No")) . ("a.el" "b" "c"))
+           ("\\(" . ("a.el" "b" "c"))))
+      (let ((gemini-companion-excluded (list element)))
+        (should (equal hidden (gemini-companion-privacy-test-hidden
+                               "a.el" "b" "c")))))))
 
 (ert-deftest gemini-companion-privacy-hides-by-the-true-name-too ()
   (gemini-companion-test-with-directory '((".env" "") ("a" ""))
@@ -82,13 +87,6 @@
     (let ((find-file-existing-other-name nil))
       (should (equal '("harmless") (gemini-companion-privacy-test-hidden
                                     "harmless" "a"))))))
-
-(ert-deftest gemini-companion-privacy-hides-when-a-function-fails ()
-  (gemini-companion-test-with-directory '(("a" ""))
-    (let ((gemini-companion-excluded (list (lambda (&rest _) (error "No")))))
-      (should (gemini-companion-privacy-test-hidden "a")))
-    (let ((gemini-companion-excluded '("\\(")))
-      (should (gemini-companion-privacy-test-hidden "a")))))
 
 (ert-deftest gemini-companion-privacy-follows-options-names-and-modes ()
   (gemini-companion-test-with-directory '(("a" ""))
@@ -163,50 +161,45 @@
                                    "open/a" "open/said" "closed/b")))
           (setq-default gemini-companion-share previous))))))
 
-(defmacro gemini-companion-privacy-test-with-count (&rest body)
-  "Run BODY with a file \"a\", while `asked' counts the questions about a buffer.
-Answers are kept, but not from before."
-  (declare (indent 0) (debug t))
-  `(gemini-companion-test-with-directory '(("a" ""))
-     (let* ((asked 0)
-            (gemini-companion-excluded
-             (list (lambda (_file buffer)
-                     (when buffer
-                       (setq asked (1+ asked)))
-                     nil))))
-       (gemini-companion-privacy-refresh)
-       (unwind-protect (progn ,@body)
-         (gemini-companion-privacy-forget)))))
-
 (ert-deftest gemini-companion-privacy-keeps-answers-until-it-is-refreshed ()
-  (gemini-companion-privacy-test-with-count
-    (let ((buffer (find-file-noselect "a")))
-      (dotimes (_ 2)
-        (should-not (gemini-companion-privacy-hidden-p buffer)))
-      (should (equal 1 asked))
-      (write-region "((nil . ((gemini-companion-share . nil))))" nil
-                    ".dir-locals.el" nil 'silent)
-      (should-not (gemini-companion-privacy-hidden-p buffer))
+  (gemini-companion-test-with-directory '(("a" ""))
+    (let* ((asked 0)
+           (gemini-companion-excluded
+            (list (lambda (_file buffer)
+                    (when buffer
+                      (setq asked (1+ asked)))
+                    nil)))
+           (buffer (find-file-noselect "a"))
+           (local (lambda (share)
+                    (write-region
+                     (format "((nil . ((gemini-companion-share . %s))))" share)
+                     nil ".dir-locals.el" nil 'silent)))
+           (check (lambda (hidden times)
+                    (should (eq hidden
+                                (gemini-companion-privacy-hidden-p buffer)))
+                    (should (= times asked)))))
       (gemini-companion-privacy-refresh)
-      (should (gemini-companion-privacy-hidden-p buffer))
-      (should (equal 2 asked))
-      (delete-file ".dir-locals.el")
-      (gemini-companion-privacy-refresh)
-      (should-not (gemini-companion-privacy-hidden-p buffer))
-      (with-current-buffer buffer
-        (set-buffer-modified-p t)
-        (let ((inhibit-message t))
-          (save-buffer)))
-      (should-not (gemini-companion-privacy-hidden-p buffer))
-      (should (equal 4 asked)))))
-
-(ert-deftest gemini-companion-privacy-asks-again-about-a-file-that-is-visited-again ()
-  (gemini-companion-privacy-test-with-count
-    (dotimes (_ 2)
-      (let ((buffer (find-file-noselect "a")))
-        (gemini-companion-privacy-hidden-p buffer)
-        (kill-buffer buffer)))
-    (should (equal 2 asked))))
+      (unwind-protect
+          (progn
+            (funcall check nil 1)
+            (funcall check nil 1)
+            (funcall local nil)
+            (funcall check nil 1)
+            (gemini-companion-privacy-refresh)
+            (funcall check t 2)
+            (delete-file ".dir-locals.el")
+            (gemini-companion-privacy-refresh)
+            (funcall check nil 3)
+            (with-current-buffer buffer
+              (set-buffer-modified-p t)
+              (let ((inhibit-message t))
+                (save-buffer)))
+            (funcall check nil 4)
+            ;; It is visited again.
+            (kill-buffer buffer)
+            (setq buffer (find-file-noselect "a"))
+            (funcall check nil 5))
+        (gemini-companion-privacy-forget)))))
 
 (ert-deftest gemini-companion-privacy-hides-all-below-an-excluded-directory ()
   (gemini-companion-test-with-directory '()
@@ -261,16 +254,12 @@ Answers are kept, but not from before."
 
 (ert-deftest gemini-companion-privacy-reads-geminiignore-as-plain-text ()
   ;; Emacs would decode the format, and remove what looks like markup.
-  (gemini-companion-test-with-directory
-      '((".geminiignore" "\uFEFF*.log\nContent-Type: text/enriched\n<bold>*.tmp\n"))
-    (should (equal '("a.log" "<bold>x.tmp")
-                   (gemini-companion-privacy-test-hidden
-                    "a.log" "<bold>x.tmp" "a.tmp"))))
-  (gemini-companion-test-with-directory
-      '((".geminiignore" "Content-Type: text/enriched\n\n<bold>*.tmp\n"))
-    (should (equal '("<bold>x.tmp")
-                   (gemini-companion-privacy-test-hidden
-                    "<bold>x.tmp" "x.tmp")))))
+  (dolist (text '("\uFEFF*.log\nContent-Type: text/enriched\n<bold>*.tmp\n"
+                  "Content-Type: text/enriched\n\n<bold>*.tmp\n*.log\n"))
+    (gemini-companion-test-with-directory `((".geminiignore" ,text))
+      (should (equal '("a.log" "<bold>x.tmp")
+                     (gemini-companion-privacy-test-hidden
+                      "a.log" "<bold>x.tmp" "a.tmp"))))))
 
 (ert-deftest gemini-companion-privacy-hides-what-a-huge-geminiignore-may-name ()
   (gemini-companion-test-with-directory '(("a" ""))

@@ -102,16 +102,6 @@
       (delete-process client)
       (kill-buffer (process-buffer client)))))
 
-(ert-deftest gemini-companion-server-that-was-killed-starts-again ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((info (gemini-companion-server-info)))
-      (gemini-companion-test-kill-server)
-      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-      (dolist (key '(:port :token :discovery))
-        (should (equal (plist-get info key)
-                       (plist-get (gemini-companion-server-info) key))))
-      (should (file-exists-p (gemini-companion-test-discovery-file))))))
-
 (ert-deftest gemini-companion-server-that-stays-dead-ends-the-mode ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((discovery (gemini-companion-test-discovery-file))
@@ -128,23 +118,26 @@
       (should-not gemini-companion-mode)
       (should-not (file-exists-p discovery)))))
 
-(ert-deftest gemini-companion-restart-keeps-the-place-of-the-server ()
+(ert-deftest gemini-companion-server-that-is-replaced-keeps-its-place ()
   (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((info (gemini-companion-server-info))
-          (pid (plist-get (gemini-companion-server-info) :pid))
-          (port (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
-      ;; Printing the state of a server keeps Emacs busy for half a minute.
-      (should-not (gemini-companion-restart))
-      (should (gemini-companion-server-ready-p))
-      (gemini-companion-test-eventually
-        (not (memql (plist-get (gemini-companion-server-info) :pid)
-                    (list nil pid))))
-      (should-not (process-attributes pid))
-      (dolist (key '(:port :token :discovery))
-        (should (equal (plist-get info key)
-                       (plist-get (gemini-companion-server-info) key))))
-      (should (file-exists-p (gemini-companion-test-discovery-file)))
-      (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))))
+    (dolist (replace (list (lambda ()
+                             ;; Printing the state of a server keeps Emacs busy
+                             ;; for half a minute.
+                             (should-not (gemini-companion-restart))
+                             (should (gemini-companion-server-ready-p)))
+                           #'gemini-companion-test-kill-server))
+      (let* ((info (gemini-companion-server-info))
+             (pid (plist-get info :pid))
+             (port (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
+        (funcall replace)
+        (gemini-companion-test-eventually
+          (not (memql (gemini-companion-server-test-pid) (list nil pid))))
+        (should-not (process-attributes pid))
+        (dolist (key '(:port :token :discovery))
+          (should (equal (plist-get info key)
+                         (plist-get (gemini-companion-server-info) key))))
+        (should (file-exists-p (gemini-companion-test-discovery-file)))
+        (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT")))))))
 
 (ert-deftest gemini-companion-restart-without-a-server-shows-what-to-do ()
   (let ((report (lambda ()
@@ -231,36 +224,30 @@
 
 ;;;; One process
 
-(ert-deftest gemini-companion-server-that-ends-at-once-is-reported ()
-  (let ((warning (gemini-companion-test-failure
-               "sh" "-c" "echo 'no module named mcp' >&2; exit 3")))
-    (should (string-match-p "exited with status 3" warning))
-    (should (string-match-p "no module named mcp" warning))
-    (should (string-match-p "sh -c" warning))
-    (should (string-match-p "gemini-companion-server-command" warning))))
-
-(ert-deftest gemini-companion-server-without-settings-is-reported-in-the-init-file ()
-  (let ((after-init-time nil)
-        (gemini-companion-log-file 'not-a-name))
-    (should (string-match-p "stringp, not-a-name"
-                            (gemini-companion-test-failure
-                             (gemini-companion-test-python)
-                             "-m" "gemini_companion_epc")))))
-
-(ert-deftest gemini-companion-server-that-is-no-server-is-reported ()
-  (pcase-dolist (`(,first ,command)
-                 '(("hello" "echo hello; exec sleep 60")
-                   ;; It never stops writing.
-                   ("garbage" "yes oops >&2 & echo garbage; wait")))
-    (should (string-search (concat "Expected a port number, got: " first)
-                           (gemini-companion-test-failure "sh" "-c" command)))))
-
-(ert-deftest gemini-companion-server-of-another-version-is-reported ()
-  (let ((gemini-companion-server-version "0.0.0"))
-    (should (string-match-p
-             "0\\.0\\.0"
-             (gemini-companion-test-failure (gemini-companion-test-python)
-                                            "-m" "gemini_companion_epc")))))
+(ert-deftest gemini-companion-server-that-cannot-start-is-reported ()
+  (pcase-dolist
+      (`(,command . ,texts)
+       '(("echo 'no module named mcp' >&2; exit 3"
+          "exited with status 3" "no module named mcp" "sh -c"
+          "gemini-companion-server-command")
+         ("echo hello; exec sleep 60" "Expected a port number, got: hello")
+         ;; It never stops writing.
+         ("yes oops >&2 & echo garbage; wait"
+          "Expected a port number, got: garbage")))
+    (let ((warning (gemini-companion-test-failure "sh" "-c" command)))
+      (dolist (text texts)
+        (should (string-match-p text warning)))))
+  (let ((python (list (gemini-companion-test-python)
+                      "-m" "gemini_companion_epc")))
+    (let ((gemini-companion-server-version "0.0.0"))
+      (should (string-search "0.0.0" (apply #'gemini-companion-test-failure
+                                            python))))
+    ;; In the init file.
+    (let ((after-init-time nil)
+          (gemini-companion-log-file 'not-a-name))
+      (should (string-search "stringp, not-a-name"
+                             (apply #'gemini-companion-test-failure
+                                    python))))))
 
 (ert-deftest gemini-companion-server-that-is-suspended-ends ()
   (gemini-companion-test-with-mode '()
