@@ -31,23 +31,25 @@ Roots are cached, but not from before."
                         (file-in-directory-p root directory))
                       roots)))
 
-(ert-deftest gemini-companion-roots-are-the-projects-of-open-files ()
-  (gemini-companion-roots-test-with '("p/.git" "p/src" "q/.git" "lone")
-    (dolist (name '("p/src/a" "q/b" "lone/c"))
-      (with-current-buffer (find-file-noselect (expand-file-name name directory))
-        (set-buffer-modified-p nil)))
-    (should (equal '("lone" "p" "q")
+(ert-deftest gemini-companion-roots-are-the-projects-of-files-and-terminals ()
+  (gemini-companion-roots-test-with '("p/.git" "p/src" "q/.git" "r/.git" "lone")
+    (let ((below (lambda ()
                    (sort (gemini-companion-roots-test-below
                           directory (gemini-companion-roots nil))
-                         #'string<)))))
-
-(ert-deftest gemini-companion-roots-include-the-directory-of-a-terminal ()
-  (gemini-companion-roots-test-with '("p/.git" "p/src")
-    (with-temp-buffer
-      (setq major-mode 'term-mode
-            default-directory (expand-file-name "p/src/" directory))
-      (should (equal '("p") (gemini-companion-roots-test-below
-                             directory (gemini-companion-roots nil)))))))
+                         #'string<))))
+      (mapc #'find-file-noselect '("p/src/a" "q/b" "lone/c"))
+      (should (equal '("lone" "p" "q") (funcall below)))
+      (with-temp-buffer
+        (setq major-mode 'term-mode
+              default-directory (expand-file-name "r/" directory))
+        (should (equal '("lone" "p" "q" "r") (funcall below)))
+        ;; Nothing that is hidden.
+        (gemini-companion-privacy-refresh)
+        (let ((gemini-companion-excluded '("src/a\\'" "/r/\\'")))
+          (should (equal '("lone" "q") (funcall below)))))
+      (gemini-companion-privacy-refresh)
+      (kill-buffer (get-file-buffer "q/b"))
+      (should (equal '("lone" "p") (funcall below))))))
 
 (ert-deftest gemini-companion-roots-are-true-names ()
   (gemini-companion-roots-test-with '("p/.git")
@@ -70,18 +72,6 @@ Roots are cached, but not from before."
                               (expand-file-name "notes/" directory))))))
     (should-not (gemini-companion-roots "/"))))
 
-(ert-deftest gemini-companion-roots-end-with-the-last-file ()
-  (gemini-companion-roots-test-with '("a/.git" "b/.git")
-    (let ((below (lambda ()
-                   (sort (gemini-companion-roots-test-below
-                          directory (gemini-companion-roots nil))
-                         #'string<))))
-      (find-file-noselect "b/x")
-      (let ((buffer (find-file-noselect "a/x")))
-        (should (equal '("a" "b") (funcall below)))
-        (kill-buffer buffer))
-      (should (equal '("b") (funcall below))))))
-
 (ert-deftest gemini-companion-roots-exclude-remote-directories ()
   (gemini-companion-roots-test-with '()
     (with-temp-buffer
@@ -98,20 +88,6 @@ Roots are cached, but not from before."
                  file-name-handler-alist)))
       (should-not (gemini-companion-roots
                    "/ssh:nobody@example.invalid:/srv/")))))
-
-(ert-deftest gemini-companion-roots-have-nothing-that-is-hidden ()
-  (gemini-companion-roots-test-with '("p/.git" "q/.git" "r/.git")
-    (dolist (name '("p/a" "q/b"))
-      (with-current-buffer (find-file-noselect (expand-file-name name directory))
-        (set-buffer-modified-p nil)))
-    (with-temp-buffer
-      (setq major-mode 'term-mode
-            default-directory (expand-file-name "r/" directory))
-      (should (equal '("q")
-                     (gemini-companion-roots-test-below
-                      directory
-                      (let ((gemini-companion-excluded '("p/a\\'" "/r/\\'")))
-                        (gemini-companion-roots nil))))))))
 
 (ert-deftest gemini-companion-roots-see-a-project-that-was-just-made ()
   (gemini-companion-roots-test-with '("p/src")
