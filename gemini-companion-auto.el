@@ -19,7 +19,6 @@
 (require 'gemini-companion-name)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
-(require 'gemini-companion-watch)
 (require 'seq)
 (require 'subr-x)
 

@@ -17,7 +17,6 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
-(require 'seq)
 
 (defvar gemini-companion-outcome--unwritten nil
   "Diffs whose outcome was not written to the CLI, the last one first.")
