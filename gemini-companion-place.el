@@ -307,19 +307,17 @@ there with them? " (gemini-companion-place-title name)))
 Call CONNECTED later with the workspace root, or with nil and a sentence
 if that is not possible."
   (push (list name directory connected) gemini-companion-place--waiting)
-  (unless (member (gemini-companion-place--get name :state)
-                  '("connected" "lost"))
-    (message "Connecting to %s..." (gemini-companion-place-title name))
-    (gemini-companion-place--put name :state "connecting"))
-  (unless (gemini-companion-place--get name :mirror)
+  (message "Connecting to %s..." (gemini-companion-place-title name))
+  (let ((state (gemini-companion-place--get name :state)))
     (gemini-companion-place--put
-     name :mirror (file-truename
-                   (make-temp-file (format "gemini-companion-%d-" (emacs-pid))
-                                   'directory))))
-  (gemini-companion-place--put
-   name :directories
-   (seq-union (gemini-companion-place--get name :directories)
-              (list directory)))
+     name
+     :state (if (member state '("connected" "lost")) state "connecting")
+     :mirror (or (gemini-companion-place--get name :mirror)
+                 (file-truename
+                  (make-temp-file (format "gemini-companion-%d-" (emacs-pid))
+                                  'directory)))
+     :directories (seq-union (gemini-companion-place--get name :directories)
+                             (list directory))))
   (gemini-companion-place--start name))
 
 (defun gemini-companion-place-instruction (name root)
@@ -452,12 +450,12 @@ tries again"))
   "Disconnect the place NAME, by default the one of this buffer.
 CLIs there lose their connection, and their reviews are dismissed."
   (interactive
-   (list (let ((names (mapcar #'car gemini-companion-place--all))
-               (here (car (gemini-companion-place-here))))
-           (cond ((null names) (user-error "No remote place is connected"))
-                 ((car (member here names)))
-                 ((null (cdr names)) (car names))
-                 (t (completing-read "Disconnect: " names nil t))))))
+   (let ((names (mapcar #'car gemini-companion-place--all)))
+     (list (if (cdr names)
+               (completing-read "Disconnect: " names nil t nil nil
+                                (car (gemini-companion-place-here)))
+             (or (car names)
+                 (user-error "No remote place is connected"))))))
   (gemini-companion-server-call 'place-stop name)
   (gemini-companion-place--drop name)
   (run-hooks 'gemini-companion-place-changed-hook)

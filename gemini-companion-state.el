@@ -168,26 +168,22 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
 
 (defun gemini-companion-state--current (record)
   "Return the state that the sources of RECORD have now."
-  (let ((session (gemini-companion-state--session record))
-        (process (gemini-companion-state--process record)))
+  (let* ((session (gemini-companion-state--session record))
+         (process (gemini-companion-state--process record))
+         (title (and process
+                     (process-get process 'gemini-companion-state-title))))
     (cond ((seq-some (lambda (diff)
                        (gemini-companion-session-same-p
                         session (gemini-companion-diff-session diff)))
                      (gemini-companion-diffs))
            'waiting)
-          ((and process
-                (gemini-companion-state--of-title
-                 (plist-get session :client)
-                 (process-get process 'gemini-companion-state-title))))
+          ((and title
+                (cdr (seq-find (pcase-lambda (`(,regexp . ,_))
+                                 (string-match-p regexp title))
+                               (gemini-companion-clients-get
+                                (plist-get session :client) :titles)))))
           ((gemini-companion-state--reported record))
           (t 'unknown))))
-
-(defun gemini-companion-state--of-title (client title)
-  "Return the state that TITLE, a string or nil, is for CLIENT, or nil."
-  (and title
-       (cdr (seq-find (pcase-lambda (`(,regexp . ,_))
-                        (string-match-p regexp title))
-                      (gemini-companion-clients-get client :titles)))))
 
 ;;;; Turns
 
