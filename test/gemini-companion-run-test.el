@@ -117,10 +117,13 @@
     (gemini-companion-test-eventually
       (buffer-local-value 'header-line-format buffer))))
 
-(ert-deftest gemini-companion-run-starts-again-where-a-cli-has-ended ()
+(ert-deftest gemini-companion-run-hides-and-starts-again-in-its-window ()
   (gemini-companion-run-test-with-mode
     (let ((gemini-companion-run-side-window 'bottom))
-      (gemini-companion-run)
+      (dolist (side '(bottom nil bottom))
+        (gemini-companion-run)
+        (should (eq side (window-parameter nil 'window-side)))
+        (should (equal (if side 2 1) (length (window-list)))))
       (let ((window (selected-window))
             (buffer (current-buffer)))
         (dolist (dedicated (list (window-dedicated-p) t))
@@ -162,18 +165,6 @@ r resumes a conversation, q quits"
                   "-m" "gemini_companion_epc"))
       (gemini-companion-run)
       (gemini-companion-test-eventually gemini-companion-run-test-started))))
-
-(ert-deftest gemini-companion-run-hides-a-selected-side-window ()
-  (gemini-companion-run-test-with-mode
-    (let ((gemini-companion-run-side-window 'bottom))
-      (gemini-companion-run)
-      (should (eq 'bottom (window-parameter nil 'window-side)))
-      (gemini-companion-run)
-      (should-not (window-parameter nil 'window-side))
-      (should (equal 1 (length (window-list))))
-      (gemini-companion-run)
-      (should (eq 'bottom (window-parameter nil 'window-side)))
-      (should (equal 1 (length gemini-companion-run-test-started))))))
 
 ;;;; Which CLI
 
