@@ -38,7 +38,9 @@ of Evil work there, too."
     (let ((enable-local-variables nil)
           (enable-dir-local-variables nil)
           (inhibit-interaction t)
+          ;; Some modes show messages, which clear the echo area even so.
           (inhibit-message t)
+          (said (current-message))
           (warning-minimum-log-level :emergency)
           (inhibit-read-only nil)
           (read-only buffer-read-only))
@@ -48,6 +50,10 @@ of Evil work there, too."
                 (delq nil (list (gemini-companion-highlight--mode file)
                                 #'text-mode)))
       (setq buffer-read-only read-only)
+      (when (and said (not (equal said (current-message))))
+        (let ((inhibit-message nil)
+              (message-log-max nil))
+          (message "%s" said)))
       ;; In an internal buffer, Font Lock mode does not turn on, but its hook
       ;; would run.
       (unless (string-prefix-p " " (buffer-name))

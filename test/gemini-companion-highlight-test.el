@@ -103,6 +103,20 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
         (gemini-companion-highlight (concat "/nowhere/" name))
         (should (eq mode major-mode))))))
 
+(ert-deftest gemini-companion-highlight-keeps-the-message ()
+  (let ((auto-mode-alist '(("\\.bad\\'" . gemini-companion-highlight-test-mode)))
+        (said "Announced"))
+    (cl-letf (((symbol-function 'current-message) (lambda () said))
+              ((symbol-function 'message)
+               (lambda (format &rest arguments)
+                 ;; As Emacs does.
+                 (setq said (and (not inhibit-message)
+                                 (apply #'format-message format arguments))))))
+      (with-temp-buffer
+        (insert "x (message \"Hello\")\n")
+        (gemini-companion-highlight "/nowhere/a.bad")
+        (should (equal "Announced" said))))))
+
 (define-derived-mode gemini-companion-highlight-test-mode prog-mode "Bad"
   "A mode that executes its text."
   (goto-char (point-min))
