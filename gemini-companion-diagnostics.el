@@ -811,6 +811,8 @@ of the file is compared with the errors after this one."
                        ;; Eglot opens a file with the version 0, which some
                        ;; servers leave out.
                        (eql (or version 0) (gemini-companion-diagnostics--version))
+                       ;; What Eglot has yet to send is not in this version.
+                       (not (bound-and-true-p eglot--recent-changes))
                        (or version errors
                            (not gemini-companion-diagnostics--reopened)))
               (setq gemini-companion-diagnostics--report

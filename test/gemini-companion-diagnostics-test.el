@@ -558,6 +558,26 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (should-not (gemini-companion-diagnostics-test-edit
                  "a.txt" "error z\nerror 9\n" "error z\nerror 9\nerror 10\n"))))
 
+(ert-deftest gemini-companion-diagnostics-believes-no-report-of-the-text-before ()
+  (gemini-companion-diagnostics-test-with '("versions")
+      '(("a.txt" "error x\n") ("b.txt" "fine\n"))
+    (dolist (file '("b.txt" "a.txt"))
+      (gemini-companion-test-visit file)
+      (gemini-companion-diagnostics-test-known file))
+    (erase-buffer)
+    ;; The server reports about a.txt again, whose change it does not know.
+    (dotimes (_ 2)
+      (with-current-buffer "b.txt"
+        (insert "fine\n")
+        (eglot--signal-textDocument/didChange))
+      (gemini-companion-diagnostics-test-known "b.txt"))
+    (should-not (gemini-companion-diagnostics--current))
+    (eglot--signal-textDocument/didChange)
+    (gemini-companion-diagnostics-test-known "a.txt")
+    (should (equal '(nil) (gemini-companion-diagnostics--current)))
+    (set-buffer-modified-p nil)
+    (with-current-buffer "b.txt" (set-buffer-modified-p nil))))
+
 (ert-deftest gemini-companion-diagnostics-keeps-a-document-open-in-a-revert ()
   (gemini-companion-test-in-project (gemini-companion-test-server "versions")
       '(("home.txt" "error old\n"))
