@@ -414,18 +414,17 @@ Return nil if there are none."
                (:constructor gemini-companion-diagnostics--check-make)
                (:copier nil))
   "A check of FILE, a true name, that was written; it had the text BEFORE, now AFTER.
-CALLBACK is called at the end, or by TIMEOUT, a timer, and is then nil.  SERVER is the
-language server, if there is one, and REQUESTS are the requests for the
-errors that it supports; see `gemini-companion-diagnostics--requests'.
-TEXTS are the texts whose errors are to be known, and ASKED is the one that was
-asked about last.  TICK is the tick of AFTER in the buffer that visits
-FILE.  If there is none, SERVER has the text with VERSION, opened in LANGUAGE.  NAMES are the definitions in AFTER, then a regexp for the
-names of definitions that were changed, and OTHERS is an alist of the buffers
-that have one and the last report about each."
-  file before after callback timeout server requests (texts 'new) asked
-  tick version language names others)
+CALLBACK is called at the end, or by TIMEOUT, a timer, and is then nil.  PLACE is
+the buffer that visits FILE, or else one of its language server, SERVER, which has
+the text with VERSION then.  LEFT are the texts whose errors are to be known, and
+ASKED is the one that was asked about last.  TICK is the tick of AFTER in the
+buffer that visits FILE.  NAMES is a regexp for the names of definitions that were
+changed, and OTHERS is an alist of the buffers that have one and the last report
+about each."
+  file before after callback timeout place server left asked
+  tick version names others)
 
-(defvar gemini-companion-diagnostics-timeout 2.7
+(defvar gemini-companion-diagnostics-timeout 2.6
   "Seconds after which an unfinished check ends without a result.
 The CLI waits for it.")
 
@@ -447,12 +446,9 @@ A pipe holds 64 KB, and Emacs waits until the server has read the rest.")
 The texts that another check sends would disturb it.")
 
 (defvar gemini-companion-diagnostics--known nil
-  "List of (FILE TEXT ERRORS), the errors of the last texts.
-FILE is a true name.  An edit of another file may have changed them.")
-
-(defvar gemini-companion-diagnostics--sent nil
-  "List of (VERSION FILE TEXT), the last texts that were sent to be checked.
-A server may report about one when the next one was sent already.")
+  "List of (FILE TEXT VERSION ERRORS), the last texts.
+FILE is a true name.  ERRORS is `unknown' until they are reported, maybe by the
+VERSION of a text that was sent.  An edit of another file may have changed them.")
 
 (defvar gemini-companion-diagnostics--reverted nil
   "The last buffer that was reverted, as (FILE TEXT . REPORTS), or nil.
@@ -463,18 +459,24 @@ TEXT is the text before, and REPORTS are the reports until then; see
   (make-hash-table :test #'eq :weakness 'key)
   "Tokens of the work in progress of each language server.")
 
-(defun gemini-companion-diagnostics--remember (file text errors)
-  "Remember the ERRORS of TEXT of FILE, a true name."
-  (setq gemini-companion-diagnostics--known
-        (seq-take (cons (list file text errors)
-                        gemini-companion-diagnostics--known)
-                  8)))
+(defun gemini-companion-diagnostics--rememberer (file text &optional version)
+  "Return a function that remembers the errors of TEXT of FILE, a true name.
+VERSION is the version of TEXT if it was sent.  What was known of TEXT
+may have changed."
+  (let ((entry (list file text version 'unknown)))
+    (setq gemini-companion-diagnostics--known
+          (cons entry
+                (seq-take (seq-remove (pcase-lambda (`(,_ ,other ,_ ,errors))
+                                        (and (listp errors) (equal text other)))
+                                      gemini-companion-diagnostics--known)
+                          7)))
+    (lambda (errors) (setf (nth 3 entry) errors))))
 
 (defun gemini-companion-diagnostics--recall (file text)
   "Return a list of the errors of TEXT of FILE, or nil if they are not known."
-  (cddr (seq-find (lambda (known)
-                    (and (equal file (car known)) (equal text (cadr known))))
-                  gemini-companion-diagnostics--known)))
+  (cdddr (seq-find (pcase-lambda (`(,other-file ,other ,_ ,errors))
+                     (and (listp errors) (equal file other-file) (equal text other)))
+                   gemini-companion-diagnostics--known)))
 
 (defun gemini-companion-diagnostics-after-edit (file before after callback)
   "Call CALLBACK with a text about the errors that an edit of FILE made.
@@ -486,10 +488,7 @@ new errors, or if they are not known within three seconds."
     ;; The edit may have changed errors of other files.
     (setq gemini-companion-diagnostics--known
           (seq-filter (lambda (known) (equal file (car known)))
-                      gemini-companion-diagnostics--known)
-          gemini-companion-diagnostics--sent
-          (seq-filter (lambda (sent) (equal file (cadr sent)))
-                      gemini-companion-diagnostics--sent))
+                      gemini-companion-diagnostics--known))
     (gemini-companion-diagnostics--add file before after callback)))
 
 (defun gemini-companion-diagnostics--arrived (diff)
@@ -514,13 +513,8 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
                 :file file
                 :before (and before (gemini-companion-text-plain before))
                 :after (gemini-companion-text-plain after)
-                ;; In a piece of work of its own.
-                :names (gemini-companion-diagnostics--definitions after)
                 :callback callback)))
     (gemini-companion-diagnostics--end-of file)
-    (when-let* ((late (seq-remove #'gemini-companion-diagnostics--check-callback
-                                  gemini-companion-diagnostics--checks)))
-      (gemini-companion-diagnostics--end (car late) nil))
     (setf (gemini-companion-diagnostics--check-timeout check)
           (run-at-time gemini-companion-diagnostics-timeout nil
                        #'gemini-companion-diagnostics--expire check))
@@ -536,46 +530,42 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
   (when-let* ((check (car gemini-companion-diagnostics--checks)))
     (condition-case nil
         (save-match-data
-          (if (eq 'new (gemini-companion-diagnostics--check-texts check))
-              (gemini-companion-diagnostics--begin check)
-            (gemini-companion-diagnostics--learn check)))
+          (if (or (gemini-companion-diagnostics--check-place check)
+                  (gemini-companion-diagnostics--begin check))
+              (gemini-companion-diagnostics--learn check)
+            (gemini-companion-diagnostics--end check nil)))
       ;; A server has ended, or a buffer was killed or has another text.
       (error (gemini-companion-diagnostics--end check nil)))))
 
 (defun gemini-companion-diagnostics--begin (check)
-  "Begin CHECK: find out who knows about its file, and which texts to ask about."
+  "Find out who knows about the file of CHECK, and which texts to ask about.
+Return nil if nobody knows about it, or if it may not be shared."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
                 check)
                (buffer (and (not (gemini-companion-text-unreadable-reason file))
                             (gemini-companion-lookup-buffer file)))
-               (place (or buffer (gemini-companion-lookup-neighbor file))))
-    (if (not (and place
-                  (or (gemini-companion-lookup-server place)
-                      (gemini-companion-diagnostics-checker place))
-                  (file-exists-p file)
-                  (<= (max (string-bytes (or before "")) (string-bytes after))
-                      (if buffer
-                          gemini-companion-diagnostics--largest
-                        gemini-companion-diagnostics--sendable))
-                  (gemini-companion-diagnostics--shared-p file)))
-        (gemini-companion-diagnostics--end check nil)
-      (with-current-buffer place
-        (when-let* ((server (gemini-companion-lookup-server place)))
-          (setf (gemini-companion-diagnostics--check-server check) server
-                (gemini-companion-diagnostics--check-requests check)
-                (gemini-companion-diagnostics--requests file)
-                (gemini-companion-diagnostics--check-language check)
-                (gemini-companion-lookup-language))
-          (unless (gemini-companion-diagnostics--single-p)
-            (gemini-companion-diagnostics--find-others check))))
-      (setf (gemini-companion-diagnostics--check-texts check)
+               (place (or buffer (gemini-companion-lookup-neighbor file)))
+               (server (and place (gemini-companion-lookup-server place))))
+    (when (and (or server (and buffer (gemini-companion-diagnostics-checker buffer)))
+               (file-exists-p file)
+               (<= (max (string-bytes (or before "")) (string-bytes after))
+                   (if buffer
+                       gemini-companion-diagnostics--largest
+                     gemini-companion-diagnostics--sendable))
+               (gemini-companion-diagnostics--shared-p file))
+      (setf (gemini-companion-diagnostics--check-place check) place
+            (gemini-companion-diagnostics--check-server check) server)
+      (when (and server
+                 (not (with-current-buffer place
+                        (gemini-companion-diagnostics--single-p))))
+        (gemini-companion-diagnostics--find-others check))
+      (setf (gemini-companion-diagnostics--check-left check)
             (cond ((or buffer (null before))
                    (list after))
                   ;; The server may know the text after the edit from the file.
                   ((gemini-companion-diagnostics--check-others check)
                    (list before after))
-                  (t (list after before))))
-      (gemini-companion-diagnostics--learn check))))
+                  (t (list after before)))))))
 
 (defun gemini-companion-diagnostics--includes-changed-p (check)
   "Return non-nil if the edit of CHECK affects which files C includes.
@@ -600,7 +590,7 @@ text; it reads them at once when the file is opened."
 (defun gemini-companion-diagnostics--learn (check)
   "Ask for the errors of the texts of CHECK, and end it when all are known."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          file after callback server (texts `(,text . ,rest))
+                          file after callback server (left `(,text . ,rest))
                           asked others)
                check))
     (cond
@@ -619,7 +609,7 @@ text; it reads them at once when the file is opened."
       (pcase (gemini-companion-diagnostics--recall file text)
         (`(,errors)
          ;; Without errors after the edit, those before it do not matter.
-         (setf (gemini-companion-diagnostics--check-texts check)
+         (setf (gemini-companion-diagnostics--check-left check)
                (and callback (or errors others) rest))
          (when (eq text after)
            (gemini-companion-diagnostics--ask-others check))
@@ -627,16 +617,9 @@ text; it reads them at once when the file is opened."
 
 (defun gemini-companion-diagnostics--ask (check text)
   "Ask for the errors of TEXT of CHECK, to remember them."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file after server requests)
-                check)
-               (remember (apply-partially #'gemini-companion-diagnostics--remember
-                                          file text)))
-    (setf (gemini-companion-diagnostics--check-asked check) text
-          ;; What was known of this text may have changed.
-          gemini-companion-diagnostics--known
-          (seq-remove (lambda (known) (equal text (cadr known)))
-                      gemini-companion-diagnostics--known))
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check file after server)
+               check))
+    (setf (gemini-companion-diagnostics--check-asked check) text)
     (when (eq text after)
       (gemini-companion-diagnostics--note-others check))
     (if-let* ((buffer (gemini-companion-lookup-buffer file)))
@@ -648,38 +631,39 @@ text; it reads them at once when the file is opened."
           (when (and server (gemini-companion-diagnostics--includes-changed-p check))
             (gemini-companion-diagnostics--reopen))
           (if server
-              (gemini-companion-diagnostics--query requests remember)
+              (gemini-companion-diagnostics--query file text)
             (gemini-companion-diagnostics--start-check)))
-      (gemini-companion-diagnostics--send
-       check text
-       (lambda ()
-         (gemini-companion-diagnostics--request server requests remember))))))
+      (gemini-companion-diagnostics--send check text))))
 
-(defun gemini-companion-diagnostics--send (check text then)
-  "Send TEXT to the server of CHECK, and call THEN.
+(defun gemini-companion-diagnostics--send (check text)
+  "Send TEXT to the server of CHECK, and ask for its errors.
 Wait until the server has answered a request: sending a text to one that
 does not read would block Emacs."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file server requests language version)
+                           file place server version)
                 check)
-               (reads (lambda (&rest _)
-                        (when (and (memq check gemini-companion-diagnostics--checks)
-                                   (jsonrpc-running-p server))
-                          (when (and version
-                                     (gemini-companion-diagnostics--includes-changed-p
-                                      check))
-                            (gemini-companion-lookup-close file server)
-                            (setq version nil))
-                          (setf version (gemini-companion-lookup-send
-                                         file server text (unless version language))
-                                (gemini-companion-diagnostics--check-version check)
-                                version)
-                          (unless requests
-                            (setq gemini-companion-diagnostics--sent
-                                  (seq-take (cons (list version file text)
-                                                  gemini-companion-diagnostics--sent)
-                                            4)))
-                          (funcall then)))))
+               (reads
+                (lambda (&rest _)
+                  (when (and (memq check gemini-companion-diagnostics--checks)
+                             (jsonrpc-running-p server))
+                    (when (and version
+                               (gemini-companion-diagnostics--includes-changed-p
+                                check))
+                      (gemini-companion-lookup-close file server)
+                      (setq version nil))
+                    (with-current-buffer place
+                      (setf version (gemini-companion-lookup-send
+                                     file server text
+                                     (unless version
+                                       (gemini-companion-lookup-language)))
+                            (gemini-companion-diagnostics--check-version check)
+                            version)
+                      (gemini-companion-diagnostics--request
+                       server file
+                       (gemini-companion-diagnostics--rememberer
+                        file text
+                        (unless (gemini-companion-diagnostics--requests file)
+                          version))))))))
     ;; The server must answer that it does not know this method.
     (jsonrpc-async-request server :$/gemini-companion nil
                            :success-fn reads :error-fn reads
@@ -689,28 +673,28 @@ does not read would block Emacs."
   "Remember the errors of the buffer that visits the file of CHECK, if any.
 Signal an error if it has another text."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          file after requests tick)
+                          file after tick)
                check))
     (when tick
       (with-current-buffer (gemini-companion-lookup-buffer file)
         (unless (eql tick (buffer-chars-modified-tick))
           (error "The buffer has another text"))
-        (unless requests
+        (unless (gemini-companion-diagnostics--requests file)
           (pcase (gemini-companion-diagnostics--current)
             (`(,errors)
-             (gemini-companion-diagnostics--remember file after errors))))))))
+             (funcall (gemini-companion-diagnostics--rememberer file after)
+                      errors))))))))
 
 (defun gemini-companion-diagnostics--expire (check)
   "End CHECK, as its time is up, with what is known.
-If its server was sent a text, go on until the next check: the next edit
+If its text is not known yet, go on until the next check: the next edit
 of the file is compared with the errors after this one."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          after callback texts version)
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check after callback left)
                check))
     (gemini-companion-events-guarded 'errors
-      (unless texts
+      (unless left
         (gemini-companion-diagnostics--report check)))
-    (if (not (and version (memq after texts)))
+    (if (not (memq after left))
         (gemini-companion-diagnostics--end check nil)
       (setf (gemini-companion-diagnostics--check-others check) nil
             (gemini-companion-diagnostics--check-callback check) nil
@@ -817,9 +801,11 @@ of the file is compared with the errors after this one."
                            (not gemini-companion-diagnostics--reopened)))
               (setq gemini-companion-diagnostics--report
                     (list (buffer-chars-modified-tick) errors version))))
-        (pcase (assoc version gemini-companion-diagnostics--sent)
-          (`(,_ ,(pred (equal file)) ,text)
-           (gemini-companion-diagnostics--remember file text errors)))))))
+        (dolist (known gemini-companion-diagnostics--known)
+          (when (and version (equal file (car known)) (eql version (nth 2 known))
+                     ;; A server may report none when the file is closed.
+                     (or errors (eq 'unknown (nth 3 known))))
+            (setf (nth 3 known) errors)))))))
 
 (defun gemini-companion-diagnostics--version ()
   "Return the version of the text of this buffer, as Eglot counts."
@@ -838,8 +824,9 @@ of the file is compared with the errors after this one."
 
 (defun gemini-companion-diagnostics--requests (path)
   "Return the requests for the errors in the file PATH.
-Return nil if the server of this buffer does not support any."
+Return nil if this buffer has no server, or one that does not support any."
   (cond
+   ((not (gemini-companion-lookup-server (current-buffer))) nil)
    ((gemini-companion-diagnostics--capable :diagnosticProvider)
     `((:textDocument/diagnostic
        :textDocument (:uri ,(gemini-companion-lookup-uri path)))))
@@ -859,10 +846,10 @@ Return nil if the server of this buffer does not support any."
        (not (gemini-companion-diagnostics--capable :diagnosticProvider
                                                    :interFileDependencies))))
 
-(defun gemini-companion-diagnostics--request (server requests done)
-  "Send SERVER the REQUESTS for errors, and call DONE with all of them.
-SERVER has the text that they are about."
-  (when requests
+(defun gemini-companion-diagnostics--request (server file done)
+  "Request the errors in FILE of SERVER, if it supports that, for DONE.
+SERVER, which is the server of this buffer, has the text that they are about."
+  (when-let* ((requests (gemini-companion-diagnostics--requests file)))
     (gemini-companion-lookup-request
      server requests
      (lambda (results)
@@ -870,14 +857,15 @@ SERVER has the text that they are about."
          (funcall done
                   (mapcan #'gemini-companion-diagnostics--answered results)))))))
 
-(defun gemini-companion-diagnostics--query (requests done)
-  "Send the server of this buffer its text, then REQUESTS.
-For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
+(defun gemini-companion-diagnostics--query (file text)
+  "Send the server of this buffer, which visits FILE, its TEXT.
+Request the errors if it supports that, to remember them."
   ;; Eglot itself waits until Emacs is idle.
   (when (fboundp 'eglot--signal-textDocument/didChange)
     (eglot--signal-textDocument/didChange))
   (gemini-companion-diagnostics--request
-   (gemini-companion-lookup-server (current-buffer)) requests done))
+   (gemini-companion-lookup-server (current-buffer)) file
+   (gemini-companion-diagnostics--rememberer file text)))
 
 (defun gemini-companion-diagnostics--reopen ()
   "Have the server of this buffer close and open its file."
@@ -936,45 +924,51 @@ For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
           "\\([[:alpha:]_][[:alnum:]_]*\\)(.*$")
   "Regexp for a line that defines a name, which is its group 1, 2 or 3.")
 
-(defun gemini-companion-diagnostics--definitions (text)
-  "Return a hash table of the definitions in TEXT and the names they define."
-  (let ((case-fold-search nil)
-        (found (make-hash-table :test #'equal)))
+(defun gemini-companion-diagnostics--changed-names (before after)
+  "Return a regexp for the names whose definitions in BEFORE are not in AFTER.
+Return nil if there are none."
+  (let* ((case-fold-search nil)
+         (new (concat "\n" after "\n"))
+         (first (compare-strings before nil nil after nil nil))
+         names)
     (with-temp-buffer
+      (insert before)
+      (goto-char (if (integerp first) (abs first) (point-max)))
+      (goto-char (line-beginning-position))
       ;; More would take longer than 10 ms.
-      (insert (substring text 0 (min (length text) 65536)))
-      (goto-char (point-min))
+      (delete-region (min (point-max) (+ (point) 65536)) (point-max))
       (while (re-search-forward gemini-companion-diagnostics--definition nil t)
-        (puthash (match-string 0) (or (match-string 1) (match-string 2)
-                                       (match-string 3))
-                 found)))
-    found))
+        (unless (string-search
+                 (concat "\n" (buffer-substring (line-beginning-position)
+                                                (line-end-position))
+                         "\n")
+                 new)
+          (push (or (match-string 1) (match-string 2) (match-string 3)) names))))
+    (and names (regexp-opt names 'symbols))))
 
 (defun gemini-companion-diagnostics--find-others (check)
   "Record in CHECK the buffers of its server that its edit may concern.
 They have the name of a definition that the edit has changed."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file before server names)
+                           file before after server)
                 check)
-               (defined (gemini-companion-diagnostics--definitions (or before "")))
-               (case-fold-search nil))
-    (maphash (lambda (line _) (remhash line defined)) names)
-    (let ((regexp (regexp-opt (hash-table-values defined) 'symbols)))
-      (setf (gemini-companion-diagnostics--check-names check) regexp
+               (names (and before (gemini-companion-diagnostics--changed-names
+                                   before after))))
+    (when names
+      (setf (gemini-companion-diagnostics--check-names check) names
             (gemini-companion-diagnostics--check-others check)
-            (unless (hash-table-empty-p defined)
-              (mapcar
-               #'list
-               (seq-filter
-                (lambda (buffer)
-                  (with-current-buffer buffer
-                    (and buffer-file-name
-                         (not (eq buffer (gemini-companion-lookup-buffer file)))
-                         (eq server (gemini-companion-lookup-server buffer))
-                         (gemini-companion-diagnostics--current)
-                         (string-match-p regexp
-                                         (gemini-companion-text-of-buffer)))))
-                (buffer-list))))))))
+            (mapcar #'list
+                    (seq-filter
+                     (lambda (buffer)
+                       (with-current-buffer buffer
+                         (and buffer-file-name
+                              (not (eq buffer (gemini-companion-lookup-buffer file)))
+                              (eq server (gemini-companion-lookup-server buffer))
+                              (gemini-companion-diagnostics--current)
+                              (let ((case-fold-search nil))
+                                (string-match-p
+                                 names (gemini-companion-text-of-buffer))))))
+                     (buffer-list)))))))
 
 (defun gemini-companion-diagnostics--reports ()
   "Return an alist of the buffers and what was reported last about them."
@@ -999,22 +993,21 @@ The server may have reported about them again since its file was reverted."
 (defun gemini-companion-diagnostics--ask-others (check)
   "Have the server of CHECK report about the other buffers.
 Request the errors if it supports that."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          file server requests others)
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check file server others)
                check))
     (when others
       ;; Some servers check other files when a file is saved.
       (jsonrpc-notify server :textDocument/didSave
                       `(:textDocument (:uri ,(gemini-companion-lookup-uri file)))))
-    (pcase-dolist (`(,buffer . ,report) (and requests others))
+    (pcase-dolist (`(,buffer . ,report) others)
       (with-current-buffer buffer
-        (let ((tick (buffer-chars-modified-tick)))
-          ;; The server may have published a part of them.
-          (setq gemini-companion-diagnostics--report report)
+        (let ((file (expand-file-name buffer-file-truename))
+              (tick (buffer-chars-modified-tick)))
+          (when (gemini-companion-diagnostics--requests file)
+            ;; The server may have published a part of them.
+            (setq gemini-companion-diagnostics--report report))
           (gemini-companion-diagnostics--request
-           server
-           (gemini-companion-diagnostics--requests
-            (expand-file-name buffer-file-truename))
+           server file
            (lambda (errors)
              (when (buffer-live-p buffer)
                (with-current-buffer buffer
@@ -1063,16 +1056,15 @@ their lines, have one of NAMES, a regexp."
     (when (and buffer-file-truename (not (buffer-modified-p)))
       (let* ((file (expand-file-name buffer-file-truename))
              (text (gemini-companion-text-of-buffer))
-             (remember (apply-partially #'gemini-companion-diagnostics--remember
-                                        file text))
-             (errors (gemini-companion-diagnostics--current))
-             (requests (and (gemini-companion-lookup-server (current-buffer))
-                            (gemini-companion-diagnostics--requests file))))
+             (errors (gemini-companion-diagnostics--current)))
         (setq gemini-companion-diagnostics--reverted
               (cons file (cons text (gemini-companion-diagnostics--reports))))
-        (cond ((gemini-companion-diagnostics--recall file text))
-              (requests (gemini-companion-diagnostics--query requests remember))
-              (errors (funcall remember (car errors))))))))
+        (unless (gemini-companion-diagnostics--recall file text)
+          (if (gemini-companion-diagnostics--requests file)
+              (gemini-companion-diagnostics--query file text)
+            (when errors
+              (funcall (gemini-companion-diagnostics--rememberer file text)
+                       (car errors)))))))))
 
 (defun gemini-companion-diagnostics--after-revert ()
   "Record that Eglot may have closed and opened the file of this buffer."
@@ -1116,7 +1108,6 @@ their lines, have one of NAMES, a regexp."
   (advice-remove 'eglot-handle-notification #'gemini-companion-diagnostics--notified)
   (clrhash gemini-companion-diagnostics--busy)
   (setq gemini-companion-diagnostics--known nil
-        gemini-companion-diagnostics--sent nil
         gemini-companion-diagnostics--reverted nil)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer

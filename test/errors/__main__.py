@@ -7,7 +7,7 @@ An Emacs in a terminal makes edits that break real code and edits that fix it
 again, in files that it visits and files that it does not.  What is reported is
 compared with what the checkers themselves say of the texts.  GC_ERRORS_EDITS
 sets how many pairs of edits, GC_ERRORS_SEED repeats a run, and GC_ERRORS_SECONDS is
-the time for each, if the machine is too busy to do it in 2.7.  Where the checkers find
+the time for each, if the machine is too busy to do it in 2.6.  Where the checkers find
 nothing new, the edit is not counted as broken; nothing may be reported of it.  Nor is
 it counted if it was not known and the language server took more than two seconds for
 the text, but it is printed as slow.  What the judge needs
@@ -347,7 +347,7 @@ def judge(
                 "checker": server.checker,
                 "visited": is_visited,
                 "home": str(home),
-                "seconds": float(os.environ.get("GC_ERRORS_SECONDS", "2.7")),
+                "seconds": float(os.environ.get("GC_ERRORS_SECONDS", "2.6")),
                 "edits": edits,
             },
         )  # fmt: skip

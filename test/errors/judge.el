@@ -89,19 +89,20 @@ By itself Emacs would ask whether to, if it visits FILE."
             (lambda (_ text)
               (when (equal text judge-text)
                 (setq judge-asked (float-time)))))
-(advice-add 'gemini-companion-diagnostics--remember :before
-            (lambda (_file text _errors)
-              (when (equal text judge-text)
-                (setq judge-known (or judge-known (float-time))))))
+
+(defun judge-known-p (file)
+  "Record when the errors of `judge-text' in FILE are known."
+  (when (or (gemini-companion-diagnostics--recall file judge-text)
+            (and (find-buffer-visiting file)
+                 (with-current-buffer (find-buffer-visiting file)
+                   (gemini-companion-diagnostics--current))))
+    (setq judge-known (or judge-known (float-time)))))
 
 (defun judge-checker-seconds (file)
   "Wait until the checker of FILE has answered; return how long it took.
 Return 0 if it was not asked."
   (judge-until 20 (lambda ()
-                    (when (and (find-buffer-visiting file)
-                               (with-current-buffer (find-buffer-visiting file)
-                                 (gemini-companion-diagnostics--current)))
-                      (setq judge-known (or judge-known (float-time))))
+                    (judge-known-p file)
                     (or judge-known (not judge-asked))))
   (if judge-asked
       (- (or judge-known (float-time)) judge-asked)
@@ -126,7 +127,9 @@ Return 0 if it was not asked."
      file before after
      (lambda (text)
        (push (list :text text :time (- (float-time) began)) answers)))
-    (judge-until 60 (lambda () answers))
+    (judge-until 60 (lambda ()
+                      (judge-known-p file)
+                      answers))
     (append (list :changed (seq-find #'identity
                                      (seq-mapn (lambda (a b)
                                                  (unless (equal a b)
