@@ -600,8 +600,7 @@ See `gemini-companion-review--kinds'."
     ;; mode would not begin.
     (setq-local change-major-mode-hook nil)
     (with-demoted-errors "Mode for the review: %S"
-      (let ((change-major-mode-hook nil))
-        (gemini-companion-unified-mode)))
+      (gemini-companion-unified-mode))
     (setq default-directory (buffer-local-value 'default-directory original)
           gemini-companion-unified--original original)
     (gemini-companion-diff-adopt diff)
