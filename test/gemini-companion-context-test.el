@@ -294,7 +294,7 @@ Return what it holds then."
   (gemini-companion-context-test-with '(("a" "one two"))
     (find-file (expand-file-name "a" directory))
     (gemini-companion-test-eventually (gemini-companion-context-idle-p))
-    (should-not (gemini-companion-test-timers))
+    (gemini-companion-test-eventually (not (gemini-companion-test-timers)))
     (dotimes (_ 6)
       (forward-char)
       (run-hooks 'post-command-hook))

@@ -603,8 +603,9 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (run-at-time
      0.1 nil
      (lambda ()
-       (with-current-buffer buffer
-         (when (= tick (buffer-chars-modified-tick))
+       (when (and (buffer-live-p buffer)
+                  (= tick (buffer-chars-modified-tick buffer)))
+         (with-current-buffer buffer
            (save-excursion
              (goto-char (point-min))
              (let (found)
