@@ -21,6 +21,7 @@
 (declare-function gemini-companion-extension-write "gemini-companion-extension")
 (declare-function gemini-companion-extension-ready "gemini-companion-extension")
 (defvar eglot-server-programs)
+(defvar gemini-companion-run-commands)
 
 (defvar bench-names--server 0 "Seconds that the language server has taken.")
 (defvar bench-names--sending nil
@@ -30,9 +31,10 @@
 (defvar bench-names--work 0
   "Maximum of seconds between two records, without garbage collection.")
 
-(defun bench-names-start (command)
-  "Check Python by COMMAND, and link Gemini CLI."
-  (setq eglot-server-programs `((python-mode . ,command)))
+(defun bench-names-start (command gemini)
+  "Check Python by COMMAND, and link Gemini CLI, the program GEMINI."
+  (setq eglot-server-programs `((python-mode . ,command))
+        gemini-companion-run-commands `(("gemini" . ,gemini)))
   (add-hook 'python-mode-hook #'eglot-ensure)
   (require 'gemini-companion-extension)
   (gemini-companion-extension-write)

@@ -26,7 +26,8 @@ from texts import of_size
 # A regression that waits for a timer or another thread takes a ms more.
 SIZES = {
     "500 B, p10": (500, 100, Goal(more=1.5), 0.1),
-    "1 MB, p10": (1_000_000, 21, Goal(times=1.5), 0.1),
+    # Ours answers when Emacs has the text, the comparator when it has read it.
+    "1 MB, p10": (1_000_000, 21, Goal(more=10), 0.1),
 }
 ANSWER = 150
 

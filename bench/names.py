@@ -49,7 +49,7 @@ SEED = 1
 AT_ONCE = 10
 WARM = 300
 TOOL = "mcp_emacs_references"
-COUNT = re.compile(r"^\d+ references?[:;]", re.MULTILINE)
+COUNT = re.compile(r"^\d+ references?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ def measure(directory: Path) -> Iterator[Row]:
         project = emacs.scratch.project
         names = copy(project)
         emacs.wait_until_ready()
-        emacs.ask(f'(bench-names-start \'({lisp(command)} "--stdio"))')
+        server = f'\'({lisp(command)} "--stdio")'
+        emacs.ask(f"(bench-names-start {server} {lisp(tools.gemini)})")
         home = project / "mypy" / "version.py"
         visit = f"(bench-names-visit {lisp(home)})"
         until(lambda: emacs.ask(visit), "the language server is ready")

@@ -44,7 +44,8 @@ CHANGES = {"100 B": 100, "1 MB": 1_000_000}
 ACCEPTED = {
     "1 KB, p10": (1_000 // LINE, 51, Goal(more=1.3), 0.1),
     "16 KB, p10": (16_000 // LINE, 51, Goal(more=1.8), 0.1),
-    "1 MB, p10": (1_000_000 // LINE, 21, Goal(times=1.5), 0.1),
+    # Emacs and the server each have a copy of the text; the comparator has one.
+    "1 MB, p10": (1_000_000 // LINE, 21, Goal(more=15), 0.1),
 }
 
 
@@ -77,8 +78,9 @@ def _goal(count: int, size: int) -> Goal:
     # What is added to Ediff alone does not depend on the texts if they are small.
     if count * LINE + size < 1_000_000:
         return Goal(more=15)
-    # HTTP and two texts into buffers take 1.04 to 1.23 times from run to run.
-    return Goal(times=1.3 if size > count * LINE else 1.15)
+    # HTTP, a file and a copy of the text: more on a machine that is slow to give
+    # memory to a process.
+    return Goal(times=1.75)
 
 
 def _shown(
