@@ -732,7 +732,7 @@ On the line of a turn or a CLI, revert all edits of the turn."
   (gemini-companion-edits-check-revert edit)
   (let ((new (eq 'new (gemini-companion-edit-before edit))))
     (when (y-or-n-p (format (if new "%s was new; delete it? "
-                              "Revert the edit of %s? ")
+                              "Revert the edit of %s, and save? ")
                             (gemini-companion-edits-name edit)))
       (gemini-companion-edits-revert edit)
       (unless new
@@ -755,7 +755,7 @@ On the line of a turn or a CLI, revert all edits of the turn."
                      (format (ngettext ", delete %d new file"
                                        ", delete %d new files" new)
                              new))
-                   "? "))
+                   ", and save? "))
       (let ((left (gemini-companion-edits-revert-all edits)))
         (message "Reverted %d of %d edits%s" (- count (length left)) count
                  (if left (concat "; " (string-join left "; ")) ""))))))

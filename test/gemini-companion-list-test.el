@@ -592,7 +592,7 @@ a:3 (removed line): keep it\na:4: as a digit"
             (should (equal "Reverted 3 of 4 edits; \
 b has changed since; revert a later edit first, or this one by hand"
                            (gemini-companion-list-test-key "u")))
-            (should (equal '("Revert 4 edits of this turn, delete 1 new file? ")
+            (should (equal '("Revert 4 edits of this turn, delete 1 new file, and save? ")
                            asked)))
         (gemini-companion-state-stop))
       (should (equal '("1\n" "mine\n" nil)
