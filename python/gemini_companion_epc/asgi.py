@@ -84,9 +84,6 @@ class Asgi:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
             return
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close"})
-            return
         request = Request(scope, receive)
         try:
             await self._admit(request)
