@@ -105,7 +105,8 @@ tabs are omitted.  TEXT may have up to 200,000 characters."
          text 15 "The CLI did not take the text"
          (lambda ()
            (if (marker-buffer from)
-               (< shown (gemini-companion-send--shown text from))
+               (gemini-companion-send--more-p
+                shown (gemini-companion-send--shown text from))
              'never))
          (lambda ()
            (run-at-time gemini-companion-send--enter-seconds nil
@@ -118,19 +119,31 @@ tabs are omitted.  TEXT may have up to 200,000 characters."
     (copy-marker (max (point-min) (- (point-max) 20000)))))
 
 (defun gemini-companion-send--shown (text from)
-  "Return how often the end of TEXT is in a terminal behind the marker FROM.
-A CLI shows a placeholder for a long paste; that counts too."
+  "Return each end of TEXT that is in a terminal behind the marker FROM.
+A CLI shows a placeholder for a long paste; each of those counts too."
   (let* ((words (gemini-companion-send--words text))
          (end (substring words (max 0 (- (length words) 24))))
-         (case-fold-search nil))
-    (if (string-empty-p end)
-        0
+         (regexp (concat (regexp-quote end) "\\|"
+                         gemini-companion-send--pasted))
+         (case-fold-search nil)
+         (start 0)
+         (shown nil))
+    (unless (string-empty-p end)
       (with-current-buffer (marker-buffer from)
-        (1- (length (split-string
-                     (gemini-companion-send--words
-                      (buffer-substring-no-properties from (point-max)))
-                     (concat (regexp-quote end) "\\|"
-                             gemini-companion-send--pasted))))))))
+        (let ((output (gemini-companion-send--words
+                       (buffer-substring-no-properties from (point-max)))))
+          (while (string-match regexp output start)
+            (push (match-string 0 output) shown)
+            (setq start (match-end 0))))))
+    shown))
+
+(defun gemini-companion-send--more-p (before now)
+  "Return non-nil if one of the strings NOW is there more often than BEFORE.
+Others may be gone: a CLI draws its screen again."
+  (seq-some (lambda (string)
+              (let ((same (lambda (other) (equal string other))))
+                (< (seq-count same before) (seq-count same now))))
+            (seq-uniq now)))
 
 (defun gemini-companion-send--enter (process)
   "Press Enter in PROCESS."

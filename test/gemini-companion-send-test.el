@@ -124,6 +124,21 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
     (gemini-companion-test-eventually (gemini-companion-send-idle-p))
     (should (equal "before" (car kill-ring)))))
 
+;; A CLI draws its screen again as it takes a text, and what was left behind by
+;; the terminal goes.
+(ert-deftest gemini-companion-send-submits-though-other-placeholders-go ()
+  (gemini-companion-send-test-with-reason-terminal
+    (gemini-companion-diff-reject diff)
+    (let ((process (get-buffer-process terminal)))
+      (process-send-string process "[Pasted Text: 9 lines]\n")
+      (gemini-companion-test-eventually
+        (string-search "Pasted" (gemini-companion-test-text terminal)))
+      (should (gemini-companion-send-type
+               (gemini-companion-diff-session diff) "Please" t))
+      (term-emulate-terminal process "\e[H\e[J"))
+    (gemini-companion-test-eventually (gemini-companion-send-idle-p))
+    (should (equal "before" (car kill-ring)))))
+
 (ert-deftest gemini-companion-send-reason-that-is-not-typed-is-kept ()
   (pcase-dolist
       (`(,reason . ,end)
