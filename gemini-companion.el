@@ -232,6 +232,11 @@ ENTRY is one of `gemini-companion-menu-commands'."
 (defvar desktop-minor-mode-handlers)
 (defvar gemini-companion-share-directory)
 
+(defconst gemini-companion--desktop-handler '(gemini-companion-mode . ignore)
+  "Entry of `desktop-minor-mode-handlers'.
+Each buffer of a desktop names the mode, but the first one has turned
+it on already.")
+
 ;;;; Parts
 
 (defconst gemini-companion--parts
@@ -387,9 +392,12 @@ In a review, \\[gemini-companion-diff-accept] accepts the proposal with your cha
                    (not (gemini-companion-diff-drop-edits-p)))
           (setq gemini-companion-mode t)
           (user-error "Mode not turned off, as a proposal has edits"))
+        (setq desktop-minor-mode-handlers
+              (delete gemini-companion--desktop-handler
+                      desktop-minor-mode-handlers))
         (gemini-companion--turn-off 'rejected))
-    ;; Each buffer of a desktop names the mode; the first one turns it on.
-    (add-to-list 'desktop-minor-mode-handlers '(gemini-companion-mode . ignore))
+    (add-to-list 'desktop-minor-mode-handlers
+                 gemini-companion--desktop-handler)
     (gemini-companion--turn-on)))
 
 (defun gemini-companion--turn-on ()

@@ -158,9 +158,12 @@
 
 (ert-deftest gemini-companion-mode-is-restored-by-a-desktop-once ()
   (should
-   (equal '(t nil)
+   (equal '(t t nil nil)
           (gemini-companion-test-fresh
            '(require 'desktop)
+           '(defvar turned-on 0)
+           '(add-hook 'gemini-companion-mode-on-hook
+                      (lambda () (setq turned-on (1+ turned-on))))
            '(defun restore ()
               (funcall (alist-get 'gemini-companion-mode
                                   desktop-minor-mode-handlers
@@ -168,8 +171,10 @@
                        nil)
               gemini-companion-mode)
            '(list (restore)
+                  (progn (restore) (equal 1 turned-on))
                   (progn (gemini-companion-mode -1)
-                         (restore)))))))
+                         gemini-companion-mode)
+                  desktop-minor-mode-handlers)))))
 
 ;;;; Loading
 
