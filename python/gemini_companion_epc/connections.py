@@ -70,7 +70,7 @@ class Connections:
         """Leave further connections to the other process that listens, if any."""
         descriptor = self.listener.fileno()
         # Closing the socket resets connections that were not accepted.
-        while select([descriptor], [], [], 0)[0]:  # noqa: ASYNC110
+        while select([descriptor], [], [], 0)[0]:  # noqa: ASYNC110 - has no event
             await asyncio.sleep(0)
         self.listener.close()
         asyncio.get_running_loop().remove_reader(descriptor)

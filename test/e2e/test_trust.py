@@ -18,9 +18,9 @@ RESTART = "Press 'r' to restart"
 
 def trust(world: World, client: str, level: str) -> dict[str, object]:
     """Trust the project to a ``level`` in ``client``; return its settings of that."""
-    folders = world.home / f".{client}" / "trustedFolders.json"
-    folders.parent.mkdir(exist_ok=True)
-    folders.write_text(json.dumps({str(world.project): level}))
+    trusted = world.home / f".{client}" / "trustedFolders.json"
+    trusted.parent.mkdir(exist_ok=True)
+    trusted.write_text(json.dumps({str(world.project): level}))
     module = qwen if client == "qwen" else gemini
     security = json.loads(json.dumps(module.SETTINGS["security"]))
     return {**security, "folderTrust": {"enabled": True}}
