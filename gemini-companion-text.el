@@ -163,11 +163,11 @@ Report change hooks that fail."
         (with-current-buffer target
           (save-excursion
             (save-restriction
-              (widen)
               (undo-boundary)
               ;; Emacs aborts a change when a hook fails, and drops that hook.
-              ;; A hook may also edit the text.
+              ;; A hook may also edit the text, or narrow the buffer.
               (dolist (inhibit-modification-hooks '(nil nil t))
+                (widen)
                 (when-let* ((hunks (gemini-companion-text--compare source))
                             (places (with-current-buffer source
                                       (gemini-companion-text--places hunks))))

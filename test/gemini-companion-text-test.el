@@ -137,6 +137,8 @@ These are at the beginning and the end of the line."
                                       after-change-functions))
       (dolist (function (list (lambda (&rest _) (error "Boom"))
                               (lambda (&rest _)
+                                (narrow-to-region (point-max) (point-max)))
+                              (lambda (&rest _)
                                 (goto-char (point-max))
                                 (when (< (buffer-size) 100)
                                   (let ((inhibit-modification-hooks t))
