@@ -510,6 +510,8 @@ text is unknown or the program diff3 is missing; \
     (set-buffer-modified-p (not (string= text theirs)))
     (if (eql status 0)
         (message "Merged; not saved yet")
+      ;; Otherwise a conflict outside ends SMerge mode at once.
+      (widen)
       (smerge-start-session)
       (message "Merged with conflicts; see the menu SMerge"))))
 
