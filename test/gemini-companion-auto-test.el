@@ -156,20 +156,6 @@ accepted is written at once."
     (dolist (file '("git" "src/hooks/use.ts" "promise.toml" "a.el"))
       (should-not (gemini-companion-auto-test-reviewed file)))))
 
-(ert-deftest gemini-companion-auto-reports-why-an-edit-is-reviewed ()
-  (gemini-companion-auto-test-with '()
-    (gemini-companion-auto-accept gemini-companion-auto-test-one)
-    (gemini-companion-test-diff-start #'gemini-companion-review-show #'ignore)
-    (dolist (gemini-companion-review-view '(ediff diff))
-      (let ((diff (gemini-companion-test-open (concat directory ".envrc") "new\n" 1 gemini-companion-auto-test-one)))
-        (gemini-companion-test-eventually
-          (eq 'shown (gemini-companion-diff-state diff)))
-        (should (string-search
-                 "not auto-accepted: hidden, or may be run automatically"
-                 (gemini-companion-test-header
-                  (gemini-companion-review-main diff))))
-        (gemini-companion-diff-reject diff)))))
-
 (ert-deftest gemini-companion-auto-ends-by-command-and-with-the-cli ()
   (gemini-companion-auto-test-with '()
     (let ((one gemini-companion-auto-test-one))

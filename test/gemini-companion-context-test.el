@@ -138,35 +138,6 @@
               (should (equal 3 (plist-get (car snapshot) :line)))))
         (kill-buffer indirect)))))
 
-(ert-deftest gemini-companion-context-reports-what-changes-it ()
-  (gemini-companion-context-test-with '(("a" "one\ntwo\n") ("b" "x"))
-    (let ((a (find-file (expand-file-name "a" directory))))
-      (gemini-companion-test-eventually
-        (equal "a" (car (gemini-companion-context-test-names (car reported)))))
-      (find-file (expand-file-name "b" directory))
-      (gemini-companion-test-eventually
-        (equal '("b" "a")
-               (gemini-companion-context-test-names (car reported))))
-      (write-region "" nil (expand-file-name "c" directory) nil 'silent)
-      (set-visited-file-name (expand-file-name "c" directory) t)
-      (gemini-companion-test-eventually
-        (equal '("c" "a")
-               (gemini-companion-context-test-names (car reported))))
-      ;; No hook runs when a file is deleted.
-      (delete-file (expand-file-name "a" directory))
-      (goto-char (point-max))
-      (run-hooks 'post-command-hook)
-      (gemini-companion-test-eventually
-        (equal '("c") (gemini-companion-context-test-names (car reported))))
-      (write-region "" nil (expand-file-name "a" directory) nil 'silent)
-      (gemini-companion-context-changed)
-      (gemini-companion-test-eventually
-        (equal '("c" "a")
-               (gemini-companion-context-test-names (car reported))))
-      (kill-buffer a)
-      (gemini-companion-test-eventually
-        (equal '("c") (gemini-companion-context-test-names (car reported)))))))
-
 (ert-deftest gemini-companion-context-follows-clients-where-nothing-is-drawn ()
   (gemini-companion-context-test-with '(("a" "1\n2\n"))
     (find-file (expand-file-name "a" directory))

@@ -175,23 +175,6 @@ if `answer' is non-nil."
       (gemini-companion-diff-accept diff)
       (should (equal (list (list 1 'accepted "new\n")) outcomes)))))
 
-(ert-deftest gemini-companion-diff-changed-follows-whether-the-buffer-is-saved ()
-  (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
-    (let ((gemini-companion-review-view 'diff)
-          (buffer (find-file-noselect (expand-file-name "a"))))
-      (with-current-buffer buffer
-        (insert "mine "))
-      (gemini-companion-test-show "a" "new\n")
-      (should (gemini-companion-diff-changed-test-remark-p "unsaved changes here"))
-      (with-current-buffer buffer
-        (set-buffer-modified-p nil))
-      (gemini-companion-test-eventually
-        (not (gemini-companion-diff-changed-test-remark-p "unsaved changes here")))
-      (with-current-buffer buffer
-        (insert "more "))
-      (gemini-companion-test-eventually
-        (gemini-companion-diff-changed-test-remark-p "unsaved changes here")))))
-
 ;;;; Edits that were not written
 
 (defun gemini-companion-diff-changed-test-edit (diff)

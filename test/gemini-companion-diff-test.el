@@ -216,25 +216,6 @@ If EDIT is non-nil, call it in the proposal instead."
     (gemini-companion-diff-close 1 'closed)
     (should (equal "mine new\n" (gemini-companion-test-last-proposal)))))
 
-(ert-deftest gemini-companion-diff-proposed-again-replaces-the-previous ()
-  (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
-          second)
-      (gemini-companion-test-eventually (equal (list first) views))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer first)
-        (insert "mine "))
-      (should (string-match-p
-               "New proposal for a; .* shows your edits"
-               (car (gemini-companion-test-messages
-                      (setq second (gemini-companion-diff-test-open
-                                    2 "a" "newer\n"))))))
-      (should (equal "mine new\n" (gemini-companion-test-last-proposal)))
-      (should (equal (list second) (gemini-companion-diffs)))
-      (should (eq 'dismissed (gemini-companion-diff-state first)))
-      (should-not outcomes)
-      (should (equal (list first) views))
-      (gemini-companion-test-eventually (equal (list second) views)))))
-
 (ert-deftest gemini-companion-diff-that-cannot-be-shown-can-be-answered ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (gemini-companion-test-diff-start

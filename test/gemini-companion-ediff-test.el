@@ -34,17 +34,6 @@
       (should focused)
       (should-not (member (expand-file-name "b" directory) focused)))))
 
-(ert-deftest gemini-companion-ediff-numbers-no-line-of-the-panel ()
-  (global-display-line-numbers-mode 1)
-  (unwind-protect
-      (gemini-companion-test-with-reviews '(("a" "old\n"))
-        (gemini-companion-test-show "a" "new\n")
-        ;; Here a global mode also turns on its mode.
-        (run-hooks 'post-command-hook)
-        (should-not (buffer-local-value 'display-line-numbers
-                                        (gemini-companion-ediff-test-panel))))
-    (global-display-line-numbers-mode -1)))
-
 (ert-deftest gemini-companion-ediff-shows-the-file-as-it-is-on-disk ()
   (gemini-companion-test-with-reviews '(("a" "\uFEFFone\r\ntwo\r\n"))
     (with-current-buffer (find-file-noselect (expand-file-name "a" directory))

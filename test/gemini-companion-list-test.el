@@ -470,18 +470,6 @@ a:3 (removed line): keep it\na:4: as a digit"
         (should (equal "1\n" (buffer-string)))
         (set-buffer-modified-p nil)))))
 
-(ert-deftest gemini-companion-list-restores-a-file-that-is-to-be-emptied ()
-  (gemini-companion-list-test-with '(("a" "1\n"))
-    (gemini-companion-list-test-open 1 1 "a" "")
-    (gemini-companion-list-test-go-to "+0 −1  a")
-    (gemini-companion-list-test-key "TAB")
-    (gemini-companion-list-test-go-to "\n-1")
-    (gemini-companion-list-test-answering t
-      (gemini-companion-list-test-key "x"))
-    (gemini-companion-list-test-go-to "1 excluded")
-    (gemini-companion-list-test-go-to "\n-1")
-    (should (string-search " x-" (gemini-companion-list-test-line 'all)))))
-
 (ert-deftest gemini-companion-list-reverts-an-edit ()
   (gemini-companion-list-test-with '(("a" "1\n"))
     (pcase-dolist (`(,answer ,text) '((nil "one\n") (t "1\n")))

@@ -88,28 +88,6 @@
       (should (equal '("harmless") (gemini-companion-privacy-test-hidden
                                     "harmless" "a"))))))
 
-(ert-deftest gemini-companion-privacy-follows-options-names-and-modes ()
-  (gemini-companion-test-with-directory '(("a" ""))
-    (let ((gemini-companion-excluded nil)
-          (buffer (find-file-noselect "a")))
-      (should-not (gemini-companion-privacy-hidden-p buffer))
-      (push "/a\\'" gemini-companion-excluded)
-      (should (gemini-companion-privacy-hidden-p buffer))
-      (with-current-buffer buffer
-        (set-visited-file-name (expand-file-name "b"))
-        (should-not (gemini-companion-privacy-hidden-p buffer))
-        (push 'text-mode gemini-companion-excluded)
-        (should-not (gemini-companion-privacy-hidden-p buffer))
-        (text-mode)
-        (should (gemini-companion-privacy-hidden-p buffer))))))
-
-(ert-deftest gemini-companion-privacy-hides-remote-files ()
-  (with-temp-buffer
-    (setq buffer-file-name "/ssh:nobody@example.invalid:/etc/motd")
-    (unwind-protect
-        (should (gemini-companion-privacy-hidden-p (current-buffer)))
-      (setq buffer-file-name nil))))
-
 (ert-deftest gemini-companion-privacy-hides-indirect-buffers-like-their-base ()
   (gemini-companion-test-with-directory '(("a" ""))
     (let* ((base (find-file-noselect "a"))
@@ -121,15 +99,6 @@
               (setq-local gemini-companion-share nil))
             (should (gemini-companion-privacy-hidden-p indirect)))
         (kill-buffer indirect)))))
-
-(ert-deftest gemini-companion-privacy-lets-a-project-opt-out ()
-  (gemini-companion-test-with-directory
-      '((".dir-locals.el" "((nil . ((gemini-companion-share . nil))))"))
-    (should (equal '("a" "sub/b")
-                   (gemini-companion-privacy-test-hidden "a" "sub/b")))
-    (should (gemini-companion-privacy-directory-hidden-p
-             (expand-file-name "sub/")))
-    (gemini-companion-privacy-forget)))
 
 (ert-deftest gemini-companion-privacy-lets-no-project-share-more ()
   (gemini-companion-test-with-directory

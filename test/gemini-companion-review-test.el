@@ -419,6 +419,22 @@
           (should-not (overlays-in (point-min) (point-max)))
           (should-not gemini-companion-review-mode))))))
 
+(ert-deftest gemini-companion-review-shows-only-its-own-line-numbers ()
+  (global-display-line-numbers-mode 1)
+  (unwind-protect
+      (dolist (view '(ediff diff))
+        (gemini-companion-test-with-reviews '(("a" "old\n"))
+          (let ((gemini-companion-review-view view))
+            (gemini-companion-test-show "a" "new\n")
+            ;; Here a global mode also turns on its mode.
+            (run-hooks 'post-command-hook)
+            ;; The control panel, or the diff.
+            (should-not (buffer-local-value 'display-line-numbers
+                                            (window-buffer)))
+            (should (buffer-local-value 'display-line-numbers
+                                        (find-file-noselect "a"))))))
+    (global-display-line-numbers-mode -1)))
+
 (ert-deftest gemini-companion-review-proposal-visits-no-file ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let ((diff (gemini-companion-test-show "a" "2\n"))

@@ -51,15 +51,6 @@ Roots are cached, but not from before."
       (kill-buffer (get-file-buffer "q/b"))
       (should (equal '("lone" "p") (funcall below))))))
 
-(ert-deftest gemini-companion-roots-are-true-names ()
-  (gemini-companion-roots-test-with '("p/.git")
-    (make-symbolic-link (expand-file-name "p" directory)
-                        (expand-file-name "link" directory))
-    (should (equal '("p") (gemini-companion-roots-test-below
-                           directory
-                           (gemini-companion-roots
-                            (expand-file-name "link/" directory)))))))
-
 (ert-deftest gemini-companion-roots-exclude-the-home-directory ()
   (gemini-companion-roots-test-with '(".git" "notes")
     (let ((process-environment (cons (concat "HOME=" directory)

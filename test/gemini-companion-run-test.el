@@ -12,7 +12,6 @@
 
 (require 'ert-x)
 (require 'gemini-companion-run)
-(require 'gemini-companion-status)
 (require 'gemini-companion-server-test-helper)
 (require 'project)
 
@@ -250,83 +249,6 @@ prompts, the last first, and `saved' what would be saved."
                          (string-search "\"enabled\": true"
                                         (gemini-companion-test-file-text file))
                          t)))))))
-
-(ert-deftest gemini-companion-run-reports-a-cli-that-writes-without-asking ()
-  (gemini-companion-run-test-with-clis nil
-    (let ((session (list :id "one" :client "qwen" :directory directory))
-          messages)
-      (cl-letf (((symbol-function 'message)
-                 (lambda (&rest args) (push (apply #'format args) messages))))
-        (gemini-companion-session-update (list session))
-        (gemini-companion-session-update nil)
-        (gemini-companion-session-update (list session)))
-      (should (equal '("Qwen Code does not ask about edits, so no review appears; \
-type /approval-mode default there (or use M-x gemini-companion-status)")
-                     messages))
-      (make-directory ".qwen")
-      (write-region "{\"tools\": {\"approvalMode\": \"default\"}}" nil
-                    ".qwen/settings.json" nil 'silent)
-      (gemini-companion-mode -1)
-      (gemini-companion-mode 1)
-      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-      (cl-letf (((symbol-function 'message)
-                 (lambda (&rest args) (push (apply #'format args) messages))))
-        (gemini-companion-session-update (list session))
-        (should (equal 1 (length messages)))))))
-
-(ert-deftest gemini-companion-run-takes-a-further-client-from-its-row ()
-  (let ((gemini-companion-clients
-         (append
-          gemini-companion-clients
-          '(("acme"
-             :title "Acme Code" :program "acme" :package "@acme/code"
-             :node "22" :oldest "1.2.0" :process "\\(?:\\`\\|/\\)acme\\'"
-             :port-variable "ACME_IDE_PORT" :pid-variable "ACME_IDE_PID"
-             :unset ("ACME_IDE_TOKEN")
-             :user-settings ("$ACME_HOME/settings.json" "~/.acme/settings.json")
-             :project-settings ".acme/settings.json"
-             :system-settings ("/etc/acme/settings.json")
-             :required ((("editor" "on") t "The editor is off in Acme Code"
-                         "/editor on"))
-             :ignore-files (".acmeignore") :pasted "Paste")))))
-    (gemini-companion-run-test-with-clis '("acme")
-      (let* ((gemini-companion-run-offer-ide t)
-             (name (file-name-nondirectory (directory-file-name directory)))
-             (found (lambda ()
-                      (mapconcat #'cadr
-                                 (seq-mapcat
-                                  #'cdr
-                                  (cl-letf (((default-value 'exec-path)
-                                             exec-path))
-                                    (gemini-companion-status-findings
-                                     directory)))
-                                 "\n"))))
-        (make-directory ".acme")
-        (should (string-search "The editor is off in Acme Code" (funcall found)))
-        (should (string-search "acme has an unknown version; 1.2.0 or later"
-                               (funcall found)))
-        (gemini-companion-run-test-answering t
-          (gemini-companion-run))
-        (should (equal '("Enable IDE integration in Acme Code? ") asked))
-        (should (equal (format "*acme: %s*" name) (buffer-name)))
-        (should (string-search ".acme/settings.json is true"
-                               (funcall found)))
-        (should (equal (gemini-companion-run-test-port)
-                       (getenv-internal "ACME_IDE_PORT"
-                                        (default-value 'process-environment))))
-        (should (equal (number-to-string (emacs-pid))
-                       (getenv-internal "ACME_IDE_PID"
-                                        (default-value 'process-environment))))
-        (write-region "secret\n" nil ".acmeignore" nil 'silent)
-        (write-region "" nil "secret" nil 'silent)
-        (gemini-companion-privacy-refresh)
-        (should (gemini-companion-privacy-hidden-p
-                 (find-file-noselect "secret")))
-        (should (equal "acme" (gemini-companion-clients-of-command
-                               "node /usr/bin/acme")))
-        (should (string-prefix-p "Acme Code "
-                                 (gemini-companion-session-name
-                                  '(:id "1" :client "acme"))))))))
 
 (ert-deftest gemini-companion-run-sends-escape-while-the-terminal-takes-keys ()
   (gemini-companion-run-test-with-mode

@@ -37,24 +37,6 @@
       (should-not (string-search " -> context-update\n  nil\n"
                                  (gemini-companion-test-events))))))
 
-(ert-deftest gemini-companion-share-pause-holds-until-it-is-ended ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (save-window-excursion
-      (find-file "a")
-      (gemini-companion-test-connect)
-      (let ((inhibit-message t))
-        (gemini-companion-pause)
-        (unwind-protect
-            (progn
-              (should-not (gemini-companion-shared))
-              (insert "more")
-              (run-hooks 'post-command-hook)
-              (should-not (gemini-companion-idle-p))
-              (gemini-companion-test-eventually (gemini-companion-idle-p))
-              (should-not (gemini-companion-shared)))
-          (gemini-companion-pause)))
-      (should (equal '("a") (gemini-companion-share-test-names))))))
-
 (ert-deftest gemini-companion-share-pause-caches-nothing-while-the-mode-is-off ()
   (gemini-companion-test-with-directory '(("a" "text"))
     (let ((buffer (find-file-noselect "a"))

@@ -61,20 +61,6 @@
         (gemini-companion-unified-toggle-fold)
         (should (looking-at-p "\\.\\.\\. 27"))))))
 
-(ert-deftest gemini-companion-unified-shows-a-part-of-what-is-long ()
-  (gemini-companion-unified-test-with '(("a" "1\n"))
-    (gemini-companion-test-show "a" (concat "1\n" (make-string 5000 ?\n)))
-    (with-current-buffer (window-buffer)
-      (should (equal '("+" " ... more lines")
-                     (last (gemini-companion-test-diff) 2)))
-      (goto-char (point-max))
-      (forward-line -1)
-      (gemini-companion-unified-toggle-fold)
-      (should (looking-at-p "$"))
-      (should (= 2001 (length (gemini-companion-test-diff))))
-      (gemini-companion-diff-accept)
-      (should (equal 5002 (length (nth 2 (car outcomes))))))))
-
 (ert-deftest gemini-companion-unified-shows-more-hunks-on-the-way ()
   (let* ((text (lambda (odd)
                  (mapconcat (lambda (n) (if (= 1 (% n 2)) odd
@@ -84,6 +70,8 @@
       (let ((diff (gemini-companion-test-show "a" (funcall text "odd")))
             (moves 1))
         (with-current-buffer (window-buffer)
+          (should (equal " ... more lines"
+                         (car (last (gemini-companion-test-diff)))))
           (while (ignore-errors (gemini-companion-review-next-hunk) t)
             (setq moves (1+ moves)))
           (should (= 500 moves))
@@ -145,16 +133,6 @@
         (gemini-companion-review-next-hunk 2)
         (should (string-search "hunk 2 of 2" (gemini-companion-test-header
                                               (current-buffer))))))))
-
-(ert-deftest gemini-companion-unified-shows-only-line-numbers-of-the-file ()
-  (global-display-line-numbers-mode 1)
-  (unwind-protect
-      (gemini-companion-unified-test-with '(("a" "one\n"))
-        (gemini-companion-test-show "a" "two\n")
-        (should-not (buffer-local-value 'display-line-numbers (window-buffer)))
-        (should (buffer-local-value 'display-line-numbers
-                                    (find-file-noselect "a"))))
-    (global-display-line-numbers-mode -1)))
 
 (define-derived-mode gemini-companion-unified-test-mode prog-mode "Test"
   "Color text as web-mode does, by a property that is an alias."
