@@ -202,8 +202,8 @@ SIDE is `before' for a removed line, whose number in the file is LINE,
 or `after' for another one, whose number in the proposal it is now."
   (mapcar (pcase-lambda (`((,side . ,place) . ,text))
             (cons (cons side (if (markerp place)
-                                 (with-current-buffer (marker-buffer place)
-                                   (line-number-at-pos place 'absolute))
+                                 (gemini-companion-text-line
+                                  (marker-buffer place) place)
                                place))
                   text))
           (gemini-companion-diff-commented diff)))

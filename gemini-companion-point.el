@@ -171,7 +171,7 @@ If BUFFER visits no file, return TEXT."
   (cond ((stringp buffer) (list buffer (car place) text))
         ((buffer-file-name buffer)
          (list (buffer-file-name buffer)
-               (with-current-buffer buffer (line-number-at-pos place t))
+               (gemini-companion-text-line buffer place)
                text))
         (t text)))
 

@@ -133,6 +133,14 @@ Return nil if there is no such program, or the disk is full."
       (widen)
       (1- (position-bytes (point-max))))))
 
+(defun gemini-companion-text-line (buffer position)
+  "Return the number of the line at POSITION in the whole text of BUFFER."
+  (with-current-buffer buffer
+    (save-restriction
+      ;; Emacs 28 signals an error outside of a narrowing.
+      (widen)
+      (line-number-at-pos position))))
+
 ;;;; Replacing
 
 (defconst gemini-companion-text--many 100

@@ -411,7 +411,8 @@ a file outside your projects: /gemin...panion-test")
     (with-current-buffer (gemini-companion-diff-proposal-buffer
                           (cadr (gemini-companion-diffs)))
       (goto-char (point-min))
-      (insert "before\n"))
+      (insert "before\n")
+      (narrow-to-region (point-min) (point-min)))
     (gemini-companion-list-test-shows
      "  waiting  +1 −0  sub/b"
      "  waiting  +3 −2  a  3 comments"

@@ -191,6 +191,7 @@ SESSIONS is nil for one CLI in p."
                      (gemini-companion-point-test-sent))))
     (switch-to-buffer "a")
     (occur "thr")
+    (narrow-to-region (point-min) (point-min))
     (gemini-companion-point-test-in "*Occur*"
       (goto-char (point-min))
       (forward-line)
