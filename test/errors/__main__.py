@@ -125,6 +125,17 @@ def python_files() -> dict[str, str]:
     }
 
 
+def package_files() -> dict[str, str]:
+    """Return the modules of a real package, which import each other."""
+    package = Path(os.__file__).parent / "unittest"
+    return {
+        f"unittest_copy/{path.name}": path.read_text()
+        for path in package.glob("*.py")
+        # Checkers need seconds for it, and no other module imports it.
+        if path.name != "mock.py"
+    }
+
+
 def typescript_files() -> dict[str, str]:
     """Return the sources of a real package."""
     source = ROOT / ".deps/npm/node_modules/node-pty/src"
@@ -168,6 +179,11 @@ def servers() -> dict[str, Server]:
     found = {
         "basedpyright": Server(
             [str(binaries / "basedpyright-langserver"), "--stdio"], ["pyright"], python
+        ),
+        "package": Server(
+            [str(binaries / "basedpyright-langserver"), "--stdio"],
+            ["pyright"],
+            package_files(),
         ),
         "pylsp": Server(
             [str(binaries / "pylsp")],
@@ -257,25 +273,33 @@ def of_lines(server: Server, edits: list[Edit]) -> list[dict[str, Errors]]:
 def pyright(edits: list[Edit], project: Path) -> list[dict[str, Errors]]:
     """Return what basedpyright says of all texts, in one run."""
     with tempfile.TemporaryDirectory() as directory:
-        names: dict[str, str] = {}
+        # Each text has its own copy of the project, as files import each other.
+        names: dict[tuple[str, str], Path] = {}
         for edit in edits:
             for which in ("before", "after"):
-                names.setdefault(edit[which], f"text_{len(names)}.py")
-        for text, name in names.items():
-            (Path(directory) / name).write_text(text)
+                copy = Path(directory) / f"text_{len(names)}"
+                name = copy / Path(edit["file"]).relative_to(project)
+                if names.setdefault((edit["file"], edit[which]), name) == name:
+                    shutil.copytree(project, copy)
+                    name.write_text(edit[which])
         answer = subprocess.run(
-            [DEPS / "python/bin/basedpyright", "--outputjson", directory],
+            [DEPS / "python/bin/basedpyright", "--outputjson", *names.values()],
             capture_output=True,
             text=True,
             check=False,
+            cwd=directory,
         )
-    found: dict[str, Errors] = {name: [] for name in names.values()}
+    found: dict[Path, Errors] = {name: [] for name in names.values()}
     for item in json.loads(answer.stdout)["generalDiagnostics"]:
-        if item["severity"] == "error":
+        # That imports form a cycle has no place.
+        if item["severity"] == "error" and "range" in item:
             line = item["range"]["start"]["line"] + 1
-            found[Path(item["file"]).name].append((line, item["message"]))
+            found[Path(item["file"])].append((line, item["message"]))
     return [
-        {which: found[names[edit[which]]] for which in ("before", "after")}
+        {
+            which: found[names[edit["file"], edit[which]]]
+            for which in ("before", "after")
+        }
         for edit in edits
     ]
 
