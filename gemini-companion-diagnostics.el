@@ -822,18 +822,25 @@ of the file is compared with the errors after this one."
            'eglot--server-capable)
          keys))
 
+(defun gemini-companion-diagnostics--command-p (regexp)
+  "Return non-nil if a command of this buffer's server matches REGEXP."
+  (seq-some (apply-partially #'string-match-p regexp)
+            (gemini-companion-diagnostics--capable
+             :executeCommandProvider :commands)))
+
 (defun gemini-companion-diagnostics--requests (path)
   "Return the requests for the errors in the file PATH.
 Return nil if this buffer has no server, or one that does not support any."
   (cond
    ((not (gemini-companion-lookup-server (current-buffer))) nil)
-   ((gemini-companion-diagnostics--capable :diagnosticProvider)
+   ((or (gemini-companion-diagnostics--capable :diagnosticProvider)
+        ;; Pyright publishes a version with errors of the text before, and does
+        ;; not offer the request to clients that do not announce it.
+        (gemini-companion-diagnostics--command-p "pyright\\.createtypestub\\'"))
     `((:textDocument/diagnostic
        :textDocument (:uri ,(gemini-companion-lookup-uri path)))))
    ;; This server publishes errors bit by bit.
-   ((seq-contains-p (gemini-companion-diagnostics--capable
-                     :executeCommandProvider :commands)
-                    "typescript.tsserverRequest")
+   ((gemini-companion-diagnostics--command-p "\\`typescript\\.tsserverRequest\\'")
     (mapcar (lambda (command)
               `(:workspace/executeCommand
                 :command "typescript.tsserverRequest"
