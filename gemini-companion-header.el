@@ -42,14 +42,20 @@ width of the window."
      (concat " " (gemini-companion-name-fit
                   (append (gemini-companion-header--subject diff)
                           (gemini-companion-header--amount diff)
-                          (if (gemini-companion-header--selected-p diff)
-                              (gemini-companion-header--end
-                               (gemini-companion-header--excluded-p))
-                            (list (list 2 (substitute-command-keys
-                                           "  \\[gemini-companion-review] \
-to answer")))))
+                          (gemini-companion-header--answers diff))
                   (1- (or width (window-width)))))
      t t)))
+
+(defun gemini-companion-header--answers (diff)
+  "Return the keys that answer DIFF, parts of a header line."
+  (let ((selected (gemini-companion-header--selected-buffer)))
+    (if (and selected
+             (eq diff (buffer-local-value 'gemini-companion-diff-here selected)))
+        (gemini-companion-header--end (gemini-companion-header--excluded-p))
+      ;; The key that works where the user is.
+      (with-current-buffer (or selected (current-buffer))
+        `((2 ,(substitute-command-keys
+               "  \\[gemini-companion-review] to answer")))))))
 
 ;; The ranks: 0 is a remark that guards text of the user, 1 the rest of such a
 ;; remark, 2 a key that answers; all others are omitted before the name is
@@ -195,16 +201,14 @@ For EXCLUDED and PANEL see there."
       (member (get-text-property (point) 'gemini-companion-hunk)
               (gemini-companion-hunk-excluded proposal)))))
 
-(defun gemini-companion-header--selected-p (diff)
-  "Return non-nil if a window of the review of DIFF is selected.
+(defun gemini-companion-header--selected-buffer ()
+  "Return the buffer of the selected window, or nil.
 While a header line is computed, its own window is selected."
   (let ((window (old-selected-window)))
     ;; Here `minibuffer-selected-window' returns nil.
     (when (and (window-live-p window) (window-minibuffer-p window))
       (setq window (get-mru-window (window-frame window) t)))
-    (and (window-live-p window)
-         (eq diff (buffer-local-value 'gemini-companion-diff-here
-                                      (window-buffer window))))))
+    (and (window-live-p window) (window-buffer window))))
 
 ;;;; Control panel
 

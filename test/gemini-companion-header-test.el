@@ -89,6 +89,13 @@
           (should (with-current-buffer proposal
                     (gemini-companion-header-text)))))
       (should (equal "1\n2\nthree\n"
-                     (gemini-companion-diff-text diff))))))
+                     (gemini-companion-diff-text diff)))
+      ;; In another buffer, it has the key that answers from there.
+      (with-temp-buffer
+        (switch-to-buffer (current-buffer))
+        (use-local-map (make-sparse-keymap))
+        (local-set-key (kbd "<f9>") #'gemini-companion-review)
+        (should (string-search "  <f9> to answer"
+                               (gemini-companion-test-header proposal)))))))
 
 ;;; gemini-companion-header-test.el ends here
