@@ -301,12 +301,15 @@ object, visit it for the user.  Signal an error if it is malformed or
 has unsaved changes."
   (let* ((buffer (find-buffer-visiting file))
          (object (gemini-companion-settings-read file))
-         (section (cdr (assoc (car keys) object))))
+         (section (cdr (assoc (car keys) object)))
+         (comments (and (file-exists-p file)
+                        (with-temp-buffer
+                          (insert-file-contents file)
+                          (gemini-companion-settings--strip-comments)))))
     (when (and buffer (buffer-modified-p buffer))
       (user-error "%s has unsaved changes; save them first"
                   (buffer-name buffer)))
-    (if (and (listp section)
-             (not (gemini-companion-settings--comments-p file)))
+    (if (and (listp section) (not comments))
         (progn
           (gemini-companion-settings--write
            file (gemini-companion-settings--with
@@ -322,13 +325,6 @@ then save"
                (file-name-nondirectory file) (string-join keys ".")
                (json-encode value))
       nil)))
-
-(defun gemini-companion-settings--comments-p (file)
-  "Return non-nil if FILE has comments."
-  (and (file-exists-p file)
-       (with-temp-buffer
-         (insert-file-contents file)
-         (gemini-companion-settings--strip-comments))))
 
 (defun gemini-companion-settings--with (object key value)
   "Return OBJECT, an alist, with VALUE for KEY, in its place or last."

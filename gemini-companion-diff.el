@@ -363,7 +363,8 @@ Call also the functions that the user has for it."
 
 (defun gemini-companion-diff--make-buffer (diff proposal)
   "Make the buffer with the PROPOSAL of DIFF.
-It visits no file, so that nothing locks, saves or formats it."
+It visits no file, so that nothing locks, saves or formats it.  If
+PROPOSAL cannot be read, no buffer is left."
   (with-current-buffer
       ;; With an error in a hook of the user there would be no review.
       (let ((buffer-list-update-hook nil))
@@ -380,7 +381,15 @@ It visits no file, so that nothing locks, saves or formats it."
                     (gemini-companion-text-remote-p directory))
                 "/"
               directory)))
-    (gemini-companion-diff--insert proposal)
+    (condition-case problem
+        (let ((inhibit-modification-hooks t)
+              (buffer-undo-list t))
+          (if (stringp proposal)
+              (insert proposal)
+            (funcall proposal)))
+      (error
+       (kill-buffer)
+       (signal (car problem) (cdr problem))))
     (set-buffer-modified-p nil)
     (goto-char (point-min))
     (gemini-companion-diff-adopt diff)
@@ -388,18 +397,6 @@ It visits no file, so that nothing locks, saves or formats it."
           (gemini-companion-diff-proposed-text diff)
           (if (stringp proposal) proposal (gemini-companion-text-of-buffer))
           (gemini-companion-diff-tick diff) (buffer-chars-modified-tick))))
-
-(defun gemini-companion-diff--insert (proposal)
-  "Insert PROPOSAL in the current buffer; kill that if it cannot be read."
-  (condition-case problem
-      (let ((inhibit-modification-hooks t)
-            (buffer-undo-list t))
-        (if (stringp proposal)
-            (insert proposal)
-          (funcall proposal)))
-    (error
-     (kill-buffer)
-     (signal (car problem) (cdr problem)))))
 
 (defun gemini-companion-diff-adopt (diff)
   "Make the current buffer one of DIFF's: add its keys and its hook.
@@ -677,18 +674,14 @@ Close its view at once, or soon if LATER is non-nil."
 Without DIFF, take the review of the current buffer, else the one
 that is shown."
   (interactive)
-  (let ((diff (gemini-companion-diff-unsettled diff)))
+  (let* ((diff (gemini-companion-diff-unsettled diff))
+         (client (plist-get (gemini-companion-diff-session diff) :client)))
     (gemini-companion-diff--settle diff 'rejected 'later)
     (gemini-companion-diff--answered
-     diff (gemini-companion-diff--rejected-report diff))))
-
-(defun gemini-companion-diff--rejected-report (diff)
-  "Return what to report when DIFF was rejected."
-  (let ((client (plist-get (gemini-companion-diff-session diff) :client)))
-    (concat "Rejected " (gemini-companion-diff-name diff 'plain)
-            (and (gemini-companion-clients-get client :drops-edits)
-                 (format "; %s drops its other edits of this answer"
-                         (gemini-companion-clients-title client))))))
+     diff (concat "Rejected " (gemini-companion-diff-name diff 'plain)
+                  (and (gemini-companion-clients-get client :drops-edits)
+                       (format "; %s drops its other edits of this answer"
+                               (gemini-companion-clients-title client)))))))
 
 (defun gemini-companion-diff-unsettled (diff)
   "Return DIFF, or the current one if it is nil, if it awaits an answer."

@@ -171,7 +171,11 @@ the control panel.  The user's own hooks for Ediff do not run."
                          (setq panel (current-buffer))
                          (gemini-companion-ediff--set-up diff))))
                 (ediff-keymap-setup-hook
-                 (list #'gemini-companion-ediff--set-keys))
+                 (list (lambda ()
+                         (use-local-map gemini-companion-ediff--panel-map)
+                         ;; Before Emacs 29, `describe-mode' shows its keys.
+                         (setq-local ediff-mode-map
+                                     gemini-companion-ediff--panel-map))))
                 (ediff-prepare-buffer-hook nil)
                 (ediff-startup-hook nil)
                 (ediff-make-buffers-readonly-at-startup nil)
@@ -211,12 +215,6 @@ the control panel.  The user's own hooks for Ediff do not run."
   (when (bound-and-true-p global-display-line-numbers-mode)
     ;; That would number the panel after the next command.
     (display-line-numbers-mode -1)))
-
-(defun gemini-companion-ediff--set-keys ()
-  "Use our keys in the control panel, which is current."
-  (use-local-map gemini-companion-ediff--panel-map)
-  ;; Before Emacs 29, `describe-mode' shows its keys.
-  (setq-local ediff-mode-map gemini-companion-ediff--panel-map))
 
 ;;;; Windows
 

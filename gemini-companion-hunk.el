@@ -89,7 +89,10 @@ The lines are dimmed, too."
   "Exclude HUNK of the buffer ORIGINAL from PROPOSAL, or restore it.
 Return non-nil if it is excluded now."
   (pcase-let* ((`(,old ,old-count ,new ,new-count) hunk)
-               (`(,beg . ,end) (gemini-companion-hunk--range hunk proposal)))
+               (`(,beg ,end)
+                (with-current-buffer proposal
+                  (list (gemini-companion-hunk-line new)
+                        (gemini-companion-hunk-line (+ new new-count))))))
     (if-let* ((marks (gemini-companion-hunk-marks proposal beg end)))
         (mapc #'delete-overlay marks)
       (gemini-companion-hunk--mark
@@ -196,13 +199,6 @@ that are none of HUNKS."
 They have the lines of the last comparison."
   (mapcar (lambda (mark) (overlay-get mark 'gemini-companion-hunk))
           (gemini-companion-hunk-marks proposal)))
-
-(defun gemini-companion-hunk--range (hunk proposal)
-  "Return where HUNK begins and ends in the buffer PROPOSAL, a cons."
-  (pcase-let ((`(,_ ,_ ,new ,count) hunk))
-    (with-current-buffer proposal
-      (cons (gemini-companion-hunk-line new)
-            (gemini-companion-hunk-line (+ new count))))))
 
 (defun gemini-companion-hunk-remaining-text (proposal)
   "Return the text of the buffer PROPOSAL without the excluded hunks.

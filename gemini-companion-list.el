@@ -220,7 +220,9 @@ prompt, as far as that is known."
     (gemini-companion-list--fit
      (list 0 (concat "    "
                      (string-pad (gemini-companion-list--label edit) width)
-                     (format "%10s  " (gemini-companion-list--lines edit))))
+                     (format "%10s  " (or (gemini-companion-edits-lines
+                                           (list edit))
+                                          "?"))))
      (list nil name)
      (list 1 (propertize (gemini-companion-list--remarks edit)
                          'face 'shadow)))))
@@ -231,10 +233,6 @@ prompt, as far as that is known."
                (alist-get (gemini-companion-edit-status edit)
                           gemini-companion-list--labels)))
     (propertize label 'face face)))
-
-(defun gemini-companion-list--lines (edit)
-  "Return the numbers of lines added and removed by EDIT, a text."
-  (or (gemini-companion-edits-lines (list edit)) "?"))
 
 (defun gemini-companion-list--remarks (edit)
   "Return a text with further remarks about EDIT."
@@ -521,18 +519,17 @@ If there are several diffs, ask for confirmation with VERB."
 
 (defun gemini-companion-list--go-to-open ()
   "Go to the next edit that awaits an answer, or else to the first one."
-  (let ((places (nreverse (delq nil (gemini-companion-list--each-section
-                                     #'gemini-companion-list--open-here)))))
+  (let ((places (nreverse
+                 (delq nil (gemini-companion-list--each-section
+                            (lambda ()
+                              (when-let* ((edit (gemini-companion-list--get
+                                                 :edit)))
+                                (and (gemini-companion-edit-diff edit)
+                                     (not (invisible-p (point)))
+                                     (point)))))))))
     (when places
       (goto-char (or (seq-find (lambda (place) (< (point) place)) places)
                      (car places))))))
-
-(defun gemini-companion-list--open-here ()
-  "Return point if it is on an edit to be answered that is visible."
-  (when-let* ((edit (gemini-companion-list--get :edit)))
-    (and (gemini-companion-edit-diff edit)
-         (not (invisible-p (point)))
-         (point))))
 
 ;;;; Commands
 

@@ -260,7 +260,8 @@ if HUNK is excluded now.  Ask before excluding the last one."
   (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
          (view (gemini-companion-diff-view diff)))
     (unless (or (member hunk (gemini-companion-hunk-excluded proposal))
-                (gemini-companion-review--others-p diff)
+                (pcase (gemini-companion-diff-counts diff)
+                  (`(,hunks ,excluded . ,_) (< (1+ excluded) hunks)))
                 (gemini-companion-diff-ask
                  diff
                  (lambda ()
@@ -306,11 +307,6 @@ See `gemini-companion-review-go-to'."
       (if (eq (current-buffer) proposal)
           (line-number-at-pos nil 'absolute)
         (gemini-companion-review--call view :line)))))
-
-(defun gemini-companion-review--others-p (diff)
-  "Return non-nil if hunks remain in DIFF when one more is excluded."
-  (pcase (gemini-companion-diff-counts diff)
-    (`(,hunks ,excluded . ,_) (< (1+ excluded) hunks))))
 
 ;;;; Menu state
 
@@ -418,7 +414,12 @@ accept do nothing for a second."
          (user-error "No review of %s, as `gemini-companion-review-view' is \
 nil" (gemini-companion-diff-name diff)))
         ((< gemini-companion-review--limit
-            (gemini-companion-review--size diff))
+            (max (gemini-companion-text-size
+                  (gemini-companion-diff-proposal-buffer diff))
+                 (or (file-attribute-size
+                      (gemini-companion-text-attributes
+                       (gemini-companion-diff-file-path diff)))
+                     0)))
          (user-error "The edit of %s is too large to be shown"
                      (gemini-companion-diff-name diff)))))
 
@@ -431,14 +432,6 @@ nil" (gemini-companion-diff-name diff)))
             (gemini-companion-review--view-frame view)))
       'ediff
     'diff))
-
-(defun gemini-companion-review--size (diff)
-  "Return the size of the larger side of DIFF in bytes."
-  (max (gemini-companion-text-size (gemini-companion-diff-proposal-buffer diff))
-       (or (file-attribute-size
-            (gemini-companion-text-attributes
-             (gemini-companion-diff-file-path diff)))
-           0)))
 
 (defun gemini-companion-review--frame (diff)
   "Return the frame for DIFF: one with its terminal or its file."

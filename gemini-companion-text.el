@@ -80,7 +80,12 @@ A CLI keeps the line ends and the last newline of a file."
 FUNCTION is called with the exit status; the output is the current
 buffer.  Return nil if there is no such program."
   (when (executable-find program)
-    (let ((files (mapcar #'gemini-companion-text-temporary-file texts))
+    ;; Only the user can read them.
+    (let ((files (mapcar (lambda (text)
+                           (let ((file (make-temp-file "gemini-companion-")))
+                             (gemini-companion-text-write file text)
+                             file))
+                         texts))
           (coding-system-for-read 'utf-8-emacs-unix)
           (default-directory "/"))
       (unwind-protect
@@ -364,13 +369,6 @@ is non-nil, signal an error if FILE exists."
   (gemini-companion-text--plainly
     (let ((coding-system-for-write 'utf-8-emacs-unix))
       (write-region text nil file nil 'silent nil (and exclusive 'excl)))))
-
-(defun gemini-companion-text-temporary-file (&optional text)
-  "Write TEXT, or the whole current buffer, to a new file; return its name.
-Only the user can read it."
-  (let ((file (make-temp-file "gemini-companion-")))
-    (gemini-companion-text-write file text)
-    file))
 
 (provide 'gemini-companion-text)
 ;;; gemini-companion-text.el ends here

@@ -757,18 +757,17 @@ Elsewhere go to the next fold."
   (when-let* ((window (get-buffer-window buffer)))
     (with-selected-window window
       (let (match)
-        (while (not (or (setq match (gemini-companion-unified--find hunk))
+        (while (not (or (setq match
+                              (seq-find
+                               (lambda (place)
+                                 (eql (nth 2 hunk)
+                                      (nth 2 (get-text-property
+                                              place 'gemini-companion-hunk))))
+                               (gemini-companion-unified--places)))
                         (not (gemini-companion-unified--show-more)))))
         (when match
           (goto-char match)
           (gemini-companion-unified--reveal))))))
-
-(defun gemini-companion-unified--find (hunk)
-  "Return where HUNK begins, or nil."
-  (seq-find (lambda (place)
-              (eql (nth 2 hunk)
-                   (nth 2 (get-text-property place 'gemini-companion-hunk))))
-            (gemini-companion-unified--places)))
 
 (defun gemini-companion-unified--places ()
   "Return where each hunk begins, and each further change in a long line."
