@@ -163,74 +163,44 @@
                              collect (nth (random (length alphabet))
                                           alphabet)))))
 
-(defun gemini-companion-context-test-units (text)
-  "Return the number of UTF-16 units of TEXT, computed by encoding it."
-  (/ (length (encode-coding-string text 'utf-16le)) 2))
-
 (defun gemini-companion-context-test-place (text index)
   "Return where INDEX is in TEXT, as the plist of an entry has it."
   (let ((lines (split-string (substring text 0 index) "\n")))
     (list :line (length lines)
-          :character (1+ (gemini-companion-context-test-units
-                          (car (last lines)))))))
-
-(defun gemini-companion-context-test-step (text)
-  "Do something random in the current buffer, with TEXT in it.
-Return what it holds then."
-  (let* ((ends (sort (list (random (1+ (length text)))
-                           (random (1+ (length text))))
-                     #'<))
-         (start (car ends))
-         (end (cadr ends)))
-    (widen)
-    (deactivate-mark)
-    (goto-char (1+ start))
-    (pcase (random 5)
-      (0 (let ((new (gemini-companion-context-test-text 5)))
-           (insert new)
-           (setq text (concat (substring text 0 start) new
-                              (substring text start)))))
-      (1 (let ((end (min end (+ start 5))))
-           (delete-region (1+ start) (1+ end))
-           (setq text (concat (substring text 0 start)
-                              (substring text end)))))
-      (2 (push-mark (1+ end) t t))
-      (3 (narrow-to-region (1+ start) (1+ end))
-         (goto-char (point-max))))
-    text))
-
-(defun gemini-companion-context-test-expected (text)
-  "Return the expected entry of the current buffer, with TEXT in it."
-  (append (list :active t)
-          (gemini-companion-context-test-place text (1- (point)))
-          (when (and mark-active (/= (mark) (point)))
-            (list :selected-text (substring text (1- (region-beginning))
-                                            (1- (region-end)))))))
-
-(defun gemini-companion-context-test-shared-place (snapshot)
-  "Return cursor and selection of the active file in SNAPSHOT."
-  (cddr (cddr (gemini-companion-context-test-active snapshot))))
+          ;; In UTF-16 units.
+          :character (1+ (/ (length (encode-coding-string (car (last lines))
+                                                          'utf-16le))
+                            2)))))
 
 (ert-deftest gemini-companion-context-is-right-in-any-text ()
-  (let ((seed (format "%d" (random 1000000)))
+  (let ((seed (or (getenv "GC_SEED") (format "%d" (random 1000000))))
         (transient-mark-mode t))
-    (random (or (getenv "GC_SEED") seed))
-    (ert-info ((format "GC_SEED=%s" (or (getenv "GC_SEED") seed)))
-      (dolist (coding '(utf-8-unix utf-8-dos utf-8-mac))
-        (gemini-companion-context-test-with '()
-          (let ((file (expand-file-name "a" directory))
-                (text (replace-regexp-in-string
-                       "\r" "" (gemini-companion-context-test-text 200))))
-            (let ((coding-system-for-write coding))
-              (write-region (concat text "\n") nil file nil 'silent))
-            (let ((coding-system-for-read coding))
-              (find-file file))
-            (setq text (buffer-string))
-            (dotimes (_ 60)
-              (setq text (gemini-companion-context-test-step text))
-              (should (equal (gemini-companion-context-test-expected text)
-                             (gemini-companion-context-test-shared-place
-                              (gemini-companion-context-snapshot)))))))))))
+    (random seed)
+    (gemini-companion-context-test-with '(("a" ""))
+      (find-file (expand-file-name "a" directory))
+      (dotimes (_ 150)
+        (let* ((text (gemini-companion-context-test-text 100))
+               (point (1+ (random (1+ (length text)))))
+               (other (1+ (random (1+ (length text))))))
+          (widen)
+          (deactivate-mark)
+          (erase-buffer)
+          (insert text)
+          (goto-char point)
+          (pcase (random 3)
+            (0 (push-mark other t t))
+            (1 (narrow-to-region point other)))
+          (ert-info ((format "GC_SEED=%s" seed))
+            (should
+             (equal (append
+                     (list :active t)
+                     (gemini-companion-context-test-place text (1- point))
+                     (when (and mark-active (/= point other))
+                       (list :selected-text
+                             (substring text (1- (min point other))
+                                        (1- (max point other))))))
+                    (cddr (cddr (gemini-companion-context-test-active
+                                 (gemini-companion-context-snapshot))))))))))))
 
 (ert-deftest gemini-companion-context-survives-its-own-errors ()
   (gemini-companion-context-test-with '(("a" "one two"))
