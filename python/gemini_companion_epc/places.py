@@ -119,7 +119,7 @@ class Place:
         """Return the name there of the file ``path`` here, or None."""
         for there, here in self._pairs:
             if _is_below(path, here):
-                return _joined(there, path[len(here) :].replace(os.sep, "/"))
+                return _joined(there, path[len(here) :])
         return None
 
     # Files
@@ -240,10 +240,11 @@ class Place:
             self._process = None
             self._drop()
             status = await _ended(process)
+        words = [problem]
         with suppress(asyncio.TimeoutError):
             # A process that it has left may keep its stderr.
-            problem = problem or await asyncio.wait_for(errors, 0.5)
-        return problem or f"exit status {status}"
+            words.append(await asyncio.wait_for(errors, 0.5))
+        return ": ".join(filter(None, words)) or f"exit status {status}"
 
     def _drop(self) -> None:
         """Close the connections, and give up what the outpost has not answered."""
@@ -440,7 +441,7 @@ def _shown(text: str) -> str:
 
 def _is_below(path: str, directory: str) -> bool:
     """Return whether ``path`` is ``directory`` or below it."""
-    return (path + os.sep).startswith(directory.rstrip("/") + os.sep)
+    return (path + "/").startswith(directory.rstrip("/") + "/")
 
 
 def _joined(directory: str, rest: str) -> str:

@@ -220,12 +220,16 @@ def test_a_killed_outpost_is_replaced_at_the_same_port(far: Far) -> None:
     cli.connect().close()
 
 
+HELLO = "echo gemini-companion-outpost; echo nonsense"
+
+
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
         (("/none/such",), "cannot run /none/such"),
         (("sh", "-c", "echo noise; echo 'a\33[1mb' >&2; exit 3"), "a [1mb"),
         (("sh", "-c", "exit 3"), "exit status 3"),
+        (("sh", "-c", f"{HELLO}; echo Password: >&2"), "malformed output: Password:"),
     ],
 )
 def test_a_failed_start_is_reported(
