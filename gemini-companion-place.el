@@ -24,7 +24,6 @@
 (require 'subr-x)
 
 (declare-function tramp-dissect-file-name "tramp")
-(declare-function tramp-dissect-hop-name "tramp")
 (declare-function tramp-file-name-hop "tramp")
 (declare-function tramp-file-name-host "tramp")
 (declare-function tramp-file-name-method "tramp")
@@ -58,7 +57,7 @@ the local ones."
     (("kubernetes") "kubectl" "exec" (:pipe "-i") (:terminal "-it") "%h" "--")
     (("sudo") "sudo" (:pipe "-n") "-H" ("-u" "%u"))
     (("doas") "doas" (:pipe "-n") ("-u" "%u"))
-    (("su") "su" ("%u") "-c" :line)
+    (("su") "su" "-" ("%u") "-c" :line)
     (("toolbox") "toolbox" "run" ("-c" "%h"))
     (("distrobox") "distrobox" "enter" (:pipe "-T") "%h" "--")
     (("flatpak") "flatpak" "enter" "%h")
@@ -214,14 +213,17 @@ customize `gemini-companion-place-commands'" method)))
   "Return the command for PROGRAM, a list, in the place NAME.
 KIND is `:pipe' or `:terminal'."
   (require 'tramp)
-  (let* ((target (tramp-dissect-file-name name))
-         (hops (mapcar (lambda (hop)
-                         (tramp-dissect-hop-name (concat hop "|")))
-                       (split-string (or (tramp-file-name-hop target) "")
-                                     "|" t))))
+  (let (hops)
+    (while name
+      ;; Without default values, as Tramp need not know the method: a place
+      ;; whose files are mounted here is only a name.
+      (let ((hop (tramp-dissect-file-name name 'nodefault)))
+        (push hop hops)
+        (setq name (when-let* ((before (tramp-file-name-hop hop)))
+                     (concat "/" (string-remove-suffix "|" before) ":")))))
     (seq-reduce (lambda (program hop)
                   (gemini-companion-place--wrap program hop kind))
-                (cons target (reverse hops)) program)))
+                (nreverse hops) program)))
 
 ;; Node.js may be only in the path of a login shell.  The server puts its program
 ;; in place of the word "outpost-base64".
