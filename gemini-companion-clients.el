@@ -52,8 +52,7 @@
      :ignore-files (".geminiignore")
      :titles (("\\`\u25c7" . ready)
               ("\\`[\u2726\u23f2]" . working)
-              ("\\`\u270b" . waiting))
-     :pasted "PastedText")
+              ("\\`\u270b" . waiting)))
     ("qwen"
      :title "Qwen Code"
      :program "qwen"
@@ -85,8 +84,7 @@
      :ignore-files (".qwenignore" ".agentignore" ".aiignore")
      :titles (("\\`\u25d0" . working)
               ("\\`\u2733" . waiting)
-              ("." . ready))
-     :pasted "PastedContent"))
+              ("." . ready))))
   "Alist of (NAME . PLIST), the CLIs that connect.
 NAME is the `:client' of a session.  Keys of PLIST:
 `:title', the name for the user;
@@ -115,8 +113,7 @@ the CLI, without the user's edits of the proposal;
 the same answer;
 `:ignore-files', the names of files that list what is not shared;
 `:titles', an alist of regexps for window titles and the states that
-they show, of which the first that matches counts;
-`:pasted', the placeholder for a long text in the prompt, letters only.")
+they show, of which the first that matches counts.")
 
 (defun gemini-companion-clients-get (client key)
   "Return the value of KEY of CLIENT, a name or nil."

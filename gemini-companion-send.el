@@ -13,7 +13,10 @@
 ;; ring.
 ;;
 ;; Enter is pressed on request, and only when the terminal shows the text: Enter
-;; would answer the question of a CLI that asks one at that moment.
+;; would answer the question of a CLI that asks one at that moment.  A space that
+;; is nowhere else in the terminal is typed with the text, and searched there; the
+;; CLI strips it from the prompt.  The text itself may be there already, and long
+;; texts are shown as placeholders.
 ;;
 ;; The protocol has no field for the reason of a rejection, so it becomes the
 ;; next prompt.  It is typed when the rejection was written and the terminal
@@ -39,23 +42,17 @@ A terminal takes a few thousand at once, and Emacs waits for the rest.")
 (defconst gemini-companion-send--check-seconds 0.1
   "Seconds between checks of a terminal.")
 
-(defconst gemini-companion-send--enter-seconds 0.5
-  "Seconds after the text at which Enter is pressed.
-A CLI takes an Enter that follows at once for a part of the paste.")
-
-(defconst gemini-companion-send--pasted
-  (concat (regexp-opt (mapcar (lambda (client)
-                                (plist-get (cdr client) :pasted))
-                              gemini-companion-clients))
-          "[0-9]+")
-  "Regexp for how CLIs show a long paste, without spaces and punctuation.")
-
 (defconst gemini-companion-send--still-checks 5
-  "Number of checks after which an unchanged terminal is ready.")
+  "Number of checks for which a terminal must be ready.
+A CLI takes an Enter that follows a text at once for a part of a paste.")
+
+(defconst gemini-companion-send--marks
+  (mapcar #'string (number-sequence ?\u2000 ?\u200a))
+  "Spaces of which one is typed with a text to be submitted.")
 
 (defvar gemini-companion-send--waiting nil
-  "What waits for a terminal, lists (TEXT PROBLEM READY FUNCTION).
-See `gemini-companion-send--when'.")
+  "What waits for a terminal, lists (TEXT PROBLEM READY FUNCTION PROCESS).
+The last is first.  See `gemini-companion-send--when'.")
 
 (defvar gemini-companion-send--reason-history nil
   "History of reasons.")
@@ -72,9 +69,11 @@ Lines end as terminals paste them; other control characters go."
     (replace-regexp-in-string "\r\n?" "\n" (substring-no-properties text)))
    t t))
 
-(defun gemini-companion-send--words (text)
-  "Return the letters and digits of TEXT, the same on any screen."
-  (replace-regexp-in-string "[^[:alnum:]]+" "" text))
+(defun gemini-companion-send--paste (process text)
+  "Type TEXT into PROCESS as a paste."
+  (process-send-string process (concat "\e[200~"
+                                       (gemini-companion-send--clean text)
+                                       "\e[201~")))
 
 (defun gemini-companion-send-type (session text &optional submit)
   "Type TEXT into the prompt of SESSION; press Enter too if SUBMIT.
@@ -89,67 +88,66 @@ tabs are omitted.  TEXT may have up to 200,000 characters."
     (when (< gemini-companion-send--most (length text))
       (user-error "Too much text for a prompt: %d characters; send the file"
                   (length text)))
-    (let* ((from (gemini-companion-send--end-of-output process))
-           (shown (gemini-companion-send--shown text from)))
-      (process-send-string
-       process (concat "\e[200~" (gemini-companion-send--clean text)
-                       ;; Enter would choose a file for a name at the end.
-                       (and submit
-                            (string-match-p
-                             "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
-                            " ")
-                       "\e[201~"))
-      (when submit
-        (gemini-companion-state-submitted session text)
-        (gemini-companion-send--when
-         text 15 "The CLI did not take the text"
-         (lambda ()
-           (if (marker-buffer from)
-               (gemini-companion-send--more-p
-                shown (gemini-companion-send--shown text from))
-             'never))
-         (lambda ()
-           (run-at-time gemini-companion-send--enter-seconds nil
-                        #'gemini-companion-send--enter process))))
-      t)))
+    (if submit
+        (gemini-companion-send--submit session process text)
+      (gemini-companion-send--paste process text))
+    t))
 
-(defun gemini-companion-send--end-of-output (process)
-  "Return a marker before the last output of PROCESS, more than a screen."
+(defun gemini-companion-send--submit (session process text)
+  "Type TEXT into PROCESS, the terminal of SESSION, and press Enter.
+Before that, wait for the texts that are submitted there already."
+  (let ((seen 0)
+        mark)
+    (gemini-companion-send--when
+     text 15 "The CLI did not take the text"
+     (lambda (task)
+       (cond ((not (process-live-p process)) 'never)
+             ((eq 'waiting (gemini-companion-session-state session))
+              (setq seen 0)
+              nil)
+             (mark
+              (setq seen (if (gemini-companion-send--shown-p mark process)
+                             (1+ seen)
+                           0))
+              (< gemini-companion-send--still-checks seen))
+             ((not (seq-some (lambda (other) (eq process (nth 4 other)))
+                             (cdr (memq task gemini-companion-send--waiting))))
+              (setq mark (gemini-companion-send--type-marked process text))
+              nil)))
+     (lambda ()
+       (gemini-companion-state-submitted session text)
+       (process-send-string process "\r")
+       (message "Prompt submitted in %s"
+                (buffer-name (process-buffer process))))
+     process)))
+
+(defun gemini-companion-send--type-marked (process text)
+  "Type TEXT and a space into PROCESS; return the space.
+That is one that is not in the terminal."
+  (let ((mark (or (seq-find (lambda (mark)
+                              (not (gemini-companion-send--shown-p
+                                    mark process)))
+                            gemini-companion-send--marks)
+                  (car gemini-companion-send--marks))))
+    ;; At the end of a command it would begin another word to complete.
+    (if (string-prefix-p "/" text)
+        (gemini-companion-send--paste process (concat mark text))
+      (gemini-companion-send--paste
+       process
+       ;; Enter would choose a file for a name at the end.
+       (concat text (and (string-match-p
+                          "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
+                         " ")))
+      ;; It is shown though a placeholder stands for TEXT.
+      (gemini-companion-send--paste process mark))
+    mark))
+
+(defun gemini-companion-send--shown-p (string process)
+  "Return non-nil if STRING is in the terminal of PROCESS."
   (with-current-buffer (process-buffer process)
-    (copy-marker (max (point-min) (- (point-max) 20000)))))
-
-(defun gemini-companion-send--shown (text from)
-  "Return each end of TEXT that is in a terminal behind the marker FROM.
-A CLI shows a placeholder for a long paste; each of those counts too."
-  (let* ((words (gemini-companion-send--words text))
-         (end (substring words (max 0 (- (length words) 24))))
-         (regexp (concat (regexp-quote end) "\\|"
-                         gemini-companion-send--pasted))
-         (case-fold-search nil)
-         (start 0)
-         (shown nil))
-    (unless (string-empty-p end)
-      (with-current-buffer (marker-buffer from)
-        (let ((output (gemini-companion-send--words
-                       (buffer-substring-no-properties from (point-max)))))
-          (while (string-match regexp output start)
-            (push (match-string 0 output) shown)
-            (setq start (match-end 0))))))
-    shown))
-
-(defun gemini-companion-send--more-p (before now)
-  "Return non-nil if one of the strings NOW is there more often than BEFORE.
-Others may be gone: a CLI draws its screen again."
-  (seq-some (lambda (string)
-              (let ((same (lambda (other) (equal string other))))
-                (< (seq-count same before) (seq-count same now))))
-            (seq-uniq now)))
-
-(defun gemini-companion-send--enter (process)
-  "Press Enter in PROCESS."
-  (when (process-live-p process)
-    (process-send-string process "\r")
-    (message "Prompt submitted in %s" (buffer-name (process-buffer process)))))
+    (save-excursion
+      (goto-char (point-max))
+      (search-backward string nil t))))
 
 (defun gemini-companion-send-insert (text session &optional stay)
   "Insert TEXT into the prompt of SESSION, or add it to the kill ring.
@@ -224,11 +222,14 @@ Text typed until then is in the kill ring."
 
 ;;;; Waiting
 
-(defun gemini-companion-send--when (text seconds problem ready function)
+(defun gemini-companion-send--when
+    (text seconds problem ready function &optional process)
   "Call FUNCTION once the value of the function READY is non-nil.
+READY is called with the element of `gemini-companion-send--waiting'.
 If that takes more than SECONDS, or the value is `never', put TEXT into
-the kill ring; the message begins with PROBLEM."
-  (let ((task (list text problem ready function)))
+the kill ring; the message begins with PROBLEM.  PROCESS, if any, is the
+terminal into which TEXT is typed."
+  (let ((task (list text problem ready function process)))
     (push task gemini-companion-send--waiting)
     ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
     (gemini-companion-send--try
@@ -237,8 +238,8 @@ the kill ring; the message begins with PROBLEM."
 (defun gemini-companion-send--try (task left)
   "Do what TASK, an element of `gemini-companion-send--waiting', is for.
 If it is not ready, try again soon, at most LEFT times."
-  (pcase-let* ((`(,text ,problem ,ready ,function) task)
-               (now (if (< left 0) 'never (funcall ready))))
+  (pcase-let* ((`(,text ,problem ,ready ,function . ,_) task)
+               (now (if (< left 0) 'never (funcall ready task))))
     (if (null now)
         (run-at-time gemini-companion-send--check-seconds nil
                      #'gemini-companion-send--try task (1- left))
@@ -258,7 +259,7 @@ TEXT is added to the kill ring, and the message begins with PROBLEM."
         session)
     (gemini-companion-send--when
      text seconds problem
-     (lambda ()
+     (lambda (_)
        (setq session (funcall find))
        (if-let* ((terminal (and session
                                 (gemini-companion-session-terminal session)))

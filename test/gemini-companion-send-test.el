@@ -124,19 +124,27 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
     (gemini-companion-test-eventually (gemini-companion-send-idle-p))
     (should (equal "before" (car kill-ring)))))
 
-;; A CLI draws its screen again as it takes a text, and what was left behind by
-;; the terminal goes.
-(ert-deftest gemini-companion-send-submits-though-other-placeholders-go ()
+;; Terminals keep what was shown before, and a CLI may draw its screen again.
+(ert-deftest gemini-companion-send-submits-each-text-though-it-was-shown-before ()
   (gemini-companion-send-test-with-reason-terminal
     (gemini-companion-diff-reject diff)
-    (let ((process (get-buffer-process terminal)))
-      (process-send-string process "[Pasted Text: 9 lines]\n")
+    (let ((process (get-buffer-process terminal))
+          (lines (lambda (text)
+                   (seq-filter
+                    (apply-partially #'string-search text)
+                    (split-string (gemini-companion-test-text terminal) "\n")))))
+      (process-send-string process "???\n")
       (gemini-companion-test-eventually
-        (string-search "Pasted" (gemini-companion-test-text terminal)))
-      (should (gemini-companion-send-type
-               (gemini-companion-diff-session diff) "Please" t))
-      (term-emulate-terminal process "\e[H\e[J"))
-    (gemini-companion-test-eventually (gemini-companion-send-idle-p))
+        (= 2 (length (funcall lines "???"))))
+      (dolist (text '("???" "Please"))
+        (should (gemini-companion-send-type
+                 (gemini-companion-diff-session diff) text t)))
+      (term-emulate-terminal process "\e[H\e[J")
+      ;; `cat' repeats each line.
+      (gemini-companion-test-eventually
+        (= 2 (length (funcall lines "Please"))))
+      (should (equal 2 (length (funcall lines "???")))))
+    (should (gemini-companion-send-idle-p))
     (should (equal "before" (car kill-ring)))))
 
 (ert-deftest gemini-companion-send-reason-that-is-not-typed-is-kept ()
