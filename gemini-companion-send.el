@@ -42,6 +42,9 @@ A terminal takes a few thousand at once, and Emacs waits for the rest.")
 (defconst gemini-companion-send--check-seconds 0.1
   "Seconds between checks of a terminal.")
 
+(defconst gemini-companion-send--seconds 30
+  "Seconds after which a CLI is not expected to take a text any more.")
+
 (defconst gemini-companion-send--still-checks 5
   "Number of checks for which a terminal must be ready.
 A CLI takes an Enter that follows a text at once for a part of a paste.")
@@ -99,7 +102,7 @@ Before that, wait for the texts that are submitted there already."
   (let ((seen 0)
         mark)
     (gemini-companion-send--when
-     text 15 "The CLI did not take the text"
+     text gemini-companion-send--seconds "The CLI did not take the text"
      (lambda (task)
        (cond ((not (process-live-p process)) 'never)
              ((eq 'waiting (gemini-companion-session-state session))
@@ -321,7 +324,7 @@ current buffer, else the one that is shown."
             (gemini-companion-send--keep
              text "Rejected; %s does not run in an Emacs terminal" name)
           (gemini-companion-send-later
-           text (lambda () session) 30
+           text (lambda () session) gemini-companion-send--seconds
            (format "Rejected; %s is not ready for a prompt" name) diff)
           (message "Rejected; the reason will be submitted in %s" name))))))
 

@@ -48,6 +48,7 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     assert emacs.eval(TYPE.format('"words"', "t")) == "nil"
     # Before Emacs knows that the CLI asks.
     emacs.eval("(gemini-companion-state-stop)")
+    emacs.eval("(setq gemini-companion-send--seconds 5)")
     emacs.holds(TYPE.format('"some words"', "t"), "typed")
     emacs.says("did not take the text")
     emacs.becomes("(current-kill 0)", "some words")
