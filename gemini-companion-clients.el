@@ -273,21 +273,10 @@ Without KEYS, return all that it has.  Ignore errors."
   "Return the first one of FILES with a value for KEYS, or nil."
   (seq-find (lambda (file) (gemini-companion-settings-get file keys)) files))
 
-(defun gemini-companion-settings-value
-    (client directory keys &optional environment)
-  "Return what the settings of CLIENT in DIRECTORY have for KEYS, or nil.
-ENVIRONMENT is as in `gemini-companion-clients-file'."
+(defun gemini-companion-settings-value (client directory keys)
+  "Return what the settings of CLIENT in DIRECTORY have for KEYS, or nil."
   (seq-some (lambda (file) (gemini-companion-settings-get file keys))
-            (gemini-companion-settings-files client directory environment)))
-
-(defun gemini-companion-settings-missing
-    (client directory &optional environment)
-  "Return the elements of `:required' of CLIENT that its settings lack.
-It runs in DIRECTORY; ENVIRONMENT is as in `gemini-companion-clients-file'."
-  (seq-remove (pcase-lambda (`(,keys ,value . ,_))
-                (equal value (gemini-companion-settings-value
-                              client directory keys environment)))
-              (gemini-companion-clients-get client :required)))
+            (gemini-companion-settings-files client directory)))
 
 ;;;;; Writing
 

@@ -546,20 +546,18 @@ In a buffer of a review, go to the line of that review."
                       gemini-companion-windows-display-over)
                      (window-height . 0.6)))
     (gemini-companion-list--refresh)
-    (when diff
-      (gemini-companion-list--go-to diff)))
+    ;; Unless point is in its section.
+    (when-let* ((edit (and diff
+                           (seq-find (lambda (edit)
+                                       (eq diff (gemini-companion-edit-diff
+                                                 edit)))
+                                     (gemini-companion-edits))))
+                ((not (eq edit (gemini-companion-list--get :edit))))
+                (start (gemini-companion-page-section
+                        (gemini-companion-edit-id edit))))
+      (goto-char start)))
   (when (bobp)
     (gemini-companion-list--go-to-open)))
-
-(defun gemini-companion-list--go-to (diff)
-  "Go to the line of the edit of DIFF, unless point is in its section."
-  (when-let* ((edit (seq-find (lambda (edit)
-                                (eq diff (gemini-companion-edit-diff edit)))
-                              (gemini-companion-edits)))
-              ((not (eq edit (gemini-companion-list--get :edit))))
-              (start (gemini-companion-page-section
-                      (gemini-companion-edit-id edit))))
-    (goto-char start)))
 
 (defun gemini-companion-list-toggle ()
   "Unfold the section at point, or fold it again.

@@ -357,7 +357,11 @@ SELECT is `select' if the user asked for DIFF, `next' if DIFF takes the
 place of a review that the user has just answered, or nil if it appears
 by itself.  Signal an error if DIFF cannot be shown."
   (gemini-companion-review--check diff)
-  (let* ((frame (gemini-companion-review--frame diff))
+  (let* ((frame (gemini-companion-windows-frame
+                 (delq nil (list (gemini-companion-session-terminal
+                                  (gemini-companion-diff-session diff))
+                                 (gemini-companion-place-buffer
+                                  (gemini-companion-diff-file-path diff))))))
          (original (gemini-companion-review--original diff))
          (view (gemini-companion-review--make
                 :diff diff :original original :frame frame
@@ -432,14 +436,6 @@ nil" (gemini-companion-diff-name diff)))
             (gemini-companion-review--view-frame view)))
       'ediff
     'diff))
-
-(defun gemini-companion-review--frame (diff)
-  "Return the frame for DIFF: one with its terminal or its file."
-  (gemini-companion-windows-frame
-   (delq nil (list (gemini-companion-session-terminal
-                    (gemini-companion-diff-session diff))
-                   (gemini-companion-place-buffer
-                    (gemini-companion-diff-file-path diff))))))
 
 (defun gemini-companion-review--open-fitting (view keep)
   "Open VIEW as Ediff if that fits and does not fail, else as a unified diff.

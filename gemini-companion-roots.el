@@ -115,15 +115,13 @@ itself, and TRUE-NAME is the true name of PLACE."
       (mapcar (lambda (directory)
                 (cons (file-name-as-directory (expand-file-name directory))
                       (directory-file-name (file-truename directory))))
-              (delq nil (list (gemini-companion-roots--project directory)
-                              directory)))))))
-
-(defun gemini-companion-roots--project (directory)
-  "Return the root of the project that DIRECTORY is in, or nil."
-  ;; A user's function in `project-find-functions' may fail.
-  (ignore-errors
-    (when-let* ((project (project-current nil directory)))
-      (project-root project))))
+              (delq nil
+                    (list
+                     ;; A user's function in `project-find-functions' may fail.
+                     (ignore-errors
+                       (when-let* ((project (project-current nil directory)))
+                         (project-root project)))
+                     directory)))))))
 
 (defun gemini-companion-roots--allowed-p (root)
   "Return non-nil if ROOT is a directory that may be a workspace root."

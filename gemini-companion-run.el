@@ -383,7 +383,15 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
     (with-current-buffer buffer
       (erase-buffer)
       (let* ((place gemini-companion-run-place)
-             (command (gemini-companion-run--full-command place))
+             (remote (plist-get place :remote))
+             (own (append (gemini-companion-run-command
+                           (plist-get place :client))
+                          (when-let* ((id (plist-get place :resume)))
+                            (list "--resume" id))))
+             (command (if remote
+                          (gemini-companion-place-run-command
+                           remote (plist-get place :root) own)
+                        own))
              (process-environment (gemini-companion-run-environment place))
              (exec-path (plist-get place :path)))
         (gemini-companion-terminal-start
@@ -403,17 +411,6 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
   (append '("TMUX" "TMUX_PANE" "STY")
           gemini-companion-run--exported
           (plist-get place :environment)))
-
-(defun gemini-companion-run--full-command (place)
-  "Return the command for the terminal of the CLI of PLACE."
-  (let ((command (append (gemini-companion-run-command
-                          (plist-get place :client))
-                         (when-let* ((id (plist-get place :resume)))
-                           (list "--resume" id)))))
-    (if (plist-get place :remote)
-        (gemini-companion-place-run-command
-         (plist-get place :remote) (plist-get place :root) command)
-      command)))
 
 (defun gemini-companion-run--hint (buffer process)
   "Show how to connect the CLI of PROCESS in BUFFER, unless it is connected."
@@ -529,14 +526,14 @@ Report it once for each client."
                   (plist-get session :place)
                   (member client gemini-companion-run--checked))
         (push client gemini-companion-run--checked)
-        (pcase-dolist (`(,_ ,_ ,problem ,command)
-                       (seq-intersection
-                        ;; Without the first one it would not connect.
-                        (cdr (gemini-companion-clients-get client :required))
-                        (gemini-companion-settings-missing
-                         client (or (plist-get session :directory) "/"))))
-          (message "%s; type %s there (or use M-x gemini-companion-status)"
-                   problem command))))))
+        (pcase-dolist (`(,keys ,value ,problem ,command)
+                       ;; Without the first one it would not connect.
+                       (cdr (gemini-companion-clients-get client :required)))
+          (unless (equal value
+                         (gemini-companion-settings-value
+                          client (or (plist-get session :directory) "/") keys))
+            (message "%s; type %s there (or use M-x gemini-companion-status)"
+                     problem command)))))))
 
 ;;;; Life
 

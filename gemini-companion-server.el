@@ -752,20 +752,19 @@ is kept, so that a process that does not read never blocks Emacs."
     (if-let* ((post (assq method (gemini-companion-server--posts process))))
         (setcdr post (list value))
       (push (list method) (gemini-companion-server--posts process))
-      (let ((answered (lambda (_)
-                        (gemini-companion-server--answered process method))))
+      (let ((answered
+             (lambda (_)
+               (let ((post (assq method
+                                 (gemini-companion-server--posts process))))
+                 (setf (gemini-companion-server--posts process)
+                       (delq post (gemini-companion-server--posts process)))
+                 (when (and (cdr post)
+                            (eq process gemini-companion-server--current))
+                   (gemini-companion-server-post method (cadr post)))))))
         (gemini-companion-epc-call
          (gemini-companion-server--connection process) method
          (list (gemini-companion-server--clean value))
          answered answered)))))
-
-(defun gemini-companion-server--answered (process method)
-  "Post the latest value of METHOD, if any, as PROCESS has answered."
-  (let ((post (assq method (gemini-companion-server--posts process))))
-    (setf (gemini-companion-server--posts process)
-          (delq post (gemini-companion-server--posts process)))
-    (when (and (cdr post) (eq process gemini-companion-server--current))
-      (gemini-companion-server-post method (cadr post)))))
 
 (provide 'gemini-companion-server)
 ;;; gemini-companion-server.el ends here
