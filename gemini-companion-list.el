@@ -271,6 +271,8 @@ prompt, as far as that is known."
   "Write the list; point, windows and what is folded stay."
   (mapc #'gemini-companion-list--follow (gemini-companion-edits))
   (let ((folds (gemini-companion-list--folds)))
+    ;; A heading may come to be where the text of another is folded.
+    (remove-overlays nil nil 'invisible 'outline)
     (gemini-companion-page-replace
      (mapconcat (lambda (heading)
                   (gemini-companion-list--section heading folds))

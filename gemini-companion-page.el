@@ -14,6 +14,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-text)
 (require 'subr-x)
 (require 'text-property-search)
 
@@ -97,9 +98,13 @@ Point, mark and the windows stay at their lines in their sections."
                                 (gemini-companion-page--place
                                  (window-point window))))
                         (get-buffer-window-list nil nil t))))
+    (widen)
     (with-silent-modifications
-      (erase-buffer)
-      (insert text))
+      ;; Markers around what differs stay, such as those of registers.
+      (goto-char (point-min))
+      (gemini-companion-text-edit (buffer-size) text)
+      (pcase-dolist (`(,beg ,end ,properties) (object-intervals text))
+        (set-text-properties (1+ beg) (1+ end) properties)))
     (goto-char (gemini-companion-page--position here))
     (when mark
       (set-marker (mark-marker) (gemini-companion-page--position mark)))

@@ -264,7 +264,7 @@ SOURCE and PLACES are as there."
                      (buffer-substring beg end)))))
         (if (zerop count)
             (gemini-companion-text--insert new)
-          (gemini-companion-text--edit count new))))))
+          (gemini-companion-text-edit count new))))))
 
 (defun gemini-companion-text--insert (lines)
   "Insert LINES before the line at point.
@@ -275,8 +275,9 @@ Markers at the beginning of that line stay there."
            (insert "\n" (substring lines 0 -1))
            (forward-char))))
 
-(defun gemini-companion-text--edit (count new)
-  "Replace COUNT lines at point by NEW; keep how they begin and end alike."
+(defun gemini-companion-text-edit (count new)
+  "Replace COUNT lines at point, at most, by NEW.
+Keep how they begin and end alike."
   (let* ((beg (point))
          (old (progn (forward-line count)
                      (buffer-substring-no-properties beg (point))))

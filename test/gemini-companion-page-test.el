@@ -32,5 +32,24 @@
           (delete-char -1)
           (should (= (point) (mark t))))))))
 
+(ert-deftest gemini-companion-page-keeps-markers-around-what-differs ()
+  (with-temp-buffer
+    (gemini-companion-page-replace
+     (gemini-companion-page-test-text "a\n" "b\none\n" "c\n"))
+    (let ((marks (mapcar (lambda (line)
+                           (goto-char (point-min))
+                           (search-forward line)
+                           (cons line (copy-marker (match-beginning 0))))
+                         '("a" "b" "c"))))
+      (gemini-companion-page-replace
+       (gemini-companion-page-test-text "a\n" "b\nno more\n" "c\n"))
+      (should (equal "a\nb\nno more\nc\n"
+                     (buffer-substring-no-properties (point-min) (point-max))))
+      (pcase-dolist (`(,line . ,mark) marks)
+        (goto-char mark)
+        (should (looking-at-p line))
+        (should (equal line (get-text-property
+                             mark 'gemini-companion-section)))))))
+
 (provide 'gemini-companion-page-test)
 ;;; gemini-companion-page-test.el ends here
