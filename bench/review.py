@@ -45,7 +45,7 @@ ACCEPTED = {
     "1 KB, p10": (1_000 // LINE, 51, Goal(more=1.3), 0.1),
     "16 KB, p10": (16_000 // LINE, 51, Goal(more=1.8), 0.1),
     # Emacs and the server each have a copy of the text; the comparator has one.
-    "1 MB, p10": (1_000_000 // LINE, 21, Goal(more=15), 0.1),
+    "1 MB, p10": (1_000_000 // LINE, 21, Goal(times=3.3), 0.1),
 }
 
 
@@ -75,12 +75,13 @@ def measure(directory: Path) -> Iterator[Row]:
 
 def _goal(count: int, size: int) -> Goal:
     """Return the goal of a review of ``count`` lines that changes ``size`` bytes."""
-    # What is added to Ediff alone does not depend on the texts if they are small.
+    # What is added to Ediff alone does not depend on the texts if they are small, but
+    # with two copies of 360 kB, Emacs collects garbage once more, for 17 ms.
     if count * LINE + size < 1_000_000:
-        return Goal(more=15)
+        return Goal(more=15 if count < 10_000 else 30)
     # HTTP, a file and a copy of the text: more on a machine that is slow to give
     # memory to a process.
-    return Goal(times=1.75)
+    return Goal(times=1.65)
 
 
 def _shown(
