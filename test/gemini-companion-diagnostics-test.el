@@ -304,13 +304,19 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
                       file "" "error x"))))))
 
 (ert-deftest gemini-companion-diagnostics-asks-a-server-that-can-be-asked ()
-  (gemini-companion-diagnostics-test-with '("pull") nil
-    (pcase-dolist (`(,before ,after . ,expected)
-                   '(("error old" "error old\nerror x" "2: error: x is wrong [test]")
-                     ("error old\nerror x" "\nerror old")
-                     ("" "uses x" "1: error: x is unknown [test]")))
-      (should (equal expected (gemini-companion-diagnostics-test-edit
-                               "a.txt" before after))))))
+  ;; What Pyright publishes does not matter.
+  (pcase-dolist (`(,flag ,file) '(("pull" "a.txt") ("pyright" "a.txt")
+                                  ("pyright" "home.txt")))
+    (gemini-companion-diagnostics-test-with (list flag) nil
+      (pcase-dolist (`(,before ,after . ,expected)
+                     '(("fine" "error old" "1: error: old is wrong [test]")
+                       ("error old" "error old\nerror x"
+                        "2: error: x is wrong [test]")
+                       ("error old\nerror x" "\nerror old")
+                       ("\nerror old" "uses x" "1: error: x is unknown [test]")))
+        (ert-info ((format "%s %s: %S" flag file after))
+          (should (equal expected (gemini-companion-diagnostics-test-edit
+                                   file before after))))))))
 
 (ert-deftest gemini-companion-diagnostics-in-doubt-reports-nothing ()
   ;; The server is busy, reports nothing, or does not name the version of a text.

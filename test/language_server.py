@@ -8,11 +8,12 @@ unless a text that is open has `def X`.
 The references to a word are all its places in the same file.  The notification
 `test/sleep` makes it read nothing for some seconds.
 
-Usage: language_server.py [versions] [pull] [busy] [mute] [once] [saved] [open] [stale]
-                          [includes]
+Usage: language_server.py [versions] [pull] [pyright] [busy] [mute] [once] [saved]
+                          [open] [stale] [includes]
 
 versions   name the version of the text in each report, unless it is 0
 pull       report nothing unless asked
+pyright    report on the text before unless asked
 busy       work in progress never ends
 mute       report nothing after the first text
 once       report nothing of a text that was reported before
@@ -88,7 +89,12 @@ def change(document: dict[str, Any], text: str) -> None:
     VERSIONS[document["uri"]] = document["version"]
     if "pull" in FLAGS or ("mute" in FLAGS and REPORTED):
         return
-    if "includes" in FLAGS and set(INCLUDE.findall(old)) ^ set(INCLUDE.findall(text)):
+    if "pyright" in FLAGS:
+        publish(
+            {"uri": document["uri"], "version": document["version"]}
+            | {"diagnostics": diagnostics(old)}
+        )
+    elif "includes" in FLAGS and set(INCLUDE.findall(old)) ^ set(INCLUDE.findall(text)):
         publish({"uri": document["uri"], "version": document["version"]} | NONE)
     elif not ("once" in FLAGS and text in REPORTED):
         report(document["uri"])
@@ -153,6 +159,8 @@ def handle(message: dict[str, Any]) -> None:
         can: dict[str, Any] = {"textDocumentSync": {"openClose": True, "change": 1}}
         if "pull" in FLAGS:
             can["diagnosticProvider"] = {"interFileDependencies": False}
+        if "pyright" in FLAGS:
+            can["executeCommandProvider"] = {"commands": ["pyright.createtypestub"]}
         send(id=message["id"], result={"capabilities": can})
         if "busy" in FLAGS:
             notify("$/progress", token="work", value={"kind": "begin", "title": "x"})
