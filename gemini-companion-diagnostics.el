@@ -459,17 +459,20 @@ TEXT is the text before, and REPORTS are the reports until then; see
   (make-hash-table :test #'eq :weakness 'key)
   "Tokens of the work in progress of each language server.")
 
+(defun gemini-companion-diagnostics--forget (text)
+  "Forget the errors of TEXT, which may have changed."
+  (setq gemini-companion-diagnostics--known
+        (seq-remove (pcase-lambda (`(,_ ,other ,_ ,errors))
+                      (and (listp errors) (equal text other)))
+                    gemini-companion-diagnostics--known)))
+
 (defun gemini-companion-diagnostics--rememberer (file text &optional version)
   "Return a function that remembers the errors of TEXT of FILE, a true name.
-VERSION is the version of TEXT if it was sent.  What was known of TEXT
-may have changed."
+VERSION is the version of TEXT if it was sent."
+  (gemini-companion-diagnostics--forget text)
   (let ((entry (list file text version 'unknown)))
     (setq gemini-companion-diagnostics--known
-          (cons entry
-                (seq-take (seq-remove (pcase-lambda (`(,_ ,other ,_ ,errors))
-                                        (and (listp errors) (equal text other)))
-                                      gemini-companion-diagnostics--known)
-                          7)))
+          (cons entry (seq-take gemini-companion-diagnostics--known 7)))
     (lambda (errors) (setf (nth 3 entry) errors))))
 
 (defun gemini-companion-diagnostics--recall (file text)
@@ -620,6 +623,7 @@ text; it reads them at once when the file is opened."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check file after server)
                check))
     (setf (gemini-companion-diagnostics--check-asked check) text)
+    (gemini-companion-diagnostics--forget text)
     (when (eq text after)
       (gemini-companion-diagnostics--note-others check))
     (if-let* ((buffer (gemini-companion-lookup-buffer file)))
@@ -639,35 +643,37 @@ text; it reads them at once when the file is opened."
   "Send TEXT to the server of CHECK, and ask for its errors.
 Wait until the server has answered a request: sending a text to one that
 does not read would block Emacs."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file place server version)
-                check)
-               (reads
-                (lambda (&rest _)
-                  (when (and (memq check gemini-companion-diagnostics--checks)
-                             (jsonrpc-running-p server))
-                    (when (and version
-                               (gemini-companion-diagnostics--includes-changed-p
-                                check))
-                      (gemini-companion-lookup-close file server)
-                      (setq version nil))
-                    (with-current-buffer place
-                      (setf version (gemini-companion-lookup-send
-                                     file server text
-                                     (unless version
-                                       (gemini-companion-lookup-language)))
-                            (gemini-companion-diagnostics--check-version check)
-                            version)
-                      (gemini-companion-diagnostics--request
-                       server file
-                       (gemini-companion-diagnostics--rememberer
-                        file text
-                        (unless (gemini-companion-diagnostics--requests file)
-                          version))))))))
+  (let ((reads (lambda (&rest _)
+                 (gemini-companion-diagnostics--send-now check text))))
     ;; The server must answer that it does not know this method.
-    (jsonrpc-async-request server :$/gemini-companion nil
+    (jsonrpc-async-request (gemini-companion-diagnostics--check-server check)
+                           :$/gemini-companion nil
                            :success-fn reads :error-fn reads
                            :timeout-fn #'ignore)))
+
+(defun gemini-companion-diagnostics--send-now (check text)
+  "Send TEXT to the server of CHECK, unless CHECK has ended."
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check
+                          file place server version)
+               check))
+    (when (and (memq check gemini-companion-diagnostics--checks)
+               (jsonrpc-running-p server))
+      (when (and version
+                 (gemini-companion-diagnostics--includes-changed-p check))
+        (gemini-companion-lookup-close file server)
+        (setq version nil))
+      (with-current-buffer place
+        (setf version (gemini-companion-lookup-send
+                       file server text
+                       (unless version
+                         (gemini-companion-lookup-language)))
+              (gemini-companion-diagnostics--check-version check) version)
+        (gemini-companion-diagnostics--request
+         server file
+         (gemini-companion-diagnostics--rememberer
+          file text
+          (unless (gemini-companion-diagnostics--requests file)
+            version)))))))
 
 (defun gemini-companion-diagnostics--check-buffer (check)
   "Remember the errors of the buffer that visits the file of CHECK, if any.

@@ -165,6 +165,7 @@ def handle(message: dict[str, Any]) -> None:
         if "busy" in FLAGS:
             notify("$/progress", token="work", value={"kind": "begin", "title": "x"})
     elif method == "textDocument/didOpen":
+        assert params["textDocument"]["uri"] not in TEXTS, "it is open"
         change(params["textDocument"], params["textDocument"]["text"])
     elif method == "textDocument/didChange":
         change(params["textDocument"], params["contentChanges"][-1]["text"])
