@@ -460,13 +460,16 @@ CLI is open, and none has arrived or ended for a minute.
 
 (defun gemini-companion-list--header ()
   "Return the header line, help on the keys for 80 columns."
-  (substitute-command-keys
-   "\\<gemini-companion-list-mode-map>\\[gemini-companion-list-menu] keys  \
+  (string-replace
+   ;; A key may be one.
+   "%" "%%"
+   (substitute-command-keys
+    "\\<gemini-companion-list-mode-map>\\[gemini-companion-list-menu] keys  \
 \\[gemini-companion-list-accept] accept  \\[gemini-companion-list-reject] reject  \
 \\[gemini-companion-list-toggle] diff  \\[gemini-companion-list-view] review  \
 \\[gemini-companion-list-toggle-hunk] exclude  \
 \\[gemini-companion-list-comment] comment  \
-\\[gemini-companion-list-revert] revert"))
+\\[gemini-companion-list-revert] revert")))
 
 ;;;; Point
 
