@@ -78,8 +78,15 @@
       (setq default-directory "/far:/directory/")
       (gemini-companion-status-test--with-status
           gemini-companion-status-checks
-        (should (equal "/far:/directory/" default-directory))
-        (should-not asked)))))
+        (should (equal "/far:/directory/" default-directory))))
+    ;; The terminal of a CLI there is a local buffer.
+    (with-temp-buffer
+      (setq default-directory "~/"
+            gemini-companion-place-terminal "/far:")
+      (gemini-companion-status-test--with-status
+          gemini-companion-status-checks
+        (should (equal "/far:/" default-directory))))
+    (should-not asked)))
 
 (ert-deftest gemini-companion-status-test-names-what-is-wrong-elsewhere ()
   (let* ((mirror (make-temp-file "mirror-" 'directory))
