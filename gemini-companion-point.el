@@ -191,10 +191,13 @@ If BUFFER visits no file, return TEXT."
 
 (defun gemini-companion-point--hunk (file start end)
   "Return the hunk of FILE, or nil, from START to END."
-  (list (list (expand-file-name (or file (user-error "No hunk or file here")))
-              nil
-              (gemini-companion-point--fenced
-               (buffer-substring-no-properties start end) "diff"))))
+  (let ((text (string-trim (buffer-substring-no-properties start end)
+                           "\n+" "\n+")))
+    (list (list (expand-file-name (or file (user-error "No hunk or file here")))
+                nil
+                ;; An untracked file in Magit is only its name.
+                (and (string-search "\n" text)
+                     (gemini-companion-point--fenced text "diff"))))))
 
 (defun gemini-companion-point-shell ()
   "Return the region, or the last command and its output."
