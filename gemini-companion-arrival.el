@@ -59,7 +59,7 @@ The first one that returns non-nil has settled the diff.")
 
 (defvar gemini-companion-arrival--answered nil
   "What was true when the user last answered a review from inside it.
-A list of the diff, the turn of its CLI, the number of events until then,
+A list of the diff, the turn of its CLI, the number of keys until then,
 and the time.")
 
 (defvar gemini-companion-arrival--release-key #'ignore
@@ -148,12 +148,13 @@ If AGAIN is non-nil, run it for all diffs that wait."
 
 (defun gemini-companion-arrival--close (diff)
   "Close the view of DIFF, which was not settled by the user.
-Wait for the end of a command, of a prompt, or of typing in the view:
-keys would go to another buffer."
+Wait for the end of a command, of a prompt, of a drag, or of typing in
+the view: keys would go to another buffer."
   (unless (or (gemini-companion-arrival--awaited-p diff)
               (gemini-companion-diff-asking-p diff)
               (and (gemini-companion-diff-view diff)
                    (or (not (gemini-companion-idle-between-commands-p))
+                       track-mouse
                        (and (eq diff (buffer-local-value
                                       'gemini-companion-diff-here
                                       (window-buffer)))
@@ -180,9 +181,10 @@ Otherwise announce it; return non-nil if it waits for the user."
   "Return `next' if DIFF takes the place of the review answered last.
 It is of the same CLI and turn, and the user has pressed no key since."
   (pcase gemini-companion-arrival--answered
-    (`(,answered ,turn ,events ,time)
+    (`(,answered ,turn ,keys ,time)
      (let ((session (gemini-companion-diff-session answered)))
-       (and (eql events num-nonmacro-input-events)
+       ;; Unlike these, events include the help for what is under the mouse.
+       (and (eql keys num-input-keys)
             (or turn
                 (< (- (float-time) time) gemini-companion-arrival--pause))
             (gemini-companion-session-same-p
@@ -330,7 +332,7 @@ until it does, so that the windows do not jump."
   (let ((session (gemini-companion-diff-session diff)))
     (setq gemini-companion-arrival--answered
           (list diff (gemini-companion-session-turn session)
-                num-nonmacro-input-events (float-time))))
+                num-input-keys (float-time))))
   (gemini-companion-arrival-offer)
   (let ((next (gemini-companion-arrival-waiting)))
     (cond ((and next
@@ -361,14 +363,21 @@ until it does, so that the windows do not jump."
                 (< (gemini-companion-session-state-since session) time)))))))
 
 (defun gemini-companion-arrival-leave ()
-  "Close the review that was answered last; the key does what it does then."
+  "Close the review that was answered last; the key does what it does then.
+A click does what it does in the windows that the user sees, and the
+review is closed after that."
   (interactive)
   (gemini-companion-arrival--stop-waiting)
-  (setq unread-command-events
-        (append (this-command-keys-vector) unread-command-events))
-  ;; Otherwise it is closed after the prompt.
-  (unless (active-minibuffer-window)
-    (gemini-companion-arrival--finish)))
+  (let ((click (consp last-command-event)))
+    (setq unread-command-events
+          (append (if click
+                      ;; Without a prefix such as `mode-line', which is added again.
+                      (list last-command-event)
+                    (this-command-keys-vector))
+                  unread-command-events))
+    ;; Otherwise it is closed after the prompt, or the click.
+    (unless (or click (active-minibuffer-window))
+      (gemini-companion-arrival--finish))))
 
 (defun gemini-companion-arrival--stop-waiting ()
   "Expect no review in place of the one that was answered last."

@@ -123,6 +123,28 @@
                                                (window-buffer))
                            t))))))))
 
+(ert-deftest gemini-companion-arrival-closes-an-answered-review-after-a-click ()
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
+    (let ((diff (gemini-companion-arrival-test-propose "a")))
+      (gemini-companion-test-eventually
+        (eq 'shown (gemini-companion-diff-state diff)))
+      (gemini-companion-diff-view-select (gemini-companion-diff-view diff))
+      (with-current-buffer (gemini-companion-review-main diff)
+        (let ((real-this-command #'gemini-companion-diff-accept))
+          (gemini-companion-diff-accept)))
+      ;; The mouse has moved over a place with help.
+      (setq num-nonmacro-input-events (1+ num-nonmacro-input-events))
+      (should (gemini-companion-arrival--awaited-p diff))
+      (let ((last-command-event `(down-mouse-1 (,(selected-window) mode-line)))
+            (unread-command-events nil))
+        (gemini-companion-arrival-leave)
+        (should (equal (list last-command-event) unread-command-events)))
+      (let ((track-mouse t))
+        (should (equal (list diff) gemini-companion-diff-ending))
+        (sit-for 0.5)
+        (should gemini-companion-diff-ending))
+      (gemini-companion-test-eventually (null gemini-companion-diff-ending)))))
+
 (defconst gemini-companion-arrival-test-hooks
   '((t buffer-list-update-hook after-change-major-mode-hook
        change-major-mode-hook change-major-mode-after-body-hook
