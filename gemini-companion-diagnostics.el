@@ -742,9 +742,10 @@ of the file is compared with the errors after this one."
      (if root (file-relative-name file root) file))))
 
 (defun gemini-companion-diagnostics--end-of (file)
-  "End the check of FILE, a true name, if there is one."
+  "End the check of FILE, a true name, and those whose time is up."
   (dolist (check gemini-companion-diagnostics--checks)
-    (when (equal file (gemini-companion-diagnostics--check-file check))
+    (when (or (equal file (gemini-companion-diagnostics--check-file check))
+              (null (gemini-companion-diagnostics--check-callback check)))
       (gemini-companion-diagnostics--end check nil))))
 
 (defun gemini-companion-diagnostics--end (check text)

@@ -450,7 +450,15 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     ;; The server reports nothing of the text before any more.
     (should (equal '("2: error: y is wrong [test]")
                    (gemini-companion-diagnostics-test-edit
-                    "a.txt" "error x" "error x\nerror y")))))
+                    "a.txt" "error x" "error x\nerror y")))
+    ;; One that is never reported delays no other file.
+    (let ((gemini-companion-diagnostics-timeout 0.1))
+      (gemini-companion-diagnostics-test-edit
+       "a.txt" "error x\nerror y" "error x"))
+    (let ((gemini-companion-diagnostics-timeout 8))
+      (should (equal '("1: error: z is wrong [test]")
+                     (gemini-companion-diagnostics-test-edit
+                      "b.txt" "" "error z"))))))
 
 (ert-deftest gemini-companion-diagnostics-says-nothing-of-a-text-that-is-gone ()
   (gemini-companion-diagnostics-test-with '("versions") '(("b.txt" ""))
