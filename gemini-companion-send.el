@@ -150,7 +150,11 @@ That is one that is not in the terminal."
   (with-current-buffer (process-buffer process)
     (save-excursion
       (goto-char (point-max))
-      (search-backward string nil t))))
+      (or (search-backward string nil t)
+          ;; In the C locale term displays bytes.
+          (search-backward (string-to-multibyte
+                            (encode-coding-string string 'utf-8))
+                           nil t)))))
 
 (defun gemini-companion-send-insert (text session &optional stay)
   "Insert TEXT into the prompt of SESSION, or add it to the kill ring.
