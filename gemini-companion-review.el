@@ -130,7 +130,7 @@ of the file or the proposal, whichever is larger.")
   "Time until which keys that answer are ignored in a new review.")
 
 (defvar gemini-companion-review--by-itself nil
-  "Non-nil if the last review appeared by itself.
+  "Non-nil if the last review appeared by itself, beside the selected window.
 For several reviews in a row, it refers to the first.")
 
 (defun gemini-companion-review--unless-new (command)
@@ -730,6 +730,9 @@ What the user has chosen stays.  The selected frame is that of VIEW."
                          (gemini-companion-review--call view :fits-p))))
       (gemini-companion-review--replace
        view (lambda () (gemini-companion-review--open-fitting view keep)))
+      ;; The next one has the same place.
+      (unless keep
+        (setq gemini-companion-review--by-itself nil))
       ;; What the user types next must not be taken for keys.
       (when place
         (unless (eq proposal (window-buffer))

@@ -269,6 +269,24 @@
         (progn (funcall press next "C-x C-s")
                (eq 'accepted (gemini-companion-diff-state next)))))))
 
+(ert-deftest gemini-companion-review-that-follows-has-the-same-windows ()
+  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
+    (unwind-protect
+        (progn
+          ;; Ediff only fits in place of the user's window.
+          (set-frame-size nil 160 20)
+          (find-file (expand-file-name "a" directory))
+          (let* ((diff (gemini-companion-test-show "a" "2\n"))
+                 (edges (mapcar #'window-edges (window-list))))
+            (should (get-buffer-window "*gemini proposal: a*"))
+            (gemini-companion-test-open "b" "2\n" 2)
+            (with-current-buffer (gemini-companion-review-main diff)
+              (let ((real-this-command 'gemini-companion-diff-accept))
+                (gemini-companion-diff-accept)))
+            (should (get-buffer-window "*gemini proposal: b*"))
+            (should (equal edges (mapcar #'window-edges (window-list))))))
+      (set-frame-size nil 160 45))))
+
 (ert-deftest gemini-companion-review-switch-begins-with-the-windows-of-the-user ()
   (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "2\n"))
     (find-file (expand-file-name "a" directory))
