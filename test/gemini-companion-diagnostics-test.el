@@ -504,24 +504,6 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
                     "one.txt" "/* def one */\nint one(int x)\n"
                     "/* def two */\nint two(int x)\n")))))
 
-(ert-deftest gemini-companion-diagnostics-names-callers-that-break-again ()
-  (gemini-companion-diagnostics-test-with '("pyright") '(("b.txt" "uses f\n"))
-    (gemini-companion-test-visit "b.txt")
-    (gemini-companion-diagnostics-test-known "b.txt")
-    (gemini-companion-diagnostics-test-edit "a.txt" "" "def f\n")
-    (dotimes (_ 2)
-      (with-current-buffer "b.txt"
-        (gemini-companion-test-eventually
-          (equal '(nil) (gemini-companion-diagnostics--current)))
-        ;; It reads a text later than the errors of that are recalled.
-        (jsonrpc-notify (eglot-current-server) :test/sleep '(:seconds 0.3)))
-      (should (equal '("2: error: x is wrong [test]"
-                       "b.txt:1: error: f is unknown [test]")
-                     (gemini-companion-diagnostics-test-edit
-                      "a.txt" "def f\n" "def g\nerror x\n")))
-      (should-not (gemini-companion-diagnostics-test-edit
-                   "a.txt" "def g\nerror x\n" "def f\n")))))
-
 (ert-deftest gemini-companion-diagnostics-names-the-callers-that-break ()
   (gemini-companion-diagnostics-test-with '("versions")
       '(("one.txt" "def one\n") ("a.txt" "uses other\nuses one\nuses one\n")
