@@ -102,13 +102,8 @@
 (ert-deftest gemini-companion-arrival-selects-no-review-of-a-later-prompt ()
   (dolist (seconds '(0 3600))
     (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
-      (let ((first (gemini-companion-arrival-test-propose "a")))
-        (gemini-companion-test-eventually
-          (eq 'shown (gemini-companion-diff-state first)))
-        (gemini-companion-diff-view-select (gemini-companion-diff-view first))
-        (with-current-buffer (gemini-companion-review-main first)
-          (let ((real-this-command #'gemini-companion-diff-accept))
-            (gemini-companion-diff-accept)))
+      (let ((first (gemini-companion-test-show "a" "new\n")))
+        (gemini-companion-test-accept-inside first)
         (let* ((time (+ seconds (float-time)))
                (second (cl-letf (((symbol-function 'float-time)
                                   (lambda (&rest _) time)))
@@ -125,13 +120,8 @@
 
 (ert-deftest gemini-companion-arrival-closes-an-answered-review-after-a-click ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
-    (let ((diff (gemini-companion-arrival-test-propose "a")))
-      (gemini-companion-test-eventually
-        (eq 'shown (gemini-companion-diff-state diff)))
-      (gemini-companion-diff-view-select (gemini-companion-diff-view diff))
-      (with-current-buffer (gemini-companion-review-main diff)
-        (let ((real-this-command #'gemini-companion-diff-accept))
-          (gemini-companion-diff-accept)))
+    (let ((diff (gemini-companion-test-show "a" "new\n")))
+      (gemini-companion-test-accept-inside diff)
       ;; The mouse has moved over a place with help.
       (setq num-nonmacro-input-events (1+ num-nonmacro-input-events))
       (should (gemini-companion-arrival--awaited-p diff))
@@ -141,7 +131,7 @@
         (should (equal (list last-command-event) unread-command-events)))
       (let ((track-mouse t))
         (should (equal (list diff) gemini-companion-diff-ending))
-        (sit-for 0.5)
+        (sit-for 0.5)  ; a drag goes on while timers run
         (should gemini-companion-diff-ending))
       (gemini-companion-test-eventually (null gemini-companion-diff-ending)))))
 

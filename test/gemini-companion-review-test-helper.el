@@ -155,6 +155,12 @@ excluded or it was edited, and with NUMBERS those of the line."
     (gemini-companion-arrival-view diff)
     diff))
 
+(defun gemini-companion-test-accept-inside (diff)
+  "Accept DIFF as its key in the review does: the next one may follow."
+  (with-current-buffer (gemini-companion-review-main diff)
+    (let ((real-this-command #'gemini-companion-diff-accept))
+      (gemini-companion-diff-accept))))
+
 (defun gemini-companion-test-layout ()
   "Return all that is seen of the windows of the frame."
   (mapcar (lambda (window)
