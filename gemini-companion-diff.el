@@ -72,6 +72,7 @@ and then t, `accepted' or a string."
   (target nil :documentation "Its file, a `gemini-companion-diff-target'.")
   (auto nil :documentation "Why it is not auto-accepted, or a symbol.")
   (view nil :documentation "Its view on the screen, or nil.")
+  (acknowledged nil :documentation "Whether the CLI knows that it is open.")
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
   (hunks nil :documentation "Its hunks, once they are known; see \
 gemini-companion-hunk.el.")
@@ -144,6 +145,10 @@ An alist of files and texts, the last one first.")
 (defun gemini-companion-diffs ()
   "Return the diffs that await an answer, oldest first."
   (copy-sequence gemini-companion-diff--open))
+
+(defun gemini-companion-diff-of-id (id)
+  "Return the diff ID if it awaits an answer, or nil."
+  (cl-find id gemini-companion-diff--open :key #'gemini-companion-diff-id))
 
 (defun gemini-companion-diff-text (diff)
   "Return the text that accepting DIFF sends.
@@ -462,8 +467,7 @@ was settled otherwise, return nil.  REASON is `closed' if the CLI closed
 the diff, `exited' if the process of the CLI has exited, `disconnected'
 if the CLI has not reconnected in time, `interrupted' if it asks about
 another edit, and `lost' if the server gave up the diff."
-  (if-let* ((diff (cl-find id gemini-companion-diff--open
-                           :key #'gemini-companion-diff-id)))
+  (if-let* ((diff (gemini-companion-diff-of-id id)))
       (let ((text (gemini-companion-diff-text diff)))
         (if (not (eq reason 'closed))
             (gemini-companion-diff--dismiss diff)

@@ -9,7 +9,8 @@
 
 ;; The outcome of a review is sent to the server, and kept until the server
 ;; reports that it was written to the CLI: a server may crash before that.  The
-;; next one is sent the outcomes that were not written, and the open reviews.
+;; next one is sent the outcomes that were not written, and the open reviews that
+;; their CLIs know of.
 
 ;;; Code:
 
@@ -43,7 +44,8 @@ Keep it until it is written to the CLI, as the server may crash."
 (defun gemini-companion-outcome-ready (how)
   "Hand over the diffs to a new server, which became ready HOW.
 It gets those whose outcome was not written, with the outcome, and the
-open ones."
+open ones.  A CLI that was not told that one is open asks in its
+terminal."
   ;; A text may be too large to send, which must not affect other reviews.
   (dolist (diff (reverse gemini-companion-outcome--unwritten))
     (with-demoted-errors "Sending an outcome: %S"
@@ -51,7 +53,10 @@ open ones."
       (gemini-companion-outcome--call diff)))
   (dolist (diff (gemini-companion-diffs))
     (with-demoted-errors "Handing over a review: %S"
-      (gemini-companion-outcome--adopt diff)))
+      (if (gemini-companion-diff-acknowledged diff)
+          (gemini-companion-outcome--adopt diff)
+        (gemini-companion-diff-close (gemini-companion-diff-id diff)
+                                     'disconnected))))
   (when (and (eq how 'recovered) (gemini-companion-sessions))
     (display-warning
      'gemini-companion
@@ -73,6 +78,12 @@ take an answer.  Then run"
        (or (gemini-companion-diff-proposed-text diff)
            (gemini-companion-diff-text diff))
      (or (gemini-companion-diff-accepted-text diff) ""))))
+
+(defun gemini-companion-outcome-opened (id)
+  "Record that the CLI is told that the diff ID is open."
+  (when-let* ((diff (gemini-companion-diff-of-id id)))
+    (setf (gemini-companion-diff-acknowledged diff) t))
+  t)
 
 (defun gemini-companion-outcome-written (id)
   "Drop the outcome of the diff ID, which was written to its CLI."

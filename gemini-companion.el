@@ -313,6 +313,7 @@ a line of its tooltip or a function that returns that line.")
 
 (defconst gemini-companion--methods
   '((open-diff . gemini-companion-diff-open)
+    (diff-opened . gemini-companion-outcome-opened)
     (close-diff . gemini-companion-diff-close)
     (ask . gemini-companion-extension-ask)
     (place-update . gemini-companion-place-update)

@@ -79,26 +79,33 @@
           (delete-process client)
           (kill-buffer (process-buffer client)))))))
 
-(ert-deftest gemini-companion-crash-loses-no-proposal-that-emacs-was-sent ()
-  "Emacs may be too busy to read it before the server is gone."
-  (gemini-companion-test-with-mode '(("a" "text"))
+(ert-deftest gemini-companion-crash-keeps-the-reviews-that-the-cli-knows-of ()
+  "It asks in its terminal if it has no answer to openDiff."
+  (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
     (let* ((gemini-companion-review-arrival 'notify)
            (client (gemini-companion-test-connect))
            (pid (gemini-companion-server-test-pid))
            (json-encoding-pretty-print nil))
+      (gemini-companion-test-ask client "openDiff"
+                                 :filePath (expand-file-name "a")
+                                 :newContent "new")
       (process-send-string
        client (concat (json-encode
-                       (list "openDiff" (list :filePath (expand-file-name "a")
+                       (list "openDiff" (list :filePath (expand-file-name "b")
                                               :newContent "new")))
                       "\n"))
       ;; Nothing is read meanwhile.
       (call-process "sh" nil nil nil "-c" (format "sleep 0.5; kill -9 %d" pid))
       (gemini-companion-test-eventually
         (not (memql (gemini-companion-server-test-pid) (list nil pid))))
-      (should (= 1 (length (gemini-companion-diffs))))
-      (should (string-search " -> adopt-diff "
-                             (with-current-buffer (gemini-companion-events-buffer)
-                               (buffer-string))))
+      (should (equal (list (expand-file-name "a"))
+                     (mapcar #'gemini-companion-diff-file-path
+                             (gemini-companion-diffs))))
+      (let ((events (with-current-buffer (gemini-companion-events-buffer)
+                      (buffer-string))))
+        (should (string-search " <- open-diff 2\n" events))
+        (should (string-search " -> adopt-diff 1\n" events))
+        (should-not (string-search " -> adopt-diff 2\n" events)))
       (delete-process client)
       (kill-buffer (process-buffer client)))))
 

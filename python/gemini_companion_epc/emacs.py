@@ -133,6 +133,10 @@ class Emacs:
         path = diff.here or diff.path
         await self._request("open-diff", diff.id, session, path, text)
 
+    def diff_opened(self, diff_id: int) -> None:
+        """Report that the client is told that ``diff_id`` is open."""
+        self._send("diff-opened", diff_id)
+
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         """Close the review of ``diff_id`` and return the text of its proposal.
 

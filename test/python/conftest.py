@@ -115,6 +115,7 @@ class StubEmacs:
 
     def __init__(self) -> None:
         self.opened: list[Diff] = []
+        self.acknowledged: list[int] = []
         self.closed: list[tuple[int, CloseReason]] = []
         self.sessions: list[list[str]] = []
         self.written: list[int] = []
@@ -131,6 +132,9 @@ class StubEmacs:
         self.facts = session
         self.opened.append(diff)
         await self.before_opening()
+
+    def diff_opened(self, diff_id: int) -> None:
+        self.acknowledged.append(diff_id)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         self.closed.append((diff_id, reason))

@@ -228,8 +228,10 @@ async def test_a_diff_is_acknowledged_when_emacs_has_it(rig: Rig) -> None:
     opening = asyncio.ensure_future(rig.diffs.open(session, "/a", "x"))
     await asyncio.sleep(0.1)
     assert not opening.done()
+    assert not rig.emacs.acknowledged
     is_free.set()
     await opening
+    assert rig.emacs.acknowledged == [1]
 
 
 @in_loop()
