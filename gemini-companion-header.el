@@ -61,40 +61,52 @@ width of the window."
 ;; remark, 2 a key that answers; all others are omitted before the name is
 ;; shortened.
 (defun gemini-companion-header--subject (diff)
-  "Return the file of DIFF and remarks on it, parts of a header line."
-  (let ((name (copy-sequence (gemini-companion-header--name diff)))
-        (target (gemini-companion-diff-target diff))
-        (session (gemini-companion-diff-session diff)))
+  "Return the file of DIFF and remarks on it, parts of a header line.
+What guards text comes first: a long name may not fit."
+  (let ((name (copy-sequence (gemini-companion-header--name diff))))
     (add-face-text-property 0 (length name) 'bold 'append name)
-    (cons
-     (list nil name)
-     (mapcar
-      (pcase-lambda (`(,rank ,remark))
-        (list rank (propertize remark 'face 'bold)))
-      (append
-       (when (and (gemini-companion-clients-get (plist-get session :client)
-                                                :discards-edits)
-                  (gemini-companion-diff-altered-p diff))
-         '((0 ", answer here")
-           (1 ": a yes in the terminal writes the CLI's own text")))
-       (pcase (gemini-companion-diff-state diff)
-         ;; Its buffers stay while the user types in them.
-         ('dismissed '((0 ", closed")))
-         ((and state (or 'accepted 'rejected))
-          (list (list 0 (format ", %s" state)))))
-       (when (gemini-companion-diff-target-unsaved target)
-         '((0 ", unsaved changes here")))
-       (when (gemini-companion-diff-target-changed target)
-         '((0 ", file changed")
-           (1 " since the proposal")))
-       (when-let* ((objection (gemini-companion-diff-objection diff)))
-         (list (list 3 (concat ", " objection))))
-       (unless (gemini-companion-session-connected-p session)
-         '((3 ", not connected")))
-       (mapcar (lambda (remark)
-                 (list (if (equal remark "new file") 3 0)
-                       (concat ", " remark)))
-               (gemini-companion-diff-remarks diff)))))))
+    (append
+     (mapcan (pcase-lambda (`(,remark ,rest))
+               (list (list 0 (propertize remark 'face 'bold))
+                     (list 1 (propertize rest 'face 'bold))
+                     (list 0 "; ")))
+             (gemini-companion-header--guards diff))
+     (list (list nil name))
+     (mapcar (pcase-lambda (`(,rank ,remark))
+               (list rank (concat ", " (propertize remark 'face 'bold))))
+             (gemini-companion-header--remarks diff)))))
+
+(defun gemini-companion-header--guards (diff)
+  "Return the remarks on DIFF that guard text, lists (REMARK REST)."
+  (let ((target (gemini-companion-diff-target diff)))
+    (append
+     (when (and (gemini-companion-clients-get
+                 (plist-get (gemini-companion-diff-session diff) :client)
+                 :discards-edits)
+                (gemini-companion-diff-altered-p diff))
+       '(("answer here" ": a yes in the terminal writes the CLI's own text")))
+     (when (gemini-companion-diff-target-unsaved target)
+       '(("unsaved changes here" "")))
+     (when (gemini-companion-diff-target-changed target)
+       '(("file changed" " since the proposal")))
+     (when (member "not UTF-8" (gemini-companion-diff-remarks diff))
+       '(("not UTF-8" ""))))))
+
+(defun gemini-companion-header--remarks (diff)
+  "Return the other remarks on DIFF, lists of a rank and a text."
+  (append
+   (pcase (gemini-companion-diff-state diff)
+     ;; Its buffers stay while the user types in them.
+     ('dismissed '((0 "closed")))
+     ((and state (or 'accepted 'rejected))
+      `((0 ,(symbol-name state)))))
+   (when-let* ((objection (gemini-companion-diff-objection diff)))
+     `((3 ,objection)))
+   (unless (gemini-companion-session-connected-p
+            (gemini-companion-diff-session diff))
+     '((3 "not connected")))
+   (when (member "new file" (gemini-companion-diff-remarks diff))
+     '((3 "new file")))))
 
 (defun gemini-companion-header--name (diff)
   "Return the name of the file of DIFF for its header line.

@@ -148,8 +148,9 @@ name is shortened in its middle."
 (defun gemini-companion-name-fit (parts width)
   "Return as many of PARTS as fit into WIDTH columns, in their order.
 PARTS are lists of a rank and a text; those of the highest rank are
-omitted first.  One of them is a name: its rank is nil, and it is
-shortened only if all others that remain have rank 2 or less."
+omitted first, and those of rank 0 never.  One of them is a name: its
+rank is nil, and it is shortened only if all others that remain have
+rank 2 or less."
   (let* ((name (assq nil parts))
          (others (remq name parts))
          (columns (string-width (cadr name)))
@@ -159,7 +160,8 @@ shortened only if all others that remain have rank 2 or less."
                   (if (seq-every-p (lambda (part) (<= (car part) 2)) others)
                       (min columns gemini-companion-name--least)
                     columns))))
-    (while (and others (< (funcall room) (funcall least)))
+    (while (and (< (funcall room) (funcall least))
+                (seq-some (lambda (part) (< 0 (car part))) others))
       (setq others (remq (car (last (seq-sort-by #'car #'< others))) others)))
     (mapconcat (lambda (part)
                  (cond ((eq part name)

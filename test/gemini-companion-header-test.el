@@ -22,7 +22,7 @@
               (`(,unsaved ,changed ,width ,keys)
                '((t nil 79 t) (nil "file changed since the proposal" 79 nil)
                  (t nil 50 nil) (t "file changed since the proposal" 79 nil)
-                 (t "file changed" 60 nil)))
+                 (t "file changed" 50 nil)))
             (let ((target (gemini-companion-diff-target diff)))
               (setf (gemini-companion-diff-target-unsaved target) unsaved
                     (gemini-companion-diff-target-changed target)
@@ -32,7 +32,7 @@
                           (gemini-companion-header-text width))))
               (ert-info (text)
                 (should (<= (string-width text) width))
-                (should (string-match-p "settings\\.py" text))
+                (should (string-match-p "s\\.py" text))
                 (should (eq unsaved
                             (and (string-search "unsaved changes here" text)
                                  t)))
