@@ -11,7 +11,7 @@
 ;; verdict, the problems with remedies and buttons, the state, and one line
 ;; about the checks that passed.  The buffer is a page, see
 ;; gemini-companion-page.el, and is written again when the server has answered a
-;; check, and when CLIs connect or reviews come.
+;; check, and when CLIs connect.
 
 ;;; Code:
 
@@ -19,7 +19,6 @@
 (require 'gemini-companion-auto)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-context)
-(require 'gemini-companion-diff)
 (require 'gemini-companion-extension)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-install)
@@ -43,10 +42,10 @@
 
 (defvar gemini-companion-status-checks
   '(("Server" . gemini-companion-status--server)
-    ("Options" . gemini-companion-status--options)
     ("CLI" . gemini-companion-status--version)
     ("Settings" . gemini-companion-status--settings)
     ("Project" . gemini-companion-status--project)
+    ("Sharing" . gemini-companion-status--sharing)
     ("Remote place" . gemini-companion-status--places)
     ("Other editors" . gemini-companion-status--others)
     ("Diff program" . gemini-companion-status--diff)
@@ -80,10 +79,7 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "TAB") #'forward-button)
     (define-key map (kbd "<backtab>") #'backward-button)
-    (define-key map "l" #'gemini-companion-list)
-    (define-key map "r" #'gemini-companion-review)
     (define-key map "e" #'gemini-companion-events-buffer)
-    (define-key map "h" #'gemini-companion-menu)
     map)
   "Keymap of `gemini-companion-status-mode'.")
 
@@ -97,8 +93,7 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
                                   gemini-companion-ready-hook
                                   gemini-companion-session-changed-functions
                                   gemini-companion-state-functions
-                                  gemini-companion-place-changed-hook
-                                  gemini-companion-diff-functions))
+                                  gemini-companion-place-changed-hook))
   (setq-local revert-buffer-function
               (lambda (&rest _) (gemini-companion-status--refresh))))
 
@@ -119,10 +114,7 @@ Type \\[describe-mode] there for its keys."
       (unless (eq origin status)
         (setq gemini-companion-status--origin origin
               default-directory directory))
-      (let ((new (zerop (buffer-size))))
-        (gemini-companion-status--refresh)
-        (when new
-          (goto-char (point-min)))))
+      (gemini-companion-status--refresh))
     (pop-to-buffer status)))
 
 (defun gemini-companion-status--refresh ()
@@ -145,20 +137,25 @@ Type \\[describe-mode] there for its keys."
   (let* ((directory default-directory)
          (findings (let ((default-directory temporary-file-directory))
                      (gemini-companion-status-findings directory)))
-         (all (seq-mapcat (pcase-lambda (`(,title . ,list))
-                            (mapcar (apply-partially #'cons title) list))
-                          findings))
          (some (lambda (&rest marks)
                  (seq-filter (lambda (finding) (memq (nth 1 finding) marks))
-                             all))))
+                             findings))))
     (gemini-companion-page-replace
      (with-temp-buffer
-       (gemini-companion-status--insert-verdict (cdar (funcall some 'bad)))
-       (gemini-companion-status--insert-findings "Problems" (funcall some 'bad))
-       (gemini-companion-status--insert-state)
+       (gemini-companion-status--insert-verdict (car (funcall some 'bad 'wait)))
+       (gemini-companion-status--insert-section
+        "Problems" #'gemini-companion-status--insert-finding
+        (funcall some 'bad))
+       (gemini-companion-status--insert-section
+        "Sessions" #'gemini-companion-status--insert-session
+        (gemini-companion-sessions))
        (gemini-companion-status--insert-shared)
-       (gemini-companion-status--insert-findings "Notes"
-                                                 (funcall some 'wait 'note))
+       (gemini-companion-status--insert-section
+        "Workspace roots" #'gemini-companion-status--insert-root
+        (gemini-companion-roots-all))
+       (gemini-companion-status--insert-section
+        "Notes" #'gemini-companion-status--insert-finding
+        (funcall some 'wait 'note))
        (gemini-companion-status--insert-passed (funcall some 'good))
        (buffer-string)))))
 
@@ -189,11 +186,11 @@ the page, by default TEXT."
   (gemini-companion-status--insert
    (concat "\n" (propertize name 'face 'bold) remark) actions name))
 
-(defun gemini-companion-status--insert-findings (heading findings)
-  "Insert HEADING and FINDINGS, lists (TITLE MARK TEXT REMEDY ACTION...)."
-  (when findings
+(defun gemini-companion-status--insert-section (heading insert items)
+  "Insert HEADING, and call INSERT with each of ITEMS, if there are ITEMS."
+  (when items
     (gemini-companion-status--insert-heading heading)
-    (mapc #'gemini-companion-status--insert-finding findings)))
+    (mapc insert items)))
 
 (defun gemini-companion-status--insert-finding (finding)
   "Insert FINDING, a list (TITLE MARK TEXT REMEDY ACTION...)."
@@ -220,79 +217,42 @@ the page, by default TEXT."
     (mapc #'gemini-companion-status--insert-finding good)))
 
 (defun gemini-companion-status--insert-verdict (problem)
-  "Insert one line about whether a CLI is connected, or why none is.
-PROBLEM is the finding of the first problem, or nil."
-  (let ((sessions (gemini-companion-sessions)))
-    (pcase-let ((`(,text . ,actions)
-                 (cond
-                  (sessions (gemini-companion-status--counts sessions))
-                  ((gemini-companion-install-running-p)
-                   '("The Python packages of the server are being installed"))
-                  ((and gemini-companion-mode
-                        (not (gemini-companion-server-ready-p)))
-                   '("The server is starting"))
-                  (problem
-                   (pcase-let ((`(,_ ,text ,_ . ,actions) problem))
-                     (cons (car (split-string text "\n")) actions)))
-                  (t '("No CLI runs in the open projects"
-                       ("Start" . gemini-companion-run))))))
+  "Insert one line about which CLIs are connected, or why none is.
+PROBLEM is the first finding that is a problem or awaits an answer."
+  (if-let* ((sessions (gemini-companion-sessions)))
       (gemini-companion-status--insert
-       (concat (if sessions
-                   (propertize "Connected: " 'face 'success)
-                 (propertize "Not connected: " 'face 'error))
-               text)
+       (concat (propertize "Connected: " 'face 'success)
+               (string-join (seq-uniq
+                             (mapcar #'gemini-companion-session-title sessions))
+                            ", "))
+       nil 'verdict)
+    (pcase-let ((`(,_ ,_ ,text ,_ . ,actions)
+                 (or problem
+                     '(nil nil "No CLI runs in the open projects" nil
+                           ("Start" . gemini-companion-run)))))
+      (gemini-companion-status--insert
+       (concat (propertize "Not connected: " 'face 'error)
+               (car (split-string text "\n")))
        actions 'verdict))))
 
-(defun gemini-companion-status--counts (sessions)
-  "Return how many SESSIONS of each CLI and reviews there are, and a button."
-  (let ((reviews (length (gemini-companion-diffs))))
-    (cons (concat
-           (mapconcat (pcase-lambda (`(,title . ,same))
-                        ;; The name of a CLI has no plural.
-                        (format (ngettext "%d %s" "%d sessions of %s"
-                                          (length same))
-                                (length same) title))
-                      (seq-group-by #'gemini-companion-session-title sessions)
-                      ", ")
-           (unless (zerop reviews)
-             (format (ngettext ", %d review open" ", %d reviews open" reviews)
-                     reviews)))
-          (unless (zerop reviews)
-            '(("Review" . gemini-companion-review)
-              ("List" . gemini-companion-list))))))
-
-(defun gemini-companion-status--insert-state ()
-  "Insert the server and the connected CLIs."
-  (when (or (gemini-companion-server-info) (gemini-companion-sessions))
-    (gemini-companion-status--insert-heading "State"))
-  (when-let* ((info (gemini-companion-server-info)))
+(defun gemini-companion-status--insert-session (session)
+  "Insert SESSION, a connected CLI."
+  (pcase-let* (((map :id :directory :version) session)
+               (terminal (gemini-companion-session-terminal session))
+               (facts
+                (list (gemini-companion-session-name session)
+                      (and directory
+                           (concat "in " (gemini-companion-status--file
+                                          directory)))
+                      (and version (concat "version " version))
+                      (gemini-companion-notify-state session)
+                      (and (gemini-companion-auto-on-p session)
+                           "auto-accept"))))
     (gemini-companion-status--insert
-     (format "    Server: process %d, port %d, since %s"
-             (plist-get info :pid) (plist-get info :port)
-             (format-time-string "%H:%M" (plist-get info :since)))
-     '(("Restart" . gemini-companion-restart)
-       ("Events" . gemini-companion-events-buffer))))
-  (dolist (session (gemini-companion-sessions))
-    (pcase-let* (((map :id :directory :version :since) session)
-                 (terminal (gemini-companion-session-terminal session))
-                 (facts
-                  (list (concat (gemini-companion-session-name session)
-                                (and directory
-                                     (concat " in "
-                                             (gemini-companion-status--file
-                                              directory))))
-                        (and version (concat "version " version))
-                        (and since
-                             (format-time-string "connected since %H:%M"
-                                                 (/ since 1000)))
-                        (gemini-companion-notify-state session)
-                        (and (gemini-companion-auto-on-p session)
-                             "auto-accept"))))
-      (gemini-companion-status--insert
-       (concat "    " (string-join (delq nil facts) ", "))
-       (and terminal
-            `(("Terminal" . ,(lambda () (pop-to-buffer terminal)))))
-       id))))
+     (concat "    " (string-join (delq nil facts) ", "))
+     (and terminal
+          `(("Terminal" . ,(lambda () (pop-to-buffer terminal)))))
+     id)))
 
 (defun gemini-companion-status--file (name)
   "Return the local file NAME for the user, abbreviated and escaped."
@@ -301,25 +261,21 @@ PROBLEM is the finding of the first problem, or nil."
      (abbreviate-file-name (gemini-companion-place-file name)))))
 
 (defun gemini-companion-status--insert-shared ()
-  "Insert what is shared, why the user's file is not, and the roots."
-  (let ((files (gemini-companion-shared))
-        (reason (gemini-companion-status--unshared)))
-    (when (or (gemini-companion-sessions) gemini-companion-paused reason)
+  "Insert what is shared."
+  (when (or (gemini-companion-sessions) gemini-companion-paused)
+    (let ((files (gemini-companion-shared)))
       (gemini-companion-status--insert-heading
        "Shared"
        (cond (gemini-companion-paused ": nothing, sharing is paused")
              ((null files) ": nothing"))
-       (and gemini-companion-mode
-            `((,(if gemini-companion-paused "Resume" "Pause")
-               . gemini-companion-pause))))
-      (mapc #'gemini-companion-status--insert-file files)
-      (when reason
-        (gemini-companion-status--insert (concat "    " reason)))))
-  (when-let* ((roots (gemini-companion-roots-all)))
-    (gemini-companion-status--insert-heading "Workspace roots")
-    (dolist (root roots)
-      (gemini-companion-status--insert
-       (concat "    " (gemini-companion-status--file root))))))
+       `((,(if gemini-companion-paused "Resume" "Pause")
+          . gemini-companion-pause)))
+      (mapc #'gemini-companion-status--insert-file files))))
+
+(defun gemini-companion-status--insert-root (root)
+  "Insert the workspace root ROOT."
+  (gemini-companion-status--insert
+   (concat "    " (gemini-companion-status--file root))))
 
 (defun gemini-companion-status--insert-file (file)
   "Insert FILE, a plist of `gemini-companion-context-snapshot'."
@@ -336,43 +292,18 @@ PROBLEM is the finding of the first problem, or nil."
                            (format "%S" selected-text)))))
      nil path)))
 
-(defun gemini-companion-status--unshared ()
-  "Return why the file of the user's buffer is not shared, or nil."
-  (when-let* ((origin gemini-companion-status--origin)
-              (file (and (buffer-live-p origin) (buffer-file-name origin)))
-              (reason
-               (cond
-                ((and (file-remote-p file)
-                      (not (gemini-companion-place-copy-of origin)))
-                 "its host is not connected; M-x gemini-companion-connect")
-                ((gemini-companion-privacy-hidden-p origin)
-                 "see `gemini-companion-excluded', \
-`gemini-companion-share' and the ignore files, such as .geminiignore")
-                ((and (not (file-remote-p file)) (not (file-exists-p file)))
-                 "it does not exist on disk yet")
-                ((and gemini-companion-mode
-                      (not gemini-companion-share-outside-projects)
-                      (not (gemini-companion-roots-name
-                            (or (gemini-companion-place-copy-of origin)
-                                file))))
-                 "it is outside the directories below; \
-see `gemini-companion-share-outside-projects'"))))
-    (format "%s is not shared: %s"
-            (if (file-remote-p file) file (abbreviate-file-name file))
-            reason)))
-
 ;;;; Checks
 
 (defun gemini-companion-status-findings (directory)
-  "Return an alist of (TITLE . FINDINGS), see `gemini-companion-status-checks'.
-DIRECTORY is the directory of the user's buffer."
-  (mapcar (pcase-lambda (`(,title . ,check))
-            (cons title
-                  (condition-case problem
-                      (funcall check directory)
-                    (error
-                     `((bad ,(error-message-string problem)))))))
-          gemini-companion-status-checks))
+  "Check all in DIRECTORY, and return the findings.
+They are lists (TITLE MARK TEXT REMEDY ACTION...)."
+  (seq-mapcat
+   (pcase-lambda (`(,title . ,check))
+     (mapcar (apply-partially #'cons title)
+             (condition-case problem
+                 (funcall check directory)
+               (error `((bad ,(error-message-string problem)))))))
+   gemini-companion-status-checks))
 
 (defun gemini-companion-status--server (_directory)
   "Check the server."
@@ -386,9 +317,12 @@ DIRECTORY is the directory of the user's buffer."
              "This package was updated since the server started."
              ("Restart the server" . gemini-companion-restart))))
      (info
-      `((good ,(format "Version %s, run by %s" version
+      `((good ,(format "Version %s, process %d, port %d, run by %s" version
+                       (plist-get info :pid) (plist-get info :port)
                        (abbreviate-file-name
-                        (car (plist-get info :command)))))))
+                        (car (plist-get info :command))))
+              nil
+              ("Restart" . gemini-companion-restart))))
      ((gemini-companion-install-running-p)
       '((wait "The Python packages are being installed")))
      (gemini-companion-mode
@@ -402,13 +336,6 @@ DIRECTORY is the directory of the user's buffer."
              "Turn the mode on, and restart a CLI that was running."
              ,turn-on))))))
 
-(defun gemini-companion-status--options (_directory)
-  "Check whether the options that decide about sharing work."
-  (when gemini-companion-privacy-problem
-    `((bad ,(format "An option that excludes files fails (%s), so files \
-are not shared" gemini-companion-privacy-problem)
-           "Correct `gemini-companion-excluded' or the ignore file."))))
-
 (defun gemini-companion-status--diff (_directory)
   "Check whether reviews find a program that compares files."
   (ignore (gemini-companion-hunk-check-program)))
@@ -421,21 +348,20 @@ are not shared" gemini-companion-privacy-problem)
     (executable-find (car (gemini-companion-run-command client)))))
 
 (defun gemini-companion-status--clients ()
-  "Return the names of the user's CLIs, or of the first CLI if there are none."
-  (let ((all (mapcar #'car gemini-companion-clients))
-        (connected (map-values (gemini-companion-status--connected))))
-    (or (seq-filter (lambda (client)
+  "Return the names of the connected CLIs, or else of those that the user has.
+That is at least the first one."
+  (let ((all (mapcar #'car gemini-companion-clients)))
+    (or (gemini-companion-status--connected :client)
+        (seq-filter (lambda (client)
                       (or (gemini-companion-status--program client)
-                          (member client connected)
                           (gemini-companion-clients-used-p client)))
                     all)
         (list (car all)))))
 
-(defun gemini-companion-status--connected ()
-  "Return an alist of (PID . CLIENT), the connected CLIs."
-  (mapcar (lambda (session)
-            (cons (plist-get session :pid) (plist-get session :client)))
-          (gemini-companion-sessions)))
+(defun gemini-companion-status--connected (key)
+  "Return the values of KEY, each once, of the sessions."
+  (seq-uniq (mapcar (lambda (session) (plist-get session key))
+                    (gemini-companion-sessions))))
 
 (defun gemini-companion-status--version (_directory)
   "Check which version of each CLI is installed."
@@ -465,27 +391,25 @@ are not shared" gemini-companion-privacy-problem)
                          (car (gemini-companion-run-command client)))
                  (concat "To install it: " install
                          (gemini-companion-install-path-hint))))
-          ((null version)
-           `(note ,(format "%s has an unknown version; %s or later is needed"
-                           file oldest)))
-          ((version< version oldest)
+          ((and version (version< version oldest))
            `(bad ,(format "%s %s cannot find Emacs; %s or later is needed (%s)"
                           title version oldest file)
                  ,(concat "To update it: " install)))
-          (t `(good ,(format "%s %s, %s" title version file))))))
+          (t `(,(if version 'good 'note)
+               ,(format "%s %s, %s" title (or version "of unknown version")
+                        file))))))
 
 ;;;; Settings
 
 (defun gemini-companion-status--settings (directory)
   "Check the settings of the CLIs in DIRECTORY."
-  (let ((connected (map-values (gemini-companion-status--connected))))
-    (seq-mapcat
-     (lambda (client)
-       ;; The first one is needed to connect, and may be elsewhere in the
-       ;; environment of its terminal.
-       (nthcdr (if (member client connected) 1 0)
-               (gemini-companion-status--settings-of client directory nil)))
-     (gemini-companion-status--clients))))
+  (seq-mapcat
+   (lambda (client)
+     ;; The first one is needed to connect, and may be elsewhere in the
+     ;; environment of its terminal.
+     (nthcdr (if (gemini-companion-sessions) 1 0)
+             (gemini-companion-status--settings-of client directory nil)))
+   (gemini-companion-status--clients)))
 
 (defun gemini-companion-status--settings-of (client directory environment)
   "Return the findings about the settings of CLIENT in DIRECTORY.
@@ -518,27 +442,23 @@ FILES are its settings files, USER is the user's own."
                (title (gemini-companion-clients-title client))
                (file (or (gemini-companion-settings-find files keys) user))
                (place (format "%s in %s" (string-join keys ".")
-                              (abbreviate-file-name file)))
-               (connected (map-values (gemini-companion-status--connected)))
-               (mark (if (member client (or connected (list client)))
-                         'bad
-                       'note)))
+                              (abbreviate-file-name file))))
     (cond
      ((equal value (gemini-companion-settings-get file keys))
       `(good ,(format "%s is %s" place (json-encode value))))
      ((equal file user)
-      `(,mark ,problem
-              ,(format "Set %s to %s, or type %s in %s." place
-                       (json-encode value) command title)
-              (,(if (eq value t) "Enable" "Set it")
-               . ,(lambda ()
-                    (when (gemini-companion-settings-set file keys value)
-                      (message "Setting saved; type %s in each running %s"
-                               command title))))))
+      `(bad ,problem
+            ,(format "Set %s to %s, or type %s in %s." place
+                     (json-encode value) command title)
+            (,(if (eq value t) "Enable" "Set it")
+             . ,(lambda ()
+                  (when (gemini-companion-settings-set file keys value)
+                    (message "Setting saved; type %s in each running %s"
+                             command title))))))
      (t
-      `(,mark ,problem
-              ,(format "Remove %s, which overrides your own settings." place)
-              ,(gemini-companion-status--open file))))))
+      `(bad ,problem
+            ,(format "Remove %s, which overrides your own settings." place)
+            ,(gemini-companion-status--open file))))))
 
 ;;;; Projects
 
@@ -571,6 +491,32 @@ its .dir-locals.el.")))
 connect from there" (gemini-companion-status--file directory))
            "Open a file of that project, then type /ide enable.  The home \
 directory and / are never roots.")))))
+
+(defun gemini-companion-status--sharing (_directory)
+  "Check whether the file of the user's buffer can be shared."
+  (if gemini-companion-privacy-problem
+      `((bad ,(format "An option that excludes files fails (%s), so files \
+are not shared" gemini-companion-privacy-problem)
+             "Correct `gemini-companion-excluded' or the ignore file."))
+    (when-let* ((origin gemini-companion-status--origin)
+                (file (and (buffer-live-p origin) (buffer-file-name origin)))
+                (name (or (gemini-companion-place-copy-of origin)
+                          ;; The check of the project names its host.
+                          (and (not (file-remote-p file)) file)))
+                (remedy
+                 (cond
+                  ((gemini-companion-privacy-hidden-p origin)
+                   "See `gemini-companion-excluded', `gemini-companion-share' \
+and the ignore files, such as .geminiignore.")
+                  ((not (or (file-remote-p file) (file-exists-p file)))
+                   "Save it; it does not exist on disk yet.")
+                  ((and gemini-companion-mode
+                        (not gemini-companion-share-outside-projects)
+                        (not (gemini-companion-roots-name name)))
+                   "It is outside the workspace roots; see \
+`gemini-companion-share-outside-projects'."))))
+      `((note ,(format "%s is not shared" (gemini-companion-status--file name))
+              ,remedy)))))
 
 (defun gemini-companion-status--places (_directory)
   "Check the remote places."
@@ -612,7 +558,12 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
   (pcase-let* ((title (gemini-companion-clients-title client))
                (host (gemini-companion-place-title name))
                ((map :oldest :package (:node least) :required)
-                (alist-get client gemini-companion-clients nil nil #'equal)))
+                (alist-get client gemini-companion-clients nil nil #'equal))
+               (`(,project ,user) (gemini-companion-place-settings client))
+               (files
+                `(,@(mapcar (apply-partially #'expand-file-name project)
+                            (gemini-companion-place-roots name))
+                  ,(gemini-companion-place-copy (concat name user)))))
     `(,@(when (version< version oldest)
           `((bad ,(format "%s %s on %s cannot find Emacs; %s or later is needed"
                           title version host oldest)
@@ -625,18 +576,11 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                         ,(format "Type %s in %s there." command title)))
                 (seq-remove
                  (pcase-lambda (`(,keys ,value . ,_))
-                   (equal value (gemini-companion-status--place-setting
-                                 client name keys)))
+                   (equal value
+                          (seq-some (lambda (file)
+                                      (gemini-companion-settings-get file keys))
+                                    files)))
                  required)))))
-
-(defun gemini-companion-status--place-setting (client name keys)
-  "Return what the settings of CLIENT in the place NAME have for KEYS, or nil."
-  (pcase-let ((`(,project ,user) (gemini-companion-place-settings client)))
-    (seq-some (lambda (file) (gemini-companion-settings-get file keys))
-              (append (mapcar (lambda (root) (expand-file-name project root))
-                              (gemini-companion-place-roots name))
-                      (list (gemini-companion-place-copy
-                             (concat name user)))))))
 
 ;;;; Other editors
 
@@ -651,37 +595,35 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
               (gemini-companion-status--clients)))
 
 (defun gemini-companion-status--others-of (client directory)
-  "Return findings about other editors that CLIENT in DIRECTORY may use."
-  (let* ((own (or (gemini-companion-status--own-file client) "/"))
-         (place (file-name-directory own)))
-    (when (file-directory-p place)
-      (mapcar (apply-partially #'gemini-companion-status--other client)
-              (seq-filter
-               (lambda (file)
-                 (gemini-companion-status--below-p
-                  directory (gemini-companion-status--roots file)))
-               (delete own (directory-files
-                            place t "\\.\\(?:json\\|lock\\)\\'")))))))
+  "Return notes about other editors that CLIENT in DIRECTORY may use."
+  (when-let* ((own (gemini-companion-status--own-file client))
+              (place (file-name-directory own))
+              ;; It exists once the CLI has run.
+              ((file-directory-p place)))
+    (mapcar
+     (lambda (file)
+       `(note ,(format "%s has this project open too, as %s shows; %s in a \
+terminal outside Emacs may connect to that editor"
+                       (or (gemini-companion-settings-get
+                            file '("ideInfo" "displayName"))
+                           "An editor")
+                       (abbreviate-file-name file)
+                       (gemini-companion-clients-title client))
+              "Start the CLI in a terminal of the editor that you want.  If \
+that editor has ended, delete the file."))
+     (seq-filter (lambda (file)
+                   (gemini-companion-status--below-p
+                    directory (gemini-companion-status--roots file)))
+                 (delete own (directory-files
+                              place t "\\.\\(?:json\\|lock\\)\\'"))))))
 
 (defun gemini-companion-status--roots (file)
-  "Return the workspace roots in FILE, a discovery file."
+  "Return the workspace roots in FILE, a discovery file of any program."
   (let ((path (gemini-companion-settings-get file '("workspacePath"))))
-    (cond ((not (stringp path)) nil)
-          ((string-prefix-p "[" path)
-           (let ((json-array-type 'list))
-             (ignore-errors (json-read-from-string path))))
-          (t (split-string path (regexp-quote path-separator) t)))))
-
-(defun gemini-companion-status--other (client file)
-  "Return the finding about the editor of FILE, to which CLIENT may connect."
-  (let ((name (gemini-companion-settings-get file '("ideInfo" "displayName"))))
-    `(note ,(format "%s has this project open too, as %s shows; %s in a terminal \
-outside Emacs may connect to that editor"
-                    (if (stringp name) name "An editor")
-                    (abbreviate-file-name file)
-                    (gemini-companion-clients-title client))
-           "Start the CLI in a terminal of the editor that you want.  If that \
-editor has ended, delete the file.")))
+    (ignore-errors
+      (if (string-prefix-p "[" path)
+          (append (json-read-from-string path) nil)
+        (split-string path (regexp-quote path-separator) t)))))
 
 ;;;; Running CLIs
 
@@ -716,13 +658,13 @@ until the server has answered, and a list of nil if it cannot."
 
 (defun gemini-companion-status--running (_directory)
   "Find the user's CLIs that are not connected, and the reasons."
-  (let* ((connected (map-keys (gemini-companion-status--connected)))
+  (let* ((connected (gemini-companion-status--connected :pid))
          (all (gemini-companion-status--all))
          (rest (seq-remove (lambda (process) (memq (car process) connected))
                            all))
          (processes (and rest
                          (gemini-companion-status--ask (map-keys rest)))))
-    (cond ((and rest (null processes)) '((wait "Asking where they run")))
+    (cond ((and rest (null processes)) '((wait "Asking where the CLIs run")))
           (rest
            (mapcar (pcase-lambda (`(,pid . ,client))
                      (gemini-companion-status--process-finding

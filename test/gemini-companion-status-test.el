@@ -54,7 +54,8 @@
   (gemini-companion-test-with-directory '(("a" "") (".env" "SECRET=1"))
     (dolist (name '("a" ".env"))
       (with-current-buffer (find-file-noselect name)
-        (gemini-companion-status-test--with-status nil
+        (gemini-companion-status-test--with-status
+            (list (assoc "Sharing" gemini-companion-status-checks))
           (should (eq (equal name ".env")
                       (and (string-search
                             (concat (abbreviate-file-name directory)
@@ -163,7 +164,7 @@
          '((:id "1" :client "gemini" :pid 1) (:id "2" :client "qwen" :pid 2)
            (:id "3" :client "qwen" :pid 3)))
         (gemini-companion-test-eventually
-          (equal "Connected: 1 Gemini CLI, 2 sessions of Qwen Code"
+          (equal "Connected: Gemini CLI, Qwen Code"
                  (gemini-companion-status-test--verdict)))
         (should (looking-at "ne$"))
         (should (= 2 checked))
@@ -192,7 +193,7 @@
   "Return the findings of the check TITLE for DIRECTORY."
   (let ((gemini-companion-status-checks
          (list (assoc title gemini-companion-status-checks))))
-    (cdar (gemini-companion-status-findings (or directory "/")))))
+    (mapcar #'cdr (gemini-companion-status-findings (or directory "/")))))
 
 (defun gemini-companion-status-test--marks (title &optional directory)
   "Return the mark of each such finding of TITLE and DIRECTORY."
@@ -202,9 +203,9 @@
 (ert-deftest gemini-companion-status-test-names-options-that-fail ()
   (unwind-protect
       (let ((gemini-companion-excluded '("[")))
-        (should-not (gemini-companion-status-test--marks "Options"))
+        (should-not (gemini-companion-status-test--marks "Sharing"))
         (should (gemini-companion-privacy-directory-hidden-p temporary-file-directory))
-        (pcase (gemini-companion-status-test--find "Options")
+        (pcase (gemini-companion-status-test--find "Sharing")
           (`((bad ,_ ,remedy)) (should (string-search "excluded" remedy)))
           (other (ert-fail other))))
     (gemini-companion-privacy-forget)))
@@ -214,9 +215,9 @@
         (gemini-companion-status-checks
          `(,(assoc "Diff program" gemini-companion-status-checks)
            ("Two" . ,(lambda (&rest _) '((good "fine")))))))
-    (should (equal '(("Diff program" (bad "Cannot find the program diff; \
-install it or customize `diff-command'"))
-                     ("Two" (good "fine")))
+    (should (equal '(("Diff program" bad "Cannot find the program diff; \
+install it or customize `diff-command'")
+                     ("Two" good "fine"))
                    (gemini-companion-status-findings "/")))))
 
 (ert-deftest gemini-companion-status-test-works-with-nothing-there ()
