@@ -126,7 +126,7 @@ There is a complete environment then, up to date or not."
     ("ensurepip is not available\\|No module named '?\\(?:venv\\|ensurepip\\)"
      . "Python lacks its module venv; install it (on Debian and Ubuntu: \
 apt install python3-venv), %s")
-    ("Permission denied\\|Read-only file system\\|Cannot create\\'\
+    ("Permission denied\\|Read-only file system\\|Creating directory\
 \\|os error \\(?:13\\|30\\)\\_>"
      . "Cannot write in %d; customize `gemini-companion-install-directory'")
     ("NewConnectionError\\|ConnectTimeout\\|ReadTimeout\\|timed out\
@@ -225,31 +225,30 @@ else nil.  Display the output if SHOW is non-nil."
   (setq gemini-companion-install--directory
         (expand-file-name (format-time-string "venv-%Y%m%dT%H%M%S%3N")
                           gemini-companion-install-directory))
-  (condition-case problem
-      (progn
-        (with-file-modes #o700
-          (make-directory gemini-companion-install-directory t))
-        (gemini-companion-install--run
-         (gemini-companion-install--ways gemini-companion-install--directory)
-         "" end))
-    (file-error
-     (gemini-companion-install--fail
-      (concat (error-message-string problem) " Cannot create") end))))
+  (gemini-companion-install--run
+   (gemini-companion-install--ways gemini-companion-install--directory) "" end))
 
 (defun gemini-companion-install--run (ways failed end)
   "Run the commands of the first of WAYS whose first command succeeds.
 FAILED is the output of the previous ways, or nil once one is chosen.
 At the end call END, see `gemini-companion-install-start'."
-  (if (null ways)
-      (gemini-companion-install--fail (concat failed "No working Python") end)
-    (condition-case problem
-        (gemini-companion-install--run-command ways failed end)
-      (file-error
-       (gemini-companion-install--report problem end)))))
+  (condition-case problem
+      (cond ((null ways)
+             (gemini-companion-install--fail (concat failed "No working Python")
+                                             end))
+            ((car ways)
+             (gemini-companion-install--run-command ways failed end))
+            (t (gemini-companion-install--finish end)))
+    (file-error
+     (let ((text (error-message-string problem)))
+       (gemini-companion-install--insert (concat text "\n"))
+       (gemini-companion-install--fail text end)))))
 
 (defun gemini-companion-install--run-command (ways failed end)
   "Run the first command of the first of WAYS, and then the others.
 For FAILED and END see `gemini-companion-install--run'."
+  (with-file-modes #o700
+    (make-directory gemini-companion-install-directory t))
   (let* ((directory gemini-companion-install--directory)
          (process-environment (gemini-companion-install--environment))
          (default-directory "/")
@@ -264,19 +263,18 @@ For FAILED and END see `gemini-companion-install--run'."
            (lambda (process _event)
              (when (and (eq directory gemini-companion-install--directory)
                         (not (process-live-p process)))
-               (cond
-                ((eq (process-status process) 'signal)
-                 (gemini-companion-install--fail "Killed by a signal" end))
-                ((/= 0 (process-exit-status process))
-                 (let ((output (with-current-buffer (process-buffer process)
-                                 (buffer-substring start (point-max)))))
-                   (if failed
-                       (gemini-companion-install--run
-                        (cdr ways) (concat failed output) end)
-                     (gemini-companion-install--fail output end))))
-                ((cdar ways)
-                 (gemini-companion-install--run (list (cdar ways)) nil end))
-                (t (gemini-companion-install--finish end))))))))
+               (pcase (process-exit-status process)
+                 ((guard (eq (process-status process) 'signal))
+                  (gemini-companion-install--fail "Killed by a signal" end))
+                 (0
+                  (gemini-companion-install--run (list (cdar ways)) nil end))
+                 (_
+                  (let ((output (with-current-buffer (process-buffer process)
+                                  (buffer-substring start (point-max)))))
+                    (if failed
+                        (gemini-companion-install--run
+                         (cdr ways) (concat failed output) end)
+                      (gemini-companion-install--fail output end))))))))))
     ;; The end of input answers any question; the process may have ended.
     (ignore-errors (process-send-eof process))))
 
@@ -300,39 +298,22 @@ for path in pathlib.Path(sys.argv[1]).parent.glob('venv-*'):
 Its own names the one to keep.")
 
 (defun gemini-companion-install--finish (end)
-  "Complete the environment, whose packages are installed, and call END."
-  (if-let* ((problem (gemini-companion-install--complete
-                      gemini-companion-install--directory)))
-      (gemini-companion-install--report problem end)
-    (setq gemini-companion-install--directory nil)
-    (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
-      (unless (eq window (selected-window))
-        (quit-restore-window window)))
-    (message "Installing the Python packages of gemini-companion...done")
-    (funcall end nil)))
-
-(defun gemini-companion-install--complete (directory)
-  "Mark the environment DIRECTORY as complete, and delete unused ones.
-Return nil, or the error if that fails."
-  (let ((default-directory "/"))
-    (condition-case problem
-        (progn
-          (write-region (gemini-companion-install--wanted directory) nil
-                        (gemini-companion-install--stamp directory) nil 'silent)
-          (make-process
-           :name "gemini-companion tidy" :noquery t
-           :connection-type 'pipe :sentinel #'ignore
-           :command `(,(gemini-companion-install--interpreter directory)
-                      "-I" "-c" ,gemini-companion-install--tidy-program
-                      ,directory))
-          nil)
-      (file-error problem))))
-
-(defun gemini-companion-install--report (problem end)
-  "Insert PROBLEM, an error, into the log, and fail; END is called."
-  (let ((text (error-message-string problem)))
-    (gemini-companion-install--insert (concat text "\n"))
-    (gemini-companion-install--fail text end)))
+  "Mark the environment as complete, delete unused ones, and call END."
+  (let ((directory gemini-companion-install--directory)
+        (default-directory "/"))
+    (write-region (gemini-companion-install--wanted directory) nil
+                  (gemini-companion-install--stamp directory) nil 'silent)
+    (make-process
+     :name "gemini-companion tidy" :noquery t
+     :connection-type 'pipe :sentinel #'ignore
+     :command `(,(gemini-companion-install--interpreter directory)
+                "-I" "-c" ,gemini-companion-install--tidy-program ,directory)))
+  (setq gemini-companion-install--directory nil)
+  (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
+    (unless (eq window (selected-window))
+      (quit-restore-window window)))
+  (message "Installing the Python packages of gemini-companion...done")
+  (funcall end nil))
 
 (defun gemini-companion-install--fail (output end)
   "Delete the environment, and call END with a report about OUTPUT."
