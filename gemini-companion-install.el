@@ -67,15 +67,18 @@ A checkout has one after `make setup'."
   (directory-files (expand-file-name "python" gemini-companion-server-directory)
                    t "\\`requirements\\(-build\\)?\\.txt\\'"))
 
-(defun gemini-companion-install--environments ()
-  "Return the environments, the newest first, complete or not."
-  (ignore-error file-error
-    (nreverse
-     (directory-files gemini-companion-install-directory t "\\`venv-"))))
-
 (defun gemini-companion-install--stamp (directory)
   "Return the name of the file that DIRECTORY, an environment, has if complete."
   (expand-file-name "gemini-companion" directory))
+
+(defun gemini-companion-install--complete ()
+  "Return the complete environments, the newest first."
+  (seq-filter
+   (lambda (directory)
+     (file-exists-p (gemini-companion-install--stamp directory)))
+   (nreverse
+    (ignore-error file-error
+      (directory-files gemini-companion-install-directory t "\\`venv-")))))
 
 (defun gemini-companion-install--wanted (directory)
   "Return the stamp that the environment DIRECTORY must have.
@@ -88,13 +91,12 @@ environment links to."
     (secure-hash 'sha256 (current-buffer))))
 
 (defun gemini-companion-install--usable (directory)
-  "Return the Python of the environment DIRECTORY if it is up to date."
-  (let ((python (gemini-companion-install--interpreter directory))
-        (stamp (gemini-companion-install--stamp directory)))
+  "Return the Python of DIRECTORY, which is complete, if it is up to date."
+  (let ((python (gemini-companion-install--interpreter directory)))
     (and (file-executable-p python)
-         (file-readable-p stamp)
          (equal (gemini-companion-install--wanted directory)
-                (gemini-companion-text-bytes stamp))
+                (gemini-companion-text-bytes
+                 (gemini-companion-install--stamp directory)))
          python)))
 
 (defun gemini-companion-install-command ()
@@ -103,15 +105,12 @@ environment links to."
       (when-let* ((python (or (gemini-companion-install-beside)
                               (seq-some
                                #'gemini-companion-install--usable
-                               (gemini-companion-install--environments)))))
+                               (gemini-companion-install--complete)))))
         (list python "-m" "gemini_companion_epc"))))
 
 (defun gemini-companion-install-agreed-p ()
-  "Return non-nil if the user has agreed to an installation before.
-There is a complete environment then, up to date or not."
-  (seq-some #'file-exists-p
-            (mapcar #'gemini-companion-install--stamp
-                    (gemini-companion-install--environments))))
+  "Return non-nil if the user has agreed to an installation before."
+  (and (gemini-companion-install--complete) t))
 
 (defun gemini-companion-install-running-p ()
   "Return non-nil during an installation."
