@@ -22,17 +22,14 @@
 (eval-and-compile
   (defun gemini-companion-menu--suffix (entry)
     "Return ENTRY, one of `gemini-companion-menu-commands', for a transient."
-    (pcase-let ((`(,key ,command ,label . ,(map :enable :on :count :stay))
-                 entry))
+    (pcase-let ((`(,key ,command ,label . ,(map :enable :on :stay)) entry))
       `(,key ,command
         :description
-        ,(cond (on `(lambda ()
-                      (format "%s (%s)" ,label
-                              (if (gemini-companion-menu-state ',on)
-                                  "on"
-                                "off"))))
-               (count `(lambda () (gemini-companion-menu-label ,label ',count)))
-               (t label))
+        ,(if on
+             `(lambda ()
+                (format "%s (%s)" ,label
+                        (if (gemini-companion-menu-state ',on) "on" "off")))
+           label)
         ,@(and enable
                `(:inapt-if-not
                  (lambda () (gemini-companion-menu-state ',enable))))

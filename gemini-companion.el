@@ -69,15 +69,13 @@
      ("s" gemini-companion-send "Send what is at point"
       :enable gemini-companion-sessions)
      ("c" gemini-companion-compose "Write a prompt")
-     ("p" gemini-companion-pause "Pause sharing"
-      :on gemini-companion--paused-p)
+     ("p" gemini-companion-pause "Pause sharing" :on gemini-companion-paused)
      ("t" gemini-companion-tools "Link CLIs to Emacs"
       :on gemini-companion--linked-p))
     ("Reviews"
      ("r" gemini-companion-review "Go to the review"
       :enable gemini-companion-diffs)
-     ("l" gemini-companion-list "List of edits"
-      :count gemini-companion-diffs)
+     ("l" gemini-companion-list "List of edits")
      ("a" gemini-companion-auto-accept "Auto-accept"
       :enable gemini-companion-sessions :on gemini-companion-auto-on-p)
      ("o" gemini-companion-last-proposal "Show last proposal"
@@ -85,17 +83,15 @@
     ("Connection"
      ("?" gemini-companion-status "Status and problems")
      ("R" gemini-companion-restart "Restart the server"
-      :enable gemini-companion--on-p)
+      :enable gemini-companion-mode)
      ("e" gemini-companion-events-buffer "Show the event log")
      ("i" gemini-companion-install-server "Install Python packages")
-     ("m" gemini-companion-mode "Companion mode"
-      :on gemini-companion--on-p)
+     ("m" gemini-companion-mode "Companion mode" :on gemini-companion-mode)
      ("," gemini-companion-customize "Set options")))
   "Commands by group: lists of key, command, label and a plist.
-The plist has functions, which are called once they are loaded:
-`:enable' returns nil if the command does nothing now, `:on' the
-state of what it turns on or off, and `:count' a list, whose length
-is displayed.")
+The plist has variables, or functions without arguments, which count
+once they are loaded: the value of `:enable' is nil if the command does
+nothing now, and `:on' is the state of what it turns on or off.")
 
 (defconst gemini-companion-menu-review
   '(("Answer"
@@ -121,8 +117,7 @@ is displayed.")
      ("v" gemini-companion-review-switch-view "Unified diff"
       :enable gemini-companion-review-shown-p
       :on gemini-companion-review-unified-p)
-     ("l" gemini-companion-list "Open reviews"
-      :count gemini-companion-diffs)
+     ("l" gemini-companion-list "List of edits")
      ("!" gemini-companion-auto-accept "Auto-accept"
       :on gemini-companion-auto-review-p)))
   "Commands for a review, as in `gemini-companion-menu-commands'.
@@ -161,38 +156,23 @@ For example:
 
 ;;;; Menu
 
-(defun gemini-companion--paused-p ()
-  "Return non-nil if sharing is paused."
-  (bound-and-true-p gemini-companion-paused))
-
 (defun gemini-companion--linked-p ()
   "Return non-nil if CLIs are linked to Emacs."
   (file-exists-p (gemini-companion-install-extension-directory)))
 
-(defun gemini-companion--on-p ()
-  "Return non-nil if the mode is on."
-  (bound-and-true-p gemini-companion-mode))
-
-(defun gemini-companion-menu-state (function)
-  "Return the value of FUNCTION; nil if not loaded, or after a user error."
-  (and (fboundp function)
-       (ignore-error user-error (funcall function))))
-
-(defun gemini-companion-menu-label (label count)
-  "Return LABEL with the length of the list that is the value of COUNT."
-  (let ((items (gemini-companion-menu-state count)))
-    (if items
-        (format "%s (%d)" label (length items))
-      label)))
+(defun gemini-companion-menu-state (symbol)
+  "Return the value of SYMBOL, a variable or else a function.
+It is nil if that is not loaded, and after a user error."
+  (cond ((boundp symbol) (symbol-value symbol))
+        ((fboundp symbol) (ignore-error user-error (funcall symbol)))))
 
 (defun gemini-companion--menu-item (entry visible)
   "Return the menu item of ENTRY, displayed if the form VISIBLE is non-nil.
 ENTRY is one of `gemini-companion-menu-commands'."
   (cl-destructuring-bind
-      (_key command label &key enable on count &allow-other-keys) entry
+      (_key command label &key enable on &allow-other-keys) entry
     (vconcat
      (list label command :visible visible)
-     (and count `(:label (gemini-companion-menu-label ,label ',count)))
      (and enable `(:active (gemini-companion-menu-state ',enable)))
      (and on `(:style toggle
                :selected (gemini-companion-menu-state ',on))))))

@@ -77,8 +77,6 @@ Its keys are labels, its values lists of `greyed' and `on'."
         (should (equal "a  +2 \u22122, 2 hunks, 0 excluded" (caar items)))
         (should (equal '("Go to the review" "Accept" "Reject")
                        (mapcar #'car (seq-subseq items 1 4))))
-        (should (assoc "Open reviews (2)" items))
-        (should-not (assoc "List of edits" items))
         (should-not (assoc "Go to the review" (seq-drop items 2)))
         (dolist (label '("Accept" "Next hunk" "Exclude this hunk"))
           (should-not (member label
@@ -113,7 +111,6 @@ Its keys are labels, its values lists of `greyed' and `on'."
       (gemini-companion-test-open "a" "2\n")
       (let ((items (gemini-companion-menu-test--items)))
         (should (equal "No review is displayed" (caar items)))
-        (should (assoc "Open reviews (1)" items))
         (should-not (member "Go to the review"
                             (gemini-companion-menu-test--greyed items)))
         (dolist (label '("Accept" "Reject" "Unified diff" "Next hunk"))
