@@ -58,18 +58,8 @@ The first one that returns non-nil has settled the diff.")
   "Timer of `gemini-companion-arrival--tick', or nil.")
 
 (defvar gemini-companion-arrival--answered nil
-  "What was true when the user last answered a review from inside it.
-A list of the diff, the turn of its CLI, the number of keys until then,
-and the time.")
-
-(defvar gemini-companion-arrival--release-key #'ignore
-  "Function that stops catching the next key.")
-
-(defconst gemini-companion-arrival--key-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map [t] #'gemini-companion-arrival-leave)
-    map)
-  "Keymap while a review that was answered awaits the next one.")
+  "The review that the user answered last from inside it, until the next key.
+A list of the diff, the turn of its CLI, and the time; or nil.")
 
 (defvar gemini-companion-arrival--pause 10
   "Seconds for which a review that was answered awaits the next one.
@@ -104,8 +94,6 @@ SHOW is called with a diff, and how it is to be selected, as by
   "Do what EVENT of DIFF requires, most of it soon."
   (pcase event
     ('answered (gemini-companion-arrival--go-on diff))
-    ('closed (when (eq diff (car gemini-companion-arrival--answered))
-               (funcall gemini-companion-arrival--release-key)))
     ('settled (when (eq diff (car gemini-companion-arrival--announced))
                 (gemini-companion-arrival--unannounce))))
   (when (memq event '(opened shown hidden settled))
@@ -181,11 +169,9 @@ Otherwise announce it; return non-nil if it waits for the user."
   "Return `next' if DIFF takes the place of the review answered last.
 It is of the same CLI and turn, and the user has pressed no key since."
   (pcase gemini-companion-arrival--answered
-    (`(,answered ,turn ,keys ,time)
+    (`(,answered ,turn ,time)
      (let ((session (gemini-companion-diff-session answered)))
-       ;; Unlike these, events include the help for what is under the mouse.
-       (and (eql keys num-input-keys)
-            (or turn
+       (and (or turn
                 (< (- (float-time) time) gemini-companion-arrival--pause))
             (gemini-companion-session-same-p
              session (gemini-companion-diff-session diff))
@@ -331,8 +317,8 @@ If none waits, but the CLI may propose more, DIFF stays on the screen
 until it does, so that the windows do not jump."
   (let ((session (gemini-companion-diff-session diff)))
     (setq gemini-companion-arrival--answered
-          (list diff (gemini-companion-session-turn session)
-                num-input-keys (float-time))))
+          (list diff (gemini-companion-session-turn session) (float-time))))
+  (add-hook 'pre-command-hook #'gemini-companion-arrival--leave)
   (gemini-companion-arrival-offer)
   (let ((next (gemini-companion-arrival-waiting)))
     (cond ((and next
@@ -340,15 +326,13 @@ until it does, so that the windows do not jump."
                 (not (active-minibuffer-window)))
            (gemini-companion-arrival--show next 'next))
           ((gemini-companion-arrival--awaited-p diff)
-           (gemini-companion-diff-view-wait (gemini-companion-diff-view diff))
-           (setq gemini-companion-arrival--release-key
-                 (set-transient-map gemini-companion-arrival--key-map)))
+           (gemini-companion-diff-view-wait (gemini-companion-diff-view diff)))
           (t (gemini-companion-diff-finish diff)))))
 
 (defun gemini-companion-arrival--awaited-p (diff)
   "Return non-nil if the next edit may soon take the place of settled DIFF."
   (pcase gemini-companion-arrival--answered
-    (`(,(pred (eq diff)) ,turn ,_ ,time)
+    (`(,(pred (eq diff)) ,turn ,time)
      (let ((session (gemini-companion-diff-session diff)))
        (and (gemini-companion-arrival--goes-on-p diff)
             (< (- (float-time) time) gemini-companion-arrival--pause)
@@ -362,27 +346,24 @@ until it does, so that the windows do not jump."
                 (not (eq 'waiting (gemini-companion-session-state session)))
                 (< (gemini-companion-session-state-since session) time)))))))
 
-(defun gemini-companion-arrival-leave ()
+(defun gemini-companion-arrival--leave ()
   "Close the review that was answered last; the key does what it does then.
 A click does what it does in the windows that the user sees, and the
-review is closed after that."
-  (interactive)
-  (gemini-companion-arrival--stop-waiting)
-  (let ((click (consp last-command-event)))
-    (setq unread-command-events
-          (append (if click
-                      ;; Without a prefix such as `mode-line', which is added again.
-                      (list last-command-event)
-                    (this-command-keys-vector))
-                  unread-command-events))
-    ;; Otherwise it is closed after the prompt, or the click.
-    (unless (or click (active-minibuffer-window))
+review is closed after that, or after a prompt."
+  (let ((awaits (memq (car gemini-companion-arrival--answered)
+                      gemini-companion-diff-ending))
+        (click (consp (car-safe (cdr-safe last-command-event)))))
+    (gemini-companion-arrival--stop-waiting)
+    (when (and awaits (not click) (not (active-minibuffer-window)))
+      (setq unread-command-events (append (this-command-keys-vector)
+                                          unread-command-events)
+            this-command #'ignore)
       (gemini-companion-arrival--finish))))
 
 (defun gemini-companion-arrival--stop-waiting ()
   "Expect no review in place of the one that was answered last."
   (setq gemini-companion-arrival--answered nil)
-  (funcall gemini-companion-arrival--release-key))
+  (remove-hook 'pre-command-hook #'gemini-companion-arrival--leave))
 
 (defun gemini-companion-arrival--finish ()
   "Close the views of all settled diffs."

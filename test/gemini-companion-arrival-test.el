@@ -122,17 +122,15 @@
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (let ((diff (gemini-companion-test-show "a" "new\n")))
       (gemini-companion-test-accept-inside diff)
-      ;; The mouse has moved over a place with help.
-      (setq num-nonmacro-input-events (1+ num-nonmacro-input-events))
-      (should (gemini-companion-arrival--awaited-p diff))
       (let ((last-command-event `(down-mouse-1 (,(selected-window) mode-line)))
-            (unread-command-events nil))
-        (gemini-companion-arrival-leave)
-        (should (equal (list last-command-event) unread-command-events)))
-      (let ((track-mouse t))
-        (should (equal (list diff) gemini-companion-diff-ending))
+            (this-command #'mouse-drag-mode-line)
+            (unread-command-events nil)
+            (track-mouse t))
+        (run-hooks 'pre-command-hook)
+        (should (eq #'mouse-drag-mode-line this-command))
+        (should-not unread-command-events)
         (sit-for 0.5)  ; a drag goes on while timers run
-        (should gemini-companion-diff-ending))
+        (should (equal (list diff) gemini-companion-diff-ending)))
       (gemini-companion-test-eventually (null gemini-companion-diff-ending)))))
 
 (defconst gemini-companion-arrival-test-hooks

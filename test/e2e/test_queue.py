@@ -216,7 +216,7 @@ def test_key_after_an_answer_closes_the_review_and_does_what_it_does(
 ) -> None:
     first, second = world.file("a.txt", "old\n"), world.file("b.txt", "old\n")
     emacs, reviews, cli = world.pair(world.file("mine.txt", "mine\n"))
-    emacs.eval("(setq gemini-companion-arrival--pause 120)")
+    emacs.eval("(progn (xterm-mouse-mode) (setq gemini-companion-arrival--pause 120))")
     before = emacs.value("(e2e-windows)")
     turns = write_file(first, "new\n"), write_file(second, "new\n")
     reviews.proposed(cli, first, *turns, say("all done"))
@@ -230,6 +230,11 @@ def test_key_after_an_answer_closes_the_review_and_does_what_it_does(
     emacs.keys("C-c", "C-c")
     cli.wait_for("all done")
     emacs.wait_for("accepted")
+    emacs.wait_for("any key closes this")
+    # Reports of the terminal that it has lost the focus, and has it again.
+    for report, focus in (("\x1b[O", None), ("\x1b[I", True)):
+        emacs.terminal.text(report)
+        emacs.becomes("(frame-focus-state)", focus)
     emacs.wait_for("any key closes this")
     emacs.keys("M-b", "!", "M-x", "upcase-word", "Enter")
     emacs.becomes('(with-current-buffer "mine.txt" (buffer-string))', "!MINE\n")
