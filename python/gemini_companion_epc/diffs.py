@@ -16,7 +16,7 @@ from .exceptions import EmacsError, EmacsGone, MalformedArgument
 from .places import Place
 from .session import Session
 from .sessions import Sessions
-from .types import Accepted, CloseReason, Diff, Facts, Outcome, Rejected, clean
+from .types import CloseReason, Diff, Facts, clean
 
 logger = logging.getLogger(__name__)
 
@@ -79,13 +79,13 @@ class Diffs:
                 "An empty text cannot be accepted: the CLI would write the "
                 "model's text; reject the proposal, or answer in the terminal"
             )
-        self._settle(diff, Accepted(diff.path, content))
+        self._settle(diff, content)
 
     def reject(self, diff_id: int) -> None:
         """Reject the diff ``diff_id``: its client writes nothing."""
         diff = self._open(diff_id)
         if diff is not None:
-            self._settle(diff, Rejected(diff.path))
+            self._settle(diff, None)
 
     def _open(self, diff_id: int) -> Diff | None:
         """Return the diff ``diff_id``, or None if it is not open any more."""
@@ -94,7 +94,7 @@ class Diffs:
             self._reviewer.outcome_written(diff_id)
         return diff
 
-    def _settle(self, diff: Diff, outcome: Outcome) -> None:
+    def _settle(self, diff: Diff, content: str | None) -> None:
         session = self._sessions.get(diff.session_id)
         self._remove(session, diff)
         now = asyncio.get_running_loop().time()
@@ -102,7 +102,7 @@ class Diffs:
             path: until for path, until in session.settled.items() if until > now
         }
         session.settled[diff.path] = now + self._config.cancel_window
-        session.notify(outcome, diff.id)
+        session.notify(diff.path, content, diff.id)
 
     def _add(self, session: Session, diff: Diff) -> None:
         self._diffs[diff.id] = session.diffs[diff.path] = diff
@@ -122,7 +122,7 @@ class Diffs:
         now = asyncio.get_running_loop().time()
         is_interrupted = now < session.interrupted.pop(path, 0.0)
         if is_interrupted or self._sessions.is_stopping:
-            session.notify(Rejected(path))
+            session.notify(path)
             return
         if not self._sessions.has(session):
             return
@@ -191,7 +191,7 @@ class Diffs:
         for diff in list(session.diffs.values()):
             self._remove(session, diff)
             self._dismiss(diff, "interrupted")
-            session.notify(Rejected(diff.path))
+            session.notify(diff.path)
             session.interrupted[path] = now + self._config.cancel_window
 
     def _abandon(self, session: Session, reason: CloseReason) -> None:
@@ -223,7 +223,7 @@ class Diffs:
     def reject_all(self) -> None:
         """Reject all diffs."""
         for diff in list(self._diffs.values()):
-            self._settle(diff, Rejected(diff.path))
+            self._settle(diff, None)
             # After a signal, Emacs does not know that the server stops.
             self._dismiss(diff, "lost")
 

@@ -6,7 +6,6 @@ session keeps its outcomes until they are written, and the latest context.
 """
 
 import asyncio
-import json
 import time
 from collections import deque
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 from .clients import Client
 from .places import Place
-from .types import Accepted, Diff, Facts, Notification, Outcome, Process, clean
+from .types import Diff, Facts, Notification, Process, clean, outcome
 
 COMMENT = b": \r\n\r\n"
 
@@ -88,11 +87,10 @@ class Session:
         self.context = context
         self._wake()
 
-    def notify(self, outcome: Outcome, diff_id: int = 0) -> None:
-        """Queue ``outcome``, of the diff ``diff_id``, for the event stream."""
-        event = encode_event(outcome.notification())
-        is_accepted = isinstance(outcome, Accepted)
-        self.outcomes.append(QueuedOutcome(diff_id, is_accepted, event))
+    def notify(self, path: str, content: str | None = None, diff_id: int = 0) -> None:
+        """Queue the outcome of the diff ``diff_id``, see `outcome`."""
+        event = encode_event(outcome(path, content))
+        self.outcomes.append(QueuedOutcome(diff_id, content is not None, event))
         self.flushed.clear()
         self._wake()
 
@@ -106,9 +104,9 @@ class Session:
 
     def acknowledge(self) -> None:
         """Drop the first outcome, which was written, and report it."""
-        outcome = self.outcomes.popleft()
-        if outcome.diff_id:
-            self._acknowledged(outcome.diff_id)
+        diff_id = self.outcomes.popleft().diff_id
+        if diff_id:
+            self._acknowledged(diff_id)
         if not self.outcomes:
             self.flushed.set()
 
@@ -173,14 +171,7 @@ class Stream:
 
 def encode_event(notification: Notification) -> bytes:
     """Return ``notification`` as an event of the stream."""
-    return b"event: message\r\ndata: " + _json(notification) + b"\r\n\r\n"
-
-
-def _json(notification: Notification) -> bytes:
-    if notification["method"] != "ide/diffAccepted":
-        return json.dumps(notification, separators=(",", ":")).encode("ascii")
-    # This is five times as fast for a large text.  It is imported late, as the
-    # context may be needed before mcp, which imports it, is loaded.
+    # This is five times as fast as json for a large text, and takes long to import.
     from pydantic_core import to_json
 
-    return to_json(notification)
+    return b"event: message\r\ndata: " + to_json(notification) + b"\r\n\r\n"

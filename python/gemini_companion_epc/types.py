@@ -42,6 +42,16 @@ def context_update(files: Sequence[Facts], is_trusted: bool | None) -> Notificat
     return _notification("ide/contextUpdate", {"workspaceState": state})
 
 
+def outcome(path: str, content: str | None) -> Notification:
+    """Return the outcome of the diff of ``path``: the CLI writes ``content``.
+
+    None rejects it: the CLI writes nothing.
+    """
+    if content is None:
+        return _notification("ide/diffRejected", {"filePath": path})
+    return _notification("ide/diffAccepted", {"filePath": path, "content": content})
+
+
 @dataclass(frozen=True)
 class Process:
     """The process of a CLI."""
@@ -64,35 +74,6 @@ class Diff:
     path: str
     proposal: str = field(repr=False)
     here: str = ""
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """The outcome of a review that was accepted; the CLI writes ``content``."""
-
-    path: str
-    content: str = field(repr=False)
-
-    def notification(self) -> Notification:
-        """Return the ide/diffAccepted for this outcome."""
-        return _notification(
-            "ide/diffAccepted",
-            {"filePath": self.path, "content": self.content},
-        )
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """The outcome of a review that was rejected; the CLI writes nothing."""
-
-    path: str
-
-    def notification(self) -> Notification:
-        """Return the ide/diffRejected for this outcome."""
-        return _notification("ide/diffRejected", {"filePath": self.path})
-
-
-Outcome: TypeAlias = Accepted | Rejected
 
 
 def _notification(method: str, params: dict[str, object]) -> Notification:

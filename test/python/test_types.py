@@ -4,12 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client_schema import refusal
-from gemini_companion_epc.types import (
-    Accepted,
-    Rejected,
-    clean,
-    context_update,
-)
+from gemini_companion_epc.types import clean, context_update, outcome
 
 
 @pytest.mark.parametrize(
@@ -39,9 +34,8 @@ texts = st.text(st.characters(codec="utf-8"))
 
 @given(texts, texts)
 def test_outcomes_carry_any_path_and_text_as_received(path: str, content: str) -> None:
-    accepted = Accepted(path, content).notification()
+    accepted, rejected = outcome(path, content), outcome(path, None)
     assert accepted["params"] == {"filePath": path, "content": content}
-    rejected = Rejected(path).notification()
     assert rejected["params"] == {"filePath": path}
     assert refusal(accepted) is None
     assert refusal(rejected) is None
