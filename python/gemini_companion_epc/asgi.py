@@ -8,6 +8,7 @@ request.
 
 import asyncio
 import hmac
+import json
 import logging
 import re
 from collections.abc import AsyncIterator
@@ -52,11 +53,6 @@ logger = logging.getLogger(__name__)
 
 _EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
 _DRAIN_LIMIT = 1.0
-_ESCAPES = re.compile(
-    rb"\\\\"
-    rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-)
 
 
 class Asgi:
@@ -280,34 +276,36 @@ def without_lone_surrogates(body: bytes) -> bytes:
     """
     if b"\\ud" not in body and b"\\uD" not in body:
         return body
-    return _ESCAPES.sub(
-        lambda found: b"\\ufffd" if found[1] is not None else found[0], body
-    )
+    try:
+        return clean(json.dumps(json.loads(body), ensure_ascii=False)).encode()
+    except (ValueError, RecursionError):
+        return body
 
 
 def _message(body: bytes) -> dict[str, Any]:
     """Return the object in ``body``, empty if it is malformed."""
     try:
-        return _object(from_json(body))
+        message = from_json(body)
     except ValueError:
         return {}
-
-
-def _object(value: object) -> dict[str, Any]:
-    """Return ``value`` if it is a JSON object, or else an empty one."""
-    return value if isinstance(value, dict) else {}
+    return message if isinstance(message, dict) else {}
 
 
 def _version(initialize: dict[str, Any]) -> str | None:
     """Return the version of the client, or None if it is missing."""
-    client = _object(_object(initialize.get("params")).get("clientInfo"))
-    version = client.get("version")
-    return clean(version) if isinstance(version, str) else None
+    try:
+        version = initialize["params"]["clientInfo"]["version"]
+    except (KeyError, TypeError):
+        return None
+    return version if isinstance(version, str) else None
 
 
 def _with_known_version(initialize: dict[str, Any], body: bytes) -> bytes:
-    params = _object(initialize.get("params"))
-    if params.get("protocolVersion") in INITIALIZE_VERSIONS:
+    params = initialize.get("params")
+    if (
+        not isinstance(params, dict)
+        or params.get("protocolVersion") in INITIALIZE_VERSIONS
+    ):
         return body
     params["protocolVersion"] = INITIALIZE_VERSIONS[-1]
     return to_json(initialize)

@@ -72,7 +72,6 @@ def _settings(config: Config, connections: Connections) -> HypercornConfig:
 def _patch(connections: Connections) -> None:
     """Correct hypercorn 0.18 where it has no option."""
     H11Protocol._check_protocol = _stay  # type: ignore[method-assign]
-    H11Protocol._create_stream = _create_stream  # type: ignore[method-assign]
     hypercorn.asyncio.run.TCPServer = partial(  # type: ignore[attr-defined, assignment]
         _Connection, connections
     )
@@ -80,32 +79,16 @@ def _patch(connections: Connections) -> None:
     hypercorn.asyncio.tcp_server.MAX_RECV = _CHUNK
 
 
-async def _stay(self: H11Protocol, event: object) -> None:
-    """Stay with HTTP/1.1.
+async def _stay(self: H11Protocol, event: h11.Request) -> None:
+    """Stay with HTTP/1.1: ignore that ``event`` asks for another protocol.
 
     Upstream: any client may upgrade to HTTP/2, before it is authenticated, and
-    such a connection is not closed when it is idle.
+    such a connection is not closed when it is idle, nor is one with a malformed
+    WebSocket handshake.
     """
-
-
-_upstream_create_stream = H11Protocol._create_stream
-
-
-async def _create_stream(self: H11Protocol, request: h11.Request) -> None:
-    """Ignore a request for another protocol.
-
-    Upstream: a malformed WebSocket handshake keeps its connection.
-    """
-    headers = [pair for pair in request.headers if pair[0] != b"upgrade"]
-    await _upstream_create_stream(
-        self,
-        h11.Request(
-            method=request.method,
-            target=request.target,
-            headers=headers,
-            http_version=request.http_version,
-        ),
-    )
+    headers = [pair for pair in event.headers if pair[0] != b"upgrade"]
+    # It is frozen.
+    object.__setattr__(event, "headers", headers)
 
 
 class _Connection(TCPServer):

@@ -101,23 +101,21 @@ def test_a_refusal_of_a_large_body_reaches_a_client_without_the_bearer(
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (rb'"\ud83d\ude00"', rb'"\ud83d\ude00"'),
-        (rb'"\uD83D\uDE00"', rb'"\uD83D\uDE00"'),
-        (rb'"\ud800"', rb'"\ufffd"'),
-        (rb'"\uDFFFx"', rb'"\ufffdx"'),
-        (rb'"\ud800\ud83d\ude00"', rb'"\ufffd\ud83d\ude00"'),
-        (rb'"\ude00\ud83d"', rb'"\ufffd\ufffd"'),
-        (rb'"\\ud800"', rb'"\\ud800"'),
-        (rb'"\\\ud800"', rb'"\\\ufffd"'),
-        (rb'"\n\"\ud800"', rb'"\n\"\ufffd"'),
-        (rb'"\ud7ff\ue000"', rb'"\ud7ff\ue000"'),
+        (rb'"\ud83d\ude00 \uD83D\uDE00"', "\U0001f600 \U0001f600"),
+        (rb'"\ud800"', "\ufffd"),
+        (rb'"\uDFFFx"', "\ufffdx"),
+        (rb'"\ud800\ud83d\ude00"', "\ufffd\U0001f600"),
+        (rb'"\ude00\ud83d"', "\ufffd\ufffd"),
+        (rb'"\\ud800"', "\\ud800"),
+        (rb'"\\\ud800"', "\\\ufffd"),
+        (rb'"\n\"\ud800"', '\n"\ufffd'),
+        (rb'"\ud7ff\ue000"', "\ud7ff\ue000"),
     ],
 )
 def test_lone_surrogates_are_rewritten_and_pairs_survive(
-    body: bytes, expected: bytes
+    body: bytes, expected: str
 ) -> None:
-    assert without_lone_surrogates(body) == expected
-    json.loads(expected)
+    assert json.loads(without_lone_surrogates(body)) == expected
 
 
 @given(st.text(st.characters()))
@@ -125,7 +123,7 @@ def test_any_text_comes_out_clean(text: str) -> None:
     body = json.dumps({"text": text, text: 1}).encode()
     found = json.loads(without_lone_surrogates(body))
     assert found["text"] == clean(text)
-    assert without_lone_surrogates(body).decode("ascii")
+    assert without_lone_surrogates(body).decode()
 
 
 # Sessions
