@@ -67,8 +67,6 @@ class Config:
     """
     comment_interval: float = 30
     """Time between two comments in a silent event stream."""
-    answer_limit: float = 0.3
-    """Time limit for closeDiff to wait for Emacs when the server stops."""
     flush_limit: float = 1
     """Time limit for writing the outcomes when the server stops."""
     quiet_limit: float = 240
@@ -77,11 +75,9 @@ class Config:
     Gemini CLI may have connected and be busy, see ``headers_time``; the others are
     served meanwhile.
     """
-    done_limit: float = 0.5
-    """Time limit for Emacs to answer its calls when the server ends."""
     end_limit: float = 0.5
-    """Time limit for the event streams, and then for the answers, to end."""
-    exit_limit: float = 3
+    """Time limit for Emacs, the event streams and the answers each, at the end."""
+    exit_limit: float = 4
     """Time limit for a stop, after which the process exits anyway."""
 
 

@@ -75,7 +75,7 @@ class Emacs:
             # it, and Emacs would lose the calls that it has not read.
             with suppress(EmacsError, asyncio.TimeoutError):
                 await asyncio.wait_for(
-                    self._request("outcome-written", 0), self._config.done_limit
+                    self._request("outcome-written", 0), self._config.end_limit
                 )
             peer.finish_writing()
             await asyncio.to_thread(peer.writer.join, 0.2)

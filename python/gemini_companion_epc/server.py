@@ -216,11 +216,12 @@ class Server:
         if self._has_successor:
             await self._connections.stop_listening()
             await self._connections.finish(limits.end_limit)
+        # A stop in the meantime ends the successor, too.
         if not self._has_successor:
             self._discovery.remove()
             self._sessions.is_stopping = True
             self._diffs.reject_all()
-        await self._diffs.finish_closing(limits.answer_limit)
+        await self._diffs.finish_closing(limits.end_limit)
         self._emacs.give_up()
         await self._sessions.flush(limits.flush_limit)
         await self._sessions.end_streams()
