@@ -7,7 +7,6 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .clients import CLIENTS, IDE_INFO, Client
@@ -18,61 +17,36 @@ from .system import IS_WINDOWS, is_own, write_private
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Discovery:
-    """The data with which one client connects to this server."""
-
-    client: Client
-    pid: int
-    port: int
-    roots: tuple[str, ...]
-    token: str = field(repr=False)
-
-    def path(self, environ: Mapping[str, str]) -> Path:
-        """Return the file by which the client finds this server."""
-        directory = self.client.directory(environ)
-        return directory / self.client.file_name(self.pid, self.port)
-
-    def payload(self) -> dict[str, object]:
-        """Return the content of the file in the protocol's spelling."""
-        return {
-            "port": self.port,
-            "workspacePath": self.client.workspace_path(self.roots),
-            "authToken": self.client.bearer(self.token),
-            "ideInfo": IDE_INFO,
-            # Qwen Code deletes a file without it; Gemini CLI ignores it.
-            "ppid": self.pid,
-        }
-
-
 class DiscoveryFiles:
     """The files of all clients, written and removed together."""
 
     def __init__(
         self, pid: int, port: int, token: str, environ: Mapping[str, str]
     ) -> None:
+        self._pid = pid
+        self._port = port
+        self._token = token
         self._environ = environ
-        self._all = [Discovery(client, pid, port, (), token) for client in CLIENTS]
+        self._roots: tuple[str, ...] = ()
 
     def names(self) -> list[list[str]]:
         """Return the name of each client and of its file, written or not."""
-        return [[one.client.name, str(one.path(self._environ))] for one in self._all]
+        return [[client.name, str(self._path(client))] for client in CLIENTS]
 
     def update(self, roots: tuple[str, ...]) -> list[str]:
         """Write all files with ``roots``; return the problems as sentences.
 
         They must be true names, see `true_names`.
         """
-        self._all = [replace(one, roots=roots) for one in self._all]
+        self._roots = roots
         problems = [
-            f"{one.client.title} cannot connect from {root}: its name contains "
-            f"{os.pathsep}"
-            for one in self._all
-            if one.client.is_installed(self._environ)
+            f"{client.title} cannot connect from {root}: its name contains {os.pathsep}"
+            for client in CLIENTS
+            if client.is_installed(self._environ)
             for root in roots
-            if not one.client.can_take(root)
+            if not client.can_take(root)
         ]
-        return problems + self._write(self._all)
+        return problems + self._write(CLIENTS)
 
     def restore(self) -> list[str]:
         """Write the files that are missing; return the problems as sentences.
@@ -81,26 +55,16 @@ class DiscoveryFiles:
         been installed in the meantime.
         """
         return self._write(
-            one for one in self._all if _read(one.path(self._environ)) != one.payload()
+            one for one in CLIENTS if _read(self._path(one)) != self._payload(one)
         )
-
-    def _write(self, wanted: Iterable[Discovery]) -> list[str]:
-        problems = []
-        for one in wanted:
-            if one.client.is_installed(self._environ):
-                try:
-                    write(one, self._environ)
-                except DiscoveryError as error:
-                    problems.append(str(error))
-        return problems
 
     def remove(self) -> None:
         """Remove the files that name this server.
 
         The previous process may have written one that could not be replaced.
         """
-        for one in self._all:
-            path, own = one.path(self._environ), one.payload()
+        for client in CLIENTS:
+            path, own = self._path(client), self._payload(client)
             found = _read(path)
             if all(found.get(key) == own[key] for key in ("port", "authToken")):
                 with suppress(OSError):
@@ -111,13 +75,48 @@ class DiscoveryFiles:
 
         Stale are the files of dead Emacsen, and others of this Emacs.
         """
-        for one in self._all:
-            own = one.path(self._environ)
+        for client in CLIENTS:
+            own = self._path(client)
             with suppress(OSError):
-                for path in own.parent.glob(one.client.file_name("*", "*")):
-                    if path != own and _is_stale(_read(path), one.pid):
+                for path in own.parent.glob(client.file_name("*", "*")):
+                    if path != own and _is_stale(_read(path), self._pid):
                         logger.info("Removing a stale discovery file: %s", path.name)
                         path.unlink()
+
+    def _path(self, client: Client) -> Path:
+        """Return the file by which ``client`` finds this server."""
+        name = client.file_name(self._pid, self._port)
+        return client.directory(self._environ) / name
+
+    def _payload(self, client: Client) -> dict[str, object]:
+        """Return the content of that file in the protocol's spelling."""
+        return {
+            "port": self._port,
+            "workspacePath": client.workspace_path(self._roots),
+            "authToken": client.bearer(self._token),
+            "ideInfo": IDE_INFO,
+            # Qwen Code deletes a file without it; Gemini CLI ignores it.
+            "ppid": self._pid,
+        }
+
+    def _write(self, clients: Iterable[Client]) -> list[str]:
+        problems = []
+        for client in clients:
+            path = self._path(client)
+            try:
+                if client.is_installed(self._environ):
+                    if not client.needs_home:
+                        _make_directory(path.parent.parent)
+                    _make_directory(path.parent)
+                    _replace(path, json.dumps(self._payload(client)).encode())
+            except DiscoveryError as error:
+                problems.append(str(error))
+            except OSError as error:
+                problems.append(
+                    f"Cannot write {path}: {error.strerror or error}; "
+                    f"a new {client.title} cannot find this Emacs"
+                )
+        return problems
 
 
 def true_names(roots: Iterable[str]) -> tuple[str, ...]:
@@ -131,30 +130,18 @@ def true_names(roots: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def write(discovery: Discovery, environ: Mapping[str, str]) -> Path:
-    """Write the file of ``discovery`` atomically and return its name.
-
-    Raise DiscoveryError if that is not possible.
-    """
-    path = discovery.path(environ)
+def _replace(path: Path, content: bytes) -> None:
+    """Write ``content`` to the file ``path`` atomically."""
     # Clients ignore this name, so they never read an incomplete file.
     draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    content = json.dumps(discovery.payload()).encode()
+    draft.unlink(missing_ok=True)
     try:
-        if not discovery.client.needs_home:
-            _make_directory(path.parent.parent)
-        _make_directory(path.parent)
-        draft.unlink(missing_ok=True)
         write_private(draft, content)
         os.replace(draft, path)
-    except OSError as error:
+    except OSError:
         with suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise DiscoveryError(
-            f"Cannot write {path}: {error.strerror or error}; "
-            f"a new {discovery.client.title} cannot find this Emacs"
-        ) from error
-    return path
+            draft.unlink()
+        raise
 
 
 def _make_directory(path: Path) -> None:
@@ -176,7 +163,7 @@ def _make_directory(path: Path) -> None:
 
 
 def _is_stale(content: dict[str, object], own_pid: int) -> bool:
-    # Each of our files has it, see `Discovery.payload`.
+    # Each of our files has it, see `DiscoveryFiles._payload`.
     pid = content.get("ppid")
     is_ours = content.get("ideInfo") == IDE_INFO
     return is_ours and isinstance(pid, int) and (pid == own_pid or not lives(pid))

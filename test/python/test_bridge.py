@@ -17,17 +17,18 @@ import pytest
 from conftest import BOUND, Alone, edit
 from gemini_companion_epc import asgi
 from gemini_companion_epc import bridge as program
-from gemini_companion_epc.clients import CLIENTS
-from gemini_companion_epc.discovery import Discovery, write
+from gemini_companion_epc.discovery import DiscoveryFiles
 from gemini_companion_epc.questions import TOOLS
 from gemini_companion_epc.types import Facts
 
 BRIDGE = Path(__file__).parents[2] / "python/gemini_companion_epc/bridge.py"
 
 
-def discovery(tmp: Path, port: int, token: str) -> Path:
+def discovery(tmp: Path, port: int, token: str, roots: tuple[str, ...] = ()) -> Path:
     """Write the discovery file of an Emacs and return it."""
-    return write(Discovery(CLIENTS[0], 1, port, (), token), {"TMPDIR": str(tmp)})
+    files = DiscoveryFiles(1, port, token, {"TMPDIR": str(tmp)})
+    assert files.update(roots) == []
+    return Path(files.names()[0][1])
 
 
 class Bridge:
@@ -234,8 +235,7 @@ def test_the_emacs_that_has_the_directory_is_asked_first(
     answer(right, {"rows": [["/right", "1 error"]]})
     answer(other, {"rows": [["/other", "1 error"]]})
     for alone, roots in ((right, (str(tmp_path),)), (other, ("/elsewhere",))):
-        found = Discovery(CLIENTS[0], 1, alone.port, roots, alone.token)
-        write(found, {"TMPDIR": str(tmp_path)})
+        discovery(tmp_path, alone.port, alone.token, roots)
     port = {"GEMINI_CLI_IDE_SERVER_PORT": str(other.port)}
     assert "/right" in start_bridge(tmp_path, **port).call("diagnostics")
     assert not other.emacs.asked

@@ -4,7 +4,6 @@ import os
 import stat
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,17 @@ import pytest
 
 from gemini_companion_epc import discovery
 from gemini_companion_epc.clients import CLIENTS, IDE_INFO, Client
-from gemini_companion_epc.discovery import Discovery, DiscoveryFiles
-from gemini_companion_epc.exceptions import DiscoveryError
+from gemini_companion_epc.discovery import DiscoveryFiles
 
 GEMINI, QWEN = CLIENTS
 
 
-def _discovery(client: Client = GEMINI) -> Discovery:
-    return Discovery(client, os.getpid(), 4711, (), "token")
-
-
 def _environ(tmp_path: Path) -> dict[str, str]:
     return {"TMPDIR": str(tmp_path), "QWEN_HOME": str(tmp_path / "qwen")}
+
+
+def _files(tmp_path: Path, pid: int = os.getpid(), port: int = 4711) -> DiscoveryFiles:
+    return DiscoveryFiles(pid, port, "token", _environ(tmp_path))
 
 
 def _directory(tmp_path: Path) -> Path:
@@ -51,7 +49,7 @@ def test_a_directory_that_others_may_write_is_made_private(tmp_path: Path) -> No
     directory = _directory(tmp_path)
     directory.mkdir(parents=True)
     directory.chmod(0o777)
-    discovery.write(_discovery(), _environ(tmp_path))
+    assert _files(tmp_path).update(()) == []
     assert _mode(directory) == 0o700
 
 
@@ -63,8 +61,8 @@ def test_a_symlink_in_place_of_a_directory_is_refused(
     elsewhere.mkdir()
     (tmp_path / planted).parent.mkdir(exist_ok=True)
     (tmp_path / planted).symlink_to(elsewhere)
-    with pytest.raises(DiscoveryError, match="not a directory"):
-        discovery.write(_discovery(), _environ(tmp_path))
+    (problem,) = _files(tmp_path).update(())
+    assert "not a directory" in problem
     assert list(elsewhere.iterdir()) == []
 
 
@@ -73,14 +71,14 @@ def test_a_directory_of_another_user_is_refused(
 ) -> None:
     _directory(tmp_path).mkdir(parents=True)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    with pytest.raises(DiscoveryError, match="another user"):
-        discovery.write(_discovery(), _environ(tmp_path))
+    (problem,) = _files(tmp_path).update(())
+    assert "another user" in problem
 
 
 def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DiscoveryError, match="Cannot write"):
-        discovery.write(_discovery(), _environ(tmp_path / "file"))
+    (problem,) = _files(tmp_path / "file").update(())
+    assert problem.startswith("Cannot write")
 
 
 def _dead_pid() -> int:
@@ -91,8 +89,7 @@ def _dead_pid() -> int:
 
 def test_each_client_has_its_file(tmp_path: Path) -> None:
     (tmp_path / "qwen").mkdir()
-    environ, own = _environ(tmp_path), os.getpid()
-    files = DiscoveryFiles(own, 4711, "token", environ)
+    files, own = _files(tmp_path), os.getpid()
     assert files.update(("/a", "/b")) == []
     for client, name, bearer in (
         (GEMINI, f"gemini/ide/gemini-ide-server-{own}-4711.json", "token"),
@@ -113,7 +110,7 @@ def test_each_client_has_its_file(tmp_path: Path) -> None:
         files.restore()
         assert path.exists()
     assert _mode(tmp_path / "gemini") == 0o700
-    other = DiscoveryFiles(own, 4711, "another", environ)
+    other = DiscoveryFiles(own, 4711, "another", _environ(tmp_path))
     other.remove()
     assert path.exists()
     for _ in range(2):
@@ -126,14 +123,13 @@ def test_a_sweep_removes_dead_files_of_ours_and_no_others(
     tmp_path: Path, client: Client
 ) -> None:
     (tmp_path / "qwen").mkdir()
-    environ = _environ(tmp_path)
-    files = DiscoveryFiles(os.getpid(), 4711, "token", environ)
+    files, other = _files(tmp_path), _files(tmp_path, os.getppid(), 2)
     files.sweep()
-    ours = replace(_discovery(client), port=1)
-    kept = {discovery.write(replace(ours, pid=os.getppid(), port=2), environ)}
+    other.update(())
     stale = [os.getpid(), _dead_pid(), 10**9, 2**63, 10**100]
     for port, pid in enumerate(stale, 3):
-        discovery.write(replace(ours, pid=pid, port=port), environ)
+        _files(tmp_path, pid, port).update(())
+    kept = {Path(dict(other.names())[client.name])}
     (directory,) = {path.parent for path in kept}
     emacs = {"ideInfo": IDE_INFO}
     odd: list[Any] = [None, "x", 1.5, []]
@@ -163,6 +159,5 @@ def test_a_home_that_cannot_be_read_is_none(tmp_path: Path, home: str) -> None:
 def test_a_root_that_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
     odd = tmp_path / f"a{os.pathsep}b"
     odd.mkdir()
-    files = DiscoveryFiles(os.getpid(), 4711, "token", _environ(tmp_path))
-    (problem,) = files.update((str(odd),))
+    (problem,) = _files(tmp_path).update((str(odd),))
     assert problem.startswith(f"Gemini CLI cannot connect from {odd}")
