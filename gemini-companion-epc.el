@@ -19,13 +19,13 @@
 (require 'seq)
 (require 'subr-x)
 
-(defun gemini-companion-epc-open (port command methods handler)
-  "Connect to PORT, which COMMAND printed, and return the connection.
+(defun gemini-companion-epc-open (port methods handler)
+  "Connect to PORT, and return the connection.
 METHODS are symbols for what the process may call: then HANDLER is
 called with the symbol and the arguments.  Signal an error if it
 cannot connect."
   (let ((manager (make-epc:manager
-                  :title "gemini-companion" :port port :commands command
+                  :title "gemini-companion" :port port
                   :connection (gemini-companion-epc--connect port))))
     (dolist (method methods)
       (epc:define-method manager method

@@ -13,8 +13,7 @@
 ;; listens just before the previous one ends, so that their requests wait
 ;; meanwhile.  The meaning of the calls is not known here.
 ;;
-;; Nothing here waits for a process, except for its last error output, for
-;; 0.2 seconds at most, if it ends unexpectedly.
+;; Nothing here waits for a process.
 
 ;;; Code:
 
@@ -114,8 +113,8 @@ The soak test crashes it more often, and sets this to 0.")
 (defconst gemini-companion-server--stop-seconds 8
   "Seconds after which a process that should stop is killed.")
 
-(defconst gemini-companion-server--log-size 32768
-  "Number of characters to keep of the error output of a process.")
+(defconst gemini-companion-server--output-size 32768
+  "Number of characters to keep of the output of a process.")
 
 (defconst gemini-companion-server--large-text 262144
   "Size in bytes above which a text is sent in a private file.")
@@ -131,11 +130,11 @@ The soak test crashes it more often, and sets this to 0.")
                (:copier nil))
   "One Python process and the connection to it.
 STATE is `starting', `ready', `handing-over', `stopping' or `ended'.
-CHILD is the process object, which runs COMMAND, and LOG the buffer with
-its error output.  INFO is a plist, see `gemini-companion-server-info'."
-  (state 'starting) command child log connection info timer
+CHILD is the process object, and INFO a plist, see
+`gemini-companion-server-info'.  TIMER is for what comes next, or if that
+does not come in time."
+  (state 'starting) child connection info timer
   (secret (gemini-companion-server--new-secret))
-  (output "" :documentation "Standard output so far.")
   (posts nil :documentation "Alist of (METHOD) or (METHOD VALUE): posts
 without an answer, and the value to post next, if any."))
 
@@ -153,9 +152,6 @@ without an answer, and the value to post next, if any."))
 
 (defvar gemini-companion-server--delays-left nil
   "Seconds before each of the attempts left.")
-
-(defvar gemini-companion-server--next-start nil
-  "Timer of the next start of a process, or nil.")
 
 (defun gemini-companion-server--callable-p (process)
   "Return non-nil if PROCESS can be called."
@@ -328,122 +324,93 @@ starts it")))
     (setq gemini-companion-server--next (gemini-companion-server--open))))
 
 (defun gemini-companion-server-stop ()
-  "Stop the server, if there is one, without waiting for it."
-  (when gemini-companion-server--properties
-    (mapc #'gemini-companion-server--close (gemini-companion-server--drop))))
-
-(defun gemini-companion-server--drop ()
-  "Forget the server, and return its processes.
+  "Stop the server, if there is one, without waiting for it.
 Delete the discovery files if no process will do so."
   (unless (gemini-companion-server-ready-p)
     (pcase-dolist (`(,_ ,file)
-                   (plist-get (gemini-companion-server--info
-                               gemini-companion-server--current)
-                              :discovery))
+                   (and gemini-companion-server--current
+                        (plist-get (gemini-companion-server--info
+                                    gemini-companion-server--current)
+                                   :discovery)))
       (ignore-error file-error
         (delete-file file))))
-  (gemini-companion-server--cancel)
-  (prog1 (delq nil (list gemini-companion-server--current
-                         gemini-companion-server--next))
+  (let ((processes (delq nil (list gemini-companion-server--current
+                                   gemini-companion-server--next))))
     (setq gemini-companion-server--properties nil
           gemini-companion-server--current nil
-          gemini-companion-server--next nil)))
-
-(defun gemini-companion-server--cancel ()
-  "Cancel the next start of a process."
-  (when gemini-companion-server--next-start
-    (cancel-timer gemini-companion-server--next-start)
-    (setq gemini-companion-server--next-start nil)))
+          gemini-companion-server--next nil)
+    (mapc #'gemini-companion-server--close processes)))
 
 ;;;; Start of a process
 
 (defun gemini-companion-server--open ()
   "Start a process, and return it at once."
   (let ((command (gemini-companion-server--property :command))
-        process)
+        (process (gemini-companion-server--make)))
     (gemini-companion-server--check command)
-    (setq process (gemini-companion-server--make :command command))
-    (gemini-companion-server--spawn process)
-    (if after-init-time
-        (run-at-time 0 nil #'gemini-companion-server--instruct process)
-      ;; Timers run only after the init file.
-      (gemini-companion-server--instruct process))
+    (gemini-companion-server--spawn process command)
     (setf (gemini-companion-server--timer process)
-          (run-at-time gemini-companion-server--start-seconds nil
-                       #'gemini-companion-server--fail process
-                       (format "No answer within %d seconds"
-                               gemini-companion-server--start-seconds)))
+          (run-at-time 0 nil #'gemini-companion-server--instruct process))
     process))
 
-(defun gemini-companion-server--spawn (process)
-  "Start PROCESS."
-  (let* ((process-environment (gemini-companion-server--environment))
-         (exec-path (default-value 'exec-path))
-         ;; Before Python 3.11 the current directory is searched for modules.
-         (default-directory
-          (expand-file-name "python/" gemini-companion-server-directory))
-         (log (generate-new-buffer " *gemini-companion log*" t))
-         (errors (make-pipe-process
-                  :name "gemini-companion log" :buffer log :noquery t
-                  :coding 'utf-8-unix :sentinel #'ignore
-                  :filter #'gemini-companion-server--keep-log)))
-    (setf (gemini-companion-server--log process) log)
+(defun gemini-companion-server--spawn (process command)
+  "Start PROCESS with COMMAND."
+  (let ((process-environment (gemini-companion-server--environment))
+        (exec-path (default-value 'exec-path))
+        ;; Before Python 3.11 the current directory is searched for modules.
+        (default-directory
+         (expand-file-name "python/" gemini-companion-server-directory))
+        (output (generate-new-buffer " *gemini-companion output*" t)))
     (condition-case problem
         (setf (gemini-companion-server--child process)
               (make-process
-               :name "gemini-companion" :noquery t
-               :command (gemini-companion-server--command process)
-               :connection-type 'pipe :coding 'utf-8-unix :stderr errors
+               :name "gemini-companion" :noquery t :buffer output
+               :command command :connection-type 'pipe :coding 'utf-8-unix
                :filter (lambda (_child string)
-                         (gemini-companion-server--read-port process string))
+                         (gemini-companion-server--read process string))
                :sentinel (lambda (child _event)
                            (unless (process-live-p child)
                              (gemini-companion-server--exited process)))))
       (error
-       (kill-buffer log)                ; Deletes ERRORS, too.
+       (kill-buffer output)
        (signal (car problem) (cdr problem))))))
 
 (defun gemini-companion-server--instruct (process)
   "Send PROCESS its first line, which has its settings."
-  (when (eq (gemini-companion-server--state process) 'starting)
-    (require 'json)
-    (condition-case problem
-        (let ((line (json-encode
-                     (append
-                      (list :secret (gemini-companion-server--secret process)
-                            :emacsPid (emacs-pid))
-                      (gemini-companion-server--settings)))))
-          ;; This fails if the process has exited, which its sentinel reports.
-          (ignore-errors
-            (process-send-string (gemini-companion-server--child process)
-                                 (concat line "\n"))))
-      (error
-       ;; In the init file, the caller does not know PROCESS yet.
-       (run-at-time 0 nil #'gemini-companion-server--fail
-                    process (error-message-string problem))))))
+  (require 'json)
+  (setf (gemini-companion-server--timer process)
+        (run-at-time gemini-companion-server--start-seconds nil
+                     #'gemini-companion-server--fail process
+                     (format "No answer within %d seconds"
+                             gemini-companion-server--start-seconds)))
+  (condition-case problem
+      (let ((line (json-encode
+                   (append
+                    (list :secret (gemini-companion-server--secret process)
+                          :emacsPid (emacs-pid))
+                    (gemini-companion-server--settings)))))
+        ;; This fails if the process has exited, which its sentinel reports.
+        (ignore-errors
+          (process-send-string (gemini-companion-server--child process)
+                               (concat line "\n"))))
+    (error
+     (gemini-companion-server--fail process
+                                    (error-message-string problem)))))
 
-(defun gemini-companion-server--keep-log (errors string)
-  "Append STRING to the buffer of ERRORS, and keep only its end."
-  (with-current-buffer (process-buffer errors)
+(defun gemini-companion-server--read (process string)
+  "Keep STRING, the last output of PROCESS; connect if it has a port.
+The port is on a line of its own."
+  (with-current-buffer (process-buffer (gemini-companion-server--child process))
     (goto-char (point-max))
     (insert string)
-    (when (> (buffer-size) (* 2 gemini-companion-server--log-size))
+    (when (> (buffer-size) (* 2 gemini-companion-server--output-size))
       (delete-region (point-min) (- (point-max)
-                                    gemini-companion-server--log-size)))))
-
-(defun gemini-companion-server--read-port (process string)
-  "Connect PROCESS once STRING completes the line of its port."
-  (let ((output (concat (gemini-companion-server--output process) string)))
-    (setf (gemini-companion-server--output process) output)
-    (cond
-     ((gemini-companion-server--connection process))
-     ((string-match "\\`\\([0-9]+\\)\r?\n" output)
+                                    gemini-companion-server--output-size)))
+    (goto-char (point-min))
+    (when (and (not (gemini-companion-server--connection process))
+               (re-search-forward "^\\([0-9]+\\)\r?\n" nil t))
       (gemini-companion-server--connect
-       process (string-to-number (match-string 1 output))))
-     ((not (string-match-p "\\`[0-9]*\r?\\'" output))
-      (gemini-companion-server--fail
-       process (format "Expected a port number, got: %s"
-                       (truncate-string-to-width (string-trim output) 200)))))))
+       process (string-to-number (match-string 1))))))
 
 (defun gemini-companion-server--connect (process port)
   "Connect PROCESS to PORT, and call hello."
@@ -451,7 +418,7 @@ Delete the discovery files if no process will do so."
       (progn
         (setf (gemini-companion-server--connection process)
               (gemini-companion-epc-open
-               port (gemini-companion-server--command process)
+               port
                (mapcar #'car (plist-get gemini-companion-server--properties
                                         :methods))
                (apply-partially #'gemini-companion-server--handle process)))
@@ -488,11 +455,11 @@ buffer with it, and that is valid during the call."
   (when (eq (gemini-companion-server--state process) 'starting)
     (cancel-timer (gemini-companion-server--timer process))
     (setf (gemini-companion-server--info process)
-          (append (list :pid (process-id
-                              (gemini-companion-server--child process))
-                        :command (gemini-companion-server--command process)
-                        :since (float-time))
-                  info)
+          (let ((child (gemini-companion-server--child process)))
+            (append (list :pid (process-id child)
+                          :command (process-command child)
+                          :since (float-time))
+                    info))
           (gemini-companion-server--state process) 'ready)
     (gemini-companion-server--ready process)))
 
@@ -510,8 +477,8 @@ deletes its discovery file."
 (defun gemini-companion-server--expect-end (process state)
   "Expect PROCESS to end, unless it has, and kill it after some seconds.
 STATE is its state until then."
+  (cancel-timer (gemini-companion-server--timer process))
   (unless (eq (gemini-companion-server--state process) 'ended)
-    (cancel-timer (gemini-companion-server--timer process))
     (setf (gemini-companion-server--state process) state
           (gemini-companion-server--timer process)
           (run-at-time gemini-companion-server--stop-seconds nil
@@ -537,38 +504,31 @@ STATE is its state until then."
 (defun gemini-companion-server--finish (process problem)
   "Release all resources of PROCESS, and report PROBLEM, a string or nil."
   (let* ((child (gemini-companion-server--child process))
-         (log (gemini-companion-server--log process))
-         (errors (get-buffer-process log))
          (connection (gemini-companion-server--connection process))
          (directory (gemini-companion-server--directory process))
-         (report nil))
+         (report (and problem
+                      (gemini-companion-server--report child problem))))
     (setf (gemini-companion-server--state process) 'ended)
     (cancel-timer (gemini-companion-server--timer process))
     (set-process-sentinel child #'ignore)
     (delete-process child)
+    (kill-buffer (process-buffer child))
     (when connection
       (gemini-companion-epc-close connection))
     (with-demoted-errors "Deleting the server's directory: %S"
       (when (and directory (file-directory-p directory))
         (delete-directory directory t)))
-    (when problem
-      ;; Not for long: a child of the process may continue writing.
-      (cl-loop repeat 9
-               while (and errors (accept-process-output errors 0.02)))
-      (setq report (gemini-companion-server--report process problem)))
-    (kill-buffer log)                   ; Deletes ERRORS, too.
     (gemini-companion-server--ended process report)))
 
-(defun gemini-companion-server--report (process problem)
-  "Return PROBLEM with the command and the last output of PROCESS."
-  (let ((output (with-current-buffer (gemini-companion-server--log process)
+(defun gemini-companion-server--report (child problem)
+  "Return PROBLEM with the command and the last output of CHILD."
+  (let ((output (with-current-buffer (process-buffer child)
                   (goto-char (point-max))
                   (forward-line -12)
                   (string-trim (buffer-substring (point) (point-max))))))
     (format "%s.\n\nCommand:\n  %s\n\n%s"
             problem
-            (mapconcat #'shell-quote-argument
-                       (gemini-companion-server--command process) " ")
+            (mapconcat #'shell-quote-argument (process-command child) " ")
             (if (string-empty-p output)
                 "No output"
               (concat "Last output:\n  "
@@ -651,16 +611,14 @@ discovery file.  It can be called until it ends."
 (defun gemini-companion-server--recover (report &optional now)
   "Start a process for the crashed server, or give up with REPORT.
 Start it immediately if NOW is non-nil."
-  (gemini-companion-server--cancel)
   (if-let* ((delay (pop gemini-companion-server--delays-left)))
-      (setq gemini-companion-server--next-start
+      (setf (gemini-companion-server--timer gemini-companion-server--current)
             (run-at-time (if now 0 delay) nil
                          #'gemini-companion-server--try report))
     (gemini-companion-server--give-up report)))
 
 (defun gemini-companion-server--try (report)
   "Try to start a process for the server, which ended with REPORT."
-  (setq gemini-companion-server--next-start nil)
   (condition-case problem
       (setq gemini-companion-server--next (gemini-companion-server--open))
     (error
@@ -670,7 +628,7 @@ Start it immediately if NOW is non-nil."
 (defun gemini-companion-server--give-up (report)
   "Drop the server, whose last process ended with REPORT."
   (let ((on-end (plist-get gemini-companion-server--properties :on-end)))
-    (gemini-companion-server--drop)
+    (gemini-companion-server-stop)
     (funcall on-end (format "The gemini-companion server is not running.  %s
 
 To find the reason, run the command above in a terminal.  Or
