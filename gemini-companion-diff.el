@@ -126,9 +126,6 @@ error in one is only reported.")
 (defvar gemini-companion-diff-ending nil
   "The settled diffs whose views are still to be closed.")
 
-(defvar gemini-companion-diff--ended nil
-  "The last settled diff, or nil.")
-
 (defconst gemini-companion-diff--most-kept 10
   "Maximum number of texts to keep for `gemini-companion-last-proposal'.")
 
@@ -280,8 +277,7 @@ exit; else between two commands."
       (with-demoted-errors "Ending a review: %S"
         (gemini-companion-diff--keep-edits diff)
         (gemini-companion-diff--settle diff state later))))
-  (gemini-companion-revert-stop)
-  (setq gemini-companion-diff--ended nil))
+  (gemini-companion-revert-stop))
 
 (defun gemini-companion-diff-drop-edits-p (&optional diff)
   "Return non-nil if the edits of DIFF may be dropped, by default of all diffs.
@@ -414,19 +410,13 @@ Killing the buffer rejects DIFF, and asks before that if it was edited."
 (put 'gemini-companion-diff--kill-p 'permanent-local-hook t)
 (put 'gemini-companion-diff-buffer-killed 'permanent-local-hook t)
 
-(defun gemini-companion-diff-release ()
-  "Detach the current buffer from its diff, which outlives it."
-  (setq gemini-companion-diff-here nil)
-  (remove-hook 'kill-buffer-query-functions #'gemini-companion-diff--kill-p t)
-  (remove-hook 'kill-buffer-hook #'gemini-companion-diff-buffer-killed t))
-
 (defun gemini-companion-diff-discard (buffer)
   "Kill BUFFER if it is live, without settling its diff."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
-      (gemini-companion-diff-release)
       (set-buffer-modified-p nil)
-      (setq-local kill-buffer-query-functions nil)
+      (setq-local gemini-companion-diff-here nil
+                  kill-buffer-query-functions nil)
       (condition-case nil
           (kill-buffer)
         (error
@@ -462,35 +452,31 @@ of its proposal."
 
 (defun gemini-companion-diff-close (id reason)
   "Dismiss the diff ID and return the text of its proposal buffer.
-If it was accepted at the same moment, return the accepted text; if it
-was settled otherwise, return nil.  REASON is `closed' if the CLI closed
-the diff, `exited' if the process of the CLI has exited, `disconnected'
-if the CLI has not reconnected in time, `interrupted' if it asks about
-another edit, and `lost' if the server gave up the diff."
-  (if-let* ((diff (gemini-companion-diff-of-id id)))
-      (let ((text (gemini-companion-diff-text diff)))
-        (if (not (eq reason 'closed))
-            (gemini-companion-diff--dismiss diff)
-          (gemini-companion-diff--keep-edits diff)
-          (when (gemini-companion-diff-emptied-p diff)
-            (gemini-companion-revert-report
-             "You emptied the proposal for %s; if you answered yes \
+If it was settled at the same moment, return nil.  REASON is `closed' if
+the CLI closed the diff, `exited' if the process of the CLI has exited,
+`disconnected' if the CLI has not reconnected in time, `interrupted' if
+it asks about another edit, and `lost' if the server gave up the diff."
+  (when-let* ((diff (gemini-companion-diff-of-id id))
+              (text (gemini-companion-diff-text diff)))
+    (if (not (eq reason 'closed))
+        (gemini-companion-diff--dismiss diff)
+      (gemini-companion-diff--keep-edits diff)
+      (when (gemini-companion-diff-emptied-p diff)
+        (gemini-companion-revert-report
+         "You emptied the proposal for %s; if you answered yes \
 in the terminal, %s writes its own text"
-             (gemini-companion-diff-name diff)
-             (gemini-companion-session-title
-              (gemini-companion-diff-session diff))))
-          (gemini-companion-diff--expect diff text)
-          (gemini-companion-diff--settle diff 'dismissed 'later))
-        (unless (memq reason '(closed lost))
-          (gemini-companion-revert-report
-           "%s %s; review closed, %s not written"
-           (gemini-companion-session-name (gemini-companion-diff-session diff))
-           reason
-           (gemini-companion-diff-name diff)))
-        text)
-    (and gemini-companion-diff--ended
-         (eql id (gemini-companion-diff-id gemini-companion-diff--ended))
-         (gemini-companion-diff-accepted-text gemini-companion-diff--ended))))
+         (gemini-companion-diff-name diff)
+         (gemini-companion-session-title
+          (gemini-companion-diff-session diff))))
+      (gemini-companion-diff--expect diff text)
+      (gemini-companion-diff--settle diff 'dismissed 'later))
+    (unless (memq reason '(closed lost))
+      (gemini-companion-revert-report
+       "%s %s; review closed, %s not written"
+       (gemini-companion-session-name (gemini-companion-diff-session diff))
+       reason
+       (gemini-companion-diff-name diff)))
+    text))
 
 (defun gemini-companion-diff--expect (diff text)
   "Follow the file of DIFF, whose review ended with TEXT, until it is written.
@@ -580,8 +566,7 @@ LATER is non-nil."
     (gemini-companion-watch-end (gemini-companion-diff-target-watch
                                  (gemini-companion-diff-target diff)))
     (setq gemini-companion-diff--open
-          (delq diff gemini-companion-diff--open)
-          gemini-companion-diff--ended diff)
+          (delq diff gemini-companion-diff--open))
     (gemini-companion-diff-notify diff 'settled)
     (if (not later)
         (gemini-companion-diff-finish diff)

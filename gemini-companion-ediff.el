@@ -519,7 +519,7 @@ hooks of the user, many of which kill the compared buffers."
   (when (buffer-live-p panel)
     (let (buffers)
       (with-current-buffer panel
-        (gemini-companion-diff-release)
+        (setq gemini-companion-diff-here nil)
         (ediff-delete-temp-files)
         (setq buffers (list ediff-diff-buffer ediff-custom-diff-buffer
                             ediff-fine-diff-buffer ediff-error-buffer

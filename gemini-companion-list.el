@@ -372,12 +372,7 @@ Record its hunks."
         (lambda (old new)
           (with-temp-buffer
             (gemini-companion-unified-insert
-             (gemini-companion-edit-file edit) old new hunks
-             (gemini-companion-list--excluded diff)
-             (and diff
-                  (gemini-companion-diff-edited-p diff)
-                  (gemini-companion-diff-proposed-text diff))
-             folds)
+             (gemini-companion-edit-file edit) old new hunks diff folds)
             (when diff
               (gemini-companion-list--insert-comments
                (gemini-companion-diff-comments diff)))

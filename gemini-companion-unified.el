@@ -143,14 +143,13 @@ have colors, as far as there is time."
 ;;;; Inserting
 
 (defun gemini-companion-unified-insert
-    (file original proposal hunks excluded model unfolded)
+    (file original proposal hunks diff unfolded)
   "Insert before point the lines of HUNKS of FILE.
-HUNKS are the differences between the buffers ORIGINAL and PROPOSAL,
-EXCLUDED those to show as excluded.  MODEL is the text that the CLI
-proposed, or nil if the user has not edited it.  UNFOLDED are the folds
-whose lines are shown; each is a list of the first lines and the number
-of lines, or (more N) for the rest of a long diff.  If this takes long,
-the remaining lines have no colors.
+HUNKS are the differences between the buffers ORIGINAL and PROPOSAL, the
+text of DIFF, an open diff, or of an edit that has ended if it is nil.
+UNFOLDED are the folds whose lines are shown; each is a list of the
+first lines and the number of lines, or (more N) for the rest of a long
+diff.  If this takes long, the remaining lines have no colors.
 
 The lines have these text properties:
 `gemini-companion-hunk' is the hunk of a changed line;
@@ -160,8 +159,8 @@ The lines have these text properties:
 changes in a long line;
 `gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
 the lines that were in one, have the fold."
-  (let ((view (gemini-companion-unified--view file original proposal excluded
-                                              model unfolded))
+  (let ((view (gemini-companion-unified--view file original proposal diff
+                                              unfolded))
         (last nil))
     (unless (catch 'gemini-companion-full
               (dolist (hunk hunks)
@@ -178,10 +177,9 @@ the lines that were in one, have the fold."
   "Return how often the rest of a long diff was shown, as in UNFOLDED."
   (seq-count (lambda (fold) (eq 'more (car fold))) unfolded))
 
-(defun gemini-companion-unified--view
-    (file original proposal excluded model unfolded)
+(defun gemini-companion-unified--view (file original proposal diff unfolded)
   "Return the view of the texts of FILE in the buffers ORIGINAL and PROPOSAL.
-For EXCLUDED, MODEL and UNFOLDED, see `gemini-companion-unified-insert'."
+For DIFF and UNFOLDED, see `gemini-companion-unified-insert'."
   (dolist (text (list original proposal))
     (with-current-buffer text
       (gemini-companion-highlight file)))
@@ -189,15 +187,19 @@ For EXCLUDED, MODEL and UNFOLDED, see `gemini-companion-unified-insert'."
         (new-last (gemini-companion-unified--last proposal)))
     (gemini-companion-unified--view-make
      :old original :new proposal :old-last last :new-last new-last
-     :excluded excluded :unfolded unfolded
+     :excluded (and diff (gemini-companion-hunk-excluded
+                          (gemini-companion-diff-proposal-buffer diff)))
+     :unfolded unfolded
      :room (ash gemini-companion-unified--most-lines
                 (gemini-companion-unified--more unfolded))
      :width (length (number-to-string (max 10 last new-last)))
      :user-lines
-     (and model
+     (and diff
           (< (buffer-size proposal) gemini-companion-unified--colored)
+          (gemini-companion-diff-edited-p diff)
           (gemini-companion-unified--user-lines
-           model (gemini-companion-text-of-buffer proposal))))))
+           (gemini-companion-diff-proposed-text diff)
+           (gemini-companion-text-of-buffer proposal))))))
 
 (defun gemini-companion-unified--user-lines (model text)
   "Return a table of the lines of MODEL, as the CLI proposed it, and of TEXT.
@@ -681,22 +683,18 @@ is visible."
 
 (defun gemini-companion-unified--draw ()
   "Draw the hunks; the first time, go to the first one."
-  (let* ((diff gemini-companion-diff-here)
-         (proposal (gemini-companion-diff-proposal-buffer diff))
-         (original gemini-companion-unified--original)
-         (unfolded gemini-companion-unified--unfolded)
-         (first (zerop (buffer-size))))
+  (let ((diff gemini-companion-diff-here)
+        (original gemini-companion-unified--original)
+        (unfolded gemini-companion-unified--unfolded)
+        (first (zerop (buffer-size))))
     (gemini-companion-page-replace
      (with-temp-buffer
        ;; A hook of the user may fail.
        (with-silent-modifications
          (if-let* ((hunks (gemini-companion-diff-hunks diff)))
              (gemini-companion-unified-insert
-              (gemini-companion-diff-file-path diff) original proposal hunks
-              (gemini-companion-hunk-excluded proposal)
-              (and (gemini-companion-diff-edited-p diff)
-                   (gemini-companion-diff-proposed-text diff))
-              unfolded)
+              (gemini-companion-diff-file-path diff) original
+              (gemini-companion-diff-proposal-buffer diff) hunks diff unfolded)
            (insert "No differences left.\n")))
        (buffer-string)))
     (when first
