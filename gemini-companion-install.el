@@ -218,6 +218,8 @@ else nil.  Display the output if SHOW is non-nil."
   (with-current-buffer (get-buffer-create gemini-companion-install--log)
     (let ((inhibit-read-only t)) (erase-buffer))
     (special-mode)
+    ;; Windows follow the output.
+    (setq-local window-point-insertion-type t)
     (when show
       (display-buffer (current-buffer))))
   (message "Installing the Python packages of gemini-companion...")

@@ -288,6 +288,8 @@ ${PYTHONPATH-none}\" >&2" gemini-companion-install-test-good))
       (gemini-companion-test-eventually
         (string-match-p "^slow" (gemini-companion-install-test-output)))
       (should (gemini-companion-install-test-environments))
+      (with-selected-window (get-buffer-window gemini-companion-install-test-log)
+        (should (eobp)))
       (funcall end)
       (gemini-companion-test-eventually
         (not (or (gemini-companion-install-running-p)
