@@ -240,10 +240,10 @@ PROBLEM is the first finding that is a problem or awaits an answer."
   (pcase-let* (((map :id :directory :version) session)
                (terminal (gemini-companion-session-terminal session))
                (facts
-                (list (gemini-companion-session-name session)
-                      (and directory
-                           (concat "in " (gemini-companion-status--file
-                                          directory)))
+                (list (concat (gemini-companion-session-name session)
+                              (and directory " in ")
+                              (and directory
+                                   (gemini-companion-status--file directory)))
                       (and version (concat "version " version))
                       (gemini-companion-notify-state session)
                       (and (gemini-companion-auto-on-p session)
