@@ -288,7 +288,7 @@ the CLI does; submit it? "
   (let ((directory default-directory))
     (save-selected-window
       (gemini-companion-run))
-    (gemini-companion-send-later
+    (gemini-companion-send-submit
      text (lambda () (car (gemini-companion-point-sessions directory)))
      300 "No CLI was ready")))
 

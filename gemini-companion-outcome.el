@@ -37,10 +37,6 @@ Keep it until it is written to the CLI, as the server may crash."
          'diff-accepted id (gemini-companion-diff-accepted-text diff))
       (gemini-companion-server-call 'diff-rejected id))))
 
-(defun gemini-companion-outcome-unwritten-p (diff)
-  "Return non-nil if the outcome of DIFF was not written to its CLI yet."
-  (memq diff gemini-companion-outcome--unwritten))
-
 (defun gemini-companion-outcome-ready (how)
   "Hand over the diffs to a new server, which became ready HOW.
 It gets those whose outcome was not written, with the outcome, and the

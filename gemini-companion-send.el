@@ -12,21 +12,18 @@
 ;; reason for a rejection.  Text for a CLI that runs elsewhere goes to the kill
 ;; ring.
 ;;
-;; Enter is pressed on request, and only when the terminal shows the text: Enter
-;; would answer the question of a CLI that asks one at that moment.  A space that
-;; is nowhere else in the terminal is typed with the text, and searched there; the
-;; CLI strips it from the prompt.  The text itself may be there already, and long
-;; texts are shown as placeholders.
+;; A text to be submitted is typed when the CLI shows what is typed, and Enter is
+;; pressed when it shows the text, as both would answer the question of a CLI that
+;; asks one.  To see that, a space is typed which is nowhere else in the terminal;
+;; the CLI strips it from the prompt.  The text itself may be there already, and
+;; long texts are shown as placeholders.
 ;;
-;; The protocol has no field for the reason of a rejection, so it becomes the
-;; next prompt.  It is typed when the rejection was written and the terminal
-;; does not change any more; before that the CLI still asks about the edit.
+;; The protocol has no field for the reason of a rejection, so it becomes the next
+;; prompt.
 
 ;;; Code:
 
-(require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
-(require 'gemini-companion-outcome)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
@@ -42,20 +39,17 @@ A terminal takes a few thousand at once, and Emacs waits for the rest.")
 (defconst gemini-companion-send--check-seconds 0.1
   "Seconds between checks of a terminal.")
 
-(defconst gemini-companion-send--seconds 30
-  "Seconds after which a CLI is not expected to take a text any more.")
-
-(defconst gemini-companion-send--still-checks 5
-  "Number of checks for which a terminal must be ready.
+(defconst gemini-companion-send--shown-checks 5
+  "Number of checks for which a text must be shown before Enter is pressed.
 A CLI takes an Enter that follows a text at once for a part of a paste.")
 
 (defconst gemini-companion-send--marks
   (mapcar #'string (number-sequence ?\u2000 ?\u200a))
-  "Spaces of which one is typed with a text to be submitted.")
+  "Spaces that are typed to see where a CLI is.")
 
-(defvar gemini-companion-send--waiting nil
-  "What waits for a terminal, lists (TEXT PROBLEM READY FUNCTION PROCESS).
-The last is first.  See `gemini-companion-send--when'.")
+(defvar gemini-companion-send--tasks nil
+  "Texts that are to be submitted, the last first: lists (TEXT FIND PROBLEM).
+See `gemini-companion-send-submit'.")
 
 (defvar gemini-companion-send--reason-history nil
   "History of reasons.")
@@ -78,83 +72,33 @@ Lines end as terminals paste them; other control characters go."
                                        (gemini-companion-send--clean text)
                                        "\e[201~")))
 
+(defun gemini-companion-send--process (session)
+  "Return the process of the terminal of SESSION if a text can be typed there.
+It cannot if SESSION waits for an answer, which the text would be."
+  (and (not (eq 'waiting (gemini-companion-session-state session)))
+       (gemini-companion-terminal-process session)))
+
 (defun gemini-companion-send-type (session text &optional submit)
   "Type TEXT into the prompt of SESSION; press Enter too if SUBMIT.
-Return non-nil if TEXT was typed, nil if SESSION runs in no
-terminal of this Emacs, or in a suspended one, or waits for an answer,
-which TEXT would be.  Enter is pressed once TEXT is shown there; a
-message then reports that.  Control characters other than newlines and
-tabs are omitted.  TEXT may have up to 200,000 characters."
-  (when-let* ((process (and (not (eq 'waiting (gemini-companion-session-state
-                                               session)))
-                            (gemini-companion-terminal-process session))))
-    (when (< gemini-companion-send--most (length text))
-      (user-error "Too much text for a prompt: %d characters; send the file"
-                  (length text)))
+Return non-nil if SESSION takes it, nil if it runs in no terminal of
+this Emacs, or in a suspended one, or waits for an answer, which TEXT
+would be.  Control characters other than newlines and tabs are omitted.
+TEXT may have up to 200,000 characters."
+  (when-let* ((process (gemini-companion-send--process session)))
     (if submit
-        (gemini-companion-send--submit session process text)
+        (gemini-companion-send-submit
+         text (lambda () session) 30
+         (format "%s did not take the prompt"
+                 (gemini-companion-session-name session)))
+      (gemini-companion-send--check-length text)
       (gemini-companion-send--paste process text))
     t))
 
-(defun gemini-companion-send--submit (session process text)
-  "Type TEXT into PROCESS, the terminal of SESSION, and press Enter.
-Before that, wait for the texts that are submitted there already."
-  (let ((seen 0)
-        mark)
-    (gemini-companion-send--when
-     text gemini-companion-send--seconds "The CLI did not take the text"
-     (lambda (task)
-       (cond ((not (process-live-p process)) 'never)
-             ((eq 'waiting (gemini-companion-session-state session))
-              (setq seen 0)
-              nil)
-             (mark
-              (setq seen (if (gemini-companion-send--shown-p mark process)
-                             (1+ seen)
-                           0))
-              (< gemini-companion-send--still-checks seen))
-             ((not (seq-some (lambda (other) (eq process (nth 4 other)))
-                             (cdr (memq task gemini-companion-send--waiting))))
-              (setq mark (gemini-companion-send--type-marked process text))
-              nil)))
-     (lambda ()
-       (gemini-companion-state-submitted session text)
-       (process-send-string process "\r")
-       (message "Prompt submitted in %s"
-                (buffer-name (process-buffer process))))
-     process)))
-
-(defun gemini-companion-send--type-marked (process text)
-  "Type TEXT and a space into PROCESS; return the space.
-That is one that is not in the terminal."
-  (let ((mark (or (seq-find (lambda (mark)
-                              (not (gemini-companion-send--shown-p
-                                    mark process)))
-                            gemini-companion-send--marks)
-                  (car gemini-companion-send--marks))))
-    ;; At the end of a command it would begin another word to complete.
-    (if (string-prefix-p "/" text)
-        (gemini-companion-send--paste process (concat mark text))
-      (gemini-companion-send--paste
-       process
-       ;; Enter would choose a file for a name at the end.
-       (concat text (and (string-match-p
-                          "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
-                         " ")))
-      ;; It is shown though a placeholder stands for TEXT.
-      (gemini-companion-send--paste process mark))
-    mark))
-
-(defun gemini-companion-send--shown-p (string process)
-  "Return non-nil if STRING is in the terminal of PROCESS."
-  (with-current-buffer (process-buffer process)
-    (save-excursion
-      (goto-char (point-max))
-      (or (search-backward string nil t)
-          ;; In the C locale term displays bytes.
-          (search-backward (string-to-multibyte
-                            (encode-coding-string string 'utf-8))
-                           nil t)))))
+(defun gemini-companion-send--check-length (text)
+  "Signal an error if TEXT is too long for a prompt."
+  (when (< gemini-companion-send--most (length text))
+    (user-error "Too much text for a prompt: %d characters; send the file"
+                (length text))))
 
 (defun gemini-companion-send-insert (text session &optional stay)
   "Insert TEXT into the prompt of SESSION, or add it to the kill ring.
@@ -175,6 +119,111 @@ copied to the kill ring")
                     (t "Terminal of %s takes no input now; \
 copied to the kill ring"))
               name))))
+
+(defun gemini-companion-send--shown-p (string process)
+  "Return non-nil if STRING is in the terminal of PROCESS."
+  (with-current-buffer (process-buffer process)
+    (save-excursion
+      (goto-char (point-max))
+      (search-backward string nil t))))
+
+;;;; Submitting
+
+(defun gemini-companion-send-submit (text find seconds problem)
+  "Submit TEXT to the session that the function FIND returns, or nil.
+Type it as soon as the prompt of the CLI takes it.  After SECONDS, or if
+the terminal is killed, put it into the kill ring; the message then
+begins with PROBLEM."
+  (gemini-companion-send--check-length text)
+  (let ((task (list text find problem)))
+    (push task gemini-companion-send--tasks)
+    ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
+    (gemini-companion-send--try
+     task (/ seconds gemini-companion-send--check-seconds))))
+
+(defun gemini-companion-send--try (task left &optional mark shown typed)
+  "Type the next part of TASK if it is time, and try again soon.
+TASK fails after LEFT checks.  MARK is the space that was typed last,
+and SHOWN the number of checks that have found it since.  TYPED is
+non-nil if the text was typed before MARK."
+  (pcase-let* ((`(,text ,find ,problem) task)
+               (session (funcall find))
+               (terminal (and session
+                              (gemini-companion-session-terminal session)))
+               (process (and terminal (gemini-companion-send--process session)))
+               (shown (if (and mark process
+                               (gemini-companion-send--shown-p mark process))
+                          (1+ shown)
+                        0)))
+    (cond ((or (< left 0)
+               (and (null terminal) (or session mark)))
+           (gemini-companion-send--end task)
+           (gemini-companion-send--keep text "%s" problem))
+          ((and typed (< gemini-companion-send--shown-checks shown))
+           (gemini-companion-send--end task)
+           (gemini-companion-state-submitted session text)
+           (process-send-string process "\r")
+           (message "Prompt submitted in %s" (buffer-name terminal)))
+          (t
+           (cond ((or typed (null process)))
+                 ((< 0 shown)
+                  (setq mark (gemini-companion-send--type-text process text)
+                        typed t
+                        shown 0))
+                 ;; A dialog may have taken the last one.
+                 ((if mark
+                      (zerop (mod left 10))
+                    (gemini-companion-send--first-p task session))
+                  (setq mark (or mark (gemini-companion-send--unused-mark process)))
+                  (gemini-companion-send--paste process mark)))
+           (run-at-time gemini-companion-send--check-seconds nil
+                        #'gemini-companion-send--try
+                        task (1- left) mark shown typed)))))
+
+(defun gemini-companion-send--first-p (task session)
+  "Return non-nil if no text is to be submitted to SESSION before TASK."
+  (not (seq-some (lambda (other) (equal session (funcall (nth 1 other))))
+                 (cdr (memq task gemini-companion-send--tasks)))))
+
+(defun gemini-companion-send--end (task)
+  "Forget TASK, which has ended."
+  (setq gemini-companion-send--tasks (delq task gemini-companion-send--tasks)))
+
+(defun gemini-companion-send-idle-p ()
+  "Return non-nil if no text is waiting to be submitted."
+  (null gemini-companion-send--tasks))
+
+(defun gemini-companion-send-stop ()
+  "Submit no more; put the texts into the kill ring."
+  (cancel-function-timers #'gemini-companion-send--try)
+  (dolist (task gemini-companion-send--tasks)
+    (gemini-companion-send--keep (car task) "Prompt not submitted"))
+  (setq gemini-companion-send--tasks nil))
+
+(defun gemini-companion-send--unused-mark (process)
+  "Return a space that is not in the terminal of PROCESS."
+  (or (seq-find (lambda (mark)
+                  (not (gemini-companion-send--shown-p mark process)))
+                gemini-companion-send--marks)
+      (car gemini-companion-send--marks)))
+
+(defun gemini-companion-send--type-text (process text)
+  "Type TEXT and a space into PROCESS, and return the space.
+Delete the one that was typed before, as there may be a text before it."
+  (let ((mark (gemini-companion-send--unused-mark process)))
+    (process-send-string process "\177")
+    ;; At the end of a command it would begin another word to complete.
+    (if (string-prefix-p "/" text)
+        (gemini-companion-send--paste process (concat mark text))
+      (gemini-companion-send--paste
+       process
+       ;; Enter would choose a file for a name at the end.
+       (concat text (and (string-match-p
+                          "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
+                         " ")))
+      ;; It is shown though a placeholder stands for TEXT.
+      (gemini-companion-send--paste process mark))
+    mark))
 
 ;;;; Reasons
 
@@ -227,77 +276,6 @@ Text typed until then is in the kill ring."
                       comment))
             (seq-sort-by #'cdar #'< (gemini-companion-diff-comments diff)))))
 
-;;;; Waiting
-
-(defun gemini-companion-send--when
-    (text seconds problem ready function &optional process)
-  "Call FUNCTION once the value of the function READY is non-nil.
-READY is called with the element of `gemini-companion-send--waiting'.
-If that takes more than SECONDS, or the value is `never', put TEXT into
-the kill ring; the message begins with PROBLEM.  PROCESS, if any, is the
-terminal into which TEXT is typed."
-  (let ((task (list text problem ready function process)))
-    (push task gemini-companion-send--waiting)
-    ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
-    (gemini-companion-send--try
-     task (/ seconds gemini-companion-send--check-seconds))))
-
-(defun gemini-companion-send--try (task left)
-  "Do what TASK, an element of `gemini-companion-send--waiting', is for.
-If it is not ready, try again soon, at most LEFT times."
-  (pcase-let* ((`(,text ,problem ,ready ,function . ,_) task)
-               (now (if (< left 0) 'never (funcall ready task))))
-    (if (null now)
-        (run-at-time gemini-companion-send--check-seconds nil
-                     #'gemini-companion-send--try task (1- left))
-      (setq gemini-companion-send--waiting
-            (delq task gemini-companion-send--waiting))
-      (if (eq now 'never)
-          (gemini-companion-send--keep text "%s" problem)
-        (funcall function)))))
-
-(defun gemini-companion-send-later (text find seconds problem &optional diff)
-  "Submit TEXT when the terminal of a session does not change any more.
-The session is what the function FIND returns.  With DIFF, wait until its
-rejection was written, too.  After SECONDS, or if the terminal is killed,
-TEXT is added to the kill ring, and the message begins with PROBLEM."
-  (let ((tick nil)
-        (still 0)
-        session)
-    (gemini-companion-send--when
-     text seconds problem
-     (lambda (_)
-       (setq session (funcall find))
-       (if-let* ((terminal (and session
-                                (gemini-companion-session-terminal session)))
-                 (new (buffer-chars-modified-tick terminal)))
-           (progn
-             (setq still (if (and (eql tick new)
-                                  (not (gemini-companion-outcome-unwritten-p
-                                        diff)))
-                             (1+ still)
-                           0)
-                   tick new)
-             (and (<= gemini-companion-send--still-checks still)
-                  (not (eq 'waiting (gemini-companion-session-state session)))))
-         (and tick 'never)))
-     (lambda ()
-       ;; A text that is too long is kept, too.
-       (unless (ignore-error user-error
-                 (gemini-companion-send-type session text t))
-         (gemini-companion-send--keep text "%s" problem))))))
-
-(defun gemini-companion-send-idle-p ()
-  "Return non-nil if no text is waiting to be typed or submitted."
-  (null gemini-companion-send--waiting))
-
-(defun gemini-companion-send-stop ()
-  "Stop waiting for terminals; put the texts into the kill ring."
-  (cancel-function-timers #'gemini-companion-send--try)
-  (dolist (task gemini-companion-send--waiting)
-    (gemini-companion-send--keep (car task) "Prompt not submitted"))
-  (setq gemini-companion-send--waiting nil))
-
 ;;;; Commands
 
 (defun gemini-companion-diff-reject-with-reason (&optional diff reason)
@@ -321,15 +299,16 @@ current buffer, else the one that is shown."
       ;; It must not be a command of the CLI.
       (when (string-match-p "\\`[ \t\n]*[/!]" text)
         (setq text (concat "No: " text)))
+      (gemini-companion-send--check-length text)
       (gemini-companion-diff-reject diff)
       (let* ((session (gemini-companion-diff-session diff))
              (name (gemini-companion-session-name session)))
         (if (not (gemini-companion-session-terminal session))
             (gemini-companion-send--keep
              text "Rejected; %s does not run in an Emacs terminal" name)
-          (gemini-companion-send-later
-           text (lambda () session) gemini-companion-send--seconds
-           (format "Rejected; %s is not ready for a prompt" name) diff)
+          (gemini-companion-send-submit
+           text (lambda () session) 30
+           (format "Rejected; %s did not take the prompt" name))
           (message "Rejected; the reason will be submitted in %s" name))))))
 
 (provide 'gemini-companion-send)

@@ -132,6 +132,8 @@ Return nil if there is none, as on Windows."
 which are sent to the program if they are typed twice."
   (require 'term)
   (term-mode)
+  ;; CLIs write UTF-8 in any locale.
+  (setq-local locale-coding-system 'utf-8-unix)
   (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command))
   (setq-local term-raw-map (copy-keymap term-raw-map))
   (define-key term-raw-map (kbd "M-x") #'execute-extended-command)

@@ -10,7 +10,6 @@
 ;;; Code:
 
 (require 'gemini-companion-arrival)
-(require 'gemini-companion-outcome)
 (require 'gemini-companion-send)
 (require 'gemini-companion-state)
 (require 'gemini-companion-test-helper)
@@ -32,15 +31,13 @@ outcomes."
              (let (diff)
                (gemini-companion-diff-start
                 (lambda (diff)
-                  (push (gemini-companion-diff-state diff) outcomes)
-                  (gemini-companion-outcome-send diff)))
+                  (push (gemini-companion-diff-state diff) outcomes)))
                (gemini-companion-diff-open
                 1 ,session (expand-file-name "a" directory) "new\n")
                (setq diff (car (gemini-companion-diffs)))
                ,@body)
            (gemini-companion-send-stop)
-           (gemini-companion-diff-stop 'dismissed)
-           (gemini-companion-outcome-forget))))))
+           (gemini-companion-diff-stop 'dismissed))))))
 
 (ert-deftest gemini-companion-send-reason-that-cannot-be-typed-is-kept ()
   (pcase-dolist
@@ -62,18 +59,22 @@ outcomes."
       (should (eq (null sent) (and (gemini-companion-diffs) t)))
       (should (equal kept (car kill-ring))))))
 
-(defmacro gemini-companion-send-test-with-reason-terminal (&rest body)
+(defmacro gemini-companion-send-test-with-reason-terminal (program &rest body)
   "Run BODY with a diff `diff' of a CLI in the buffer `terminal'.
-The reason for its rejection, by default, is Too long.  The CLI is `cat'."
-  (declare (indent 0) (debug t))
+The reason for its rejection, by default, is Too long.  The CLI is
+PROGRAM, a command of the shell."
+  (declare (indent 1) (debug t))
   `(let ((terminal (generate-new-buffer "*term*")))
      (unwind-protect
          (progn
            (with-current-buffer terminal
              (term-mode)
-             (term-exec terminal "cat" "cat" nil nil)
+             (term-exec terminal "sh" "sh" nil
+                        (list "-c" (concat "echo up; exec " ,program)))
              (term-char-mode)
              (set-process-query-on-exit-flag (get-buffer-process terminal) nil))
+           (gemini-companion-test-eventually
+             (string-search "up" (gemini-companion-test-text terminal)))
            (gemini-companion-send-test-with-reason
                (lambda () "Too long")
                (list :id "one"
@@ -83,7 +84,7 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
          (kill-buffer terminal)))))
 
 (ert-deftest gemini-companion-send-inserts-where-the-terminal-takes-input ()
-  (gemini-companion-send-test-with-reason-terminal
+  (gemini-companion-send-test-with-reason-terminal "cat"
     (let ((session (gemini-companion-diff-session diff))
           (file (find-file-noselect "a")))
       (gemini-companion-state-start)
@@ -109,14 +110,14 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
         (gemini-companion-state-stop)
         (gemini-companion-session-forget)))))
 
-(ert-deftest gemini-companion-send-reason-waits-until-the-terminal-stands-still ()
+(ert-deftest gemini-companion-send-reason-is-typed-once-typing-is-shown ()
   (gemini-companion-send-test-with-reason-terminal
+      "sh -c 'stty -echo; head -n1; stty echo; exec cat'"
     (gemini-companion-diff-reject-with-reason diff)
     (dotimes (_ 20)
       (gemini-companion-test-run-timers))
-    (should (equal "" (gemini-companion-test-text terminal)))
+    (should-not (string-search "Too long" (gemini-companion-test-text terminal)))
     (should-not (gemini-companion-send-idle-p))
-    (gemini-companion-outcome-written 1)
     (process-send-string terminal "Request cancelled\n")
     (gemini-companion-test-eventually
       (string-match-p "Request cancelled[^z-a]*Too long[^z-a]*Too long"
@@ -126,7 +127,7 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
 
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
 (ert-deftest gemini-companion-send-submits-each-text-though-it-was-shown-before ()
-  (gemini-companion-send-test-with-reason-terminal
+  (gemini-companion-send-test-with-reason-terminal "cat"
     (gemini-companion-diff-reject diff)
     (let ((process (get-buffer-process terminal))
           (lines (lambda (regexp)
@@ -146,17 +147,21 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
     (should (equal "before" (car kill-ring)))))
 
 (ert-deftest gemini-companion-send-reason-that-is-not-typed-is-kept ()
-  (pcase-dolist
-      (`(,reason . ,end)
-       (list (cons "Too long" #'kill-buffer)
-             (cons "Too long" (lambda (_) (gemini-companion-send-stop)))
-             (cons (make-string 200001 ?x)
-                   (lambda (_) (gemini-companion-outcome-written 1)))))
-    (gemini-companion-send-test-with-reason-terminal
-        (gemini-companion-diff-reject-with-reason diff reason)
+  (dolist (end (list #'kill-buffer
+                     (lambda (_) (gemini-companion-send-stop))
+                     ;; Its time ends.
+                     (lambda (_)
+                       (while (not (gemini-companion-send-idle-p))
+                         (gemini-companion-test-run-timers)))))
+    (gemini-companion-send-test-with-reason-terminal "sh -c 'stty -echo; cat'"
+      (should-error (gemini-companion-diff-reject-with-reason
+                     diff (make-string 200001 ?x))
+                    :type 'user-error)
+      (should (gemini-companion-diffs))
+      (gemini-companion-diff-reject-with-reason diff)
       (should (equal "before" (car kill-ring)))
       (funcall end terminal)
       (gemini-companion-test-eventually (gemini-companion-send-idle-p))
-      (should (equal reason (car kill-ring))))))
+      (should (equal "Too long" (car kill-ring))))))
 
 ;;; gemini-companion-send-test.el ends here

@@ -46,13 +46,15 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     cli.ask()
     emacs.holds("(gemini-companion-diffs)")
     assert emacs.eval(TYPE.format('"words"', "t")) == "nil"
-    # Before Emacs knows that the CLI asks.
+    # Before Emacs knows that the CLI asks, the text waits for the answer, too.
     emacs.eval("(gemini-companion-state-stop)")
-    emacs.eval("(setq gemini-companion-send--seconds 5)")
+    cli.model.script(say("all done"), say("I see"))
     emacs.holds(TYPE.format('"some words"', "t"), "typed")
-    emacs.says("did not take the text")
-    emacs.becomes("(current-kill 0)", "some words")
-    emacs.eval("(gemini-companion-state-start)")
+    cli.terminal.wait_for("llow once")
     assert file.read_text() == "one\n"
-    assert "all done" not in cli.screen()
     assert len(cli.model.requests) == 1
+    emacs.eval("(gemini-companion-state-start)")
+    cli.answer("llow once")
+    cli.wait_for("I see")
+    assert file.read_text() == "uno\n"
+    assert prompts(cli)[-1] == "some words"
