@@ -36,12 +36,6 @@
 (defvar gemini-companion-compose-history nil
   "Submitted prompts, the last first.")
 
-(defvar-local gemini-companion-compose--place 0
-  "Number of the prompt that is shown; 0 is the draft, 1 the last prompt.")
-
-(defvar-local gemini-companion-compose--draft ""
-  "The draft, while another prompt is shown.")
-
 (defvar-local gemini-companion-compose--session nil
   "The session for the prompt, which may have ended, or nil.")
 
@@ -62,22 +56,8 @@
     (expand-file-name name directory)))
 
 (defun gemini-companion-compose--save ()
-  "Save the draft in this buffer, or delete it if it is blank."
-  (let ((text (gemini-companion-text-of-buffer))
-        (coding-system-for-write 'utf-8-unix))
-    (if (string-blank-p text)
-        (ignore-error file-missing
-          (delete-file buffer-auto-save-file-name))
-      (write-region text nil buffer-auto-save-file-name nil 'silent))
-    (set-buffer-modified-p nil)))
-
-(defun gemini-companion-compose--leave ()
-  "Save all drafts, and delete the images, as Emacs exits."
-  (dolist (buffer (buffer-list))
-    (when (buffer-local-value 'gemini-companion-compose-mode buffer)
-      (with-current-buffer buffer
-        (gemini-companion-compose--save))))
-  (mapc #'delete-file (mapcar #'car gemini-companion-compose--images)))
+  "Save the draft in this buffer, as Emacs does by itself when it exits."
+  (do-auto-save t t))
 
 ;;;; History
 
@@ -99,17 +79,20 @@
                   (gemini-companion-compose--file "history") nil 'silent)))
 
 (defun gemini-companion-compose-previous (&optional n)
-  "Replace the text by the previous prompt of the history, or the Nth one."
+  "Replace the text by the previous prompt of the history, or the Nth one.
+Add the text to the history if it is another one."
   (interactive "p")
-  (let ((place (+ gemini-companion-compose--place (or n 1))))
-    (unless (<= 0 place (length gemini-companion-compose-history))
-      (user-error "No %s prompt" (if (< place 0) "next" "previous")))
-    (when (= 0 gemini-companion-compose--place)
-      (setq gemini-companion-compose--draft (buffer-string)))
-    (setq gemini-companion-compose--place place)
-    (erase-buffer)
-    (insert (nth place (cons gemini-companion-compose--draft
-                             gemini-companion-compose-history)))))
+  (let ((text (string-trim (gemini-companion-text-of-buffer))))
+    (unless (or (string-empty-p text)
+                (member text gemini-companion-compose-history))
+      (gemini-companion-compose--remember text))
+    (let ((place (+ (or (seq-position gemini-companion-compose-history text)
+                        -1)
+                    (or n 1))))
+      (unless (<= 0 place (1- (length gemini-companion-compose-history)))
+        (user-error "No %s prompt" (if (< place 0) "next" "previous")))
+      (erase-buffer)
+      (insert (nth place gemini-companion-compose-history)))))
 
 (defun gemini-companion-compose-next (&optional n)
   "Replace the text by the next prompt of the history, or the Nth one."
@@ -222,14 +205,17 @@ Their names are quoted for the CLI; the values are absolute names."
             " "))
   'private)
 
-(defun gemini-companion-compose--delete-images (_)
-  "Delete the images for CLIs that have ended."
-  (pcase-dolist (`(,file . ,session) gemini-companion-compose--images)
-    (unless (or (null session)
-                (gemini-companion-session-connected-p session))
-      (delete-file file)
-      (setq gemini-companion-compose--images
-            (assoc-delete-all file gemini-companion-compose--images)))))
+(defun gemini-companion-compose--delete-images (&rest changed)
+  "Delete the images, but if sessions have CHANGED only those of ended ones."
+  (setq gemini-companion-compose--images
+        (seq-remove
+         (pcase-lambda (`(,file . ,session))
+           (unless (and changed
+                        (or (null session)
+                            (gemini-companion-session-connected-p session)))
+             (delete-file file)
+             t))
+         gemini-companion-compose--images)))
 
 ;;;; Commands
 
@@ -336,7 +322,7 @@ the CLI does; submit it? "
   (add-hook 'completion-at-point-functions
             #'gemini-companion-compose--complete nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-compose--save nil t)
-  (add-hook 'kill-emacs-hook #'gemini-companion-compose--leave)
+  (add-hook 'kill-emacs-hook #'gemini-companion-compose--delete-images)
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-compose--delete-images)
   (setq-local dnd-protocol-alist

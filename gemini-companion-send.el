@@ -130,7 +130,7 @@ copied to the kill ring"))
 ;;;; Submitting
 
 (defun gemini-companion-send-submit (text find seconds problem)
-  "Submit TEXT to the session that the function FIND returns, or nil.
+  "Submit TEXT to a session: the value of the function FIND, or nil.
 Type it as soon as the prompt of the CLI takes it.  After SECONDS, or if
 the terminal is killed, put it into the kill ring; the message then
 begins with PROBLEM."
@@ -158,7 +158,7 @@ non-nil if the text was typed before MARK."
     (cond ((or (< left 0)
                (and (null terminal) (or session mark)))
            (gemini-companion-send--end task)
-           (gemini-companion-send--keep text "%s" problem))
+           (gemini-companion-send--keep text problem))
           ((and typed (< gemini-companion-send--shown-checks shown))
            (gemini-companion-send--end task)
            (gemini-companion-state-submitted session text)
@@ -230,18 +230,17 @@ Delete the one that was typed before, as there may be a text before it."
 (defun gemini-companion-send--read-reason (diff)
   "Return the user's reason to reject DIFF, or nil if DIFF ended meanwhile.
 Text typed until then is in the kill ring."
-  (let* ((typed "")
-         (reason
-          (gemini-companion-diff-ask
-           diff
+  (let ((typed ""))
+    (gemini-companion-diff-ask
+     diff
+     (lambda ()
+       (minibuffer-with-setup-hook
            (lambda ()
-             (minibuffer-with-setup-hook
-                 (lambda ()
-                   (add-hook 'minibuffer-exit-hook
-                             (lambda ()
-                               (setq typed
-                                     (minibuffer-contents-no-properties)))
-                             nil t))
+             (add-hook 'minibuffer-exit-hook
+                       (lambda ()
+                         (setq typed (minibuffer-contents-no-properties)))
+                       nil t))
+         (setq typed
                (read-string (format "Reject %s; reason for %s%s: "
                                     (gemini-companion-diff-name diff)
                                     (gemini-companion-session-title
@@ -249,21 +248,19 @@ Text typed until then is in the kill ring."
                                     (if (gemini-companion-diff-comments diff)
                                         " (in addition to your comments)"
                                       ""))
-                            nil 'gemini-companion-send--reason-history nil t))))))
-    (if (and reason (memq diff (gemini-companion-diffs)))
-        reason
-      (gemini-companion-send--keep
-       (or reason typed) "This review has ended already: %s"
-       (gemini-companion-diff-state diff))
+                            nil 'gemini-companion-send--reason-history
+                            nil t)))))
+    (if (memq diff (gemini-companion-diffs))
+        typed
+      (gemini-companion-send--keep typed "This review has ended already")
       nil)))
 
-(defun gemini-companion-send--keep (text format &rest args)
-  "Put TEXT into the kill ring; the message begins with FORMAT and ARGS."
+(defun gemini-companion-send--keep (text problem)
+  "Put TEXT into the kill ring, and report PROBLEM."
   (if (string-blank-p text)
-      (apply #'message format args)
+      (message "%s" problem)
     (kill-new text)
-    (message "%s; your text is in the kill ring"
-             (apply #'format format args))))
+    (message "%s; your text is in the kill ring" problem)))
 
 (defun gemini-companion-send--comments (diff)
   "Return the comments on DIFF, a list of lines for a prompt."
@@ -305,7 +302,8 @@ current buffer, else the one that is shown."
              (name (gemini-companion-session-name session)))
         (if (not (gemini-companion-session-terminal session))
             (gemini-companion-send--keep
-             text "Rejected; %s does not run in an Emacs terminal" name)
+             text
+             (format "Rejected; %s does not run in an Emacs terminal" name))
           (gemini-companion-send-submit
            text (lambda () session) 30
            (format "Rejected; %s did not take the prompt" name))

@@ -48,7 +48,7 @@ is none."
            (gemini-companion-send-stop)
            (gemini-companion-state-stop)
            (gemini-companion-session-forget)
-           (remove-hook 'kill-emacs-hook #'gemini-companion-compose--leave)
+           (remove-hook 'kill-emacs-hook #'gemini-companion-compose--delete-images)
            (remove-hook 'gemini-companion-session-changed-functions
                         #'gemini-companion-compose--delete-images)
            (dolist (buffer (buffer-list))
