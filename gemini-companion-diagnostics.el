@@ -165,9 +165,6 @@ Return nil if it is in another file, which may not be shared."
 
 ;;;; Questions
 
-(defconst gemini-companion-diagnostics--question-timeout 3
-  "Seconds to wait until the current text of a file has been checked.")
-
 (defun gemini-companion-diagnostics-answer (file answer)
   "Call ANSWER with the diagnostics of FILE.
 If FILE is nil, call it with the numbers of diagnostics of each file.
@@ -175,10 +172,8 @@ The argument is a plist: `:rows', lists of LINE and TEXT, or of FILE
 and TEXT; or `:problem', why there is no answer."
   (gemini-companion-lookup-guarded answer
     (if file
-        (let ((file (gemini-companion-lookup-true-name file)))
-          (gemini-companion-diagnostics--await-check
-           file answer
-           (+ (float-time) gemini-companion-diagnostics--question-timeout)))
+        (gemini-companion-diagnostics--await-check
+         (gemini-companion-lookup-true-name file) answer (+ 3 (float-time)))
       (gemini-companion-lookup-shared
        (gemini-companion-diagnostics--checked-files)
        (lambda (names)
@@ -217,9 +212,10 @@ Have it checked if necessary.  Signal an error if it cannot be."
   (let ((checker (gemini-companion-diagnostics-checker (current-buffer))))
     (when checker
       (gemini-companion-diagnostics--start-check))
-    (when (if (eq checker 'flymake-mode)
-              (null (gemini-companion-diagnostics--backends))
-            (and checker (memq flycheck-last-status-change '(no-checker errored))))
+    (when (pcase checker
+            ('flymake-mode (null (gemini-companion-diagnostics--backends)))
+            ('flycheck-mode
+             (memq flycheck-last-status-change '(no-checker errored))))
       (gemini-companion-diagnostics--fail-unchecked))
     (or (null checker)
         (and (verify-visited-file-modtime)
@@ -313,8 +309,7 @@ and CONTENT its line."
 
 (defun gemini-companion-diagnostics--new (errors text old-errors old-text)
   "Return the ERRORS in TEXT that are new.
-OLD-ERRORS are the errors of OLD-TEXT, the earlier text; both texts are
-plain.  An error that
+OLD-ERRORS are the errors of OLD-TEXT, the earlier text.  An error that
 has only moved is not new, nor is one that may be a changed form of an
 earlier error.  If an error is gone that may have hidden others, only
 errors in new lines are new."
@@ -350,15 +345,6 @@ Leave out all but the first 20, as each takes time in a large text."
                   (string-search (concat "\n" (nth 2 one) "\n") old))
                 (seq-take located 20))))
 
-(defconst gemini-companion-diagnostics--lines 10
-  "Maximum number of errors to report.")
-
-(defconst gemini-companion-diagnostics--files 5
-  "Maximum number of other files to report.")
-
-(defconst gemini-companion-diagnostics--columns 200
-  "Maximum length of the line of an error.")
-
 (defun gemini-companion-diagnostics--text (errors name others)
   "Return the text for the model about the new ERRORS of the file NAME.
 OTHERS is an alist of the names of other files and their new errors.
@@ -378,10 +364,10 @@ Return nil if there are none."
                       (if (= 1 all) "it" "them")))
         (gemini-companion-diagnostics--cut
          (mapcar (apply-partially #'gemini-companion-diagnostics--line "") errors)
-         gemini-companion-diagnostics--lines "more")
+         10 "more")
         (gemini-companion-diagnostics--cut
          (mapcar #'gemini-companion-diagnostics--other others)
-         gemini-companion-diagnostics--files "more files"))
+         5 "more files"))
        "\n"))))
 
 (defun gemini-companion-diagnostics--cut (lines most noun)
@@ -406,7 +392,7 @@ Return nil if there are none."
               (string-trim
                (replace-regexp-in-string "[ \t\n\r\f\u00A0]+" " " text))
               (if source (format " [%s]" source) "")))
-     gemini-companion-diagnostics--columns nil nil "...")))
+     200 nil nil "...")))
 
 ;;;; Checks
 
@@ -414,22 +400,19 @@ Return nil if there are none."
                (:constructor gemini-companion-diagnostics--check-make)
                (:copier nil))
   "A check of FILE, a true name, that was written; it had the text BEFORE, now AFTER.
-CALLBACK is called at the end, or by TIMEOUT, a timer, and is then nil.  PLACE is
+CALLBACK is called at the end, which is at the time END at the latest.  PLACE is
 the buffer that visits FILE, or else one of its language server, SERVER, which has
-the text with VERSION then.  LEFT are the texts whose errors are to be known, and
-ASKED is the one that was asked about last.  TICK is the tick of AFTER in the
-buffer that visits FILE.  NAMES is a regexp for the names of definitions that were
-changed, and OTHERS is an alist of the buffers that have one and the last report
-about each."
-  file before after callback timeout place server left asked
-  tick version names others)
+the text with VERSION then.  LEFT are the texts whose errors are to be known.  NEW
+and OLD are the elements of `gemini-companion-diagnostics--known' for AFTER and
+BEFORE, or nil.  TICK is the tick of AFTER in the buffer that visits FILE.  NAMES is
+a regexp for the names of definitions that were changed, and OTHERS is an alist of
+the buffers that have one and the last report about each."
+  file before after callback end place server version left new old
+  tick names others)
 
 (defvar gemini-companion-diagnostics-timeout 2.6
   "Seconds after which an unfinished check ends without a result.
 The CLI waits for it.")
-
-(defconst gemini-companion-diagnostics--interval 0.05
-  "Seconds between tests of what the running check waits for.")
 
 (defconst gemini-companion-diagnostics--largest (* 512 1024)
   "Size in bytes of a text above which it is not checked.")
@@ -439,7 +422,7 @@ The CLI waits for it.")
 A pipe holds 64 KB, and Emacs waits until the server has read the rest.")
 
 (defvar gemini-companion-diagnostics--timer nil
-  "The timer that runs the first check, or nil.")
+  "The timer that runs the checks, or nil.")
 
 (defvar gemini-companion-diagnostics--checks nil
   "The checks, of which only the first one runs.
@@ -448,38 +431,42 @@ The texts that another check sends would disturb it.")
 (defvar gemini-companion-diagnostics--known nil
   "List of (FILE TEXT VERSION ERRORS), the last texts.
 FILE is a true name.  ERRORS is `unknown' until they are reported, maybe by the
-VERSION of a text that was sent.  An edit of another file may have changed them.")
+VERSION of a text that was sent.  A change of another file forgets them.")
 
 (defvar gemini-companion-diagnostics--reverted nil
-  "The last buffer that was reverted, as (FILE TEXT . REPORTS), or nil.
-TEXT is the text before, and REPORTS are the reports until then; see
-`gemini-companion-diagnostics--reports'.")
+  "The last buffer that was reverted, as ((FILE . TEXT) . REPORTS), or nil.
+TEXT is the text before, and REPORTS is an alist of the buffers and the
+last report about each until then.")
 
 (defvar gemini-companion-diagnostics--busy
   (make-hash-table :test #'eq :weakness 'key)
   "Tokens of the work in progress of each language server.")
 
-(defun gemini-companion-diagnostics--forget (text)
-  "Forget the errors of TEXT, which may have changed."
-  (setq gemini-companion-diagnostics--known
-        (seq-remove (pcase-lambda (`(,_ ,other ,_ ,errors))
-                      (and (listp errors) (equal text other)))
-                    gemini-companion-diagnostics--known)))
-
-(defun gemini-companion-diagnostics--rememberer (file text &optional version)
-  "Return a function that remembers the errors of TEXT of FILE, a true name.
-VERSION is the version of TEXT if it was sent."
-  (gemini-companion-diagnostics--forget text)
-  (let ((entry (list file text version 'unknown)))
+(defun gemini-companion-diagnostics--expect (file text)
+  "Return a new element of `gemini-companion-diagnostics--known'.
+It is for TEXT of FILE, a true name, whose errors may have changed."
+  (let ((known (list file text nil 'unknown)))
     (setq gemini-companion-diagnostics--known
-          (cons entry (seq-take gemini-companion-diagnostics--known 7)))
-    (lambda (errors) (setf (nth 3 entry) errors))))
+          (cons known
+                (seq-take (seq-remove (pcase-lambda (`(,other-file ,other . ,_))
+                                        (and (equal file other-file)
+                                             (equal text other)))
+                                      gemini-companion-diagnostics--known)
+                          7)))
+    known))
 
 (defun gemini-companion-diagnostics--recall (file text)
-  "Return a list of the errors of TEXT of FILE, or nil if they are not known."
-  (cdddr (seq-find (pcase-lambda (`(,other-file ,other ,_ ,errors))
-                     (and (listp errors) (equal file other-file) (equal text other)))
-                   gemini-companion-diagnostics--known)))
+  "Return the element of `gemini-companion-diagnostics--known' for TEXT of FILE."
+  (seq-find (pcase-lambda (`(,other-file ,other . ,_))
+              (and (equal file other-file) (equal text other)))
+            gemini-companion-diagnostics--known))
+
+(defun gemini-companion-diagnostics--forget-others (file)
+  "Forget the errors of other files than FILE, as its change may change them."
+  (setq gemini-companion-diagnostics--known
+        (seq-filter (pcase-lambda (`(,other ,_ ,_ ,errors))
+                      (or (equal file other) (eq 'unknown errors)))
+                    gemini-companion-diagnostics--known)))
 
 (defun gemini-companion-diagnostics-after-edit (file before after callback)
   "Call CALLBACK with a text about the errors that an edit of FILE made.
@@ -488,10 +475,9 @@ nil if there was no such file, to AFTER, and the buffers that visit
 it were reverted.  The text is for the model, nil if there are no
 new errors, or if they are not known within three seconds."
   (let ((file (or (gemini-companion-text-true-name file) file)))
-    ;; The edit may have changed errors of other files.
-    (setq gemini-companion-diagnostics--known
-          (seq-filter (lambda (known) (equal file (car known)))
-                      gemini-companion-diagnostics--known))
+    (gemini-companion-diagnostics--forget-others file)
+    (dolist (check gemini-companion-diagnostics--checks)
+      (setf (gemini-companion-diagnostics--check-place check) nil))
     (gemini-companion-diagnostics--add file before after callback)))
 
 (defun gemini-companion-diagnostics--arrived (diff)
@@ -512,33 +498,38 @@ Return nil; this is a function of `gemini-companion-arrival-functions'."
 (defun gemini-companion-diagnostics--add (file before after callback)
   "Begin to check FILE, a true name, with the texts BEFORE and AFTER.
 Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
-  (let ((check (gemini-companion-diagnostics--check-make
-                :file file
-                :before (and before (gemini-companion-text-plain before))
-                :after (gemini-companion-text-plain after)
-                :callback callback)))
-    (gemini-companion-diagnostics--end-of file)
-    (setf (gemini-companion-diagnostics--check-timeout check)
-          (run-at-time gemini-companion-diagnostics-timeout nil
-                       #'gemini-companion-diagnostics--expire check))
-    (setq gemini-companion-diagnostics--checks
-          (append gemini-companion-diagnostics--checks (list check)))
-    (unless gemini-companion-diagnostics--timer
-      (setq gemini-companion-diagnostics--timer
-            (run-at-time 0 gemini-companion-diagnostics--interval
-                         #'gemini-companion-diagnostics--step)))))
+  (gemini-companion-diagnostics--end-of file)
+  (setq gemini-companion-diagnostics--checks
+        (append gemini-companion-diagnostics--checks
+                (list (gemini-companion-diagnostics--check-make
+                       :file file
+                       :before (and before (gemini-companion-text-plain before))
+                       :after (gemini-companion-text-plain after)
+                       :callback callback
+                       :end (+ (float-time) gemini-companion-diagnostics-timeout)))))
+  (unless gemini-companion-diagnostics--timer
+    (setq gemini-companion-diagnostics--timer
+          (run-at-time 0 0.05 #'gemini-companion-diagnostics--step))))
 
 (defun gemini-companion-diagnostics--step ()
-  "Continue the first check."
-  (when-let* ((check (car gemini-companion-diagnostics--checks)))
-    (condition-case nil
-        (save-match-data
-          (if (or (gemini-companion-diagnostics--check-place check)
-                  (gemini-companion-diagnostics--begin check))
-              (gemini-companion-diagnostics--learn check)
-            (gemini-companion-diagnostics--end check nil)))
-      ;; A server has ended, or a buffer was killed or has another text.
-      (error (gemini-companion-diagnostics--end check nil)))))
+  "Continue the first check, and end those whose time is up."
+  (dolist (check gemini-companion-diagnostics--checks)
+    (pcase-let (((cl-struct gemini-companion-diagnostics--check place left end)
+                 check))
+      (condition-case nil
+          (save-match-data
+            (cond ((< end (float-time))
+                   ;; What is known of other files is enough.
+                   (if (or left (not place))
+                       (gemini-companion-diagnostics--end check nil)
+                     (gemini-companion-diagnostics--report check)))
+                  ((not (eq check (car gemini-companion-diagnostics--checks))))
+                  ((or place (gemini-companion-diagnostics--begin check))
+                   (gemini-companion-diagnostics--learn check))
+                  (t
+                   (gemini-companion-diagnostics--end check nil))))
+        ;; A server has ended, or a buffer was killed or has another text.
+        (error (gemini-companion-diagnostics--end check nil))))))
 
 (defun gemini-companion-diagnostics--begin (check)
   "Find out who knows about the file of CHECK, and which texts to ask about.
@@ -558,17 +549,19 @@ Return nil if nobody knows about it, or if it may not be shared."
                (gemini-companion-diagnostics--shared-p file))
       (setf (gemini-companion-diagnostics--check-place check) place
             (gemini-companion-diagnostics--check-server check) server)
-      (when (and server
-                 (not (with-current-buffer place
-                        (gemini-companion-diagnostics--single-p))))
+      (when server
         (gemini-companion-diagnostics--find-others check))
-      (setf (gemini-companion-diagnostics--check-left check)
-            (cond ((or buffer (null before))
-                   (list after))
-                  ;; The server may know the text after the edit from the file.
-                  ((gemini-companion-diagnostics--check-others check)
-                   (list before after))
-                  (t (list after before)))))))
+      (let ((others (gemini-companion-diagnostics--check-others check))
+            (old (gemini-companion-diagnostics--recall file before)))
+        (setf (gemini-companion-diagnostics--check-new check) nil
+              (gemini-companion-diagnostics--check-old check)
+              (and (or buffer (and (listp (nth 3 old)) (null others)))
+                   old)
+              (gemini-companion-diagnostics--check-left check)
+              (cond ((or buffer (null before)) (list after))
+                    ;; The server may know the text after the edit from the file.
+                    (others (list before after))
+                    (t (list after before))))))))
 
 (defun gemini-companion-diagnostics--includes-changed-p (check)
   "Return non-nil if the edit of CHECK affects which files C includes.
@@ -592,39 +585,38 @@ text; it reads them at once when the file is opened."
 
 (defun gemini-companion-diagnostics--learn (check)
   "Ask for the errors of the texts of CHECK, and end it when all are known."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          file after callback server (left `(,text . ,rest))
-                          asked others)
-               check))
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
+                           after server (left `(,text . ,rest)) new old others)
+                check)
+               (known (if (eq text after) new old)))
     (cond
      ((null text)
       (unless (seq-some #'gemini-companion-diagnostics--awaited-other-p others)
         (gemini-companion-diagnostics--report check)))
-     ((not (or (eq text asked)
-               (and (not (eq text after)) (null others)
-                    (gemini-companion-diagnostics--recall file text))))
+     ((null known)
       (gemini-companion-diagnostics--ask check text))
      ((and server (not (jsonrpc-running-p server)))
       (gemini-companion-diagnostics--end check nil))
      ((gethash server gemini-companion-diagnostics--busy))
      (t
       (gemini-companion-diagnostics--check-buffer check)
-      (pcase (gemini-companion-diagnostics--recall file text)
-        (`(,errors)
+      (pcase known
+        (`(,_ ,_ ,_ ,(and errors (pred listp)))
          ;; Without errors after the edit, those before it do not matter.
          (setf (gemini-companion-diagnostics--check-left check)
-               (and callback (or errors others) rest))
+               (and (or errors others) rest))
          (when (eq text after)
            (gemini-companion-diagnostics--ask-others check))
          (gemini-companion-diagnostics--learn check)))))))
 
 (defun gemini-companion-diagnostics--ask (check text)
   "Ask for the errors of TEXT of CHECK, to remember them."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check file after server)
-               check))
-    (setf (gemini-companion-diagnostics--check-asked check) text)
-    (gemini-companion-diagnostics--forget text)
-    (when (eq text after)
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file after server)
+                check)
+               (known (gemini-companion-diagnostics--expect file text)))
+    (if (not (eq text after))
+        (setf (gemini-companion-diagnostics--check-old check) known)
+      (setf (gemini-companion-diagnostics--check-new check) known)
       (gemini-companion-diagnostics--note-others check))
     (if-let* ((buffer (gemini-companion-lookup-buffer file)))
         (with-current-buffer buffer
@@ -635,24 +627,17 @@ text; it reads them at once when the file is opened."
           (when (and server (gemini-companion-diagnostics--includes-changed-p check))
             (gemini-companion-diagnostics--reopen))
           (if server
-              (gemini-companion-diagnostics--query file text)
+              (gemini-companion-diagnostics--query known)
             (gemini-companion-diagnostics--start-check)))
-      (gemini-companion-diagnostics--send check text))))
+      ;; Sending a text to a server that does not read would block Emacs.  It must
+      ;; answer that it does not know this method.
+      (gemini-companion-lookup-request
+       server '((:$/gemini-companion))
+       (lambda (_) (gemini-companion-diagnostics--send check known))))))
 
-(defun gemini-companion-diagnostics--send (check text)
-  "Send TEXT to the server of CHECK, and ask for its errors.
-Wait until the server has answered a request: sending a text to one that
-does not read would block Emacs."
-  (let ((reads (lambda (&rest _)
-                 (gemini-companion-diagnostics--send-now check text))))
-    ;; The server must answer that it does not know this method.
-    (jsonrpc-async-request (gemini-companion-diagnostics--check-server check)
-                           :$/gemini-companion nil
-                           :success-fn reads :error-fn reads
-                           :timeout-fn #'ignore)))
-
-(defun gemini-companion-diagnostics--send-now (check text)
-  "Send TEXT to the server of CHECK, unless CHECK has ended."
+(defun gemini-companion-diagnostics--send (check known)
+  "Send the text of KNOWN to the server of CHECK, unless CHECK has ended.
+Request its errors if the server supports that."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check
                           file place server version)
                check))
@@ -664,22 +649,17 @@ does not read would block Emacs."
         (setq version nil))
       (with-current-buffer place
         (setf version (gemini-companion-lookup-send
-                       file server text
+                       file server (nth 1 known)
                        (unless version
                          (gemini-companion-lookup-language)))
               (gemini-companion-diagnostics--check-version check) version)
-        (gemini-companion-diagnostics--request
-         server file
-         (gemini-companion-diagnostics--rememberer
-          file text
-          (unless (gemini-companion-diagnostics--requests file)
-            version)))))))
+        (unless (gemini-companion-diagnostics--request-known known)
+          (setf (nth 2 known) version))))))
 
 (defun gemini-companion-diagnostics--check-buffer (check)
   "Remember the errors of the buffer that visits the file of CHECK, if any.
 Signal an error if it has another text."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          file after tick)
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check file new tick)
                check))
     (when tick
       (with-current-buffer (gemini-companion-lookup-buffer file)
@@ -687,40 +667,19 @@ Signal an error if it has another text."
           (error "The buffer has another text"))
         (unless (gemini-companion-diagnostics--requests file)
           (pcase (gemini-companion-diagnostics--current)
-            (`(,errors)
-             (funcall (gemini-companion-diagnostics--rememberer file after)
-                      errors))))))))
-
-(defun gemini-companion-diagnostics--expire (check)
-  "End CHECK, as its time is up, with what is known.
-If its text is not known yet, go on until the next check: the next edit
-of the file is compared with the errors after this one."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check after callback left)
-               check))
-    (gemini-companion-events-guarded 'errors
-      (unless left
-        (gemini-companion-diagnostics--report check)))
-    (if (not (memq after left))
-        (gemini-companion-diagnostics--end check nil)
-      (setf (gemini-companion-diagnostics--check-others check) nil
-            (gemini-companion-diagnostics--check-callback check) nil
-            (gemini-companion-diagnostics--check-timeout check)
-            (run-at-time 10 nil #'gemini-companion-diagnostics--end check nil))
-      (funcall callback nil))))
+            (`(,errors) (setf (nth 3 new) errors))))))))
 
 (defun gemini-companion-diagnostics--report (check)
   "End CHECK with its result, if its text is still in the file."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file before after names others)
+                           file before after new old names others)
                 check)
-               (errors (car (gemini-companion-diagnostics--recall file after)))
-               (old (if before
-                        (gemini-companion-diagnostics--recall file before)
-                      '(nil)))
-               (text (and old
+               (old-errors (nth 3 old))
+               (text (and (or old (null before))
+                          (listp old-errors)
                           (gemini-companion-diagnostics--text
                            (gemini-companion-diagnostics--new
-                            errors after (car old) (or before ""))
+                            (nth 3 new) after old-errors (or before ""))
                            (gemini-companion-diagnostics--name file)
                            (delq nil
                                  (mapcar
@@ -742,10 +701,9 @@ of the file is compared with the errors after this one."
      (if root (file-relative-name file root) file))))
 
 (defun gemini-companion-diagnostics--end-of (file)
-  "End the check of FILE, a true name, and those whose time is up."
+  "End the check of FILE, a true name, if any."
   (dolist (check gemini-companion-diagnostics--checks)
-    (when (or (equal file (gemini-companion-diagnostics--check-file check))
-              (null (gemini-companion-diagnostics--check-callback check)))
+    (when (equal file (gemini-companion-diagnostics--check-file check))
       (gemini-companion-diagnostics--end check nil))))
 
 (defun gemini-companion-diagnostics--end (check text)
@@ -753,7 +711,6 @@ of the file is compared with the errors after this one."
   (when (memq check gemini-companion-diagnostics--checks)
     (setq gemini-companion-diagnostics--checks
           (delq check gemini-companion-diagnostics--checks))
-    (cancel-timer (gemini-companion-diagnostics--check-timeout check))
     (unless gemini-companion-diagnostics--checks
       (cancel-timer gemini-companion-diagnostics--timer)
       (setq gemini-companion-diagnostics--timer nil))
@@ -765,13 +722,14 @@ of the file is compared with the errors after this one."
          (when (jsonrpc-running-p server)
            (gemini-companion-lookup-close file server)))))
     (gemini-companion-events-guarded 'errors
-      (when-let* ((callback (gemini-companion-diagnostics--check-callback check)))
-        (funcall callback text)))))
+      (funcall (gemini-companion-diagnostics--check-callback check) text))))
 
 ;;;; Language servers
 
 (defvar-local gemini-companion-diagnostics--reopened nil
   "Non-nil if the server may report that this file was closed.")
+;; A revert may turn on the major mode.
+(put 'gemini-companion-diagnostics--reopened 'permanent-local t)
 
 (defun gemini-companion-diagnostics--notified (server method &rest params)
   "Record what SERVER reports by METHOD with PARAMS."
@@ -806,6 +764,9 @@ of the file is compared with the errors after this one."
                        (not (bound-and-true-p eglot--recent-changes))
                        (or version errors
                            (not gemini-companion-diagnostics--reopened)))
+              (unless (eql (buffer-chars-modified-tick)
+                           (car gemini-companion-diagnostics--report))
+                (gemini-companion-diagnostics--forget-others file))
               (setq gemini-companion-diagnostics--report
                     (list (buffer-chars-modified-tick) errors version))))
         (dolist (known gemini-companion-diagnostics--known)
@@ -854,32 +815,30 @@ Return nil if this buffer has no server, or one that does not support any."
                 :arguments [,command (:file ,path)]))
             '("syntacticDiagnosticsSync" "semanticDiagnosticsSync")))))
 
-(defun gemini-companion-diagnostics--single-p ()
-  "Return non-nil if the server of this buffer judges each file by itself."
-  (and (gemini-companion-diagnostics--capable :diagnosticProvider)
-       (not (gemini-companion-diagnostics--capable :diagnosticProvider
-                                                   :interFileDependencies))))
-
-(defun gemini-companion-diagnostics--request (server file done)
-  "Request the errors in FILE of SERVER, if it supports that, for DONE.
-SERVER, which is the server of this buffer, has the text that they are about."
+(defun gemini-companion-diagnostics--request (file done)
+  "Request the errors in FILE of the server of this buffer, for DONE.
+Return nil if the server does not support that."
   (when-let* ((requests (gemini-companion-diagnostics--requests file)))
     (gemini-companion-lookup-request
-     server requests
+     (gemini-companion-lookup-server (current-buffer)) requests
      (lambda (results)
        (unless (assq 'error results)
          (funcall done
-                  (mapcan #'gemini-companion-diagnostics--answered results)))))))
+                  (mapcan #'gemini-companion-diagnostics--answered results)))))
+    t))
 
-(defun gemini-companion-diagnostics--query (file text)
-  "Send the server of this buffer, which visits FILE, its TEXT.
-Request the errors if it supports that, to remember them."
+(defun gemini-companion-diagnostics--request-known (known)
+  "Request the errors of KNOWN, whose text the server of this buffer has.
+Return nil if the server does not support that."
+  (gemini-companion-diagnostics--request
+   (car known) (lambda (errors) (setf (nth 3 known) errors))))
+
+(defun gemini-companion-diagnostics--query (known)
+  "Request the errors of KNOWN, whose text this buffer has, of its server."
   ;; Eglot itself waits until Emacs is idle.
   (when (fboundp 'eglot--signal-textDocument/didChange)
     (eglot--signal-textDocument/didChange))
-  (gemini-companion-diagnostics--request
-   (gemini-companion-lookup-server (current-buffer)) file
-   (gemini-companion-diagnostics--rememberer file text)))
+  (gemini-companion-diagnostics--request-known known))
 
 (defun gemini-companion-diagnostics--reopen ()
   "Have the server of this buffer close and open its file."
@@ -996,11 +955,9 @@ They have the name of a definition that the edit has changed."
 The server may have reported about them again since its file was reverted."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before others)
                 check)
-               (`(,last-file ,last-text . ,last-reports)
-                gemini-companion-diagnostics--reverted)
-               (reports (if (and (equal file last-file) (equal before last-text))
-                            last-reports
-                          (gemini-companion-diagnostics--reports))))
+               (`(,reverted . ,reports) gemini-companion-diagnostics--reverted))
+    (unless (equal reverted (cons file before))
+      (setq reports (gemini-companion-diagnostics--reports)))
     (dolist (other others)
       (setcdr other (alist-get (car other) reports)))))
 
@@ -1015,18 +972,16 @@ Request the errors if it supports that."
                       `(:textDocument (:uri ,(gemini-companion-lookup-uri file)))))
     (pcase-dolist (`(,buffer . ,report) others)
       (with-current-buffer buffer
-        (let ((file (expand-file-name buffer-file-truename))
-              (tick (buffer-chars-modified-tick)))
-          (when (gemini-companion-diagnostics--requests file)
+        (let ((tick (buffer-chars-modified-tick)))
+          (when (gemini-companion-diagnostics--request
+                 (expand-file-name buffer-file-truename)
+                 (lambda (errors)
+                   (when (buffer-live-p buffer)
+                     (with-current-buffer buffer
+                       (setq gemini-companion-diagnostics--report
+                             (list tick errors))))))
             ;; The server may have published a part of them.
-            (setq gemini-companion-diagnostics--report report))
-          (gemini-companion-diagnostics--request
-           server file
-           (lambda (errors)
-             (when (buffer-live-p buffer)
-               (with-current-buffer buffer
-                 (setq gemini-companion-diagnostics--report
-                       (list tick errors)))))))))))
+            (setq gemini-companion-diagnostics--report report)))))))
 
 (defun gemini-companion-diagnostics--awaited-other-p (other)
   "Return non-nil if no report followed OTHER, a buffer and its last report."
@@ -1067,22 +1022,19 @@ their lines, have one of NAMES, a regexp."
 (defun gemini-companion-diagnostics--before-revert ()
   "Remember the errors of this buffer, or request them."
   (gemini-companion-events-guarded 'errors
+    (setq gemini-companion-diagnostics--reopened t)
     (when (and buffer-file-truename (not (buffer-modified-p)))
-      (let* ((file (expand-file-name buffer-file-truename))
-             (text (gemini-companion-text-of-buffer))
-             (errors (gemini-companion-diagnostics--current)))
+      (let ((file (expand-file-name buffer-file-truename))
+            (text (gemini-companion-text-of-buffer))
+            (errors (gemini-companion-diagnostics--current)))
         (setq gemini-companion-diagnostics--reverted
-              (cons file (cons text (gemini-companion-diagnostics--reports))))
-        (unless (gemini-companion-diagnostics--recall file text)
-          (if (gemini-companion-diagnostics--requests file)
-              (gemini-companion-diagnostics--query file text)
-            (when errors
-              (funcall (gemini-companion-diagnostics--rememberer file text)
-                       (car errors)))))))))
-
-(defun gemini-companion-diagnostics--after-revert ()
-  "Record that Eglot may have closed and opened the file of this buffer."
-  (setq gemini-companion-diagnostics--reopened t))
+              (cons (cons file text) (gemini-companion-diagnostics--reports)))
+        (cond ((gemini-companion-diagnostics--requests file)
+               (gemini-companion-diagnostics--query
+                (gemini-companion-diagnostics--expect file text)))
+              (errors
+               (setf (nth 3 (gemini-companion-diagnostics--expect file text))
+                     (car errors))))))))
 
 (defun gemini-companion-diagnostics--attach ()
   "Listen to the language servers of Eglot, if that is loaded."
@@ -1103,8 +1055,7 @@ their lines, have one of NAMES, a regexp."
     (flycheck-before-syntax-check-hook . gemini-companion-diagnostics--begins)
     (flycheck-after-syntax-check-hook . gemini-companion-diagnostics--flycheck-ended)
     (gemini-companion-arrival-functions . gemini-companion-diagnostics--arrived)
-    (before-revert-hook . gemini-companion-diagnostics--before-revert)
-    (after-revert-hook . gemini-companion-diagnostics--after-revert))
+    (before-revert-hook . gemini-companion-diagnostics--before-revert))
   "Functions that are on hooks while edits are checked.")
 
 (defun gemini-companion-diagnostics-start ()

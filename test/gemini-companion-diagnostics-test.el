@@ -404,7 +404,16 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
                       "a.txt" "error x" "error x\nerror y")))
       (should (equal '(nil) (funcall first)))
       (gemini-companion-test-eventually (funcall other))
-      (should (string-search "1: error: z" (car (funcall other)))))))
+      (should (string-search "1: error: z" (car (funcall other)))))
+    ;; What is known while one is checked is asked about again after an edit of
+    ;; another one.
+    (let ((user (gemini-companion-diagnostics-test-begin
+                 "c.txt" "uses x\n" "uses x\n\nuses y\n")))
+      (gemini-companion-test-eventually
+        gemini-companion-diagnostics--known)
+      (should-not (gemini-companion-diagnostics-test-edit "d.txt" "" "fine"))
+      (gemini-companion-test-eventually (funcall user))
+      (should (string-search "3: error: y" (car (funcall user)))))))
 
 (ert-deftest gemini-companion-diagnostics-leaves-a-file-that-is-visited-meanwhile ()
   (gemini-companion-diagnostics-test-with '("versions") nil
@@ -440,25 +449,27 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
                      "a.txt" "error y\nerror old\nerror x"
                      "error z\nerror y\nerror old\nerror x"))))))
 
-(ert-deftest gemini-companion-diagnostics-learns-the-errors-that-come-too-late ()
-  (gemini-companion-diagnostics-test-with '("versions" "once") nil
-    (let ((gemini-companion-diagnostics-timeout 0.1))
-      (should-not (gemini-companion-diagnostics-test-edit
-                   "a.txt" "fine" "error x")))
-    (gemini-companion-test-eventually
-      (null gemini-companion-diagnostics--checks))
-    ;; The server reports nothing of the text before any more.
-    (should (equal '("2: error: y is wrong [test]")
-                   (gemini-companion-diagnostics-test-edit
-                    "a.txt" "error x" "error x\nerror y")))
-    ;; One that is never reported delays no other file.
-    (let ((gemini-companion-diagnostics-timeout 0.1))
-      (gemini-companion-diagnostics-test-edit
-       "a.txt" "error x\nerror y" "error x"))
-    (let ((gemini-companion-diagnostics-timeout 8))
-      (should (equal '("1: error: z is wrong [test]")
+(ert-deftest gemini-companion-diagnostics-forgets-what-another-text-changes ()
+  (gemini-companion-diagnostics-test-with '("versions") nil
+    (let ((type (lambda (text)
+                  (erase-buffer)
+                  (insert text)
+                  (eglot--signal-textDocument/didChange)
+                  (gemini-companion-diagnostics-test-known "home.txt"))))
+      (should (equal '("1: error: x is unknown [test]")
                      (gemini-companion-diagnostics-test-edit
-                      "b.txt" "" "error z"))))))
+                      "a.txt" "fine\n" "uses x\n")))
+      (gemini-companion-diagnostics-test-edit "a.txt" "uses x\n" "fine\n")
+      ;; The text after the edit is known with an error.
+      (funcall type "def x\n")
+      (jsonrpc-notify (eglot-current-server) :test/sleep '(:seconds 1))
+      (should-not (gemini-companion-diagnostics-test-edit
+                   "a.txt" "fine\n" "uses x\n"))
+      ;; The text before the edit is known without one.
+      (funcall type "fine\n")
+      (should-not (gemini-companion-diagnostics-test-edit
+                   "a.txt" "uses x\n" "\nuses x\n"))
+      (set-buffer-modified-p nil))))
 
 (ert-deftest gemini-companion-diagnostics-says-nothing-of-a-text-that-is-gone ()
   (gemini-companion-diagnostics-test-with '("versions") '(("b.txt" ""))
@@ -487,8 +498,7 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
       (setq before (funcall state))
       (gemini-companion-diagnostics-after-edit
        (expand-file-name "a.txt") "" "error x" (lambda (text) (setq answer text)))
-      (while (not answer)
-        (accept-process-output nil 0.01))
+      (gemini-companion-test-eventually answer)
       (should (equal before (funcall state))))))
 
 ;;;; Other files
