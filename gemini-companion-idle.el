@@ -46,12 +46,17 @@ edits recursively in it."
        (not (buffer-local-value 'isearch-mode (window-buffer)))
        (not (bound-and-true-p transient--prefix))
        (null prefix-arg)
-       ;; `real-this-command' may be left from a prompt that no command has
-       ;; made, and so may these keys.
+       ;; `real-this-command' may be left from a prompt that no command has made.
        (not (backtrace-frame 0 'command-execute))
-       (if (current-idle-time)
-           (zerop (length (this-command-keys-vector)))
-         (not (gemini-companion-idle-typing-p)))))
+       ;; What calls this timer, such as another one, may ask by itself, or Emacs
+       ;; is starting.  A batch job always does something.
+       (or noninteractive
+           (not (backtrace-frame 1 'timer-event-handler)))
+       ;; Complete keys may be left from such a question.
+       (let ((keys (this-single-command-keys)))
+         (or (equal [] keys)
+             (not (keymapp (with-current-buffer (window-buffer)
+                             (key-binding keys))))))))
 
 (defun gemini-companion-idle-user-p ()
   "Return non-nil if a view may appear without disturbing the user."
@@ -61,8 +66,6 @@ edits recursively in it."
        (not defining-kbd-macro)
        (not track-mouse)
        (not (input-pending-p))
-       ;; Without any of these, Emacs is still starting.
-       (or (current-idle-time) real-this-command real-last-command)
        (not (gemini-companion-idle-typing-p))))
 
 (provide 'gemini-companion-idle)

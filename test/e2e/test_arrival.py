@@ -94,16 +94,19 @@ PROMPTS = [
     ('(read-string "Name: ")', "(active-minibuffer-window)", "Enter"),
     ('(y-or-n-p "Go on? ")', "(active-minibuffer-window)", "y"),
     ('(read-event "Key: ")', '(equal "Key: " (current-message))', "k"),
+    ('(read-key "Key: ")', '(equal "Key: " (current-message))', "k"),
 ]
 
 
-def test_review_appears_after_a_prompt_of_no_command(world: World) -> None:
+def test_review_waits_for_the_end_of_a_prompt_of_no_command(world: World) -> None:
     emacs, file = started(world)
     reviews = Reviews(emacs)
     for prompt, sign, answer in PROMPTS:
         emacs.eval(f"(run-at-time 0 nil (lambda () {prompt}))")
         emacs.holds(sign)
         propose(emacs, file, "uno\n")
+        left_alone(emacs)
+        assert reviews.states() == ["pending"], prompt
         emacs.keys(answer)
         reviews.shown("a.txt")
         reviews.reject()
