@@ -199,8 +199,9 @@ it was laid out.  CHOSEN is non-nil if the user has chosen KIND."
 
 (defun gemini-companion-review--call (view key &rest args)
   "Call the function KEY of VIEW, as in `gemini-companion-review--kinds'.
-ARGS are its arguments."
-  (apply (plist-get (gemini-companion-review--view-open view) key) args))
+ARGS are its arguments.  Do nothing while VIEW is opened again."
+  (apply (or (plist-get (gemini-companion-review--view-open view) key) #'ignore)
+         args))
 
 (defun gemini-companion-review--buffers (view)
   "Return the buffers in the windows of VIEW."
@@ -672,6 +673,7 @@ the excluded hunks stay."
           (gemini-companion-windows-layout
            (gemini-companion-windows-layout-frame layout)))
     (gemini-companion-review--call view :close)
+    (setf (gemini-companion-review--view-open view) nil)
     (funcall open)
     (when line
       (gemini-companion-review--go-to view line))))

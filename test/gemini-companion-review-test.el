@@ -14,25 +14,6 @@
 (require 'gemini-companion-unified)
 (require 'tramp)
 
-(defconst gemini-companion-review-test-edits
-  '(("one change" "a\nb\nc\n" "a\nB\nc\n")
-    ("adjacent changes" "a\nb\nc\nd\ne\n" "A\nb\nC\nd\nE\n")
-    ("lines added and removed" "a\nb\nc\nd\n" "0\na\nb\nd\ne\nf\n")
-    ("no final newline here" "a\nb" "a\nb\nc\n")
-    ("no final newline there" "a\nb\nc\n" "a\nc")
-    ("no final newline at all" "a\nb" "a\nB")
-    ("only the final newline" "a\nb" "a\nb\n")
-    ("only the final newline goes" "a\nb\n" "a\nb")
-    ("empty lines" "\n\n\na\n\n" "\n\na\n\n\n\n")
-    ("not ASCII" "gr\u00fc\u00dfe\n\u65e5\u672c\n\U0001F600\n"
-     "gr\u00fc\u00dfe\n\u4e2d\u6587 e\u0301\n\U0001F600 \u2028 x\n")
-    ("signs of a diff" "--- a\n+++ b\n@@ -1 +1 @@\n\\ No\n"
-     "--- a\n+++ B\n@@ -1 +1 @@\n\\ no\n-x\n")
-    ("nothing there" "" "a\nb\n")
-    ("all lines go" "a\nb\n" "")
-    ("carriage returns and nulls" "a\rb\0\nc\n" "a\rB\0\nc\nd\r"))
-  "Proposals: a name, the text of the file and the proposal.")
-
 (defun gemini-companion-review-test-toggle-all (view)
   "Press the key for hunks at each hunk of VIEW; answer yes if it asks."
   (cl-letf (((symbol-function 'y-or-n-p) #'always))
@@ -65,25 +46,6 @@
                (gemini-companion-review-main (car (gemini-companion-diffs))))))
     (and (string-match "[0-9]+ excluded" text)
          (match-string 0 text))))
-
-(ert-deftest gemini-companion-review-excludes-and-restores-exactly ()
-  (dolist (view '(ediff diff))
-    (pcase-dolist (`(,what ,old ,new ,_) gemini-companion-review-test-edits)
-      (ert-info ((format "%s, %s" view what))
-        (gemini-companion-test-with-reviews `(("a" ,old))
-          (let* ((gemini-companion-review-view view)
-                 (diff (gemini-companion-test-show "a" new)))
-            (with-current-buffer (window-buffer)
-              (should-not (gemini-companion-review-test-count))
-              (gemini-companion-review-test-toggle-all view)
-              (should (gemini-companion-review-test-count))
-              (should (equal old (gemini-companion-diff-text diff)))
-              (gemini-companion-review-test-toggle-all view)
-              (should-not (gemini-companion-review-test-count))
-              (should (equal new (gemini-companion-diff-text diff)))
-              (unless (string-empty-p new)
-                (gemini-companion-diff-accept)
-                (should (equal `((1 accepted ,new)) outcomes))))))))))
 
 (ert-deftest gemini-companion-review-goes-to-the-hunk-of-a-line ()
   (dolist (view '(ediff diff))
