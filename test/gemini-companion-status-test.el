@@ -35,21 +35,6 @@
       (push-button)
       (should-not (nth 3 (funcall shown))))))
 
-(ert-deftest gemini-companion-status-test-keeps-the-place-of-a-search ()
-  (let ((answer nil))
-    (gemini-companion-status-test--with-status
-        `(("One" . ,(lambda (_)
-                      (if answer '((bad "New")) '((wait "asking")))))
-          ("Two" . ,(lambda (&rest _)
-                      '((bad "Broken" "Fix it." ("Enable" . ignore))))))
-      (goto-char (point-max))
-      (search-backward "[Enable]")
-      (setq answer t)
-      (run-hooks 'gemini-companion-ready-hook)
-      (gemini-companion-test-eventually (string-search "New" (buffer-string)))
-      (should (looking-at-p "\\[Enable\\]$"))
-      (should (looking-back "Fix it. " (line-beginning-position))))))
-
 (ert-deftest gemini-companion-status-test-shows-what-is-never-shared ()
   (gemini-companion-test-with-directory '(("a" "") (".env" "SECRET=1"))
     (dolist (name '("a" ".env"))
@@ -115,16 +100,6 @@
     (write-region "{\"ide\": {\"enabled\": true}}" nil settings nil 'silent)
     (should-not (string-search "IDE integration is off" (funcall texts)))
     (delete-directory mirror 'recursive)))
-
-(ert-deftest gemini-companion-status-test-leaves-nothing-behind ()
-  (let ((timers (gemini-companion-test-timer-count))
-        (hooks (gemini-companion-test-hooks)))
-    (gemini-companion-status-test--with-status nil
-      (should-not (equal hooks (gemini-companion-test-hooks)))
-      (gemini-companion-session-update nil)
-      (should (< timers (gemini-companion-test-timer-count))))
-    (should (equal hooks (gemini-companion-test-hooks)))
-    (should (= timers (gemini-companion-test-timer-count)))))
 
 ;;;; Verdict
 

@@ -29,26 +29,13 @@
                   after-revert-hook after-set-visited-file-name-hook
                   after-change-major-mode-hook activate-mark-hook
                   deactivate-mark-hook))
+        (get-variable-watchers 'server-clients)
         (gemini-companion-test-buffers)
         (length (gemini-companion-test-processes))
         (copy-sequence (default-value 'process-environment))
         (gemini-companion-test-timer-count)
         (length timer-idle-list)
         epc:live-connections))
-
-(ert-deftest gemini-companion-mode-writes-the-discovery-file ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((file (gemini-companion-test-discovery-file))
-          (content (gemini-companion-test-discovery)))
-      (should (equal (concat temporary "gemini/ide/")
-                     (file-name-directory file)))
-      (should (string-prefix-p (format "gemini-ide-server-%d-" (emacs-pid))
-                               (file-name-nondirectory file)))
-      (should (equal "-rw-------" (file-attribute-modes
-                                   (file-attributes file))))
-      (should (equal (directory-file-name directory)
-                     (alist-get 'workspacePath content)))
-      (should (equal "emacs" (alist-get 'name (alist-get 'ideInfo content)))))))
 
 (ert-deftest gemini-companion-mode-off-leaves-nothing-behind ()
   ;; Load what the first start loads.
@@ -77,6 +64,7 @@
   (gemini-companion-test-with-mode '(("a" "text"))
     (gemini-companion-test-with-directory '(("b" "text"))
       (let ((before (gemini-companion-test-discovery)))
+        (gemini-companion-mode 1)
         (find-file (expand-file-name "b" directory))
         (gemini-companion-test-eventually
           (string-match-p (regexp-quote (directory-file-name directory))
@@ -85,12 +73,6 @@
         (dolist (key '(port authToken))
           (should (equal (alist-get key before)
                          (alist-get key (gemini-companion-test-discovery)))))))))
-
-(ert-deftest gemini-companion-mode-can-be-turned-on-twice ()
-  (gemini-companion-test-with-mode '()
-    (let ((info (gemini-companion-server-info)))
-      (gemini-companion-mode 1)
-      (should (eq info (gemini-companion-server-info))))))
 
 (ert-deftest gemini-companion-mode-off-at-once-leaves-nothing-behind ()
   (let ((gemini-companion-server-command
