@@ -63,7 +63,6 @@ or nil while DIFF is open."
   (id (cl-incf gemini-companion-edits--last-id))
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (stamp nil :documentation "Stamp of the file when BEFORE was read.")
-  (place nil :documentation "True name of the file when BEFORE was read.")
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
   (compared nil :documentation "Cons of a tick of the texts and their hunks."))
@@ -134,32 +133,17 @@ Its functions display the edits; they must be fast and not fail.")
     (setq gemini-companion-edits--edits
           (seq-filter
            (lambda (edit)
-             (setq count (1+ count)
-                   bytes (+ bytes (gemini-companion-edits--bytes edit)))
+             (setq count (1+ count))
+             (dolist (text (list (gemini-companion-edit-before edit)
+                                 (gemini-companion-edit-after edit)))
+               (when (stringp text)
+                 (setq bytes (+ bytes (string-bytes text)))))
              (or (gemini-companion-edit-diff edit)
                  (and (<= count gemini-companion-edits--most-edits)
                       (< bytes gemini-companion-edits--most-bytes-in-all))))
            gemini-companion-edits--edits))))
 
-(defun gemini-companion-edits--bytes (edit)
-  "Return the size of the texts of EDIT."
-  (apply #'+ (mapcar (lambda (text) (if (stringp text) (string-bytes text) 0))
-                     (list (gemini-companion-edit-before edit)
-                           (gemini-companion-edit-after edit)))))
-
 ;;;; Reviews
-
-(defun gemini-companion-edits--follow ()
-  "Record new and settled diffs."
-  (let ((diffs (gemini-companion-diffs)))
-    (dolist (edit gemini-companion-edits--edits)
-      (when-let* ((diff (gemini-companion-edit-diff edit)))
-        (unless (memq diff diffs)
-          (gemini-companion-edits--end edit diff))))
-    (dolist (diff diffs)
-      (unless (gemini-companion-edits--of diff)
-        (gemini-companion-edits--begin diff)))
-    (run-hooks 'gemini-companion-edits-changed-hook)))
 
 (defun gemini-companion-edits--begin (diff)
   "Record DIFF."
@@ -179,8 +163,6 @@ EDIT is not written yet."
     (unless (and (gemini-companion-edit-before edit)
                  (equal stamp (gemini-companion-edit-stamp edit)))
       (setf (gemini-companion-edit-stamp edit) stamp
-            (gemini-companion-edit-place edit)
-            (gemini-companion-text-true-name file)
             (gemini-companion-edit-before edit)
             (cond (problem 'unknown)
                   ((null stamp) 'new)
@@ -188,11 +170,6 @@ EDIT is not written yet."
                   (t (condition-case nil
                          (gemini-companion-text-bytes file)
                        (file-error 'unknown))))))))
-
-(defun gemini-companion-edits--accepting (diff)
-  "Read the file of DIFF, which the CLI is about to write."
-  (when-let* ((edit (gemini-companion-edits--of diff)))
-    (gemini-companion-edits-read edit)))
 
 (defun gemini-companion-edits--end (edit diff)
   "Record the outcome of DIFF as the one of EDIT."
@@ -247,8 +224,7 @@ A dismissed DIFF that was written was accepted in the terminal."
                              (gemini-companion-edit-after edit))
                          (not (gemini-companion-edits--as-written-p edit))
                          'unwritten)))))
-      (setf (gemini-companion-edit-state edit) state)
-      (run-hooks 'gemini-companion-edits-changed-hook))))
+      (setf (gemini-companion-edit-state edit) state))))
 
 (defun gemini-companion-edits-written (session client file before after)
   "Record that a CLI has written FILE, maybe without a review.
@@ -269,8 +245,7 @@ reviewed is not recorded again."
      (gemini-companion-edits--make
       :session session
       :client (or client (plist-get session :client))
-      :file file :place (gemini-companion-text-true-name file)
-      :state 'written :reported t
+      :file file :state 'written :reported t
       :before (cond ((null before) 'new)
                     ((or (< gemini-companion-edits--most-bytes (length before))
                          ;; The CLI could not decode it.
@@ -283,21 +258,15 @@ reviewed is not recorded again."
 (defun gemini-companion-edits--accounts-p (edit file text)
   "Return non-nil if EDIT may have written TEXT to FILE."
   (let ((diff (gemini-companion-edit-diff edit)))
-    (and (gemini-companion-edits--same-file-p
-          file (gemini-companion-edit-file edit))
+    (and (equal (gemini-companion-text-true-name file)
+                (gemini-companion-text-true-name
+                 (gemini-companion-edit-file edit)))
          (not (gemini-companion-edit-reported edit))
          (not (eq 'rejected (gemini-companion-edit-state edit)))
          (gemini-companion-text-same-written-p
           text (if diff
                    (gemini-companion-diff-text diff)
                  (gemini-companion-edit-after edit))))))
-
-(defun gemini-companion-edits--same-file-p (a b)
-  "Return non-nil if A and B, absolute names, are of the same file."
-  (or (equal a b)
-      (when-let* ((a (gemini-companion-text-true-name a))
-                  (b (gemini-companion-text-true-name b)))
-        (gemini-companion-text-same-file-p a b))))
 
 ;;;; Revert
 
@@ -352,10 +321,6 @@ sentences; their files stay as they are."
       (user-error "%s %s" name why))
     (when (eq 'unknown (gemini-companion-edit-before edit))
       (user-error "The previous text of %s was not kept" name))
-    (unless (equal (gemini-companion-edit-place edit)
-                   (gemini-companion-text-true-name file))
-      (user-error "%s was replaced by a symbolic link; revert the edit by hand"
-                  name))
     (unless (gemini-companion-edits--as-written-p edit)
       (user-error "%s has changed since; revert a later edit first, or this one \
 by hand"
@@ -470,19 +435,19 @@ Only the lines of edits that were written count, if all are known."
 (defun gemini-companion-edits-lines (edits)
   "Return the numbers of lines that EDITS add and remove, a text.
 Return nil if there are none, or the hunks of one are unknown."
-  (let ((counts (mapcar #'gemini-companion-edits--counts edits)))
-    (unless (or (null counts) (memq nil counts))
-      (gemini-companion-hunk-lines (apply #'+ (mapcar #'car counts))
-                                   (apply #'+ (mapcar #'cadr counts))))))
-
-(defun gemini-companion-edits--counts (edit)
-  "Return the numbers of the lines of EDIT, added and removed, or nil."
-  (let ((hunks (gemini-companion-edits-hunks edit))
-        (diff (gemini-companion-edit-diff edit)))
-    (when (listp hunks)
-      (nthcdr 2 (gemini-companion-hunk-counts
-                 hunks
-                 (and diff (gemini-companion-diff-proposal-buffer diff)))))))
+  (let ((added 0)
+        (removed 0))
+    (unless (or (null edits)
+                (memq 'failed (mapcar #'gemini-companion-edits-hunks edits)))
+      (dolist (edit edits)
+        (pcase-let ((`(,_ ,_ ,more ,less)
+                     (gemini-companion-hunk-counts
+                      (gemini-companion-edits-hunks edit)
+                      (when-let* ((diff (gemini-companion-edit-diff edit)))
+                        (gemini-companion-diff-proposal-buffer diff)))))
+          (setq added (+ added more)
+                removed (+ removed less))))
+      (gemini-companion-hunk-lines added removed))))
 
 ;;;; Names
 
@@ -493,24 +458,26 @@ Return nil if there are none, or the hunks of one are unknown."
 
 ;;;; Life
 
-(defun gemini-companion-edits--follow-diff (diff event)
+(defun gemini-companion-edits--follow (diff event)
   "Record EVENT of DIFF; see `gemini-companion-diff-functions'."
-  (pcase event
-    ('accepting (gemini-companion-edits--accepting diff))
-    ('written (gemini-companion-edits--diff-written diff t))
-    ('unwritten (gemini-companion-edits--diff-written diff nil))
-    (_ (gemini-companion-edits--follow))))
+  (let ((edit (gemini-companion-edits--of diff)))
+    (pcase event
+      ('opened (gemini-companion-edits--begin diff))
+      ;; The CLI is about to write the file.
+      ('accepting (gemini-companion-edits-read edit))
+      ('settled (gemini-companion-edits--end edit diff))
+      ('written (gemini-companion-edits--diff-written diff t))
+      ('unwritten (gemini-companion-edits--diff-written diff nil))))
+  (run-hooks 'gemini-companion-edits-changed-hook))
 
 (defun gemini-companion-edits-start ()
   "Record the edits of all CLIs."
-  (add-hook 'gemini-companion-diff-functions
-            #'gemini-companion-edits--follow-diff)
-  (gemini-companion-edits--follow))
+  (add-hook 'gemini-companion-diff-functions #'gemini-companion-edits--follow))
 
 (defun gemini-companion-edits-stop ()
   "Drop all edits."
   (remove-hook 'gemini-companion-diff-functions
-               #'gemini-companion-edits--follow-diff)
+               #'gemini-companion-edits--follow)
   (setq gemini-companion-edits--edits nil))
 
 (provide 'gemini-companion-edits)
