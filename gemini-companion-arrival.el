@@ -206,18 +206,14 @@ It is no child frame, and not the frame of a daemon."
 
 (defun gemini-companion-arrival--announce (diff does)
   "Announce DIFF once, unless the echo area is in use.
-DOES is the verb for the command that shows or selects it.  The
-buffer of messages has the whole text."
+DOES is the verb for the command that shows or selects it."
   (let ((text (gemini-companion-arrival--announcement diff does (frame-width))))
     (unless (or (active-minibuffer-window)
                 (equal text (cdr gemini-companion-arrival--announced)))
-      (let ((report (gemini-companion-revert-shown-report)))
-        ;; That clears the echo area.
-        (let ((inhibit-message t))
-          (message "%s" (gemini-companion-arrival--announcement
-                         diff does most-positive-fixnum)))
-        (let ((message-log-max nil))
-          (message "%s" (string-join (delq nil (list report text)) "\n"))))
+      (message "%s" (string-join
+                     (delq nil (list (gemini-companion-revert-shown-report)
+                                     text))
+                     "\n"))
       (setq gemini-companion-arrival--announced (cons diff text)))))
 
 (defun gemini-companion-arrival--announcement (diff does width)
@@ -300,8 +296,6 @@ edits of its proposal."
   (gemini-companion-diff-unsettled diff)
   (cond ((eq (gemini-companion-diff-state diff) 'shown)
          (gemini-companion-diff-view-select (gemini-companion-diff-view diff)))
-        ((not (gemini-companion-arrival--frame-p))
-         (user-error "No frame can show a review"))
         (t
          (gemini-companion-arrival--finish)
          (when-let* ((shown (gemini-companion-diff-shown)))

@@ -139,9 +139,14 @@ An alist of files and texts, the last one first.")
 
 ;;;; Diffs
 
-(defun gemini-companion-diffs ()
-  "Return the diffs that await an answer, oldest first."
-  (copy-sequence gemini-companion-diff--open))
+(defun gemini-companion-diffs (&optional session)
+  "Return the diffs that await an answer, oldest first.
+If SESSION is non-nil, return only its diffs."
+  (seq-filter (lambda (diff)
+                (or (null session)
+                    (gemini-companion-session-same-p
+                     session (gemini-companion-diff-session diff))))
+              gemini-companion-diff--open))
 
 (defun gemini-companion-diff-of-id (id)
   "Return the diff ID if it awaits an answer, or nil."

@@ -410,10 +410,9 @@ The value is a cons (OLD . NEW); OLD is nil for an added line."
     (cons (get-text-property (line-beginning-position) 'gemini-companion-old)
           new)))
 
-(defun gemini-companion-list--hunk (&optional position)
-  "Return the hunk of the line at POSITION, by default at point, or nil."
-  (get-text-property (or position (line-beginning-position))
-                     'gemini-companion-hunk))
+(defun gemini-companion-list--hunk ()
+  "Return the hunk of the line at point, or nil."
+  (get-text-property (line-beginning-position) 'gemini-companion-hunk))
 
 ;;;; Mode
 
@@ -491,10 +490,7 @@ CLI is open, and none has arrived or ended for a minute.
   (if (gemini-companion-list--get :edit)
       (list (gemini-companion-list--diff))
     (let ((session (gemini-companion-list--session)))
-      (or (seq-filter (lambda (diff)
-                        (gemini-companion-session-same-p
-                         session (gemini-companion-diff-session diff)))
-                      (gemini-companion-diffs))
+      (or (gemini-companion-diffs session)
           (user-error "No review of %s is open"
                       (gemini-companion-session-name session))))))
 
@@ -564,9 +560,6 @@ In a buffer of a review, go to the line of that review."
 In a diff, show the lines that are folded at point, or fold unchanged
 lines again."
   (interactive nil gemini-companion-list-mode)
-  (unless (derived-mode-p 'gemini-companion-list-mode)
-    (user-error "Not in the list; %s shows it"
-                (substitute-command-keys "\\[gemini-companion-list]")))
   (beginning-of-line)
   (if-let* ((fold (gemini-companion-unified-fold-here))
             (id (gemini-companion-edit-id (gemini-companion-list--edit))))

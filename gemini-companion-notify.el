@@ -98,22 +98,13 @@ Show its state soon."
                                  (waiting . "waits for an answer")))))
     (concat word (format-time-string " since %H:%M" since))))
 
-(defun gemini-companion-notify--diff (session)
-  "Return the first open diff of SESSION, or nil."
-  (seq-find (lambda (diff)
-              (gemini-companion-session-same-p
-               session (gemini-companion-diff-session diff)))
-            (gemini-companion-diffs)))
-
 (defun gemini-companion-notify--count ()
   "Return the number of reviews and of questions in terminals that wait."
-  ;; It runs at every redisplay, so it makes no garbage.
-  (let ((count (length (gemini-companion-diffs))))
-    (pcase-dolist (`(,session ,state . ,_) gemini-companion-notify--shown)
-      (when (and (eq 'waiting state)
-                 (null (gemini-companion-notify--diff session)))
-        (setq count (1+ count))))
-    count))
+  (+ (length (gemini-companion-diffs))
+     (seq-count (pcase-lambda (`(,session ,state . ,_))
+                  (and (eq 'waiting state)
+                       (null (gemini-companion-diffs session))))
+                gemini-companion-notify--shown)))
 
 (defun gemini-companion-notify-lighter ()
   "Return what waits for the user and what works, for the mode line.
@@ -128,19 +119,18 @@ The value is a cons of a text and a function that returns a tooltip."
 (defun gemini-companion-notify--help ()
   "Return lines about what waits for the user, and about each CLI, or nil."
   (let ((count (gemini-companion-notify--count))
-        (lines (delq nil (mapcar #'gemini-companion-notify--help-of
-                                 (gemini-companion-sessions)))))
+        (lines (mapcan (lambda (session)
+                         (when-let* ((state (gemini-companion-notify-state
+                                             session)))
+                           (list (concat (gemini-companion-session-name session)
+                                         ": " state))))
+                       (gemini-companion-sessions))))
     (unless (zerop count)
       (push (format (ngettext "%d review or question waits; type %s"
                               "%d reviews and questions wait; type %s" count)
                     count (substitute-command-keys "\\[gemini-companion-review]"))
             lines))
     (and lines (string-join lines "\n"))))
-
-(defun gemini-companion-notify--help-of (session)
-  "Return a line about SESSION, or nil if its state is unknown."
-  (when-let* ((state (gemini-companion-notify-state session)))
-    (concat (gemini-companion-session-name session) ": " state)))
 
 ;;;; Notifications
 
@@ -185,7 +175,7 @@ The same holds for its review."
 (defun gemini-companion-notify--ask (session)
   "Notify that SESSION waits for an answer."
   (let ((name (gemini-companion-notify--name session))
-        (diff (gemini-companion-notify--diff session)))
+        (diff (car (gemini-companion-diffs session))))
     (cond ((null diff)
            (gemini-companion-notify--send
             session (format "%s asks in its terminal" name)))
@@ -206,12 +196,11 @@ The same holds for its review."
                     (and (eq turn (gemini-companion-edit-turn edit))
                          (gemini-companion-edit-written-p edit)))
                   (gemini-companion-edits))))
-      (when (eq 'ready (gemini-companion-session-state session))
-        (gemini-companion-notify--send
-         session
-         (concat (gemini-companion-notify--name session) " is done"
-                 (and edits ": ")
-                 (string-join (gemini-companion-edits-total edits) ", ")))))))
+      (gemini-companion-notify--send
+       session
+       (concat (gemini-companion-notify--name session) " is done"
+               (and edits ": ")
+               (string-join (gemini-companion-edits-total edits) ", "))))))
 
 (defun gemini-companion-notify--send (session text)
   "Notify about SESSION with TEXT."
@@ -236,8 +225,7 @@ The same holds for its review."
   "Go to the review of SESSION, or else to its terminal."
   (let ((terminal (gemini-companion-session-terminal session)))
     (select-frame-set-input-focus (selected-frame))
-    (cond ((and (gemini-companion-diffs)
-                (eq 'waiting (gemini-companion-session-state session)))
+    (cond ((gemini-companion-diffs session)
            ;; It loads the views.
            (call-interactively 'gemini-companion-review))
           (terminal (pop-to-buffer terminal)))))
@@ -250,13 +238,9 @@ The same holds for its review."
 (defun gemini-companion-notify--echo (_session text)
   "Show TEXT in the echo area, below what is there.
 Only log it while the minibuffer is in use."
-  (let ((shown (current-message)))
-    ;; That clears the echo area.
-    (let ((inhibit-message t))
-      (message "%s" text))
-    (unless (active-minibuffer-window)
-      (let ((message-log-max nil))
-        (message "%s" (string-join (delq nil (list shown text)) "\n")))))
+  (let ((shown (current-message))
+        (inhibit-message (and (active-minibuffer-window) t)))
+    (message "%s" (string-join (delq nil (list shown text)) "\n")))
   (lambda ()
     (when (string-suffix-p text (or (current-message) ""))
       (message nil))))

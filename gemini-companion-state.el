@@ -172,11 +172,7 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
          (process (gemini-companion-state--process record))
          (title (and process
                      (process-get process 'gemini-companion-state-title))))
-    (cond ((seq-some (lambda (diff)
-                       (gemini-companion-session-same-p
-                        session (gemini-companion-diff-session diff)))
-                     (gemini-companion-diffs))
-           'waiting)
+    (cond ((gemini-companion-diffs session) 'waiting)
           ((and title
                 (cdr (seq-find (pcase-lambda (`(,regexp . ,_))
                                  (string-match-p regexp title))

@@ -417,7 +417,6 @@ def test_announcement_takes_one_line_of_a_small_frame(world: World) -> None:
     Reviews(emacs).shown("hello.py")
     key = "M-x gemini-companion-review selects it"
     emacs.wait_for_match(rf"^(.*\n){{23}}Edit of application/hello.py; {key}$")
-    emacs.says(f"Edit of application/hello.py by Gemini CLI; {key}")
 
 
 def test_review_on_request_only(world: World) -> None:
