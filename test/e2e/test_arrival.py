@@ -447,6 +447,7 @@ def test_review_at_once_and_the_others_one_by_one(world: World) -> None:
         if left:
             emacs.wait_for(f"?{left}")
             reviews.shown("a.txt")
+    emacs.keys("Enter")
 
 
 def test_nothing_asks_while_a_review_appears(world: World) -> None:
