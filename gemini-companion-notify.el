@@ -260,13 +260,20 @@ Only log it while the minibuffer is in use."
   "Show TEXT about SESSION by D-Bus, if a service is there or can be started."
   (when-let* (((featurep 'dbusbind))
               ((require 'notifications nil t))
-              (id (ignore-errors
-                    (notifications-notify
-                     :title text :actions '("default" "Show")
-                     :on-action (lambda (&rest _)
-                                  (gemini-companion-notify--go session))))))
+              (id (gemini-companion-notify--within-a-second
+                   #'notifications-notify
+                   :title text :actions '("default" "Show")
+                   :on-action (lambda (&rest _)
+                                (gemini-companion-notify--go session)))))
     (lambda ()
-      (ignore-errors (notifications-close-notification id)))))
+      (gemini-companion-notify--within-a-second
+       #'notifications-close-notification id))))
+
+(defun gemini-companion-notify--within-a-second (function &rest args)
+  "Return the value of calling FUNCTION with ARGS, or nil if that fails.
+A service that hangs would block Emacs for 25 seconds."
+  (with-timeout (1)
+    (ignore-errors (apply function args))))
 
 (defun gemini-companion-notify--system (text)
   "Show TEXT as macOS or Windows do."

@@ -189,6 +189,10 @@
   "What an Emacs with a D-Bus daemon of its own does.
 It is the service of notifications itself.")
 
+(ert-deftest gemini-companion-notify-does-not-wait-for-a-service-that-hangs ()
+  (should-not (gemini-companion-notify--within-a-second
+               (lambda () (while t (read-event nil nil 0.05))))))
+
 (ert-deftest gemini-companion-notify-by-d-bus-is-clicked-and-withdrawn ()
   (skip-unless (and (featurep 'dbusbind)
                     (executable-find "dbus-run-session")))
