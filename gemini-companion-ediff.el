@@ -138,9 +138,7 @@ value is a plist; see `gemini-companion-review--kinds'."
         (setq header-line-format " File on disk"))
       (with-current-buffer proposal
         (gemini-companion-header-set))
-      (list :buffers (list panel original proposal)
-            :main proposal
-            :frame frame
+      (list :buffers (list proposal original panel)
             :hunk (apply-partially #'gemini-companion-ediff--at-point panel)
             :line (lambda () (nth 2 (gemini-companion-ediff--at-point panel)))
             :toggled (apply-partially #'gemini-companion-ediff--toggled panel)

@@ -155,9 +155,7 @@ For several reviews in a row, it refers to the first.")
 FUNCTION is called with a diff, the buffer of the original, a frame,
 and non-nil if the selected window must stay visible and selected.
 If it signals an error, that is shown.  It returns a plist of
-`:buffers', the buffers in the windows of the view;
-`:main', the buffer to go to;
-`:frame', the frame of the view;
+`:buffers', the buffers in the windows of the view, first the one to go to;
 and these functions:
 `:hunk' returns the hunk at point, or nil, if need be of a new comparison;
 `:line' returns the line of the proposal at point, or nil;
@@ -195,7 +193,7 @@ it was laid out.  CHOSEN is non-nil if the user has chosen KIND."
 (defun gemini-companion-review-main (diff)
   "Return the buffer to go to in the view of DIFF, or nil."
   (when-let* ((view (gemini-companion-diff-view diff)))
-    (plist-get (gemini-companion-review--view-open view) :main)))
+    (car (gemini-companion-review--buffers view))))
 
 (defun gemini-companion-review--call (view key &rest args)
   "Call the function KEY of VIEW, as in `gemini-companion-review--kinds'.
@@ -467,23 +465,24 @@ If KEEP is non-nil, the selected window stays visible and selected."
                   (signal (car problem) (cdr problem))))))
     (when (and keep (window-live-p selected))
       (set-frame-selected-window frame selected 'norecord))
-    (setf (gemini-companion-review--view-frame view) (plist-get open :frame)
-          (gemini-companion-review--view-kind view) kind
+    (setf (gemini-companion-review--view-kind view) kind
           (gemini-companion-review--view-open view) open)
     (gemini-companion-review--record-windows view)))
 
 (defun gemini-companion-review--record-windows (view)
-  "Record the windows of VIEW, and the window of the CLI beside them.
-Follow the size of their frame."
+  "Record the frame and windows of VIEW, and the window of the CLI there.
+Follow the size of the frame."
   (dolist (buffer (gemini-companion-review--buffers view))
     (with-current-buffer buffer
       (add-hook 'window-size-change-functions
                 #'gemini-companion-review--resized nil t)))
-  (setf (gemini-companion-review--view-size view)
-        (gemini-companion-review--frame-size view)
-        (gemini-companion-review--view-windows view)
+  (setf (gemini-companion-review--view-windows view)
         (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
                     (gemini-companion-review--buffers view))
+        (gemini-companion-review--view-frame view)
+        (window-frame (car (gemini-companion-review--view-windows view)))
+        (gemini-companion-review--view-size view)
+        (gemini-companion-review--frame-size view)
         (gemini-companion-review--view-terminal view)
         (gemini-companion-windows-terminal
          (gemini-companion-review--view-diff view)

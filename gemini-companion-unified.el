@@ -555,25 +555,22 @@ value is a plist; see `gemini-companion-review--kinds'."
           (with-current-buffer buffer
             (gemini-companion-page-refresh))
           (with-selected-frame frame
-            (setq frame (window-frame (gemini-companion-unified--display
-                                       buffer diff keep)))))
+            (gemini-companion-unified--display buffer diff keep)))
       ((error quit)
        (gemini-companion-unified--close buffer proposal)
        (signal (car problem) (cdr problem))))
     (with-current-buffer proposal
       (add-hook 'after-change-functions #'gemini-companion-unified--changed
                 nil t))
-    (gemini-companion-unified--functions diff buffer proposal frame)))
+    (gemini-companion-unified--functions diff buffer proposal)))
 
-(defun gemini-companion-unified--functions (diff buffer proposal frame)
-  "Return the plist of the view of DIFF in BUFFER, with PROPOSAL, on FRAME.
+(defun gemini-companion-unified--functions (diff buffer proposal)
+  "Return the plist of the view of DIFF in BUFFER, with PROPOSAL.
 See `gemini-companion-review--kinds'."
   (cl-flet ((here (function)
               (lambda (&rest args)
                 (with-current-buffer buffer (apply function args)))))
     (list :buffers (list buffer proposal)
-          :main buffer
-          :frame frame
           :hunk #'gemini-companion-unified--hunk
           :line #'gemini-companion-unified--line
           ;; Without a hunk, it will be drawn after the next comparison.
@@ -610,7 +607,7 @@ See `gemini-companion-review--kinds'."
     (current-buffer)))
 
 (defun gemini-companion-unified--display (buffer diff &optional keep)
-  "Show and select BUFFER, the view of DIFF, and return its window.
+  "Show and select BUFFER, the view of DIFF.
 If KEEP is non-nil, the selected window stays visible.  The user's
 `display-buffer-alist' comes first."
   (select-window
