@@ -110,16 +110,6 @@ on the line that follows.  The control panel is current."
 
 ;;;; View
 
-(defmacro gemini-companion-ediff--keeping-message (&rest body)
-  "Evaluate BODY, and then show the current message again, or none.
-Ediff replaces or clears it."
-  (declare (indent 0) (debug t))
-  (let ((said (make-symbol "said")))
-    `(let ((,said (current-message)))
-       (prog1 (progn ,@body)
-         (let ((message-log-max nil))
-           (message (and ,said "%s") ,said))))))
-
 (defun gemini-companion-ediff-open (diff original frame &optional keep)
   "Show DIFF, an edit of the text in ORIGINAL, as an Ediff session on FRAME.
 If KEEP is non-nil, the selected window there stays visible.  The
@@ -129,7 +119,7 @@ value is a plist; see `gemini-companion-review--kinds'."
       (with-current-buffer buffer
         (gemini-companion-highlight (gemini-companion-diff-file-path diff))
         (gemini-companion-ediff--set-faces)))
-    (let ((panel (gemini-companion-ediff--keeping-message
+    (let ((panel (gemini-companion-text-keeping-message
                    (gemini-companion-ediff--start diff original proposal
                                                   frame keep))))
       (gemini-companion-ediff--compared panel)
@@ -432,7 +422,7 @@ The control panel is current."
         (frame (gemini-companion-diff-view-frame
                 (gemini-companion-diff-view
                  (buffer-local-value 'gemini-companion-diff-here panel)))))
-    (gemini-companion-ediff--keeping-message
+    (gemini-companion-text-keeping-message
       (with-selected-frame frame
         (save-window-excursion
           ;; Ediff selects the selected window again meanwhile.

@@ -12,6 +12,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
 
@@ -35,34 +36,30 @@ text names, as Org mode does.")
 No mode hook runs, and all text stays unchanged and visible.  The keys
 of Evil work there, too."
   (unless font-lock-mode
-    (let ((enable-local-variables nil)
-          (enable-dir-local-variables nil)
-          (inhibit-interaction t)
-          ;; Some modes show messages, which clear the echo area even so.
-          (inhibit-message t)
-          (said (current-message))
-          (warning-minimum-log-level :emergency)
-          (inhibit-read-only nil)
-          (read-only buffer-read-only))
-      ;; A mode that would change the text fails.
-      (setq buffer-read-only t)
-      (seq-some #'gemini-companion-highlight--turn-on
-                (delq nil (list (gemini-companion-highlight--mode file)
-                                #'text-mode)))
-      (setq buffer-read-only read-only)
-      (when (and said (not (equal said (current-message))))
-        (let ((inhibit-message nil)
-              (message-log-max nil))
-          (message "%s" said)))
-      ;; In an internal buffer, Font Lock mode does not turn on, but its hook
-      ;; would run.
-      (unless (string-prefix-p " " (buffer-name))
-        (with-demoted-errors "Mode for the review: %S"
-          (delay-mode-hooks
-            ;; Globalized minor modes use the delayed hook.
-            (font-lock-mode 1)
-            (when (bound-and-true-p evil-mode)
-              (evil-initialize))))))))
+    (gemini-companion-text-keeping-message
+      (let ((enable-local-variables nil)
+            (enable-dir-local-variables nil)
+            (inhibit-interaction t)
+            ;; Some modes show messages, which clear the echo area even so.
+            (inhibit-message t)
+            (warning-minimum-log-level :emergency)
+            (inhibit-read-only nil)
+            (read-only buffer-read-only))
+        ;; A mode that would change the text fails.
+        (setq buffer-read-only t)
+        (seq-some #'gemini-companion-highlight--turn-on
+                  (delq nil (list (gemini-companion-highlight--mode file)
+                                  #'text-mode)))
+        (setq buffer-read-only read-only)
+        ;; In an internal buffer, Font Lock mode does not turn on, but its hook
+        ;; would run.
+        (unless (string-prefix-p " " (buffer-name))
+          (with-demoted-errors "Mode for the review: %S"
+            (delay-mode-hooks
+              ;; Globalized minor modes use the delayed hook.
+              (font-lock-mode 1)
+              (when (bound-and-true-p evil-mode)
+                (evil-initialize)))))))))
 
 (defun gemini-companion-highlight--turn-on (mode)
   "Turn on MODE without its hooks; return nil if that fails."

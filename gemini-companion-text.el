@@ -122,6 +122,16 @@ Return nil if there is no such program, or the disk is full."
   "Return CHAR as a string, or ASCII where it cannot be displayed."
   (if (char-displayable-p char) (string char) ascii))
 
+(defmacro gemini-companion-text-keeping-message (&rest body)
+  "Evaluate BODY, and then show the current message again, or none."
+  (declare (indent 0) (debug t))
+  (let ((said (make-symbol "said")))
+    `(let ((,said (current-message)))
+       (prog1 (progn ,@body)
+         (unless (equal ,said (current-message))
+           (let ((message-log-max nil))
+             (message (and ,said "%s") ,said)))))))
+
 ;;;; Buffers
 
 (defun gemini-companion-text-of-buffer (&optional buffer)
