@@ -44,8 +44,7 @@
     "/\\.\\(?:ssh\\|gnupg\\|password-store\\|aws\\|azure\\|kube\\|docker\\)/"
     "/\\.config/\\(?:gcloud\\|gh\\)/"
     "/pass\\.[[:alnum:]]\\{13\\}/"
-    gemini-companion-auth-source-p gemini-companion-password-store-p
-    authinfo-mode pass-view-mode)
+    gemini-companion-auth-source-p authinfo-mode pass-view-mode)
   "Files never shared with a CLI, neither their names nor their text.
 Each element is one of
 - a regexp, which is matched against the absolute name of the file
@@ -65,7 +64,6 @@ that a CLI proposes for such a file are shown like others, as the
 CLI has read it by itself.  Takes effect at once."
   :type '(repeat (choice (regexp :tag "Regexp for file names")
                          (function-item gemini-companion-auth-source-p)
-                         (function-item gemini-companion-password-store-p)
                          (symbol :tag "Major mode or function")
                          (function :tag "Function")))
   :package-version '(gemini-companion . "0.1.0"))
@@ -169,15 +167,6 @@ whose first element is the kind of the value."
                       file (file-truename other)))))
             auth-sources))
 
-(defun gemini-companion-password-store-p (file _buffer)
-  "Return non-nil if FILE is in a password store of the program pass."
-  (seq-some (lambda (directory)
-              (and (stringp directory)
-                   (file-in-directory-p file directory)))
-            (list (bound-and-true-p auth-source-pass-filename)
-                  (getenv "PASSWORD_STORE_DIR")
-                  "~/.password-store")))
-
 (defun gemini-companion-privacy--excluded-p (names buffer)
   "Return non-nil if a file with NAMES, visited by BUFFER, is excluded.
 BUFFER is nil for a directory."
@@ -226,25 +215,19 @@ A backup of a file has the name of that file, too."
       (alist-get 'gemini-companion-share dir-local-variables-alist
                  (default-value 'gemini-companion-share)))))
 
-(defun gemini-companion-privacy--with-parents (directory)
-  "Return the names of DIRECTORY and of all directories above it."
-  (let ((parent (file-name-directory (directory-file-name directory))))
-    (cons directory
-          (unless (member parent (list nil directory))
-            (gemini-companion-privacy--with-parents parent)))))
-
 (defun gemini-companion-privacy-directory-hidden-p (directory)
   "Return non-nil if nothing in the local DIRECTORY may be shared."
   (gemini-companion-privacy--hidden-if
    (list 'directory directory) nil
    (lambda ()
-     (or (gemini-companion-privacy--excluded-p
-          (delete-dups
-           (mapcan (lambda (name)
-                     (gemini-companion-privacy--with-parents
-                      (file-name-as-directory name)))
-                   (gemini-companion-privacy--names directory)))
-          nil)
+     (or (seq-some
+          (lambda (name)
+            (locate-dominating-file
+             (file-name-as-directory name)
+             (lambda (above)
+               (gemini-companion-privacy--excluded-p
+                (list (expand-file-name above)) nil))))
+          (gemini-companion-privacy--names directory))
          (not (gemini-companion-privacy--local-share
                (file-name-as-directory directory)))))))
 
@@ -319,11 +302,9 @@ The rules of the innermost file come first, see
 ;; pattern takes exponential time.
 
 (defconst gemini-companion-privacy--token
-  (concat "\\(\\*+\\)\\|\\(\\?\\)"
-          "\\|\\[\\([!^]?\\)\\(\\(?:\\[:[a-z]+:]\\|.\\)"
-          "\\(?:\\[:[a-z]+:]\\|[^]]\\)*\\)]"
-          "\\|\\\\\\(.\\)\\|\\([^[\\]\\)")
-  "Regexp for a part of a name in a pattern: stars, ?, a class, a character.")
+  (concat "\\*+\\|\\[[!^]?\\(?:\\[:[a-z]+:]\\|.\\)"
+          "\\(?:\\[:[a-z]+:]\\|[^]]\\)*]\\|\\\\.\\|.")
+  "Regexp for a part of a name in a pattern: stars, a class, a character.")
 
 (defun gemini-companion-privacy--match-p (pattern path)
   "Return non-nil if PATTERN matches PATH, a list of file names."
@@ -395,29 +376,24 @@ again what a previous rule ignores."
 (defun gemini-companion-privacy--name (text)
   "Return the name TEXT of a pattern, or nil for `**'."
   (unless (string-match-p "\\`\\*\\*+\\'" text)
-    (let ((start 0)
-          (regexps (list "\\`")))
-      (while (< start (length text))
-        (unless (eq start
-                    (string-match gemini-companion-privacy--token text start))
-          (signal 'invalid-regexp (list text)))
-        (setq start (match-end 0))
-        (if (match-beginning 1)
-            (push "" regexps)
-          (setcar regexps (concat (car regexps)
-                                  (gemini-companion-privacy--part text)))))
-      (setcar regexps (concat (car regexps) "\\'"))
-      (nreverse regexps))))
+    (split-string (concat "\\`"
+                          (replace-regexp-in-string
+                           gemini-companion-privacy--token
+                           #'gemini-companion-privacy--part text t t)
+                          "\\'")
+                  "\0")))
 
-(defun gemini-companion-privacy--part (text)
-  "Return a regexp for the part of TEXT that was matched, which is no star.
+(defun gemini-companion-privacy--part (token)
+  "Return a regexp for TOKEN, a part of a name in a pattern, or NUL for a gap.
 Signal an error if it is a class that does not exist."
-  (let ((regexp (cond ((match-beginning 2) "[^/]")
-                      ((match-beginning 4)
-                       (concat (if (equal "" (match-string 3 text)) "[" "[^")
-                               (match-string 4 text) "]"))
-                      (t (regexp-quote (or (match-string 5 text)
-                                           (match-string 6 text)))))))
+  (let ((regexp (pcase token
+                  ((pred (string-prefix-p "*")) "\0")
+                  ("?" "[^/]")
+                  ((or "[" "\\") (signal 'invalid-regexp (list token)))
+                  ((pred (string-prefix-p "[!"))
+                   (concat "[^" (substring token 2)))
+                  ((pred (string-prefix-p "[")) token)
+                  (_ (regexp-quote (string-remove-prefix "\\" token))))))
     (prog1 regexp
       (string-match-p regexp ""))))
 

@@ -58,14 +58,6 @@
                          (gemini-companion-privacy-test-hidden
                           "plain" "Plain" "other"))))))))
 
-(ert-deftest gemini-companion-privacy-hides-the-password-store ()
-  (gemini-companion-test-with-directory '()
-    (let ((process-environment
-           (cons (concat "PASSWORD_STORE_DIR=" (expand-file-name "store"))
-                 process-environment)))
-      (should (equal '("store/a/b") (gemini-companion-privacy-test-hidden
-                                     "store/a/b" "stored"))))))
-
 (ert-deftest gemini-companion-privacy-excludes-by-mode-and-function ()
   (gemini-companion-test-with-directory '(("a.el" "") ("b" "") ("c" ""))
     (pcase-dolist
