@@ -138,56 +138,68 @@ begins with PROBLEM."
   (let ((task (list text find problem)))
     (push task gemini-companion-send--tasks)
     ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
-    (gemini-companion-send--try
+    (gemini-companion-send--begin
      task (/ seconds gemini-companion-send--check-seconds))))
 
-(defun gemini-companion-send--try (task left &optional mark shown typed)
-  "Type the next part of TASK if it is time, and try again soon.
-TASK fails after LEFT checks.  MARK is the space that was typed last,
-and SHOWN the number of checks that have found it since.  TYPED is
-non-nil if the text was typed before MARK."
-  (pcase-let* ((`(,text ,find ,problem) task)
+(defun gemini-companion-send--begin (task left &optional mark)
+  "Type the text of TASK if MARK, a space that was typed, is shown.
+Otherwise type one, and check again soon, at most LEFT times."
+  (pcase-let* ((`(,text ,find) task)
                (session (funcall find))
-               (terminal (and session
-                              (gemini-companion-session-terminal session)))
-               (process (and terminal (gemini-companion-send--process session)))
-               (shown (if (and mark process
-                               (gemini-companion-send--shown-p mark process))
-                          (1+ shown)
-                        0)))
+               (process (and session
+                             (gemini-companion-send--process session))))
     (cond ((or (< left 0)
-               (and (null terminal) (or session mark)))
-           (gemini-companion-send--end task)
-           (gemini-companion-send--keep text problem))
-          ((and typed (< gemini-companion-send--shown-checks shown))
-           (gemini-companion-send--end task)
-           (gemini-companion-state-submitted session text)
-           (process-send-string process "\r")
-           (message "Prompt submitted in %s" (buffer-name terminal)))
+               (and session
+                    (not (gemini-companion-session-terminal session))
+                    (not (gemini-companion-session-connected-p session))))
+           (gemini-companion-send--end task 'failed))
+          ((and mark process (gemini-companion-send--shown-p mark process))
+           (gemini-companion-send--enter
+            task left session process
+            (gemini-companion-send--type-text process text) 0))
           (t
-           (cond ((or typed (null process)))
-                 ((< 0 shown)
-                  (setq mark (gemini-companion-send--type-text process text)
-                        typed t
-                        shown 0))
-                 ;; A dialog may have taken the last one.
-                 ((if mark
-                      (zerop (mod left 10))
-                    (gemini-companion-send--first-p task session))
-                  (setq mark (or mark (gemini-companion-send--unused-mark process)))
-                  (gemini-companion-send--paste process mark)))
+           (when (and process
+                      (if mark
+                          ;; A dialog may have taken the last one.
+                          (zerop (mod left 10))
+                        (gemini-companion-send--first-p task session)))
+             (setq mark (or mark (gemini-companion-send--unused-mark process)))
+             (gemini-companion-send--paste process mark))
            (run-at-time gemini-companion-send--check-seconds nil
-                        #'gemini-companion-send--try
-                        task (1- left) mark shown typed)))))
+                        #'gemini-companion-send--begin
+                        task (1- left) mark)))))
+
+(defun gemini-companion-send--enter (task left session process mark shown)
+  "Press Enter in PROCESS, of SESSION, if MARK, typed with TASK, stays shown.
+SHOWN checks in a row have found it.  Check again at most LEFT times."
+  (if (and (eq process (gemini-companion-send--process session))
+           (gemini-companion-send--shown-p mark process))
+      (setq shown (1+ shown))
+    (setq shown 0))
+  (cond ((or (< left 0)
+             (not (gemini-companion-session-terminal session)))
+         (gemini-companion-send--end task 'failed))
+        ((<= shown gemini-companion-send--shown-checks)
+         (run-at-time gemini-companion-send--check-seconds nil
+                      #'gemini-companion-send--enter
+                      task (1- left) session process mark shown))
+        (t
+         (gemini-companion-send--end task)
+         (gemini-companion-state-submitted session (car task))
+         (process-send-string process "\r")
+         (message "Prompt submitted in %s"
+                  (buffer-name (process-buffer process))))))
 
 (defun gemini-companion-send--first-p (task session)
   "Return non-nil if no text is to be submitted to SESSION before TASK."
   (not (seq-some (lambda (other) (equal session (funcall (nth 1 other))))
                  (cdr (memq task gemini-companion-send--tasks)))))
 
-(defun gemini-companion-send--end (task)
-  "Forget TASK, which has ended."
-  (setq gemini-companion-send--tasks (delq task gemini-companion-send--tasks)))
+(defun gemini-companion-send--end (task &optional failed)
+  "Drop TASK; if it FAILED, put its text into the kill ring."
+  (setq gemini-companion-send--tasks (delq task gemini-companion-send--tasks))
+  (when failed
+    (gemini-companion-send--keep (car task) (nth 2 task))))
 
 (defun gemini-companion-send-idle-p ()
   "Return non-nil if no text is waiting to be submitted."
@@ -195,7 +207,8 @@ non-nil if the text was typed before MARK."
 
 (defun gemini-companion-send-stop ()
   "Submit no more; put the texts into the kill ring."
-  (cancel-function-timers #'gemini-companion-send--try)
+  (cancel-function-timers #'gemini-companion-send--begin)
+  (cancel-function-timers #'gemini-companion-send--enter)
   (dolist (task gemini-companion-send--tasks)
     (gemini-companion-send--keep (car task) "Prompt not submitted"))
   (setq gemini-companion-send--tasks nil))

@@ -215,6 +215,11 @@ is none."
         (insert "Begin")
         (gemini-companion-compose-submit))
       (should (equal directory started))
+      ;; One that starts again when its directory is trusted.
+      (gemini-companion-session-update
+       (list (list :id "0" :client "gemini" :directory directory)))
+      (gemini-companion-test-run-timers)
+      (should-not (gemini-companion-send-idle-p))
       (let ((process (gemini-companion-compose-test-start terminal)))
         (gemini-companion-session-update
          (list (list :id "1" :client "gemini" :directory directory
