@@ -161,12 +161,6 @@ After an update of this package, the CLIs find the new ones."
   "Return the file NAME in the directory of CLIENT."
   (expand-file-name name (gemini-companion-clients-home client)))
 
-(defun gemini-companion-extension--pointer (client)
-  "Return the file that links the extension to CLIENT."
-  (gemini-companion-extension--file
-   client (format "extensions/%s/.%s-extension-install.json"
-                  gemini-companion-extension--name client)))
-
 (defun gemini-companion-extension-policy-file ()
   "Return the file of the policy for questions of Gemini CLI."
   (gemini-companion-extension--file
@@ -189,8 +183,11 @@ After an update of this package, the CLIs find the new ones."
 (defun gemini-companion-extension-linked-p (client)
   "Return non-nil if CLIENT has a link to the extension."
   (equal (directory-file-name (gemini-companion-install-extension-directory))
-         (gemini-companion-settings-get (gemini-companion-extension--pointer client)
-                                        '("source"))))
+         (gemini-companion-settings-get
+          (gemini-companion-extension--file
+           client (format "extensions/%s/.%s-extension-install.json"
+                          gemini-companion-extension--name client))
+          '("source"))))
 
 (defun gemini-companion-extension-run (verb clients then)
   "Run the command `extensions VERB' of each of CLIENTS.
@@ -278,10 +275,6 @@ priority = 100
   (gemini-companion-diagnostics-stop)
   (setq gemini-companion-extension--counts (list 0 0)))
 
-(defun gemini-companion-extension-counts ()
-  "Return the numbers of questions and of edits, a list."
-  (copy-sequence gemini-companion-extension--counts))
-
 ;;;; Questions
 
 (defun gemini-companion-extension-ask (&rest args)
@@ -294,16 +287,34 @@ For ARGS see `gemini-companion-extension-answer'."
 (defun gemini-companion-extension-answer (answer kind facts &rest texts)
   "Call ANSWER, later, with the answer to a question of KIND.
 It is about FACTS, a plist, and TEXTS."
-  (let ((texts (mapcar #'gemini-companion-extension--text texts)))
-    (unless (eq kind 'turn)
-      (cl-incf (nth (if (eq kind 'edited) 1 0)
-                    gemini-companion-extension--counts)))
-    (condition-case problem
-        (save-match-data
-          (gemini-companion-extension--dispatch kind facts texts answer))
-      (error
-       (funcall answer (list :problem (format "Emacs failed: %s"
-                                              (car problem))))))))
+  (unless (eq kind 'turn)
+    (cl-incf (nth (if (eq kind 'edited) 1 0)
+                  gemini-companion-extension--counts)))
+  (condition-case problem
+      (save-match-data
+        (let ((file (plist-get facts :path))
+              (symbol (plist-get facts :symbol))
+              (line (plist-get facts :line)))
+          (pcase-exhaustive kind
+            ('edited
+             (apply #'gemini-companion-extension--edited facts answer
+                    (mapcar #'gemini-companion-extension--text texts)))
+            ('turn
+             (gemini-companion-extension--report
+              facts (intern (plist-get facts :event)))
+             (funcall answer nil))
+            ((guard gemini-companion-paused)
+             (funcall answer '(:problem "Sharing is paused in Emacs")))
+            ('references
+             (gemini-companion-lookup-references
+              file symbol line (plist-get facts :after) answer))
+            ('definition
+             (gemini-companion-lookup-definition file symbol line answer))
+            ('diagnostics
+             (gemini-companion-diagnostics-answer file answer)))))
+    (error
+     (funcall answer (list :problem (format "Emacs failed: %s"
+                                            (car problem)))))))
 
 (defun gemini-companion-extension--text (text)
   "Return TEXT, a string or nil; call it if it is a function to insert one."
@@ -312,30 +323,6 @@ It is about FACTS, a plist, and TEXTS."
         (funcall text)
         (buffer-string))
     text))
-
-(defun gemini-companion-extension--dispatch (kind facts texts answer)
-  "Call ANSWER with the answer to the question of KIND about FACTS and TEXTS."
-  (let ((file (plist-get facts :path))
-        (symbol (plist-get facts :symbol))
-        (line (plist-get facts :line)))
-    (cond
-     ((eq kind 'edited)
-      (apply #'gemini-companion-extension--edited facts answer texts))
-     ((eq kind 'turn)
-      (gemini-companion-extension--report facts
-                                          (intern (plist-get facts :event)))
-      (funcall answer nil))
-     (gemini-companion-paused
-      (funcall answer '(:problem "Sharing is paused in Emacs")))
-     (t
-      (pcase-exhaustive kind
-        ('references
-         (gemini-companion-lookup-references
-          file symbol line (plist-get facts :after) answer))
-        ('definition
-         (gemini-companion-lookup-definition file symbol line answer))
-        ('diagnostics
-         (gemini-companion-diagnostics-answer file answer)))))))
 
 (defun gemini-companion-extension--report (facts event)
   "Report EVENT of the CLI that FACTS name; return its session, or nil."
