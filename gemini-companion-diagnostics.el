@@ -417,10 +417,6 @@ The CLI waits for it.")
 (defconst gemini-companion-diagnostics--largest (* 512 1024)
   "Size in bytes of a text above which it is not checked.")
 
-(defconst gemini-companion-diagnostics--sendable (* 128 1024)
-  "Size in bytes above which the text of a file not visited is not checked.
-A pipe holds 64 KB, and Emacs waits until the server has read the rest.")
-
 (defvar gemini-companion-diagnostics--timer nil
   "The timer that runs the checks, or nil.")
 
@@ -448,10 +444,8 @@ It is for TEXT of FILE, a true name, whose errors may have changed."
   (let ((known (list file text nil 'unknown)))
     (setq gemini-companion-diagnostics--known
           (cons known
-                (seq-take (seq-remove (pcase-lambda (`(,other-file ,other . ,_))
-                                        (and (equal file other-file)
-                                             (equal text other)))
-                                      gemini-companion-diagnostics--known)
+                (seq-take (remq (gemini-companion-diagnostics--recall file text)
+                                gemini-companion-diagnostics--known)
                           7)))
     known))
 
@@ -545,7 +539,7 @@ Return nil if nobody knows about it, or if it may not be shared."
                (<= (max (string-bytes (or before "")) (string-bytes after))
                    (if buffer
                        gemini-companion-diagnostics--largest
-                     gemini-companion-diagnostics--sendable))
+                     gemini-companion-lookup-sendable))
                (gemini-companion-diagnostics--shared-p file))
       (setf (gemini-companion-diagnostics--check-place check) place
             (gemini-companion-diagnostics--check-server check) server)

@@ -41,24 +41,13 @@
 (defconst gemini-companion-lookup--seconds-at-once 0.003
   "Seconds of work after which Emacs handles keys again.")
 
-(defconst gemini-companion-lookup--most 100
-  "Maximum number of places to return.")
-
-(defconst gemini-companion-lookup--source-lines 30
-  "Maximum number of lines of a definition to return.")
-
-(defconst gemini-companion-lookup--columns 400
-  "Maximum number of characters of a line to return.")
-
 (defconst gemini-companion-lookup--largest (* 1024 1024)
   "Size in bytes above which the text of a file is not returned.")
 
-(defconst gemini-companion-lookup--sendable (* 48 1024)
+(defconst gemini-companion-lookup-sendable (* 128 1024)
   "Size in bytes above which the text of a file is not sent to a server.
-A pipe holds 64 KB; Emacs would wait until the server reads more.")
-
-(defconst gemini-companion-lookup--seconds 14
-  "Seconds to wait for a language server.")
+A pipe holds 64 KB; even after the server has answered a request, Emacs
+waits until it has read the rest.")
 
 (defun gemini-companion-lookup-fail (format &rest args)
   "Signal that a question cannot be answered, with FORMAT and ARGS."
@@ -339,7 +328,7 @@ this buffer that SERVER does not have yet."
                       (funcall done (list 'error (plist-get problem :message))))
           :timeout-fn (lambda ()
                         (funcall done (list 'error "no answer in time")))
-          :timeout gemini-companion-lookup--seconds
+          :timeout 14
           ;; Another request with the same key would take its place.
           :deferred (and deferred (make-symbol "question")))))
      requests)))
@@ -367,7 +356,7 @@ RESULT is a vector of locations, or of highlights in FILE."
 BUFFER visits a file of the same language.  Signal an error if the text
 is too large."
   (let ((text (gemini-companion-lookup--with-text file (buffer-string))))
-    (when (< gemini-companion-lookup--sendable (string-bytes text))
+    (when (< gemini-companion-lookup-sendable (string-bytes text))
       (gemini-companion-lookup-fail "%s is too large to be sent to the \
 language server; open it in Emacs, or use grep_search" file))
     (gemini-companion-lookup-send
@@ -423,8 +412,8 @@ Signal an error if RESULT is an error."
 (defun gemini-companion-lookup-references (file symbol line after answer)
   "Find the references to SYMBOL, which occurs in FILE, on LINE if non-nil.
 Call ANSWER with a plist: `:total', their number; `:places', lists
-of FILE, LINE and TEXT, without the first AFTER; `:taken', a remark or
-nil; or `:problem', why there is no answer."
+of FILE, LINE and TEXT, 100 at most, without the first AFTER; `:taken',
+a remark or nil; or `:problem', why there is no answer."
   (gemini-companion-lookup-guarded answer
     (gemini-companion-lookup--lookup
      (gemini-companion-lookup-true-name file) symbol line
@@ -437,8 +426,7 @@ nil; or `:problem', why there is no answer."
           (lambda (names)
             (let ((places (gemini-companion-lookup--renamed places names)))
               (gemini-companion-lookup--texts
-               (seq-take (seq-drop places (or after 0))
-                         gemini-companion-lookup--most)
+               (seq-take (seq-drop places (or after 0)) 100)
                (lambda (found)
                  (funcall answer (list :total (length places) :places found
                                        :taken remark))))))))))))
@@ -451,11 +439,9 @@ NAMES is a hash table; places without a name are omitted."
    (seq-sort-by
     #'cadr #'<
     (delete-dups
-     (delq nil
-           (mapcar (pcase-lambda (`(,file ,line))
-                     (when-let* ((name (gethash file names)))
-                       (list name line)))
-                   places))))))
+     (cl-loop for (file line) in places
+              for name = (gethash file names)
+              when name collect (list name line))))))
 
 (defun gemini-companion-lookup-shared (files then)
   "Call THEN with a hash table of the true names of FILES.
@@ -471,7 +457,7 @@ It has those that may be shared."
      (lambda (_) (funcall then names)))))
 
 (defun gemini-companion-lookup--texts (places then)
-  "Call THEN with PLACES, each with the text of its line."
+  "Call THEN with PLACES, each with the beginning of its line."
   (gemini-companion-lookup-map-in-slices
    (lambda (group)
      (gemini-companion-lookup--with-text (car group)
@@ -481,9 +467,7 @@ It has those that may be shared."
                    (setq at line)
                    (list file line
                          (buffer-substring-no-properties
-                          (point)
-                          (min (line-end-position)
-                               (+ (point) gemini-companion-lookup--columns)))))
+                          (point) (min (line-end-position) (+ (point) 400)))))
                  (cdr group)))))
    (seq-group-by #'car places)
    (lambda (groups) (funcall then (apply #'append groups)))))
@@ -514,12 +498,10 @@ Call ANSWER with a plist: `:places', lists of FILE and LINE;
 DOCUMENTATION and REMARK are strings or nil.  The answer has nothing
 about a definition in a file that may not be shared, and only the place,
 not the text, of a definition outside the roots."
-  (let* ((places (delq nil
-                       (mapcar (pcase-lambda (`(,file ,line))
-                                 (when-let* ((name (gemini-companion-text-true-name
-                                                    file)))
-                                   (list name line)))
-                               (seq-filter #'car places))))
+  (let* ((places (cl-loop for (file line) in places
+                          for name = (and file
+                                          (gemini-companion-text-true-name file))
+                          when name collect (list name line)))
          (open (seq-remove (lambda (place)
                              (gemini-companion-lookup-hidden-p (car place)))
                            places))
@@ -541,14 +523,14 @@ not the text, of a definition outside the roots."
                    :taken remark))))
 
 (defun gemini-companion-lookup--source (place)
-  "Return the text of the definition at PLACE.
+  "Return the text of the definition at PLACE, 30 lines at most.
 It includes the following lines that are empty or indented more than
 its first one, and the line that closes it."
   (gemini-companion-lookup--with-text (car place)
     (forward-line (1- (cadr place)))
     (let ((beginning (point))
           (indentation (current-indentation))
-          (left gemini-companion-lookup--source-lines))
+          (left 30))
       (forward-line)
       (while (and (< 1 (setq left (1- left)))
                   (not (eobp))
@@ -562,18 +544,16 @@ its first one, and the line that closes it."
 
 (defun gemini-companion-lookup--hover (result)
   "Return the text in RESULT of a request for the hover, or nil."
-  (unless (eq 'error (car-safe result))
-    (let* ((contents (plist-get result :contents))
-           (text (mapconcat (lambda (part)
-                              (if (stringp part)
-                                  part
-                                (or (plist-get part :value) "")))
-                            (cond ((vectorp contents) contents)
-                                  (contents (list contents)))
-                            "\n")))
-      (setq text (string-trim
-                  (replace-regexp-in-string "^```.*\n?" "" text)))
-      (unless (string-empty-p text) text))))
+  ;; A failed request has no contents.
+  (let* ((contents (plist-get result :contents))
+         (text (mapconcat (lambda (part)
+                            (if (stringp part)
+                                part
+                              (or (plist-get part :value) "")))
+                          (if (vectorp contents) contents (list contents))
+                          "\n")))
+    (setq text (string-trim (replace-regexp-in-string "^```.*\n?" "" text)))
+    (unless (string-empty-p text) text)))
 
 (defun gemini-companion-lookup--elisp-definition (name answer)
   "Call ANSWER with the definition of the Lisp symbol NAME in this Emacs."
