@@ -53,6 +53,7 @@ logger = logging.getLogger(__name__)
 
 _EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
 _DRAIN_LIMIT = 1.0
+_SURROGATE = re.compile(rb"\\u[dD]")
 
 
 class Asgi:
@@ -274,7 +275,7 @@ def without_lone_surrogates(body: bytes) -> bytes:
 
     The SDK refuses them, and a refusal disconnects the client.
     """
-    if b"\\ud" not in body and b"\\uD" not in body:
+    if not _SURROGATE.search(body):
         return body
     try:
         return clean(json.dumps(json.loads(body), ensure_ascii=False)).encode()

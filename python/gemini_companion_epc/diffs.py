@@ -16,7 +16,7 @@ from .exceptions import EmacsError, EmacsGone, MalformedArgument
 from .places import Place
 from .session import Session
 from .sessions import Sessions
-from .types import CloseReason, Diff, Facts, clean
+from .types import CloseReason, Diff, Facts
 
 logger = logging.getLogger(__name__)
 
@@ -176,7 +176,7 @@ class Diffs:
             accepted = self._closing.pop(diff.id)
         if text is None:
             text = accepted
-        return clean(diff.proposal if text is None else text)
+        return diff.proposal if text is None else text
 
     def _release(self, session: Session, path: str) -> None:
         """Release a client that still waits for a diff after Ctrl-C.

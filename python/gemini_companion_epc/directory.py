@@ -16,7 +16,6 @@ from .exceptions import MalformedArgument, StartError
 from .processes import lives
 from .sexp import Sexp
 from .system import is_own, write_private
-from .types import clean
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class Text:
 
     def __to_lisp_as__(self) -> Sexp:
         if len(self._text) < LARGE_TEXT:
-            return clean(self._text)
+            return self._text
         return [Symbol(":file"), str(self._directory.write(self._text))]
 
 
@@ -67,7 +66,7 @@ class PrivateDirectory:
         path = self.path / f"server-{next(self._numbers)}"
         self.restore()
         _check_owner(self.path)
-        write_private(path, clean(text).encode())
+        write_private(path, text.encode(errors="replace"))
         return path
 
     def take(self, name: str) -> str:

@@ -20,7 +20,7 @@ from .epc_server import Handler, PeerServer, to_loop
 from .exceptions import EmacsError, EmacsGone, MalformedArgument
 from .processes import describe
 from .sexp import Sexp, value_of
-from .types import CloseReason, Diff, Facts, clean
+from .types import CloseReason, Diff, Facts
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ class Emacs:
     def warn(self, message: str) -> None:
         """Show ``message`` to the user."""
         logger.warning("%s", message)
-        self._send("warn", clean(message))
+        self._send("warn", message)
 
     def _send(self, name: str, *args: Sexp) -> None:
         def fail(error: Exception) -> None:

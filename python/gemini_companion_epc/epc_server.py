@@ -28,6 +28,7 @@ from . import __version__
 from .exceptions import MalformedArgument
 from .sexp import Sexp, is_integer, parse
 from .system import acknowledge
+from .types import clean
 
 logger = logging.getLogger(__name__)
 
@@ -219,7 +220,8 @@ class Handler(EPCHandler):
 
 def _encode(message: tuple[Sexp, ...]) -> bytes:
     kind, *rest = message
-    data = sexpdata.dumps([Symbol(kind), *rest]).encode("utf-8", errors="replace")
+    # The name of a directory may have any byte.
+    data = clean(sexpdata.dumps([Symbol(kind), *rest])).encode()
     length = len(data) + 1
     if length > MAX_MESSAGE:
         raise ValueError(f"message too long: {length} bytes")

@@ -7,7 +7,7 @@ import psutil
 
 from .clients import CLIENTS
 from .system import pid_of
-from .types import Facts, Process, clean
+from .types import Facts, Process
 
 _ACP_OPTIONS = {"--acp", "--experimental-acp"}
 
@@ -44,11 +44,11 @@ def describe(pid: int) -> Facts:
     plist: Facts = {"pid": pid}
     with suppress(psutil.Error, OSError, ValueError):
         process = psutil.Process(pid)
-        plist["directory"] = clean(process.cwd())
+        plist["directory"] = process.cwd()
         environ = process.environ()
-        plist["environment"] = [clean(f"{name}={environ[name]}") for name in environ]
+        plist["environment"] = [f"{name}={environ[name]}" for name in environ]
         plist["discovery"] = [
-            [client.name, clean(str(client.directory(environ)))] for client in CLIENTS
+            [client.name, str(client.directory(environ))] for client in CLIENTS
         ]
     return plist
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .clients import Client
 from .places import Place
-from .types import Diff, Facts, Notification, Process, clean, outcome
+from .types import Diff, Facts, Notification, Process, outcome
 
 COMMENT = b": \r\n\r\n"
 
@@ -73,7 +73,7 @@ class Session:
         if self.process is not None:
             facts["pid"] = self.process.pid
             if self.process.directory is not None:
-                facts["directory"] = clean(self.process.directory)
+                facts["directory"] = self.process.directory
         return facts
 
     async def wait_for_process(self, limit: float) -> Process | None:
