@@ -235,6 +235,12 @@ accepts, and no CLI does.  Go to the beginning."
     (goto-char (point-min))
     found))
 
+(defun gemini-companion-settings--insert (file)
+  "Insert the text of FILE, if it exists, into the current, empty buffer."
+  (when (file-exists-p file)
+    (let ((coding-system-for-read 'utf-8))
+      (insert-file-contents file))))
+
 (defun gemini-companion-settings-read (file)
   "Return the JSON object in FILE, which may have comments, as an alist.
 Its keys are strings.  Return nil if there is no FILE or nothing in
@@ -243,9 +249,7 @@ a project may have there."
   (when-let* ((problem (gemini-companion-text-unreadable-reason file)))
     (error "File %s" problem))
   (with-temp-buffer
-    (when (file-exists-p file)
-      (let ((coding-system-for-read 'utf-8))
-        (insert-file-contents file)))
+    (gemini-companion-settings--insert file)
     (gemini-companion-settings--strip-comments)
     (skip-chars-forward " \t\r\n")
     (unless (eobp)
@@ -288,19 +292,28 @@ has unsaved changes."
   (let* ((buffer (find-buffer-visiting file))
          (object (gemini-companion-settings-read file))
          (section (cdr (assoc (car keys) object)))
-         (comments (and (file-exists-p file)
-                        (with-temp-buffer
-                          (insert-file-contents file)
-                          (gemini-companion-settings--strip-comments)))))
+         (coding
+          (with-temp-buffer
+            (gemini-companion-settings--insert file)
+            (cond ((gemini-companion-settings--strip-comments) nil)
+                  ((zerop (buffer-size)) 'utf-8-unix)
+                  ;; With the line ends of the file.
+                  (t last-coding-system-used)))))
     (when (and buffer (buffer-modified-p buffer))
       (user-error "%s has unsaved changes; save them first"
                   (buffer-name buffer)))
-    (if (and (listp section) (not comments))
+    (if (and (listp section) coding)
         (progn
-          (gemini-companion-settings--write
-           file (gemini-companion-settings--with
-                 object (car keys)
-                 (gemini-companion-settings--with section (cadr keys) value)))
+          (setf (alist-get (cadr keys) section nil nil #'equal) value
+                (alist-get (car keys) object nil nil #'equal) section)
+          (make-directory (file-name-directory file) t)
+          (let ((coding-system-for-write coding)
+                (json-encoding-pretty-print t)
+                (json-false :false)
+                (json-null :null))
+            (write-region (concat (json-encode object) "\n") nil
+                          ;; It may be a link to where all settings are.
+                          (file-truename file) nil 'silent))
           (when buffer
             (with-current-buffer buffer
               (revert-buffer t t t)))
@@ -311,30 +324,6 @@ then save"
                (file-name-nondirectory file) (string-join keys ".")
                (json-encode value))
       nil)))
-
-(defun gemini-companion-settings--with (object key value)
-  "Return OBJECT, an alist, with VALUE for KEY, in its place or last."
-  (if (assoc key object)
-      (mapcar (lambda (member)
-                (if (equal key (car member)) (cons key value) member))
-              object)
-    (append object (list (cons key value)))))
-
-(defun gemini-companion-settings--write (file object)
-  "Write OBJECT, an alist, to FILE as JSON, with the line ends that it has."
-  (let ((json-encoding-pretty-print t)
-        (json-false :false)
-        (json-null :null)
-        (coding-system-for-write 'utf-8-unix)
-        ;; Users keep a link here to where all their settings are.
-        (file (file-truename file)))
-    (with-temp-buffer
-      (when (file-exists-p file)
-        (let ((coding-system-for-read 'utf-8))
-          (insert-file-contents file))
-        (setq coding-system-for-write last-coding-system-used))
-      (make-directory (file-name-directory file) t)
-      (write-region (concat (json-encode object) "\n") nil file nil 'silent))))
 
 (provide 'gemini-companion-clients)
 ;;; gemini-companion-clients.el ends here

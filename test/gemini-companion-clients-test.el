@@ -89,6 +89,9 @@
          (" " "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
          ("{\"b\": null, \"a\": [1, {}, []], \"c\": false, \"nil\": \"\", \"d\": 0.5}"
           "{
+  \"ide\": {
+    \"enabled\": true
+  },
   \"b\": null,
   \"a\": [
     1,
@@ -97,10 +100,7 @@
   ],
   \"c\": false,
   \"nil\": \"\",
-  \"d\": 0.5,
-  \"ide\": {
-    \"enabled\": true
-  }
+  \"d\": 0.5
 }\n")
          ("{\"ide\": {\"enabled\": false, \"hasSeenNudge\": true}, \"z\": 1}"
           "{
@@ -122,8 +122,8 @@
     (funcall set)
     (should (file-symlink-p file))
     (should (= #o600 (file-modes "dotfiles.json")))
-    (should (equal "{\r\n  \"ä\": 1,\r\n  \"ide\": \
-{\r\n    \"enabled\": true\r\n  }\r\n}\r\n"
+    (should (equal "{\r\n  \"ide\": {\r\n    \"enabled\": \
+true\r\n  },\r\n  \"ä\": 1\r\n}\r\n"
                    (let ((coding-system-for-read 'utf-8-unix))
                      (gemini-companion-test-file-text "dotfiles.json"))))))
 
