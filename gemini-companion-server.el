@@ -119,10 +119,6 @@ The soak test crashes it more often, and sets this to 0.")
 (defconst gemini-companion-server--large-text 262144
   "Size in bytes above which a text is sent in a private file.")
 
-(defun gemini-companion-server--new-secret ()
-  "Return a random string of hexadecimal digits."
-  (secure-hash 'sha256 'iv-auto 64))
-
 (cl-defstruct (gemini-companion-server--process
                (:conc-name gemini-companion-server--)
                (:constructor gemini-companion-server--make)
@@ -134,7 +130,7 @@ CHILD is the process object, and INFO a plist, see
 `gemini-companion-server-info'.  TIMER is for what comes next, or if that
 does not come in time."
   (state 'starting) child connection info timer
-  (secret (gemini-companion-server--new-secret))
+  (secret (secure-hash 'sha256 'iv-auto 64))
   (posts nil :documentation "Alist of (METHOD) or (METHOD VALUE): posts
 without an answer, and the value to post next, if any."))
 
@@ -190,15 +186,12 @@ Python can read neither properties nor bytes in place of characters."
 
 (defun gemini-companion-server--write (process text)
   "Write TEXT to a new private file of PROCESS, and return its name."
-  (let* ((directory (gemini-companion-server--directory process))
-         (file (expand-file-name
-                (concat "emacs-" (gemini-companion-server--new-secret))
-                directory)))
+  (let ((directory (gemini-companion-server--directory process)))
     ;; A cleanup of temporary files may have deleted it.
     (with-file-modes #o700 (make-directory directory t))
-    (with-file-modes #o600
-      (gemini-companion-text-write file text 'exclusive))
-    file))
+    (let ((file (make-temp-file (expand-file-name "emacs-" directory))))
+      (gemini-companion-text-write file text)
+      file)))
 
 (defun gemini-companion-server--text-file (process value)
   "Return the private file of PROCESS that VALUE names, or nil."
@@ -269,22 +262,22 @@ shadows a module."
    (when-let* ((file gemini-companion-log-file)
                ;; The server can write on this host only.
                ((not (file-remote-p (expand-file-name file)))))
-     (list :logFile (expand-file-name file)
-           :logLevel gemini-companion-log-level))
+     (list :log_file (expand-file-name file)
+           :log_level gemini-companion-log-level))
    (unless (gemini-companion-server--property :offer-tools)
-     '(:offerTools :json-false))
+     '(:offer_tools :json-false))
    (pcase gemini-companion-is-trusted
-     ('trusted '(:isTrusted t))
-     ('untrusted '(:isTrusted :json-false)))
+     ('trusted '(:is_trusted t))
+     ('untrusted '(:is_trusted :json-false)))
    ;; What it takes over from the current process, if that has been ready.
    (when-let* ((current gemini-companion-server--current)
                (info (gemini-companion-server--info current)))
      (let ((ready (gemini-companion-server--callable-p current)))
        (list :port (plist-get info :port) :token (plist-get info :token)
-             :isSuccessor (if ready t :json-false)
+             :is_successor (if ready t :json-false)
              ;; Another user may know the token: a program that had the port
              ;; for a while may have received it.
-             :isExposed (if (and ready (not (plist-get info :is-exposed)))
+             :is_exposed (if (and ready (not (plist-get info :is-exposed)))
                             :json-false
                           t))))))
 
@@ -387,7 +380,7 @@ Delete the discovery files if no process will do so."
       (let ((line (json-encode
                    (append
                     (list :secret (gemini-companion-server--secret process)
-                          :emacsPid (emacs-pid))
+                          :emacs_pid (emacs-pid))
                     (gemini-companion-server--settings)))))
         ;; This fails if the process has exited, which its sentinel reports.
         (ignore-errors
@@ -709,20 +702,16 @@ is kept, so that a process that does not read never blocks Emacs."
   (when-let* ((process (gemini-companion-server--process)))
     (if-let* ((post (assq method (gemini-companion-server--posts process))))
         (setcdr post (list value))
-      (push (list method) (gemini-companion-server--posts process))
-      (let ((answered
-             (lambda (_)
-               (let ((post (assq method
-                                 (gemini-companion-server--posts process))))
-                 (setf (gemini-companion-server--posts process)
-                       (delq post (gemini-companion-server--posts process)))
-                 (when (and (cdr post)
-                            (eq process gemini-companion-server--current))
-                   (gemini-companion-server-post method (cadr post)))))))
-        (gemini-companion-epc-call
-         (gemini-companion-server--connection process) method
-         (list (gemini-companion-server--clean value))
-         answered answered)))))
+      (let ((post (list method)))
+        (push post (gemini-companion-server--posts process))
+        (gemini-companion-server--ask
+         process
+         (lambda (_)
+           (setf (gemini-companion-server--posts process)
+                 (delq post (gemini-companion-server--posts process)))
+           (when (and (cdr post) (eq process gemini-companion-server--current))
+             (gemini-companion-server-post method (cadr post))))
+         method (gemini-companion-server--clean value))))))
 
 (provide 'gemini-companion-server)
 ;;; gemini-companion-server.el ends here

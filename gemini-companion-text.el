@@ -373,13 +373,12 @@ Decode it from UTF-8.  Return its size in bytes."
     (gemini-companion-text-fill file)
     (buffer-string)))
 
-(defun gemini-companion-text-write (file &optional text exclusive)
+(defun gemini-companion-text-write (file &optional text)
   "Write TEXT, or the whole current buffer, to FILE as UTF-8.
-Bytes that are not UTF-8 are written as they were read.  If EXCLUSIVE
-is non-nil, signal an error if FILE exists."
+Bytes that are not UTF-8 are written as they were read."
   (gemini-companion-text--plainly
     (let ((coding-system-for-write 'utf-8-emacs-unix))
-      (write-region text nil file nil 'silent nil (and exclusive 'excl)))))
+      (write-region text nil file nil 'silent))))
 
 (provide 'gemini-companion-text)
 ;;; gemini-companion-text.el ends here

@@ -48,18 +48,11 @@ def install_command(names):
 
 def main():
     # type: () -> int
-    """Run the server and return the exit status.
-
-    It is 1 for a failed start, 2 for an old Python, 3 for a missing package.
-    """
-    problem = python_problem(sys.version_info[:2])
+    """Run the server and return the exit status."""
+    problem = python_problem(sys.version_info[:2]) or package_problem()
     if problem is not None:
         sys.stderr.write(problem + "\n")
-        return 2
-    problem = package_problem()
-    if problem is not None:
-        sys.stderr.write(problem + "\n")
-        return 3
+        return 1
     from gemini_companion_epc.server import run
 
     return run(install_command(list(NEEDED_PACKAGES)))

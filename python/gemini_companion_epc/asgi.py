@@ -77,9 +77,8 @@ class Asgi:
         self._bearers = bearers(config.token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or an event of the lifespan protocol."""
+        """Answer a request."""
         if scope["type"] == "lifespan":
-            await _lifespan(receive, send)
             return
         request = Request(scope, receive)
         try:
@@ -246,14 +245,6 @@ class Asgi:
 def _refused(refusal: HTTPException) -> Response:
     logger.info("HTTP out: %d %s", refusal.status_code, refusal.detail)
     return PlainTextResponse(refusal.detail, refusal.status_code, refusal.headers)
-
-
-async def _lifespan(receive: Receive, send: Send) -> None:
-    while True:
-        event = (await receive())["type"]
-        await send({"type": f"{event}.complete"})
-        if event == "lifespan.shutdown":
-            return
 
 
 def _session_id(request: Request) -> str:

@@ -3,6 +3,7 @@
 
 import json
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .exceptions import StartError
@@ -19,7 +20,7 @@ class Config:
 
     secret: str = field(repr=False)
     emacs_pid: int
-    roots: tuple[str, ...] = ()
+    roots: Sequence[str] = ()
     port: int = 0
     is_successor: bool = False
     """Whether another process serves at ``port`` until this one is to listen."""
@@ -92,19 +93,6 @@ def parse_start_line(line: bytes) -> Config:
             "M-x gemini-companion-mode"
         )
     try:
-        start = json.loads(line)
-        return Config(
-            secret=start["secret"],
-            emacs_pid=start["emacsPid"],
-            roots=tuple(start.get("roots") or ()),
-            port=start.get("port") or 0,
-            is_successor=bool(start.get("isSuccessor")),
-            token=start.get("token") or new_token(),
-            is_exposed=bool(start.get("isExposed")),
-            offer_tools=start.get("offerTools", True),
-            is_trusted=start.get("isTrusted"),
-            log_file=start.get("logFile") or "",
-            log_level=start.get("logLevel") or "info",
-        )
-    except (ValueError, KeyError, TypeError) as error:
+        return Config(**json.loads(line))
+    except (ValueError, TypeError) as error:
         raise StartError(f"The start line is malformed: {error!r}") from None

@@ -64,7 +64,9 @@ class PrivateDirectory:
         Raise OSError if that is not possible.
         """
         path = self.path / f"server-{next(self._numbers)}"
-        self.restore()
+        # It, or its parent, may have been cleaned up.
+        with suppress(FileExistsError):
+            self.path.mkdir(mode=0o700, parents=True)
         _check_owner(self.path)
         write_private(path, text.encode(errors="replace"))
         return path
@@ -87,11 +89,6 @@ class PrivateDirectory:
                 f"cannot read a text file: {error.strerror or error}"
             ) from None
         return content.decode("utf-8", errors="replace")
-
-    def restore(self) -> None:
-        """Create the directory again if it, or its parent, was cleaned up."""
-        with suppress(OSError):
-            self.path.mkdir(mode=0o700, parents=True)
 
     def remove(self) -> None:
         """Remove the directory with its files."""

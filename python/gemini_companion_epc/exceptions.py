@@ -2,19 +2,15 @@
 """The errors of this package."""
 
 
-class CompanionError(Exception):
-    """Base class of the errors of this package."""
-
-
-class StartError(CompanionError):
+class StartError(Exception):
     """The server cannot start; the message is shown to the user."""
 
 
-class DiscoveryError(CompanionError):
+class DiscoveryError(Exception):
     """The discovery file cannot be written; the server runs without one."""
 
 
-class EmacsError(CompanionError):
+class EmacsError(Exception):
     """Emacs answered a call with an error."""
 
 
@@ -22,5 +18,5 @@ class EmacsGone(EmacsError):
     """Emacs is not connected, or disconnected before it answered."""
 
 
-class MalformedArgument(CompanionError):
+class MalformedArgument(Exception):
     """A peer sent an argument of the wrong type or format."""

@@ -51,7 +51,7 @@ def run(install_command: str) -> int:
             f"Incompatible Python package: {error}; to fix it, run: {install_command}",
             file=sys.stderr,
         )
-        return 3
+        return 1
     return 0
 
 
@@ -279,7 +279,6 @@ class Server:
         """Restore the files that a cleanup of temporary files removes."""
         while True:
             await asyncio.sleep(self._config.file_check)
-            self._emacs.directory.restore()
             self._warn_once(self._discovery.restore())
 
     def _warn_once(self, messages: Iterable[str]) -> None:

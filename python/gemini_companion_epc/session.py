@@ -63,18 +63,16 @@ class Session:
     @property
     def facts(self) -> Facts:
         """The description of the session for Emacs, without what is unknown."""
-        facts: Facts = {"id": self.id, "since": self.since}
-        if self.client is not None:
-            facts["client"] = self.client.name
-        if self.version is not None:
-            facts["version"] = self.version
-        if self.place is not None:
-            facts["place"] = self.place.name
-        if self.process is not None:
-            facts["pid"] = self.process.pid
-            if self.process.directory is not None:
-                facts["directory"] = self.process.directory
-        return facts
+        facts = {
+            "id": self.id,
+            "since": self.since,
+            "client": self.client and self.client.name,
+            "version": self.version,
+            "place": self.place and self.place.name,
+            "pid": self.process and self.process.pid,
+            "directory": self.process and self.process.directory,
+        }
+        return {key: value for key, value in facts.items() if value is not None}
 
     async def wait_for_process(self, limit: float) -> Process | None:
         """Return the process of the CLI, after waiting ``limit`` seconds at most."""

@@ -154,7 +154,7 @@ class FakeEmacs:
         self._log_reader.start()
         line = {
             "secret": self.secret,
-            "emacsPid": os.getpid(),
+            "emacs_pid": os.getpid(),
             "roots": [],
             **start,
         }

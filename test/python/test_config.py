@@ -7,7 +7,7 @@ import pytest
 from gemini_companion_epc.config import parse_start_line
 from gemini_companion_epc.exceptions import StartError
 
-LINE = {"secret": "s", "emacsPid": 7, "roots": ["/a"]}
+LINE = {"secret": "s", "emacs_pid": 7, "roots": ["/a"]}
 
 
 def _parse(**changes: Any) -> Any:
@@ -15,12 +15,12 @@ def _parse(**changes: Any) -> Any:
 
 
 def test_a_start_line_is_read() -> None:
-    config = _parse(port=99, token="t", offerTools=False, future=[1])
-    assert (config.secret, config.emacs_pid, config.roots) == ("s", 7, ("/a",))
+    config = _parse(port=99, token="t", offer_tools=False)
+    assert (config.secret, config.emacs_pid, config.roots) == ("s", 7, ["/a"])
     assert (config.port, config.token, config.offer_tools) == (99, "t", False)
     assert "'s'" not in repr(config)
     assert "'t'" not in repr(config)
-    config = _parse(port=None)
+    config = _parse()
     assert (config.port, config.offer_tools, config.is_trusted) == (0, True, None)
     assert (config.log_file, config.log_level) == ("", "info")
     assert len(config.token) >= 32

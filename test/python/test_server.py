@@ -153,18 +153,15 @@ def test_a_successor_keeps_the_port_when_temporary_files_are_deleted(
     assert _discovery(second)["port"] == first.port
 
 
-def test_what_a_cleaner_of_temporary_files_took_comes_back(tmp_path: Path) -> None:
+def test_a_discovery_file_that_a_cleaner_took_comes_back(tmp_path: Path) -> None:
     async def scene() -> None:
         server = Server(Config(secret="s", emacs_pid=os.getpid(), file_check=0.01))
         server._emacs.listen(server.hello, {"stop": server.stop})
         keeping = asyncio.create_task(server._keep_files())
-        files, directory = tmp_path / "gemini/ide", server._emacs.directory.path
+        files = tmp_path / "gemini/ide"
         for _ in range(2):
-            await asyncio.to_thread(
-                until, lambda: list(files.glob("*.json")) and directory.is_dir()
-            )
+            await asyncio.to_thread(until, lambda: list(files.glob("*.json")))
             shutil.rmtree(tmp_path / "gemini")
-            directory.rmdir()
         keeping.cancel()
         server._connections.listener.close()
         await server._emacs.close()
@@ -178,7 +175,7 @@ def test_a_token_that_may_be_known_works_for_this_user(
     first = start()
     first.process.kill()
     first.wait()
-    second = start(port=first.port, token=first.token, isExposed=True)
+    second = start(port=first.port, token=first.token, is_exposed=True)
     assert second.hello["is-exposed"]
     cli_of(second).connect()
 
@@ -300,7 +297,7 @@ def _succeed(start: Start, first: FakeEmacs) -> FakeEmacs:
         tmp=first.tmp,
         port=first.port,
         token=first.token,
-        isSuccessor=first.process.poll() is None,
+        is_successor=first.process.poll() is None,
     )
     second.hello_only()
     return second
@@ -424,7 +421,7 @@ def test_the_log_has_every_event_but_no_text_and_no_secret(
     start: Start, cli_of: CliOf, tmp_path: Path
 ) -> None:
     path = tmp_path / "new" / "server.log"
-    emacs = start(logFile=str(path), logLevel="debug")
+    emacs = start(log_file=str(path), log_level="debug")
     cli = cli_of(emacs)
     events = cli.connect()
     emacs.context(_file("/a", active=True, **{"selected-text": "a selected text"}))
@@ -469,7 +466,7 @@ def test_the_log_has_every_event_but_no_text_and_no_secret(
 
 def test_a_log_that_cannot_be_written_is_reported(start: Start, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    emacs = start(logFile=str(tmp_path / "file" / "server.log"))
+    emacs = start(log_file=str(tmp_path / "file" / "server.log"))
     assert "Cannot write the log" in emacs.expect("warn")[0]
     assert emacs.call("roots-update", []) is True
 
