@@ -8,6 +8,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -92,6 +93,7 @@ class Session:
         self.closed: dict[str, list[str]] = {}
         self.cured: Counter[str] = Counter()
         self.contexts = 0
+        self.restarts = 0
         self.fate = ""
         self.is_leaving = False
         self._stream: Events | None = None
@@ -155,6 +157,7 @@ class Session:
                     if not stream.is_graceful:
                         raise Lost(str(end)) from None
                     self.log.counts["streams ended gracefully"] += 1
+                    self.restarts += 1
                     await asyncio.sleep(AGAIN)
                     if self.is_lost or self.is_leaving:
                         return
@@ -365,6 +368,7 @@ class Cli:
         """Press Ctrl-C with a diff open, then review another one."""
         diff, text = self._new("cancel", f"hold-{next(self._names) % 40}-cancel.txt")
         other, more = self._new("cancel", f"hold-{next(self._names) % 40}-next.txt")
+        restarts = session.restarts
         await self.open_diff(session, diff, text)
         await asyncio.sleep(self.random.random() * 0.05)
         content = await self.close_diff(session, other.path)
@@ -374,11 +378,18 @@ class Cli:
         closed = time.monotonic()
         await self._ended(session, diff)
         if time.monotonic() - closed > AGAIN:
-            # Too late, or another server, to which it is a proposal like others.
+            # Too late: it would be a proposal like others.
             return
         session.cured[other.path] += 1
         await self.open_diff(session, other, more)
-        await self._ended(session, other)
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(other.ended.wait(), ANSWER)
+        if other.is_open and session.restarts > restarts:
+            # So it is to another server, which does not know of the Ctrl-C.
+            session.cured[other.path] -= 1
+            await self._close(session, other)
+        else:
+            await self._ended(session, other)
 
     # Disruptions
 
