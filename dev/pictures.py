@@ -124,7 +124,9 @@ def status(world: World, picture: Path) -> None:
     )
     colors(world)
     commands = f'(("gemini" . {lisp(world.tools.gemini)}))'
-    extra = f"{SETTINGS} (setq gemini-companion-run-commands '{commands})"
+    # The version of the CLI is found by the real name of its directory.
+    extra = f"""{SETTINGS} (setq directory-abbrev-alist nil
+                                 gemini-companion-run-commands '{commands})"""
     emacs = world.emacs(world.scratch.file("hello.py", OLD), size=size, extra=extra)
     # CLIs that others run on this machine do not concern readers.
     emacs.eval(
