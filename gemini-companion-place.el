@@ -86,7 +86,7 @@ copies, and `:directories', from which the user wants to connect.")
   "Functions that wait for a place, lists (NAME DIRECTORY FUNCTION).")
 
 (defvar-local gemini-companion-place-terminal nil
-  "Name of the place of the CLI in this terminal, or nil.")
+  "Remote directory from which the CLI in this terminal was started, or nil.")
 (put 'gemini-companion-place-terminal 'permanent-local t)
 
 (defvar gemini-companion-place-changed-hook nil
@@ -278,9 +278,10 @@ Return nil if FILE is local and in no directory that is shared."
 
 (defun gemini-companion-place-here ()
   "Return what `gemini-companion-place-there' has for the current directory."
-  (gemini-companion-place-there (if (file-remote-p default-directory)
-                                    default-directory
-                                  (expand-file-name default-directory))))
+  (gemini-companion-place-there
+   (cond (gemini-companion-place-terminal)
+         ((file-remote-p default-directory) default-directory)
+         (t (expand-file-name default-directory)))))
 
 (defun gemini-companion-place-root (name directory)
   "Return the workspace root of DIRECTORY in the place NAME, if it is known."

@@ -334,12 +334,12 @@ package-install RET %s), or customize `gemini-companion-terminal'"
     (setq buffer-read-only nil)
     (delete-all-overlays)
     (erase-buffer)
-    ;; The process in the terminal is a local one.
-    (setq default-directory (if (plist-get place :remote)
-                                "~/"
-                              (plist-get place :directory))
-          gemini-companion-run-place place
-          gemini-companion-place-terminal (plist-get place :remote))
+    (let ((directory (plist-get place :directory))
+          (is-remote (plist-get place :remote)))
+      ;; The process in the terminal is a local one.
+      (setq default-directory (if is-remote "~/" directory)
+            gemini-companion-run-place place
+            gemini-companion-place-terminal (and is-remote directory)))
     buffer))
 
 (defun gemini-companion-run--connected (buffer root problem)
@@ -349,7 +349,8 @@ If PROBLEM, why that is not possible, is non-nil, show it instead."
     (when root
       (with-current-buffer buffer
         (let ((directory (file-name-as-directory
-                          (concat gemini-companion-place-terminal root))))
+                          (concat (plist-get gemini-companion-run-place :remote)
+                                  root))))
           (setq gemini-companion-run-place
                 `( :directory ,directory :root ,root
                    ,@gemini-companion-run-place)))

@@ -131,9 +131,11 @@ If the process is unknown, use the beginning of its `:id'."
 If the CLI runs in a remote place, it must be the only one there."
   (if-let* ((place (plist-get session :place)))
       (pcase (seq-filter (lambda (buffer)
-                           (and (equal place
-                                       (buffer-local-value
-                                        'gemini-companion-place-terminal buffer))
+                           (and (string-prefix-p
+                                 place
+                                 (or (buffer-local-value
+                                      'gemini-companion-place-terminal buffer)
+                                     ""))
                                 (process-live-p (get-buffer-process buffer))))
                          (buffer-list))
         (`(,buffer) buffer))

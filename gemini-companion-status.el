@@ -103,9 +103,7 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
 \\<gemini-companion-status-mode-map>\
 Type \\[describe-mode] there for its keys."
   (interactive)
-  (let ((directory (if gemini-companion-place-terminal
-                       (concat gemini-companion-place-terminal "/")
-                     default-directory))
+  (let ((directory (or gemini-companion-place-terminal default-directory))
         (origin (current-buffer))
         (status (get-buffer-create gemini-companion-status--name)))
     (with-current-buffer status

@@ -84,7 +84,10 @@ Its files in /shared are those in `directory' here, a new directory."
     (let ((default-directory (file-name-as-directory
                               (expand-file-name "q" directory))))
       (should (equal '("/ssh:far:" . "/shared/q")
-                     (gemini-companion-place-here))))))
+                     (gemini-companion-place-here)))
+      (let ((gemini-companion-place-terminal "/ssh:far:/srv/p/"))
+        (should (equal '("/ssh:far:" . "/srv/p")
+                       (gemini-companion-place-here)))))))
 
 (ert-deftest gemini-companion-place-shares-what-is-not-excluded-there ()
   (gemini-companion-place-test-with

@@ -68,10 +68,10 @@
     ;; The terminal of a CLI there is a local buffer.
     (with-temp-buffer
       (setq default-directory "~/"
-            gemini-companion-place-terminal "/far:")
+            gemini-companion-place-terminal "/far:/directory/")
       (gemini-companion-status-test--with-status
           gemini-companion-status-checks
-        (should (equal "/far:/" default-directory))))
+        (should (equal "/far:/directory/" default-directory))))
     (should-not asked)))
 
 (ert-deftest gemini-companion-status-test-names-what-is-wrong-elsewhere ()
