@@ -73,7 +73,8 @@ take an answer.  Then run"
    (if (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
        (or (gemini-companion-diff-proposed-text diff)
            (gemini-companion-diff-text diff))
-     (or (gemini-companion-diff-accepted-text diff) ""))))
+     (or (gemini-companion-diff-accepted-text diff) ""))
+   (plist-get (gemini-companion-diff-session diff) :place)))
 
 (defun gemini-companion-outcome-opened (id)
   "Record that the CLI is told that the diff ID is open."

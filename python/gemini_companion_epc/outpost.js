@@ -104,8 +104,12 @@ function receive(kind, key, data) {
   if (kind === 'D' && one) one.write(data, 'base64');
   else if (kind === 'C' && one) one.end();
   else if (kind === 'R') sendFile(key);
-  else if (kind === 'P' && key) send('P', key);
-  else if (kind === 'H') { settings = key; if (server.listening) report(); else listen(settings.port); }
+  else if (kind === 'H') {
+    const isFirst = !settings;
+    settings = key;
+    if (isFirst) listen(settings.port);
+    else if (server.listening) report();
+  }
 }
 
 function end() {

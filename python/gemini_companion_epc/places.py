@@ -19,11 +19,10 @@ import re
 import shutil
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeAlias
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias, TypeVar
 
 from .clients import CLIENTS, bearers
 from .config import Config, new_token
@@ -34,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 Address: TypeAlias = tuple[str, int]
 Report: TypeAlias = Callable[[Facts], None]
+Result = TypeVar("Result")
 
 OUTPOST = "outpost-base64"
 """The word in a command that stands for the program of the outpost."""
@@ -47,55 +47,38 @@ _PORT_TRIES = 60
 _SILENCE = 45
 _END = 1
 _DELAYS = (0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)
+_LONG_LIFE = 60
+_VERSION = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
-
-
-@dataclass(frozen=True)
-class Spec:
-    """The description of a place by Emacs."""
-
-    name: str
-    """The prefix of the names of its files in Emacs."""
-    command: tuple[str, ...]
-    """The command that starts the outpost; `OUTPOST` stands for the program."""
-    mirror: str
-    directories: tuple[str, ...] = ()
-    """Directories there from which the user wants to connect a CLI."""
-    files: tuple[str, ...] = ()
-    """Names of files that are copied, in the home or in each workspace root."""
-    shared: tuple[tuple[str, str], ...] = ()
-    """The directories that are the same there and here."""
-    port: int = 0
-    """The port of the previous outpost, or 0."""
-    token: str = field(default_factory=new_token, repr=False)
 
 
 class Place:
     """A place, whose outpost is started again when it has ended.
 
-    ``report`` is called with the facts about the place for Emacs.
+    ``wanted`` is the description by Emacs; ``report`` is called with facts for Emacs.
     """
 
     def __init__(
-        self, spec: Spec, config: Config, server_port: int, report: Report
+        self, wanted: Facts, config: Config, server_port: int, report: Report
     ) -> None:
-        self.name = spec.name
-        self.mirror = spec.mirror
-        self.token = spec.token
-        self.bearers = bearers(spec.token)
+        self.name: str = wanted["name"]
+        self.mirror: str = wanted["mirror"]
+        self.token: str = wanted.get("token") or new_token()
+        self.bearers = bearers(self.token)
         self.addresses: set[Address] = set()
         """The addresses here of the connections that the outpost carries."""
         self._writers: dict[int, StreamWriter] = {}
-        self._spec = spec
+        self._wanted = wanted
         self._config = config
         self._server_port = server_port
         self._report_to_emacs = report
-        self._directories = list(spec.directories)
-        self._pairs = sorted(
-            [*spec.shared, ("/", spec.mirror)], key=lambda pair: -len(pair[0])
-        )
-        self._facts: Facts = {"port": spec.port}
-        self._process: Process | None = None
+        pairs = [*(wanted.get("shared") or ()), ("/", self.mirror)]
+        self._pairs = sorted(pairs, key=lambda pair: -len(pair[0]))
+        self._facts: Facts = {"port": wanted.get("port") or 0}
+        self._greetings = 0
+        """The number of greetings that the outpost has not answered."""
+        self._stdin: StreamWriter | None = None
+        """The input of the outpost, or None if it does not run."""
         self._copied: dict[str, asyncio.Future[str]] = {}
         """Whether each file that was asked for has a copy, or why it has none."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -108,19 +91,14 @@ class Place:
 
         Raise MalformedArgument unless it is absolute and without dots.
         """
-        if not path.startswith("/") or posixpath.normpath(path) != path or "\0" in path:
+        here = _moved(path, self._pairs)
+        if here is None or posixpath.normpath(path) != path or "\0" in path:
             raise MalformedArgument("filePath must be an absolute path without dots")
-        for there, here in self._pairs:
-            if _is_below(path, there):
-                return _joined(here, path[len(there) :])
-        raise AssertionError("every path is below /")
+        return here
 
     def there(self, path: str) -> str | None:
         """Return the name there of the file ``path`` here, or None."""
-        for there, here in self._pairs:
-            if _is_below(path, here):
-                return _joined(there, path[len(here) :])
-        return None
+        return _moved(path, [(here, there) for there, here in self._pairs])
 
     # Files
 
@@ -173,12 +151,10 @@ class Place:
 
     # The life of the outpost
 
-    def add(self, directories: Iterable[str]) -> None:
-        """Let CLIs connect from ``directories``, too, and report to Emacs."""
-        self._directories += [
-            one for one in directories if one not in self._directories
-        ]
-        if self._process is not None:
+    def connect_from(self, directories: Sequence[str]) -> None:
+        """Let CLIs connect from ``directories``, and report to Emacs."""
+        self._wanted["directories"] = directories
+        if self._stdin is not None:
             self._greet()
 
     @property
@@ -193,11 +169,14 @@ class Place:
 
     async def _live(self) -> None:
         delays = iter(_DELAYS)
+        now = asyncio.get_running_loop().time
         while True:
+            began = now()
             problem = await self._run_once()
             logger.info("The outpost of a place has ended: %s", problem)
-            if self._facts.pop("roots", None):
+            if now() - began > _LONG_LIFE:
                 delays = iter(_DELAYS)
+            self._facts.pop("roots", None)
             delay = next(delays, None) if "home" in self._facts else None
             self._report("ended" if delay is None else "lost", problem)
             if delay is None:
@@ -211,7 +190,9 @@ class Place:
     async def _run_once(self) -> str:
         """Run an outpost until it ends, and return why it did."""
         program = base64.b64encode(Path(__file__).with_name("outpost.js").read_bytes())
-        command = [one.replace(OUTPOST, program.decode()) for one in self._spec.command]
+        command = [
+            one.replace(OUTPOST, program.decode()) for one in self._wanted["command"]
+        ]
         try:
             process = await asyncio.create_subprocess_exec(
                 *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_LONGEST_LINE
@@ -223,27 +204,28 @@ class Place:
         errors = asyncio.create_task(_last_line(process.stderr))
         problem = ""
         try:
-            await asyncio.wait_for(
-                process.stdout.readuntil(_GREETING), self._config.place_limit
-            )
-            self._process = process
+            greeting = process.stdout.readuntil(_GREETING)
+            await _within(self._config.place_limit, greeting)
+            self._stdin = process.stdin
             self._greet()
-            await self._receive(process)
+            # The outpost sends a line more often than that.
+            while line := await _within(_SILENCE, process.stdout.readline()):
+                await self._handle(*json.loads(line))
         except asyncio.TimeoutError:
-            problem = f"no answer in {self._config.place_limit:.0f} seconds"
+            problem = "no answer"
         except (asyncio.IncompleteReadError, OSError):
             pass
         except Exception as error:  # whatever the other host has sent
             logger.warning("Malformed output of an outpost: %r", error)
             problem = "malformed output"
         finally:
-            self._process = None
+            self._stdin = None
             self._drop()
             status = await _ended(process)
         words = [problem]
         with suppress(asyncio.TimeoutError):
             # A process that it has left may keep its stderr.
-            words.append(await asyncio.wait_for(errors, 0.5))
+            words.append(await _within(0.5, errors))
         return ": ".join(filter(None, words)) or f"exit status {status}"
 
     def _drop(self) -> None:
@@ -256,12 +238,13 @@ class Place:
 
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
+        self._greetings += 1
         clients = [client.elsewhere(self.token) for client in CLIENTS]
         port = self._facts["port"]
         self._send(
             "H",
             {
-                "directories": self._directories,
+                "directories": self._wanted["directories"],
                 "clients": clients,
                 "limit": _LARGEST_FILE,
                 "port": port or self._server_port,
@@ -272,23 +255,9 @@ class Place:
     # Lines
 
     def _send(self, *line: object) -> None:
-        if self._process is None or self._process.stdin is None:
+        if self._stdin is None:
             raise EmacsError(f"{self.name} is not connected")
-        self._process.stdin.write(json.dumps(line).encode() + b"\n")
-
-    async def _receive(self, process: Process) -> None:
-        assert process.stdout is not None
-        loop = asyncio.get_running_loop()
-        while True:
-            # The outpost sends a line more often than that.
-            silence = loop.call_later(_SILENCE, process.kill)
-            try:
-                line = await process.stdout.readline()
-            finally:
-                silence.cancel()
-            if not line:
-                return
-            await self._handle(*json.loads(line))
+        self._stdin.write(json.dumps(line).encode() + b"\n")
 
     async def _handle(self, kind: str, key: Any = None, data: str = "") -> None:
         if kind == "O":
@@ -301,41 +270,47 @@ class Place:
             self._writers[key].close()
         elif kind == "F":
             await self._copy(key)
-        elif kind == "H":
+        elif kind == "H" and self._greetings:
+            # More of them could keep Emacs busy.
+            self._greetings -= 1
             self._know(key)
-        elif kind == "P" and key == "copied":
-            self._report("connected")
         elif kind == "P":
             self._send("P")
 
     def _know(self, sent: Facts) -> None:
         """Take the facts that the outpost has ``sent``, and ask for files of roots."""
-        roots = {name: sent["roots"][name] for name in self._directories}
-        for path in (sent["home"], *filter(None, roots.values())):
+        roots, home, versions = sent["roots"], sent["home"], sent["versions"]
+        # The answer to a greeting may be older than some directories.
+        directories = [one for one in self._wanted["directories"] if one in roots]
+        tops = {root for name in directories if (root := roots[name])}
+        for path in (home, *tops):
             self.here(path)
-        versions = sent["versions"]
+        names = [client.name for client in CLIENTS if client.name in versions]
         self._facts = {
             **{key: int(sent[key]) for key in ("port", "pid")},
-            **{key: _shown(sent[key]) for key in ("node", "home", "tmp")},
+            "node": _version(sent["node"]),
+            **{key: _shown(sent[key]) for key in ("home", "tmp")},
             "container": bool(sent["container"]),
-            "problems": [_shown(problem) for problem in sent["problems"]],
-            "versions": [[name, _shown(versions[name])] for name in versions],
-            "roots": [[name, root] for name, root in roots.items()],
+            "problems": [_shown(one) for one in sent["problems"][: len(CLIENTS)]],
+            "versions": [[name, _version(versions[name])] for name in names],
+            "roots": [[name, roots[name]] for name in directories],
         }
-        for name in self._spec.files:
-            if name.startswith("~/"):
-                self._request(sent["home"] + name[1:])
-            else:
-                for root in filter(None, roots.values()):
-                    self._request(posixpath.join(root, name))
-        # The answer comes after these files.
-        self._send("P", "copied")
+        copied = [
+            self._request(posixpath.join(top, name.removeprefix("~/")))
+            for name in self._wanted.get("files") or ()
+            for top in ([home] if name.startswith("~/") else tops)
+        ]
+        asyncio.gather(*copied).add_done_callback(self._connected)
+
+    def _connected(self, _: object) -> None:
+        if self._stdin is not None:
+            self._report("connected")
 
     # Connections
 
     async def _open(self, number: int) -> None:
         """Connect a connection there to the server of this process."""
-        if len(self._writers) >= _MOST_CONNECTIONS:
+        if len(self.addresses) >= _MOST_CONNECTIONS:
             raise ValueError("too many connections")
         reader, writer = await asyncio.open_connection("127.0.0.1", self._server_port)
         self._writers[number] = writer
@@ -351,8 +326,8 @@ class Place:
         with suppress(OSError, EmacsError):
             while data := await reader.read(_CHUNK):
                 self._send("D", number, base64.b64encode(data).decode())
-                if self._process is not None and self._process.stdin is not None:
-                    await self._process.stdin.drain()
+                if self._stdin is not None:
+                    await self._stdin.drain()
             self._send("C", number)
         writer.close()
         self._writers.pop(number, None)
@@ -369,14 +344,18 @@ class Places:
         self._all: dict[str, Place] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
-    def start(self, spec: Spec) -> None:
-        """Connect the place of ``spec``, or let CLIs connect from more directories."""
-        place = self._all.get(spec.name)
+    def start(self, wanted: Facts) -> None:
+        """Connect the place that Emacs describes, from more directories if it is."""
+        place = self.get(wanted["name"])
         if place is not None and not place.is_over:
-            place.add(spec.directories)
+            place.connect_from(wanted["directories"])
         else:
-            place = Place(spec, self._config, self._server_port, self._report)
-            self._all[spec.name] = place
+            place = Place(wanted, self._config, self._server_port, self._report)
+            self._all[place.name] = place
+
+    def get(self, name: str) -> Place | None:
+        """Return the place ``name``, if it has been started."""
+        return self._all.get(name)
 
     def stop(self, name: str) -> None:
         """Disconnect the place ``name``."""
@@ -397,7 +376,8 @@ class Places:
         """Return the name in ``place`` of the file ``path`` in Emacs, or None."""
         if place is not None:
             return place.there(path)
-        return None if self.of_copy(path)[0] else path
+        mirrors = [one.mirror for one in self._all.values()]
+        return None if any(_is_below(path, one) for one in mirrors) else path
 
     def of_address(self, address: Address) -> Place | None:
         """Return the place that a connection from ``address`` comes from."""
@@ -406,12 +386,19 @@ class Places:
                 return place
         return None
 
-    def of_copy(self, path: str) -> tuple[Place | None, str]:
-        """Return the place whose mirror has ``path``, and the name there."""
-        for place in self._all.values():
-            if _is_below(path, place.mirror):
-                return place, path[len(place.mirror) :]
-        return None, path
+
+async def _within(limit: float, awaitable: Awaitable[Result]) -> Result:
+    """Return what ``awaitable`` returns within ``limit`` seconds.
+
+    Up to Python 3.11, `asyncio.wait_for` may ignore that it is cancelled.
+    """
+    task = asyncio.ensure_future(awaitable)
+    try:
+        if not (await asyncio.wait([task], timeout=limit))[0]:
+            raise asyncio.TimeoutError
+        return task.result()
+    finally:
+        task.cancel()
 
 
 async def _ended(process: Process) -> int:
@@ -439,10 +426,20 @@ def _shown(text: str) -> str:
     return _CONTROLS.sub(" ", clean(text)).strip()[:200]
 
 
+def _version(text: str) -> str:
+    """Return ``text`` without what Emacs cannot compare, such as "-nightly"."""
+    found = _VERSION.match(text)
+    return found[0] if found else "0"
+
+
 def _is_below(path: str, directory: str) -> bool:
     """Return whether ``path`` is ``directory`` or below it."""
-    return (path + "/").startswith(directory.rstrip("/") + "/")
+    return PurePosixPath(path).is_relative_to(directory)
 
 
-def _joined(directory: str, rest: str) -> str:
-    return directory.rstrip("/") + "/" + rest.lstrip("/") if rest else directory
+def _moved(path: str, pairs: Iterable[Sequence[str]]) -> str | None:
+    """Return the name of the file ``path`` by the first of ``pairs`` that has it."""
+    for old, new in pairs:
+        if _is_below(path, old):
+            return str(PurePosixPath(new, PurePosixPath(path).relative_to(old)))
+    return None

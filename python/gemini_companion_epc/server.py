@@ -23,7 +23,7 @@ from .places import Places
 from .processes import process_of
 from .questions import Questions
 from .sessions import Sessions
-from .sexp import file_from, place_from
+from .sexp import file_from
 from .system import on_signals
 from .types import Diff, Facts
 
@@ -135,7 +135,7 @@ class Server:
                 "diff-accepted": self._diffs.accept,
                 "diff-rejected": self._diffs.reject,
                 "adopt-diff": self.adopt_diff,
-                "place-start": lambda facts: self._places.start(place_from(facts)),
+                "place-start": self._places.start,
                 "place-stop": self._places.stop,
                 "serve": self.serve,
                 "quiet": self.quiet,
@@ -270,9 +270,12 @@ class Server:
         """Answer the questions of models, or stop doing so."""
         self._questions.is_on = bool(is_on)
 
-    def adopt_diff(self, diff_id: int, session_id: str, here: str, text: str) -> None:
+    def adopt_diff(
+        self, diff_id: int, session_id: str, here: str, text: str, place_name: str = ""
+    ) -> None:
         """Take over a diff for the file ``here`` from the previous process."""
-        place, path = self._places.of_copy(here)
+        place = self._places.get(place_name or "")
+        path = self._places.name_for(place, here) or here
         self._diffs.adopt(Diff(diff_id, session_id, path, text, here), place)
 
     async def _keep_files(self) -> None:

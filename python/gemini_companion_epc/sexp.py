@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import sexpdata
 from sexpdata import Symbol
 
-from .places import Spec
 from .types import Facts
 
 Sexp: TypeAlias = Any
@@ -92,11 +91,3 @@ def file_from(facts: Facts) -> Facts:
     if facts.get("selected_text"):
         file["selectedText"] = facts["selected_text"]
     return file
-
-
-def place_from(facts: Facts) -> Spec:
-    """Return the place that ``facts`` of Emacs describe."""
-    given = {key: value for key, value in facts.items() if value}
-    names = given.pop("shared", [])
-    pairs = tuple(zip(names[::2], names[1::2], strict=True))
-    return Spec(**given, shared=pairs)

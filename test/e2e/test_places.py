@@ -90,9 +90,9 @@ def visit(emacs: Emacs, far: Place, *files: Path) -> None:
         emacs.eval(f"(progn (find-file {lisp(far.remote(file))}) nil)")
 
 
-def run(world: World, emacs: Emacs) -> Gemini:
+def run(world: World, emacs: Emacs, question: str = QUESTION) -> Gemini:
     """Start a CLI in the place of the selected buffer, and wait for it."""
-    cli = world.run(emacs, question=QUESTION)
+    cli = world.run(emacs, question=question)
     emacs.holds("(gemini-companion-sessions)", "a session")
     return cli
 
@@ -271,15 +271,21 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     there = far.file("a.txt", "one\n")
     emacs = start(world, far, there)
     reviews = Reviews(emacs)
-    cli = run(world, emacs)
-    reviews.proposed(cli, there, write_file(there, "two\n"), say("first done"))
+    # One file is in a directory that is the same here.
+    (far.project / "same").mkdir()
+    same = far.file("same/b.txt", "one\n")
+    pair = f"({lisp(same.parent)} . {lisp(far.project / 'same')})"
+    emacs.eval(f"(setq gemini-companion-places '(({lisp(far.prefix)} {pair})))")
+    cli = run(world, emacs, question="")
+    reviews.proposed(cli, same, write_file(same, "two\n"), say("first done"))
+    assert reviews.paths() == [str(far.project / "same/b.txt")]
     (server,) = world.scratch.servers()
     emacs.command("gemini-companion-restart")
     has_followed(server, emacs, world.scratch)
     emacs.says("server was restarted")
     reviews.accept()
     cli.wait_for("first done")
-    assert (far.project / "a.txt").read_text() == "two\n"
+    assert (far.project / "same/b.txt").read_text() == "two\n"
 
     for outpost in outposts(world.scratch):
         outpost.kill()

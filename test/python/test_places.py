@@ -16,7 +16,7 @@ import pytest
 
 from conftest import Alone, until
 from fake_cli import FakeCli
-from gemini_companion_epc.places import OUTPOST, Place, Spec
+from gemini_companion_epc.places import OUTPOST, Place
 
 pytestmark = pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")
 
@@ -42,14 +42,15 @@ class Far:
         if is_counted:
             # Such a pipe would notice late that the outpost was killed.
             command = ["sh", "-c", 'tee "$0" | exec "$@"', str(self.asked), *command]
-        fields = {
-            "command": tuple(command),
-            "directories": (str(self.project / "sub"),),
+        facts = {
+            "name": self.name,
+            "command": command,
+            "mirror": str(self.directory / "mirror"),
+            "directories": [str(self.project / "sub")],
             **more,
         }
-        spec = Spec(name=self.name, mirror=str(self.directory / "mirror"), **fields)
         count = len(self.alone.place_facts)
-        self.alone.do(self.alone.places.start, spec)
+        self.alone.do(self.alone.places.start, facts)
         until(lambda: len(self.alone.place_facts) > count)
         return self.alone.place_facts[-1]
 
@@ -202,7 +203,7 @@ def test_what_is_no_name_of_a_file_there_is_not_reviewed(far: Far) -> None:
 
 
 def _place(far: Far) -> Place:
-    place, _ = far.alone.places.of_copy(str(far.copy(Path("/x"))))
+    place = far.alone.places.get(far.name)
     assert place is not None
     return place
 
@@ -246,8 +247,9 @@ def test_a_directory_that_cannot_be_a_root_is_reported(far: Far) -> None:
     facts = far.connect(directories=("/none", "/", home))
     assert facts["roots"] == [["/none", None], ["/", None], [home, None]]
     # Another directory is added to a connected place.
-    facts = far.connect()
-    assert facts["roots"][3] == [str(far.project / "sub"), str(far.project)]
+    directories = [home, str(far.project / "sub")]
+    facts = far.connect(directories=directories)
+    assert facts["roots"] == [[home, None], [directories[1], str(far.project)]]
     (found,) = far.directory.glob("tmp/gemini/ide/*.json")
     assert json.loads(found.read_text())["workspacePath"] == str(far.project)
 
@@ -257,7 +259,7 @@ import json, random, sys
 lies, seed = json.loads(sys.argv[1]), random.Random(int(sys.argv[2]))
 print("gemini-companion-outpost", flush=True)
 for line in sys.stdin:
-    for lie in [lies[0], ["P", "copied"], *seed.sample(lies, 5)]:
+    for lie in [lies[0], lies[0], *seed.sample(lies, 5)]:
         print(json.dumps(lie) if isinstance(lie, list) else lie, flush=True)
 """
 
@@ -271,13 +273,13 @@ def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
     facts = {
         "port": 1,
         "pid": 1,
-        "node": "20",
+        "node": "20.1.0-nightly",
         "home": "/",
         "tmp": "/",
         "container": 0,
         "roots": {},
-        "problems": [],
-        "versions": {},
+        "problems": ["x"] * 3,
+        "versions": {"gemini": "0.61.0-nightly.1", "other": "x"},
         # What only Emacs and the server decide.
         "mirror": "/",
         "name": "/sudo::",
@@ -293,7 +295,7 @@ def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
         *(["H", {**facts, "roots": {there: name}}] for name in names[1:]),
         *(["H", {**facts, "home": name}] for name in names[1:]),
         *(["H", {**facts, "port": value}] for value in ("1", 1e999, -1, None)),
-        *(["D", 1, "x"], ["C", []], ["O", 1], ["O", {}], ["P", "copied"], ["?"]),
+        *(["D", 1, "x"], ["C", []], ["O", 1], ["O", {}], ["P", "x"], ["?"]),
         *("[" * 100_000, "{}", "nonsense", "[]", "null", '"H"', "[1,2,3,4,5]"),
     ]
     liar = ("python3", "-c", LIAR, json.dumps(lies), str(seed))
@@ -301,10 +303,14 @@ def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
     until(lambda: far.alone.place_facts[-1]["state"] in ("lost", "ended"))
     far.alone.do(far.alone.places.stop, far.name)
     assert secret.read_text() == "secret"
-    assert far.alone.place_facts[0]["state"] == "connected"
     assert not list((far.directory / "mirror").rglob("*"))
+    states = [reported["state"] for reported in far.alone.place_facts]
+    assert ["connected"] * 2 not in [states[i : i + 2] for i in range(len(states))]
     for reported in far.alone.place_facts:
         assert reported["name"] == far.name
+        assert reported.get("node") in (None, "20.1.0")
+        assert reported.get("versions") in (None, [["gemini", "0.61.0"]])
+        assert len(reported.get("problems", [])) <= 2
         assert reported["token"] != "x"
         assert "mirror" not in reported
         assert reported["roots"] in ([], [[there, there]])
