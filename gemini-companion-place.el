@@ -77,10 +77,13 @@ takes the program as one line for a shell."
 
 ;;;; State
 
-(defvar gemini-companion-place--all nil
+(defvar gemini-companion-place-all nil
   "Alist of (NAME . PLIST), the places that are or will be connected.
-PLIST is what the server has reported, with `:mirror', the directory of
-copies, and `:directories', from which the user wants to connect.")
+PLIST has the `:mirror', the directory of copies, the `:directories',
+from which the user wants to connect, the `:state', \"connecting\",
+\"connected\", \"lost\" or \"ended\", and what the server has reported: the
+`:problem', the `:port', the version of `:node', the temporary directory
+`:tmp', and `:roots', lists (DIRECTORY ROOT).")
 
 (defvar gemini-companion-place--waiting nil
   "Functions that wait for a place, lists (NAME DIRECTORY FUNCTION).")
@@ -92,23 +95,16 @@ copies, and `:directories', from which the user wants to connect.")
 (defvar gemini-companion-place-changed-hook nil
   "Hook run after a place was connected, disconnected or has changed.")
 
-(defun gemini-companion-places ()
-  "Return an alist of (NAME . PLIST), the places and their states.
-PLIST has the `:state', \"connecting\", \"connected\" or \"lost\", the
-`:problem', the `:port', the version of `:node', the temporary directory
-`:tmp', and `:roots', lists (DIRECTORY ROOT)."
-  gemini-companion-place--all)
-
 (defun gemini-companion-place--get (name key)
   "Return the value of KEY of the place NAME, or nil."
-  (plist-get (cdr (assoc name gemini-companion-place--all)) key))
+  (plist-get (cdr (assoc name gemini-companion-place-all)) key))
 
 (defun gemini-companion-place--put (name &rest plist)
   "Set the properties in PLIST of the place NAME."
-  (let ((place (cdr (assoc name gemini-companion-place--all))))
+  (let ((place (cdr (assoc name gemini-companion-place-all))))
     (while plist
       (setq place (plist-put place (pop plist) (pop plist))))
-    (setf (alist-get name gemini-companion-place--all nil nil #'equal) place)))
+    (setf (alist-get name gemini-companion-place-all nil nil #'equal) place)))
 
 (defun gemini-companion-place-title (name)
   "Return the place NAME for the user: its host, or all of NAME."
@@ -119,8 +115,8 @@ PLIST has the `:state', \"connecting\", \"connected\" or \"lost\", the
 (defun gemini-companion-place-copy (file)
   "Return the name of the copy of the remote FILE, or nil.
 It is nil if the place of FILE is not connected.  The copy need not exist."
-  (when-let* ((name (and gemini-companion-place--all (file-remote-p file)))
-              (place (cdr (assoc name gemini-companion-place--all))))
+  (when-let* ((name (and gemini-companion-place-all (file-remote-p file)))
+              (place (cdr (assoc name gemini-companion-place-all))))
     (let* ((there (file-local-name file))
            (there (if (string-prefix-p "~/" there)
                       (concat (plist-get place :home) (substring there 1))
@@ -141,7 +137,7 @@ It is nil if the place of FILE is not connected.  The copy need not exist."
               (let ((mirror (plist-get place :mirror)))
                 (and (string-prefix-p (file-name-as-directory mirror) file)
                      (concat name (substring file (length mirror))))))
-            gemini-companion-place--all))
+            gemini-companion-place-all))
 
 (defun gemini-companion-place-file (file)
   "Return the name by which Emacs visits FILE, which may be a copy."
@@ -172,8 +168,8 @@ It is nil if the place of FILE is not connected.  The copy need not exist."
                                            (concat name root))))
                               (plist-get place :roots))))
               (if name
-                  (list (assoc name gemini-companion-place--all))
-                gemini-companion-place--all)))
+                  (list (assoc name gemini-companion-place-all))
+                gemini-companion-place-all)))
 
 ;;;; Commands of the system
 
@@ -213,48 +209,47 @@ customize `gemini-companion-place-commands'" method)))
   "Return the command for PROGRAM, a list, in the place NAME.
 KIND is `:pipe' or `:terminal'."
   (require 'tramp)
-  (let (hops)
-    (while name
-      ;; Without default values, as Tramp need not know the method: a place
-      ;; whose files are mounted here is only a name.
-      (let ((hop (tramp-dissect-file-name name 'nodefault)))
-        (push hop hops)
-        (setq name (when-let* ((before (tramp-file-name-hop hop)))
-                     (concat "/" (string-remove-suffix "|" before) ":")))))
-    (seq-reduce (lambda (program hop)
-                  (gemini-companion-place--wrap program hop kind))
-                (nreverse hops) program)))
+  ;; Without default values, as Tramp need not know the method: a place
+  ;; whose files are mounted here is only a name.
+  (let* ((last (tramp-dissect-file-name name 'nodefault))
+         (before (tramp-file-name-hop last))
+         (command (gemini-companion-place--wrap program last kind)))
+    (if before
+        (gemini-companion-place-command
+         (concat "/" (string-remove-suffix "|" before) ":") kind command)
+      command)))
 
-;; Node.js may be only in the path of a login shell.  The server puts its program
-;; in place of the word "outpost-base64".
-(defconst gemini-companion-place--outpost
-  '("sh" "-c"
-    "GC_RUN=$1 GC_OUTPOST=$0; export GC_RUN GC_OUTPOST
-command -v node >/dev/null && exec node -e \"$GC_RUN\"
-exec \"${SHELL:-sh}\" -lic 'exec node -e \"$GC_RUN\"'"
-    "outpost-base64" "eval(Buffer.from(process.env.GC_OUTPOST,'base64')+'')")
-  "Program that is the outpost.")
-
-(defun gemini-companion-place-run-command (name directory program)
-  "Return the command for PROGRAM in DIRECTORY of NAME, in a terminal.
-PROGRAM is a list."
-  (let* ((variables
-          (append
-           (gemini-companion-clients-variables
-            (gemini-companion-place--get name :port)
-            (gemini-companion-place--get name :pid))
-           (and (gemini-companion-place--get name :container)
-                '("REMOTE_CONTAINERS=1"))
-           '("TERM=xterm-256color" "COLORTERM=truecolor")))
-         (line (gemini-companion-place--quote
-                (append '("env") variables program))))
-    (gemini-companion-place-command
-     name :terminal
-     (list "sh" "-c"
-           "cd \"$1\" || exit
+(defun gemini-companion-place--in-shell (name kind directory variables program)
+  "Return the command for PROGRAM in DIRECTORY of the place NAME.
+KIND is `:pipe' or `:terminal', VARIABLES are those to set, and PROGRAM
+is a list; it may be only in the path of a login shell."
+  (gemini-companion-place-command
+   name kind
+   (list "sh" "-c" "cd \"$1\" || exit
 command -v \"$2\" >/dev/null && eval \"$0\"
 exec \"${SHELL:-sh}\" -lic \"$0\""
-           (concat "exec " line) directory (car program)))))
+         (concat "exec " (gemini-companion-place--quote
+                          (append '("env") variables program)))
+         directory (car program))))
+
+(defun gemini-companion-place--outpost (name)
+  "Return the command for the outpost of the place NAME.
+The server puts its program in place of the word \"outpost-base64\"."
+  (gemini-companion-place--in-shell
+   name :pipe "/" nil
+   '("node" "-e" "eval(Buffer.from(process.argv[1],'base64')+'')"
+     "outpost-base64")))
+
+(defun gemini-companion-place-run-command (name directory program)
+  "Return the command for PROGRAM, a list, in a terminal.
+It runs in DIRECTORY of the place NAME."
+  (gemini-companion-place--in-shell
+   name :terminal directory
+   (append (gemini-companion-clients-variables
+            (gemini-companion-place--get name :port)
+            (gemini-companion-place--get name :pid))
+           '("REMOTE_CONTAINERS=1" "TERM=xterm-256color" "COLORTERM=truecolor"))
+   program))
 
 ;;;; Connecting
 
@@ -337,19 +332,15 @@ if that is not possible."
   (when (gemini-companion-server-ready-p)
     (gemini-companion-server-call
      'place-start
-     (list :name name
-           :command (gemini-companion-place-command
-                     name :pipe gemini-companion-place--outpost)
-           :mirror (gemini-companion-place--get name :mirror)
-           :directories (gemini-companion-place--get name :directories)
-           :files (gemini-companion-place--files)
-           :shared (seq-mapcat
-                    (pcase-lambda (`(,there . ,here))
-                      (list (directory-file-name there)
-                            (directory-file-name (expand-file-name here))))
-                    (cdr (assoc name gemini-companion-places)))
-           :port (gemini-companion-place--get name :port)
-           :token (gemini-companion-place--get name :token)))))
+     `( :name ,name
+        :command ,(gemini-companion-place--outpost name)
+        :files ,(gemini-companion-place--files)
+        :shared ,(mapcar (pcase-lambda (`(,there . ,here))
+                           (list (directory-file-name there)
+                                 (directory-file-name (expand-file-name here))))
+                         (cdr (assoc name gemini-companion-places)))
+        ;; A previous server has reported the port and the token.
+        ,@(cdr (assoc name gemini-companion-place-all))))))
 
 (defun gemini-companion-place--files ()
   "Return the names of files there that decide what is shared, or are settings.
@@ -428,13 +419,13 @@ tries again"))
 
 (defun gemini-companion-place-ready (_how)
   "Connect the places to a server that became ready."
-  (pcase-dolist (`(,name . ,place) gemini-companion-place--all)
+  (pcase-dolist (`(,name . ,place) gemini-companion-place-all)
     (unless (equal "ended" (plist-get place :state))
       (gemini-companion-place--start name))))
 
 (defun gemini-companion-place-stop ()
   "Drop all places, as the server stops."
-  (dolist (name (mapcar #'car gemini-companion-place--all))
+  (dolist (name (mapcar #'car gemini-companion-place-all))
     (gemini-companion-place--call-waiting name "The server is not running")
     (gemini-companion-place--drop name)))
 
@@ -443,8 +434,8 @@ tries again"))
   (when-let* ((mirror (gemini-companion-place--get name :mirror)))
     (ignore-error file-error
       (delete-directory mirror t)))
-  (setq gemini-companion-place--all
-        (assoc-delete-all name gemini-companion-place--all)))
+  (setq gemini-companion-place-all
+        (assoc-delete-all name gemini-companion-place-all)))
 
 ;;;; Command
 
@@ -453,7 +444,7 @@ tries again"))
   "Disconnect the place NAME, by default the one of this buffer.
 CLIs there lose their connection, and their reviews are dismissed."
   (interactive
-   (let ((names (mapcar #'car gemini-companion-place--all)))
+   (let ((names (mapcar #'car gemini-companion-place-all)))
      (list (if (cdr names)
                (completing-read "Disconnect: " names nil t nil nil
                                 (car (gemini-companion-place-here)))

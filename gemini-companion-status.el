@@ -473,7 +473,7 @@ FILES are its settings files, USER is the user's own."
    ((null (gemini-companion-server-info)) nil)
    ;; Emacs 28 asks the remote host to abbreviate.
    ((file-remote-p directory)
-    (unless (assoc (file-remote-p directory) (gemini-companion-places))
+    (unless (assoc (file-remote-p directory) gemini-companion-place-all)
       `((note ,(format "%s is remote, and its host is not connected; \
 M-x gemini-companion-connect" directory)))))
    ((gemini-companion-status--below-p directory gemini-companion-roots-last)
@@ -526,7 +526,7 @@ and the ignore files, such as .geminiignore.")
         `((bad ,(gemini-companion-place-explain name))))
        (_ `((wait ,(format "%s is being connected"
                            (gemini-companion-place-title name)))))))
-   (gemini-companion-places)))
+   gemini-companion-place-all))
 
 (defun gemini-companion-status--place (name place)
   "Return the findings about the place NAME, which is connected, and PLACE."

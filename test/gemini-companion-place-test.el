@@ -17,7 +17,7 @@ Its files in /shared are those in `directory' here, a new directory."
   `(let* ((directory (file-truename (make-temp-file "place-" 'directory)))
           (gemini-companion-places
            `(("/ssh:far:" ("/shared" . ,directory))))
-          (gemini-companion-place--all
+          (gemini-companion-place-all
            `(("/ssh:far:" :state "connected" :home "/home/me" :mirror "/mirror"
               :roots (("/srv/p/sub" "/srv/p") ("/none" nil)
                       ("/shared/q" "/shared/q"))))))
@@ -117,7 +117,7 @@ Its files in /shared are those in `directory' here, a new directory."
                     "cannot be reached")
                    ("no answer in 30 seconds" "cannot be reached")
                    ("exit status 3" "Cannot connect to far (exit status 3)")))
-    (let ((gemini-companion-place--all
+    (let ((gemini-companion-place-all
            `(("/ssh:far:" :state "ended" :problem ,problem))))
       (should (string-search wanted (gemini-companion-place-explain
                                      "/ssh:far:"))))))

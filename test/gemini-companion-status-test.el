@@ -77,7 +77,7 @@
 (ert-deftest gemini-companion-status-test-names-what-is-wrong-elsewhere ()
   (let* ((mirror (make-temp-file "mirror-" 'directory))
          (settings (concat mirror "/home/me/.gemini/settings.json"))
-         (gemini-companion-place--all
+         (gemini-companion-place-all
           `(("/ssh:a:" :state "lost" :problem "exec: node: not found")
             ("/ssh:b:" :state "connecting")
             ("/ssh:c:" :state "connected" :node "18.1.0" :tmp "/there"

@@ -204,7 +204,7 @@ def test_an_outpost_answers_its_user_only(world: World) -> None:
         directory.chmod(0o755)
     far.tmp.chmod(0o1777)
     (far.tmp / "public").write_text("readable by all")
-    (outpost,) = world.scratch.processes("process.env.GC_OUTPOST")
+    (outpost,) = world.scratch.processes("Buffer.from(process.argv[1]")
     proc = Path(f"/proc/{outpost.pid}")
 
     printed = as_nobody(READ, far.home, far.tmp, proc / "cmdline", proc / "environ")

@@ -74,7 +74,7 @@ def far(place_of: PlaceOf) -> Place:
 
 def outposts(scratch: Scratch) -> list[psutil.Process]:
     """Return the processes of outposts."""
-    return scratch.processes("process.env.GC_OUTPOST")
+    return scratch.processes("Buffer.from(process.argv[1]")
 
 
 def start(world: World, far: Place, *files: Path) -> Emacs:
