@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The outpost: it runs where a CLI runs elsewhere, and connects it to the server of
-// Emacs.  `places.py' starts it, and exchanges lines of JSON with it.  The outpost
-// writes the discovery files, carries connections, and sends the texts of files that a
-// CLI wants to write.  When stdin ends, it removes the discovery files and exits.
+// The outpost: it runs where a CLI runs elsewhere, and connects it to the server of Emacs.  `places.py'
+// starts it, and exchanges lines of JSON with it.  The outpost writes the discovery files, carries
+// connections, and sends the texts of files that a CLI wants to write.  When stdin ends, it removes
+// the discovery files and exits.
 const fs = require('fs'), net = require('net'), os = require('os'), path = require('path');
 const connections = new Map(), watched = new Set(), written = new Set();
 const MARKS = ['.git', '.hg', '.jj', '.svn', '.bzr', '.project'], SILENCE = 60000, MOST = 64;
@@ -21,11 +21,11 @@ const server = net.createServer((one) => {
   one.on('error', () => {});
   one.on('close', () => { connections.delete(number); send('C', number); });
 });
-server.maxConnections = MOST;
+server.maxConnections = 4 * MOST; // The server of Emacs closes strangers before there are so many.
 server.on('listening', report);
 // The outpost before this one may still have the port.
 server.on('error', () => setTimeout(listen, 50, --settings.tries > 0 ? settings.port : 0));
-const listen = (port) => server.listen(port, '127.0.0.1');
+const listen = (port) => server.listening ? report() : server.listen(port, '127.0.0.1');
 
 function rootOf(directory) {
   const never = [os.homedir(), '/'], root = fs.existsSync(directory) ? fs.realpathSync(directory) : '/';
@@ -104,12 +104,7 @@ function receive(kind, key, data) {
   if (kind === 'D' && one) one.write(data, 'base64');
   else if (kind === 'C' && one) one.end();
   else if (kind === 'R') sendFile(key);
-  else if (kind === 'H') {
-    const isFirst = !settings;
-    settings = key;
-    if (isFirst) listen(settings.port);
-    else if (server.listening) report();
-  }
+  else if (kind === 'H') { settings = key; listen(settings.port); }
 }
 
 function end() {

@@ -40,7 +40,7 @@ OUTPOST = "outpost-base64"
 
 _LARGEST_FILE = 20 * 1024 * 1024
 _LONGEST_LINE = 32 * 1024 * 1024
-_MOST_CONNECTIONS = 64
+_MOST_CONNECTIONS = 256
 _CHUNK = 64 * 1024
 _GREETING = b"gemini-companion-outpost\n"
 _PORT_TRIES = 60

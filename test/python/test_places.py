@@ -171,6 +171,13 @@ def test_a_token_counts_in_its_place_only(
     own, thief.session_id = thief.session_id, clis["a"].session_id
     assert thief.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})[0] == 404
     thief.session_id = own
+    # Strangers who hold connections keep nobody out.
+    address = "127.0.0.1", a.cli().port
+    strangers = [socket.create_connection(address) for _ in range(150)]
+    clis["a again"] = a.cli()
+    clis["a again"].connect()
+    for stranger in strangers:
+        stranger.close()
     # Models elsewhere ask no questions about files here.
     alone.questions.is_on = True
     assert thief.request("POST", "{}", path="/tools")[0] == 404
