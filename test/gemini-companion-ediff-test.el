@@ -97,26 +97,6 @@
           (let ((ediff-ignore-case nil))
             (customize-set-variable 'ediff-diff-options before)))))))
 
-(ert-deftest gemini-companion-ediff-reports-a-proposal-without-changes ()
-  (gemini-companion-test-with-reviews '(("a" "same\n"))
-    (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" directory)
-                                "same\n")
-    (let ((diff (car (gemini-companion-diffs))))
-      (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
-      (should-not (gemini-companion-ediff-test-panel))
-      (should (eq 'pending (gemini-companion-diff-state diff))))))
-
-(ert-deftest gemini-companion-ediff-reports-an-edit-that-is-too-large ()
-  (gemini-companion-test-with-reviews '(("a" "small\n"))
-    (let ((text (make-string (1+ gemini-companion-review--limit) ?x)))
-      (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" directory)
-                                  text)
-      (let ((diff (car (gemini-companion-diffs))))
-        (gemini-companion-test-eventually
-          (string-match-p "too large"
-                          (or (gemini-companion-diff-problem diff) "")))
-        (should (equal text (gemini-companion-diff-close 1 'closed)))))))
-
 (ert-deftest gemini-companion-ediff-killing-any-buffer-rejects ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (let ((buffers (gemini-companion-test-buffers)))
@@ -130,21 +110,6 @@
         (kill-buffer buffer)
         (should (equal '((1 rejected nil)) outcomes))
         (should (equal buffers (gemini-companion-test-buffers)))))))
-
-(ert-deftest gemini-companion-ediff-reports-a-missing-diff-program ()
-  (dolist (gemini-companion-review-view '(ediff diff))
-    (gemini-companion-test-with-reviews '(("a" "old\n"))
-      (let* ((diff-command "no-such-diff")
-             (layout (gemini-companion-test-layout))
-             (buffers (buffer-list))
-             (diff (gemini-companion-test-open "a" "new\n")))
-        (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
-        (should (string-search "no-such-diff"
-                               (gemini-companion-diff-problem diff)))
-        (should (equal layout (gemini-companion-test-layout)))
-        (should (equal (list (gemini-companion-diff-proposal-buffer diff))
-                       (seq-difference (buffer-list) buffers)))
-        (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))))))
 
 (ert-deftest gemini-companion-ediff-whose-windows-were-deleted-comes-back ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))

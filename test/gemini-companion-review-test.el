@@ -442,17 +442,35 @@
               (should (equal "Hunk excluded; C-c C-x restores it"
                              (funcall toggle))))))))))
 
-(ert-deftest gemini-companion-review-nil-leaves-the-answer-to-the-terminal ()
-  (gemini-companion-test-with-reviews '(("a" "1\n"))
-    (let ((gemini-companion-review-view nil)
-          (layout (gemini-companion-test-layout)))
-      (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "2\n")
-      (let ((diff (car (gemini-companion-diffs))))
-        (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
-        (should (string-match-p "gemini-companion-review-view"
-                                (gemini-companion-diff-problem diff)))
-        (should (equal layout (gemini-companion-test-layout)))
-        (should (equal "2\n" (gemini-companion-diff-close 1 'closed)))))))
+(ert-deftest gemini-companion-review-that-cannot-be-shown-leaves-nothing ()
+  (pcase-dolist
+      (`(,view ,problem ,symbol ,value ,text)
+       `((nil "gemini-companion-review-view")
+         (ediff "contains no changes" nil nil "old\n")
+         (ediff "too large" nil nil
+                ,(make-string (1+ gemini-companion-review--limit) ?x))
+         (ediff "no-such-diff" diff-command "no-such-diff")
+         (diff "no-such-diff" diff-command "no-such-diff")
+         (diff "No window" display-buffer-alist
+               (("gemini diff" display-buffer-no-window
+                 (allow-no-window . t))))))
+    (ert-info ((format "%s, %s" view problem))
+      (gemini-companion-test-with-reviews '(("a" "old\n"))
+        (let ((gemini-companion-review-view view)
+              (layout (gemini-companion-test-layout))
+              (buffers (buffer-list))
+              (text (or text "new\n")))
+          (cl-progv (and symbol (list symbol)) (list value)
+            (let ((diff (gemini-companion-test-open "a" text)))
+              (gemini-companion-test-eventually
+                (gemini-companion-diff-problem diff))
+              (should (string-search problem
+                                     (gemini-companion-diff-problem diff)))
+              (should (eq 'pending (gemini-companion-diff-state diff)))
+              (should (equal layout (gemini-companion-test-layout)))
+              (should (equal (list (gemini-companion-diff-proposal-buffer diff))
+                             (seq-difference (buffer-list) buffers)))
+              (should (equal text (gemini-companion-diff-close 1 'closed))))))))))
 
 (ert-deftest gemini-companion-review-leaves-what-is-no-file-to-the-terminal ()
   (gemini-companion-test-with-reviews '(("a" ""))

@@ -230,19 +230,6 @@
       (delete-window)
       (set-window-dedicated-p nil nil))))
 
-(ert-deftest gemini-companion-unified-reports-a-missing-window ()
-  (gemini-companion-unified-test-with '(("a" "old\n"))
-    (let ((buffers (buffer-list))
-          (display-buffer-alist
-           '(("gemini diff" display-buffer-no-window
-              (allow-no-window . t))))
-          (diff (gemini-companion-test-open "a" "new\n")))
-      (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
-      (should (string-match-p "No window" (gemini-companion-diff-problem diff)))
-      (should (equal (list (gemini-companion-diff-proposal-buffer diff))
-                     (seq-difference (buffer-list) buffers)))
-      (should (equal "new\n" (gemini-companion-diff-close 1 'closed))))))
-
 (ert-deftest gemini-companion-unified-appears-where-the-user-wants-it ()
   (gemini-companion-unified-test-with '(("a" "old\n"))
     (find-file (expand-file-name "a" directory))
