@@ -247,6 +247,18 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
                          (gemini-companion-diff-session diff)
                          plain))
 
+(defun gemini-companion-diff-summary (diff &optional plain)
+  "Return the name of the file of DIFF, and what accepting it changes.
+For PLAIN, see `gemini-companion-diff-name'."
+  (concat (gemini-companion-diff-name diff plain)
+          (pcase (gemini-companion-diff-counts diff)
+            (`(,hunks ,excluded ,added ,removed)
+             (format ": %s (%s)"
+                     (if (zerop excluded)
+                         (format (ngettext "%d hunk" "%d hunks" hunks) hunks)
+                       (format "%d of %d hunks" (- hunks excluded) hunks))
+                     (gemini-companion-hunk-lines added removed))))))
+
 (defun gemini-companion-diff-open-p (diff)
   "Return non-nil if DIFF awaits an answer."
   (memq (gemini-companion-diff-state diff) '(pending shown)))
@@ -626,18 +638,8 @@ instead? "))))
           ((gemini-companion-diff-open-p diff)
            (gemini-companion-diff-take diff 'later)
            (gemini-companion-diff--answered
-            diff (gemini-companion-diff--accepted-report diff))))))
-
-(defun gemini-companion-diff--accepted-report (diff)
-  "Return what to report when DIFF, whose view is open, was accepted."
-  (concat "Accepted " (gemini-companion-diff-name diff 'plain)
-          (pcase (gemini-companion-diff-counts diff)
-            (`(,hunks ,excluded ,added ,removed)
-             (format ": %s (%s)"
-                     (if (zerop excluded)
-                         (format (ngettext "%d hunk" "%d hunks" hunks) hunks)
-                       (format "%d of %d hunks" (- hunks excluded) hunks))
-                     (gemini-companion-hunk-lines added removed))))))
+            diff (concat "Accepted "
+                         (gemini-companion-diff-summary diff 'plain)))))))
 
 (defun gemini-companion-diff--answered (diff text)
   "Close the view of DIFF, which the user has settled, and report TEXT.

@@ -313,14 +313,7 @@ See `gemini-companion-review-go-to'."
 
 (defun gemini-companion-review-subject ()
   "Return the file name and the amount of change of the current review."
-  (let ((diff (gemini-companion-diff-current)))
-    (concat (gemini-companion-diff-name diff)
-            (pcase (gemini-companion-diff-counts diff)
-              (`(,hunks ,excluded ,added ,removed)
-               (format "  %s, %s, %d excluded"
-                       (gemini-companion-hunk-lines added removed)
-                       (format (ngettext "%d hunk" "%d hunks" hunks) hunks)
-                       excluded))))))
+  (gemini-companion-diff-summary (gemini-companion-diff-current)))
 
 (defun gemini-companion-review-shown-p ()
   "Return the view of the current review, or else of the one that is shown."

@@ -74,7 +74,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
     (gemini-companion-test-open "b" "b\n" 2)
     (with-current-buffer (window-buffer)
       (let ((items (gemini-companion-menu-test--items)))
-        (should (equal "a  +2 \u22122, 2 hunks, 0 excluded" (caar items)))
+        (should (equal "a: 2 hunks (+2 \u22122)" (caar items)))
         (should (equal '("Go to the review" "Accept" "Reject")
                        (mapcar #'car (seq-subseq items 1 4))))
         (should-not (assoc "Go to the review" (seq-drop items 2)))
