@@ -16,6 +16,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-clients)
@@ -267,24 +268,22 @@ prompt, as far as that is known."
                                 'gemini-companion-list-item)
              key))
 
-(defun gemini-companion-list--write ()
-  "Write the list; point, windows and what is folded stay."
+(defun gemini-companion-list--write (&optional toggled)
+  "Write the list; point, windows and what is folded stay.
+Fold the section with the key TOGGLED, if non-nil, or unfold it."
   (mapc #'gemini-companion-list--follow (gemini-companion-edits))
   (let ((folds (gemini-companion-list--folds)))
+    (when toggled
+      (cl-callf not (alist-get toggled folds nil nil #'equal)))
     ;; A heading may come to be where the text of another is folded.
     (remove-overlays nil nil 'invisible 'outline)
     (gemini-companion-page-replace
      (mapconcat (lambda (heading)
                   (gemini-companion-list--section heading folds))
                 (gemini-companion-list--headings) "")))
-  (gemini-companion-list--fold))
-
-(defun gemini-companion-list--fold (&optional except)
-  "Fold the sections that are to be folded, but for the one at EXCEPT."
   (gemini-companion-list--each-section
    (lambda ()
-     (when (and (gemini-companion-list--get :folded)
-                (not (eql except (point))))
+     (when (gemini-companion-list--get :folded)
        (outline-hide-subtree)))))
 
 (defun gemini-companion-list--each-section (function)
@@ -563,15 +562,13 @@ lines again."
   (beginning-of-line)
   (if-let* ((fold (gemini-companion-unified-fold-here))
             (id (gemini-companion-edit-id (gemini-companion-list--edit))))
-      (setf (alist-get id gemini-companion-list--unfolded)
-            (gemini-companion-unified-toggled
-             fold (alist-get id gemini-companion-list--unfolded)))
+      (progn
+        (setf (alist-get id gemini-companion-list--unfolded)
+              (gemini-companion-unified-toggled
+               fold (alist-get id gemini-companion-list--unfolded)))
+        (gemini-companion-list--refresh))
     (outline-back-to-heading)
-    (if (not (outline-invisible-p (line-end-position)))
-        (outline-hide-subtree)
-      (outline-show-subtree)
-      (gemini-companion-list--fold (point))))
-  (gemini-companion-list--refresh))
+    (gemini-companion-list--write (gemini-companion-list--get :key))))
 
 (defun gemini-companion-list-next (&optional count)
   "Go to the next line of a CLI, edit or hunk, or COUNT such lines on."
