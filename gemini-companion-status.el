@@ -349,7 +349,7 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
   "Return the names of the connected CLIs, or else of those that the user has.
 That is at least the first one."
   (let ((all (mapcar #'car gemini-companion-clients)))
-    (or (gemini-companion-status--connected :client)
+    (or (seq-intersection all (gemini-companion-status--connected :client))
         (seq-filter (lambda (client)
                       (or (gemini-companion-status--program client)
                           (gemini-companion-clients-used-p client)))

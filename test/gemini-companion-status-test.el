@@ -203,6 +203,12 @@ install it or customize `diff-command'")
             gemini-companion-status-checks
           (goto-char (point-min))
           (should (looking-at "Not connected: gemini-companion-mode is off"))
+          (should (search-forward "npm install" nil t))
+          ;; A client that is none of the CLIs.
+          (gemini-companion-session-update '((:id "1" :pid 1)))
+          (revert-buffer)
+          (gemini-companion-session-update nil)
+          (goto-char (point-min))
           (should (search-forward "npm install" nil t)))))))
 
 (ert-deftest gemini-companion-status-test-sees-a-server-before-an-update ()
