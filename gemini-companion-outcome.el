@@ -40,8 +40,8 @@ Keep it until it is written to the CLI, as the server may crash."
 (defun gemini-companion-outcome-ready (how)
   "Hand over the diffs to a new server, which became ready HOW.
 It gets those whose outcome was not written, with the outcome, and the
-open ones.  A CLI that was not told that one is open asks in its
-terminal."
+open ones.  A CLI without an answer that a review is open asks in
+its terminal."
   ;; A text may be too large to send, which must not affect other reviews.
   (dolist (diff (reverse gemini-companion-outcome--unwritten))
     (with-demoted-errors "Sending an outcome: %S"
@@ -77,7 +77,7 @@ take an answer.  Then run"
    (plist-get (gemini-companion-diff-session diff) :place)))
 
 (defun gemini-companion-outcome-opened (id)
-  "Record that the CLI is told that the diff ID is open."
+  "Record that the CLI has the answer that the diff ID is open."
   (when-let* ((diff (gemini-companion-diff-of-id id)))
     (setf (gemini-companion-diff-acknowledged diff) t))
   t)

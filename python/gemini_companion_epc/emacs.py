@@ -134,7 +134,7 @@ class Emacs:
         await self._request("open-diff", diff.id, session, path, text)
 
     def diff_opened(self, diff_id: int) -> None:
-        """Report that the client is told that ``diff_id`` is open."""
+        """Report that the client has the answer that ``diff_id`` is open."""
         self._send("diff-opened", diff_id)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
