@@ -9,7 +9,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 from .config import Config
@@ -142,12 +141,15 @@ class Questions:
     async def _event(self, client: str, request: dict[str, Any]) -> dict[str, Any]:
         """Return the answer of the hook to the event in ``request``."""
         event = request.get("event")
-        name = event.get("hook_event_name") if isinstance(event, dict) else None
+        if not isinstance(event, dict):
+            raise MalformedArgument("event must be an object")
+        directory = self._directory(event.get("cwd"))
+        name = event.get("hook_event_name")
+        pids = await asyncio.to_thread(ancestors, request.get("pid"))
+        facts: Facts = {"client": client, "pids": pids}
         kind = _TURN_EVENTS.get(name) if isinstance(name, str) else None
         if kind is None:
-            return await self._edited(client, request)
-        assert isinstance(event, dict)
-        self._directory(event.get("cwd"))
+            return await self._edited(facts, event, directory)
         if name == "Notification":
             kind = _NOTIFICATIONS.get(str(event.get("notification_type")), kind)
             if kind is None:
@@ -156,24 +158,16 @@ class Questions:
         if kind == "prompt" and not prompt:
             # Qwen Code also reports the results of tools.
             kind = "edit"
-        facts: Facts = {
-            "event": kind,
-            "client": client,
-            "pids": await asyncio.to_thread(ancestors, request.get("pid")),
-            "prompt": clean(prompt.partition("\n")[0][:LONGEST_LINE]),
-        }
-        with suppress(EmacsError, asyncio.TimeoutError):
-            await asyncio.wait_for(
-                self._ask("turn", facts, ()), self._config.edit_limit
-            )
+        prompt = clean(prompt.partition("\n")[0][:LONGEST_LINE])
+        await self._hook("turn", {**facts, "event": kind, "prompt": prompt})
         return {}
 
-    async def _edited(self, client: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer of the hook to the event in ``request``."""
+    async def _edited(
+        self, facts: Facts, event: dict[str, Any], directory: str
+    ) -> dict[str, Any]:
+        """Return the answer of the hook to ``event``, an edit."""
         try:
-            event = request["event"]
             display = event["tool_response"]["returnDisplay"]
-            directory = self._directory(event["cwd"])
             file = display.get("filePath") or event["tool_input"]["file_path"]
             path = os.path.join(directory, file)
             before = None if display.get("isNewFile") else display["originalContent"]
@@ -183,19 +177,21 @@ class Questions:
         if not isinstance(after, str) or not isinstance(before, str | None):
             raise MalformedArgument("the texts of an edit must be strings")
         logger.info("edited: %d characters", len(after))
-        pids = await asyncio.to_thread(ancestors, request.get("pid"))
-        facts = {"path": path, "client": client, "pids": pids}
-        try:
-            answer = await asyncio.wait_for(
-                self._ask("edited", facts, (before, after)), self._config.edit_limit
-            )
-        except (EmacsError, asyncio.TimeoutError):
-            return {}
+        answer = await self._hook("edited", {**facts, "path": path}, before, after)
         text = answer.get("text")
         if not isinstance(text, str) or not text:
             return {}
         added = {"hookEventName": name, "additionalContext": text}
         return {"hookSpecificOutput": added}
+
+    async def _hook(self, kind: str, facts: Facts, *texts: str | None) -> Facts:
+        """Return the answer of Emacs to the event of a hook, empty if there is none."""
+        try:
+            return await asyncio.wait_for(
+                self._ask(kind, facts, texts), self._config.edit_limit
+            )
+        except (EmacsError, asyncio.TimeoutError):
+            return {}
 
     def _directory(self, directory: object) -> str:
         """Return the ``directory`` of the CLI.
