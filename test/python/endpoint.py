@@ -22,15 +22,7 @@ Result = TypeVar("Result")
 SECRET = "the secret"
 SESSION = {"id": "session", "since": 1790000000000, "pid": 12}
 
-
-METHODS = (
-    "roots-update",
-    "diff-accepted",
-    "diff-rejected",
-    "adopt-diff",
-    "hand-over",
-    "stop",
-)
+METHODS = "roots-update", "diff-accepted", "diff-rejected", "stop"
 
 
 class Endpoint:

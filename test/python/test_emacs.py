@@ -20,21 +20,6 @@ from gemini_companion_epc.emacs import Emacs
 from gemini_companion_epc.exceptions import EmacsError, EmacsGone
 
 
-def test_closing_the_connection_stops_the_server(rig: Endpoint) -> None:
-    rig.peer().close()
-    assert rig.next() == ("stop",)
-
-
-def test_a_diff_of_a_previous_process_is_handed_over(rig: Endpoint) -> None:
-    peer = rig.peer()
-    path = directory_of(rig) / "emacs-1"
-    path.write_text("large")
-    peer.call("adopt-diff", 7, "session", "/a", {"file": str(path)})
-    assert rig.next() == ("adopt-diff", 7, "session", "/a", "large")
-    assert peer.call("hand-over") is True
-    assert rig.next() == ("hand-over",)
-
-
 def test_emacs_learns_where_a_process_runs_and_with_which_environment(
     rig: Endpoint, tmp_path: Path
 ) -> None:
@@ -101,14 +86,6 @@ def test_pending_calls_fail_when_emacs_leaves(rig: Endpoint) -> None:
     with pytest.raises(EmacsGone):
         rig.run(rig.emacs.close_diff(2, "closed"))
     rig.do(rig.emacs.warn, "no peer receives it")
-
-
-def test_what_is_asked_before_the_hello_follows_it(rig: Endpoint) -> None:
-    rig.do(rig.emacs.warn, "early")
-    rig.open(diff_of("text"))
-    peer = rig.peer()
-    assert peer.expect("warn") == ["early"]
-    assert peer.expect("open-diff")[3] == "text"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-import asyncio
-
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.session import COMMENT
 from scene import (
@@ -60,12 +58,3 @@ async def test_the_latest_context_comes_first_and_is_not_repeated(rig: Rig) -> N
     assert await stream.next(0.01) == COMMENT
     again = rig.sessions.open_stream(session)
     assert (await take(again))[0] == "ide/contextUpdate"
-
-
-@in_loop()
-async def test_an_open_stream_receives_a_change(rig: Rig) -> None:
-    _, stream = rig.session()
-    waiting = asyncio.ensure_future(take(stream))
-    await asyncio.sleep(0)
-    rig.sessions.broadcast(context_of("/a"))
-    assert (await waiting)[0] == "ide/contextUpdate"
