@@ -66,11 +66,16 @@ Lines end as terminals paste them; other control characters go."
     (replace-regexp-in-string "\r\n?" "\n" (substring-no-properties text)))
    t t))
 
+(defun gemini-companion-send--write (process string)
+  "Send STRING to PROCESS, unless that has just exited."
+  (ignore-errors
+    (process-send-string process string)))
+
 (defun gemini-companion-send--paste (process text)
   "Type TEXT into PROCESS as a paste."
-  (process-send-string process (concat "\e[200~"
-                                       (gemini-companion-send--clean text)
-                                       "\e[201~")))
+  (gemini-companion-send--write
+   process
+   (concat "\e[200~" (gemini-companion-send--clean text) "\e[201~")))
 
 (defun gemini-companion-send--process (session)
   "Return the process of the terminal of SESSION if a text can be typed there.
@@ -85,14 +90,16 @@ this Emacs, or in a suspended one, or waits for an answer, which TEXT
 would be.  Control characters other than newlines and tabs are omitted.
 TEXT may have up to 200,000 characters."
   (when-let* ((process (gemini-companion-send--process session)))
-    (if submit
-        (gemini-companion-send-submit
-         text (lambda () session) 30
-         (format "%s did not take the prompt"
-                 (gemini-companion-session-name session)))
-      (gemini-companion-send--check-length text)
-      (gemini-companion-send--paste process text))
-    t))
+    (cond (submit
+           (gemini-companion-send-submit
+            text (lambda () session) 30
+            (format "%s did not take the prompt"
+                    (gemini-companion-session-name session)))
+           t)
+          (t
+           (gemini-companion-send--check-length text)
+           (gemini-companion-send--paste process text)
+           (process-live-p process)))))
 
 (defun gemini-companion-send--check-length (text)
   "Signal an error if TEXT is too long for a prompt."
@@ -186,7 +193,7 @@ SHOWN checks in a row have found it.  Check again at most LEFT times."
         (t
          (gemini-companion-send--end task)
          (gemini-companion-state-submitted session (car task))
-         (process-send-string process "\r")
+         (gemini-companion-send--write process "\r")
          (message "Prompt submitted in %s"
                   (buffer-name (process-buffer process))))))
 
@@ -224,7 +231,7 @@ SHOWN checks in a row have found it.  Check again at most LEFT times."
   "Type TEXT and a space into PROCESS, and return the space.
 Delete the one that was typed before, as there may be a text before it."
   (let ((mark (gemini-companion-send--unused-mark process)))
-    (process-send-string process "\177")
+    (gemini-companion-send--write process "\177")
     ;; At the end of a command it would begin another word to complete.
     (if (string-prefix-p "/" text)
         (gemini-companion-send--paste process (concat mark text))
