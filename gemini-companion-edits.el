@@ -317,7 +317,7 @@ sentences; their files stay as they are."
   "Signal an error if reverting EDIT would lose text or is impossible."
   (let ((file (gemini-companion-edit-file edit))
         (name (gemini-companion-edits-name edit)))
-    (when-let* ((why (gemini-companion-edits--unwritten edit)))
+    (when-let* ((why (gemini-companion-edits-unwritten edit)))
       (user-error "%s %s" name why))
     (when (eq 'unknown (gemini-companion-edit-before edit))
       (user-error "The previous text of %s was not kept" name))
@@ -328,13 +328,13 @@ by hand"
     (when (gemini-companion-revert-unsaved-p file)
       (user-error "%s has unsaved changes; save or undo them first" name))))
 
-(defun gemini-companion-edits--unwritten (edit)
+(defun gemini-companion-edits-unwritten (edit)
   "Return why EDIT has not changed its file, a predicate, or nil."
   (pcase (gemini-companion-edit-status edit)
     ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
     ('rejected "was not written; its proposal was rejected")
     ((guard (gemini-companion-edits--as-written-p edit)) nil)
-    ('unwritten "was not written")
+    ((or 'unwritten 'dismissed) "was not written")
     ('reverted "was reverted already")
     ('deleted "was deleted already")))
 

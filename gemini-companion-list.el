@@ -150,11 +150,8 @@ folded at first."
   "Return the headings of TURN, a cons of it and its edits, of SESSION.
 LAST is non-nil if it is the last one."
   (pcase-let* ((`(,_ . ,edits) turn)
-               (width (apply #'max (mapcar
-                                    (lambda (edit)
-                                      (length (gemini-companion-list--label
-                                               edit)))
-                                    edits))))
+               (labels (mapcar #'gemini-companion-list--label edits))
+               (width (apply #'max (mapcar #'length labels))))
     (cons
      (cons (list :key (list (if last 'turn 'earlier)
                             (gemini-companion-edit-id (car edits)))
@@ -508,8 +505,8 @@ If there are several diffs, ask for confirmation with VERB."
       (dolist (diff diffs)
         (when (memq diff (gemini-companion-diffs))
           (funcall function diff)))
-      (gemini-companion-list--refresh)
       (with-current-buffer gemini-companion-list--buffer
+        (gemini-companion-page-refresh)
         (gemini-companion-list--go-to-open)))))
 
 (defun gemini-companion-list--go-to-open ()
@@ -719,14 +716,15 @@ On the line of a turn or a CLI, revert all edits of the turn."
     (when (y-or-n-p (format (if new "%s was new; delete it? "
                               "Revert the edit of %s, and save? ")
                             (gemini-companion-edits-name edit)))
-      (gemini-companion-edits-revert edit)
+      ;; Before that, so that undo in its buffer brings the edit back.
       (unless new
         (gemini-companion-list--show-file (gemini-companion-edit-file edit)
-                                          #'display-buffer)))))
+                                          #'display-buffer))
+      (gemini-companion-edits-revert edit))))
 
 (defun gemini-companion-list--revert-turn (edits)
   "Revert EDITS, a turn, if the user wants that."
-  (let* ((edits (or (seq-filter #'gemini-companion-edit-written-p edits)
+  (let* ((edits (or (seq-remove #'gemini-companion-edits-unwritten edits)
                     (user-error "This turn has no edit to revert")))
          (new (seq-count (lambda (edit)
                            (eq 'new (gemini-companion-edit-before edit)))

@@ -490,7 +490,20 @@ a:3 (removed line): keep it\na:4: as a digit"
       (gemini-companion-revert-now (expand-file-name "a")))
     (should (equal "a was reverted already"
                    (cadr (should-error (gemini-companion-list-test-key "u")
-                                       :type 'user-error))))))
+                                       :type 'user-error))))
+    (with-current-buffer (get-file-buffer "a")
+      (undo)
+      (should (equal "one\n" (buffer-string)))
+      (save-buffer))
+    ;; Then it is to be reverted again.
+    (revert-buffer)
+    (goto-char (point-min))
+    (cl-letf (((symbol-function 'y-or-n-p)
+               (lambda (prompt)
+                 (should (equal "Revert 2 edits of this turn, and save? "
+                                prompt)))))
+      (gemini-companion-list-test-key "u"))
+    (should (equal "1\n" (gemini-companion-test-file-text "a")))))
 
 (ert-deftest gemini-companion-list-shows-what-was-accepted-and-not-written ()
   (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
