@@ -259,6 +259,10 @@ class Place:
             raise EmacsError(f"{self.name} is not connected")
         self._stdin.write(json.dumps(line).encode() + b"\n")
 
+    async def _flush(self) -> None:
+        if self._stdin is not None:
+            await self._stdin.drain()
+
     async def _handle(self, kind: str, key: Any = None, data: str = "") -> None:
         if kind == "O":
             await self._open(key)
@@ -276,6 +280,7 @@ class Place:
             self._know(key)
         elif kind == "P":
             self._send("P")
+            await self._flush()
 
     def _know(self, sent: Facts) -> None:
         """Take the facts that the outpost has ``sent``, and ask for files of roots."""
@@ -326,8 +331,7 @@ class Place:
         with suppress(OSError, EmacsError):
             while data := await reader.read(_CHUNK):
                 self._send("D", number, base64.b64encode(data).decode())
-                if self._stdin is not None:
-                    await self._stdin.drain()
+                await self._flush()
             self._send("C", number)
         writer.close()
         self._writers.pop(number, None)
@@ -405,11 +409,13 @@ async def _ended(process: Process) -> int:
     """End ``process``, by the end of its input if it can, and return its status."""
     assert process.stdin is not None
     process.stdin.close()
-    with suppress(asyncio.TimeoutError):
-        return await asyncio.wait_for(process.wait(), _END)
-    with suppress(ProcessLookupError):
-        process.kill()
-    return await process.wait()
+    for _ in range(2):
+        with suppress(asyncio.TimeoutError):
+            return await _within(_END, process.wait())
+        with suppress(ProcessLookupError):
+            process.kill()
+    # Output that nobody reads any more keeps `wait` from returning.
+    return -9
 
 
 async def _last_line(stream: StreamReader) -> str:
