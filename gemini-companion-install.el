@@ -125,8 +125,8 @@ environment links to."
     ("ensurepip is not available\\|No module named '?\\(?:venv\\|ensurepip\\)"
      . "Python lacks its module venv; install it (on Debian and Ubuntu: \
 apt install python3-venv), %s")
-    ("Permission denied\\|Read-only file system\\|Creating directory\
-\\|os error \\(?:13\\|30\\)\\_>"
+    ("Permission denied\\|Read-only file system\\|Creating directory:\
+\\|File exists:\\|os error \\(?:13\\|30\\)\\_>"
      . "Cannot write in %d; customize `gemini-companion-install-directory'")
     ("NewConnectionError\\|ConnectTimeout\\|ReadTimeout\\|timed out\
 \\|ProxyError\\|SSLError\\|CERTIFICATE_VERIFY\\|Network is unreachable\
