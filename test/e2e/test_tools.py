@@ -87,6 +87,8 @@ def interrupt(emacs: Emacs, cli: Gemini) -> None:
     cli.model.answers.clear()
     cli.prompt()
     emacs.holds(f"(eq 'working {STATE})")
+    # Qwen Code reports that it is idle only if it has drawn that it works.
+    cli.wait_for("esc to cancel")
     cli.terminal.keys("Escape")
     emacs.holds(f"(eq 'ready {STATE})")
     cli.model.answers.set()
