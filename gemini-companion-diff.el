@@ -248,7 +248,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
                          plain))
 
 (defun gemini-companion-diff-summary (diff &optional plain)
-  "Return the name of the file of DIFF, and what accepting it changes.
+  "Return the name of the file of DIFF, and its amount of change.
 For PLAIN, see `gemini-companion-diff-name'."
   (concat (gemini-companion-diff-name diff plain)
           (pcase (gemini-companion-diff-counts diff)
