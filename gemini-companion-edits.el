@@ -63,6 +63,7 @@ or nil while DIFF is open."
   (id (cl-incf gemini-companion-edits--last-id))
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (stamp nil :documentation "Stamp of the file when BEFORE was read.")
+  (place nil :documentation "True name of the file when BEFORE was read.")
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
   (compared nil :documentation "Cons of a tick of the texts and their hunks."))
@@ -163,6 +164,8 @@ EDIT is not written yet."
     (unless (and (gemini-companion-edit-before edit)
                  (equal stamp (gemini-companion-edit-stamp edit)))
       (setf (gemini-companion-edit-stamp edit) stamp
+            (gemini-companion-edit-place edit)
+            (gemini-companion-text-true-name file)
             (gemini-companion-edit-before edit)
             (cond (problem 'unknown)
                   ((null stamp) 'new)
@@ -245,7 +248,8 @@ reviewed is not recorded again."
      (gemini-companion-edits--make
       :session session
       :client (or client (plist-get session :client))
-      :file file :state 'written :reported t
+      :file file :place (gemini-companion-text-true-name file)
+      :state 'written :reported t
       :before (cond ((null before) 'new)
                     ((or (< gemini-companion-edits--most-bytes (length before))
                          ;; The CLI could not decode it.
@@ -321,6 +325,10 @@ sentences; their files stay as they are."
       (user-error "%s %s" name why))
     (when (eq 'unknown (gemini-companion-edit-before edit))
       (user-error "The previous text of %s was not kept" name))
+    (unless (equal (gemini-companion-edit-place edit)
+                   (gemini-companion-text-true-name file))
+      (user-error "%s was replaced by a symbolic link; revert the edit by hand"
+                  name))
     (unless (gemini-companion-edits--as-written-p edit)
       (user-error "%s has changed since; revert a later edit first, or this one \
 by hand"

@@ -281,6 +281,11 @@ What is accepted is written at once.  `session' is that of a CLI."
       (should (string-search "changed since"
                              (gemini-companion-edits-test-refusal a)))
       (gemini-companion-edits-test-write "a" "new\n")
+      (rename-file "a" "elsewhere")
+      (make-symbolic-link "elsewhere" "a")
+      (should (string-search "replaced by a symbolic link"
+                             (gemini-companion-edits-test-refusal a)))
+      (rename-file "elsewhere" "a" 'replace)
       (with-current-buffer (find-file-noselect (expand-file-name "a"))
         (insert "unsaved")
         (should (string-search "unsaved changes"
