@@ -145,9 +145,12 @@ It is nil if the place of FILE is not connected.  The copy need not exist."
 
 (defun gemini-companion-place-copy-of (buffer)
   "Return the copy of the remote file that BUFFER visits, or nil."
-  (when-let* ((file (or (buffer-local-value 'buffer-file-truename buffer)
-                        (buffer-file-name buffer))))
-    (gemini-companion-place-copy file)))
+  (when-let* ((file (and gemini-companion-place-all (buffer-file-name buffer)))
+              (true-name (or (buffer-local-value 'buffer-file-truename buffer)
+                             file)))
+    ;; In Emacs 28, the true name lacks the hops.
+    (gemini-companion-place-copy
+     (concat (file-remote-p file) (file-local-name true-name)))))
 
 (defun gemini-companion-place-buffer (file)
   "Return the buffer that visits FILE, or whose file has the copy FILE."

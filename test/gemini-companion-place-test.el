@@ -101,6 +101,10 @@ Its files in /shared are those in `directory' here, a new directory."
         (should (hidden "/ssh:other:/srv/p/a"))
         (let ((gemini-companion-excluded '("\\`/srv/p/private/")))
           (should (hidden "/ssh:far:/srv/p/private/a")))
+        (setq buffer-file-name "/ssh:far:/srv/p/link"
+              buffer-file-truename "/ssh:other:/srv/p/a")
+        (should (equal "/mirror/srv/p/a" (gemini-companion-place-copy-of
+                                          (current-buffer))))
         (should (gemini-companion-roots-name "/mirror/srv/p/a"))
         ;; Another project there is not shared.
         (should-not (gemini-companion-roots-name "/mirror/srv/other/a"))
