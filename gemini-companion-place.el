@@ -23,12 +23,14 @@
 (require 'seq)
 (require 'subr-x)
 
+(declare-function tramp-compute-multi-hops "tramp-sh")
 (declare-function tramp-dissect-file-name "tramp")
 (declare-function tramp-file-name-hop "tramp")
 (declare-function tramp-file-name-host "tramp")
 (declare-function tramp-file-name-method "tramp")
 (declare-function tramp-file-name-port "tramp")
 (declare-function tramp-file-name-user "tramp")
+(declare-function tramp-make-tramp-hop-name "tramp")
 
 ;;;; Customization
 
@@ -215,12 +217,23 @@ KIND is `:pipe' or `:terminal'."
   ;; Without default values, as Tramp need not know the method: a place
   ;; whose files are mounted here is only a name.
   (let* ((last (tramp-dissect-file-name name 'nodefault))
-         (before (tramp-file-name-hop last))
+         (before (or (tramp-file-name-hop last)
+                     (gemini-companion-place--hop-before name)))
          (command (gemini-companion-place--wrap program last kind)))
     (if before
         (gemini-companion-place-command
          (concat "/" (string-remove-suffix "|" before) ":") kind command)
       command)))
+
+(defun gemini-companion-place--hop-before (name)
+  "Return the hop before the place NAME, which has none in its name, or nil.
+Emacs 30 keeps the hops of a name in `tramp-default-proxies-alist'."
+  ;; Tramp does not know all methods, and says so.
+  (pcase (let ((inhibit-message t))
+           (ignore-errors
+             (last (tramp-compute-multi-hops (tramp-dissect-file-name name))
+                   2)))
+    (`(,hop ,_) (tramp-make-tramp-hop-name hop))))
 
 (defun gemini-companion-place--in-shell (name kind directory variables program)
   "Return the command for PROGRAM in DIRECTORY of the place NAME.

@@ -45,6 +45,12 @@ Its files in /shared are those in `directory' here, a new directory."
 '\\''root'\\'' '\\''a'\\'' '\\''it'\\''\\'\\'''\\''s'\\'''")))
     (should (equal command
                    (gemini-companion-place-command name kind '("a" "it's")))))
+  ;; Emacs 30 shows no hops in a name.
+  (should
+   (equal '("ssh" "-t" "one" "'ssh' '-t' '-l' 'me' 'two' ''\\''a'\\'''")
+          (gemini-companion-place-command
+           (file-remote-p (expand-file-name "/ssh:one|ssh:me@two:/")) :terminal
+           '("a"))))
   (should (string-match-p
            "gemini-companion-place-commands"
            (cadr (should-error (gemini-companion-place-command
