@@ -45,7 +45,7 @@
 (defconst gemini-companion-extension--hook-milliseconds 6000
   "Milliseconds after which a CLI stops the hook, which ends before that.")
 
-(defvar gemini-companion-extension--counts (list 0 0)
+(defvar gemini-companion-extension-counts (list 0 0)
   "The numbers of questions and of edits since the mode was turned on.")
 
 ;;;; Extension
@@ -273,7 +273,7 @@ priority = 100
   "Stop answering questions."
   (gemini-companion-server-call 'tools-update nil)
   (gemini-companion-diagnostics-stop)
-  (setq gemini-companion-extension--counts (list 0 0)))
+  (setq gemini-companion-extension-counts (list 0 0)))
 
 ;;;; Questions
 
@@ -289,7 +289,7 @@ For ARGS see `gemini-companion-extension-answer'."
 It is about FACTS, a plist, and TEXTS."
   (unless (eq kind 'turn)
     (cl-incf (nth (if (eq kind 'edited) 1 0)
-                  gemini-companion-extension--counts)))
+                  gemini-companion-extension-counts)))
   (condition-case problem
       (save-match-data
         (let ((file (plist-get facts :path))
@@ -381,7 +381,7 @@ link them."))
            `(good ,(apply #'format
                           "%s is linked; %d questions and %d edits so far, of all \
 CLIs"
-                          title gemini-companion-extension--counts))))))
+                          title gemini-companion-extension-counts))))))
 
 (defun gemini-companion-extension--obstacles (client directory)
   "Return why CLIENT in DIRECTORY does not use the link, a list of texts."

@@ -78,7 +78,7 @@ def _hook(emacs: Editor, file: Path) -> Iterator[Row]:
         ours=lambda: run(*OPTIONS, bridge, "gemini", "--hook"),
         comparator=lambda: run("-c", TRIVIAL),
     )
-    if emacs.ask("(nth 1 (gemini-companion-extension-counts))") != ROUNDS:
+    if emacs.ask("(nth 1 gemini-companion-extension-counts)") != ROUNDS:
         raise Broken("Emacs was not asked about each edit")
     what = "hook after an edit, nothing new, p10, ms"
     yield row(what, samples, Goal(times=1.3), part=0.1)

@@ -260,7 +260,7 @@ print(response.status, response.read().decode())
               (gemini-companion-pause)
               (should (string-search "paused" (funcall ask)))
               (gemini-companion-pause)
-              (should (equal '(3 0) gemini-companion-extension--counts))
+              (should (equal '(3 0) gemini-companion-extension-counts))
               ;; The events have no texts.
               (save-window-excursion
                 (gemini-companion-events-buffer))
@@ -296,7 +296,7 @@ print(response.status, response.read().decode())
           (should (equal 3 answers))
           (should (equal "Fix it" (gemini-companion-turn-prompt
                                    (gemini-companion-session-turn session))))
-          (should (equal '(0 0) gemini-companion-extension--counts)))
+          (should (equal '(0 0) gemini-companion-extension-counts)))
       (gemini-companion-state-stop)
       (gemini-companion-session-forget))))
 

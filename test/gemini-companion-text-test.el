@@ -233,11 +233,5 @@ These are at the beginning and the end of the line."
                              (insert-file-contents-literally "again")
                              (buffer-string))))))))))
 
-(ert-deftest gemini-companion-text-overwrites-no-file-that-must-be-new ()
-  (gemini-companion-test-with-directory '(("a" "old"))
-    (should-error (gemini-companion-text-write "a" "new" 'exclusive)
-                  :type 'file-already-exists)
-    (should (equal "old" (gemini-companion-text-read "a")))))
-
 (provide 'gemini-companion-text-test)
 ;;; gemini-companion-text-test.el ends here

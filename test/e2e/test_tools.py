@@ -232,7 +232,7 @@ def test_no_emacs_no_trust_and_the_right_one_of_two(world: World) -> None:
     second = world.emacs(other / "b.py", name="second", extra=FLYMAKE)
     tools_are(cli, True)
     assert "no errors" in result_of(cli, call(TOOL, file="a.py"))
-    counts = "(gemini-companion-extension-counts)"
+    counts = "gemini-companion-extension-counts"
     assert (first.value(counts), second.value(counts)) == ([1, 0], [0, 0])
 
     # In a directory that is not trusted there are neither tools nor hooks.
