@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The outpost: it runs where a CLI runs elsewhere, and connects it to the server of Emacs.  `places.py'
-// starts it, and exchanges lines of JSON with it.  The outpost writes the discovery files, carries
-// connections, and sends the texts of files that a CLI wants to write.  When stdin ends, it removes
-// the discovery files and exits.
+// The outpost: it runs where a CLI runs elsewhere, and connects it to the server of
+// Emacs.  `places.py' starts it, and exchanges lines of JSON with it.  The outpost
+// writes the discovery files, carries connections, and sends the texts of files that a
+// CLI wants to write.  When stdin ends, it removes the discovery files and exits.
 const fs = require('fs'), net = require('net'), os = require('os'), path = require('path');
 const connections = new Map(), watched = new Set(), written = new Set();
 const MARKS = ['.git', '.hg', '.jj', '.svn', '.bzr', '.project'], SILENCE = 60000, MOST = 64;

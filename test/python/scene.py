@@ -93,5 +93,5 @@ def rejected(path: str) -> Any:
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait until ``condition`` holds."""
-    while not condition():  # noqa: ASYNC110
+    while not condition():  # noqa: ASYNC110 - most have no event
         await asyncio.sleep(0.001)
