@@ -7,7 +7,6 @@
 (require 'ert-x)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-test-helper)
-(require 'seq)
 
 (ert-deftest gemini-companion-clients-knows-a-cli-by-its-command ()
   (pcase-dolist
@@ -144,5 +143,4 @@ true\r\n  },\r\n  \"ä\": 1\r\n}\r\n"
       (should (string-search "enabled" (buffer-string)))
       (should-not (buffer-modified-p)))))
 
-(provide 'gemini-companion-clients-test)
 ;;; gemini-companion-clients-test.el ends here

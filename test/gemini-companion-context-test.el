@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Snapshots of real buffers, and what makes them new.
-
 ;;; Code:
 
 (require 'gemini-companion-context)

@@ -761,5 +761,4 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
                 (should-not (gemini-companion-diagnostics-test-edit
                              file broken fine))))))))))
 
-(provide 'gemini-companion-diagnostics-test)
 ;;; gemini-companion-diagnostics-test.el ends here

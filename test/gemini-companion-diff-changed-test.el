@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Files that change while a diff is open.
-
 ;;; Code:
 
 (require 'gemini-companion-review-test-helper)

@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Real Ediff sessions, in the one frame that batch Emacs has.
-
 ;;; Code:
 
 (require 'gemini-companion-ediff)

@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; What the connection records.
-
 ;;; Code:
 
 (require 'gemini-companion-server-test-helper)

@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; The text of the event log.
-
 ;;; Code:
 
 (require 'gemini-companion-events)

@@ -12,7 +12,6 @@
 (require 'gemini-companion-server-test-helper)
 (require 'gemini-companion-extension)
 (require 'ert-x)
-(require 'json)
 
 ;;;; Helpers
 
@@ -316,5 +315,4 @@ print(response.status, response.read().decode())
                    answers))
     (should (equal '(file-remote-p) (delete-dups operations)))))
 
-(provide 'gemini-companion-extension-test)
 ;;; gemini-companion-extension-test.el ends here

@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Which parts of a header line remain in a narrow window.
-
 ;;; Code:
 
 (require 'gemini-companion-header)

@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; A major mode may only highlight a text under review.
-
 ;;; Code:
 
 (require 'gemini-companion-highlight)

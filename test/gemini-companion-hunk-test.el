@@ -324,5 +324,4 @@ Return what was done."
         (ert-info ((format "seed %d, %S to %S: " seed old new))
           (gemini-companion-hunk-test-walk old new))))))
 
-(provide 'gemini-companion-hunk-test)
 ;;; gemini-companion-hunk-test.el ends here

@@ -320,5 +320,4 @@ print(os.getcwd())
                                        (plist-get answer :places)))
                               answers))))))
 
-(provide 'gemini-companion-lookup-test)
 ;;; gemini-companion-lookup-test.el ends here

@@ -2,19 +2,12 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; An option or a command that is added has an entry in the manual, and what the
-;; manual names exists.
-
 ;;; Code:
 
 ;; Its widgets are the types of options.
 (require 'cus-edit)
-(require 'ert)
 (require 'gemini-companion)
 (require 'gemini-companion-test-helper)
-(require 'seq)
 (require 'wid-edit)
 
 ;; The mode loads most of them later.

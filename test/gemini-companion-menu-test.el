@@ -4,7 +4,6 @@
 
 ;;; Code:
 
-(require 'ert)
 (require 'gemini-companion)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-list)
@@ -144,5 +143,4 @@ Its keys are labels, its values lists of `greyed' and `on'."
       (gemini-companion-mode 1)
       (should (equal " Gemini..." (cadr (gemini-companion-lighter)))))))
 
-(provide 'gemini-companion-menu-test)
 ;;; gemini-companion-menu-test.el ends here

@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; The name of a file shows where it is and what it is.
-
 ;;; Code:
 
 (require 'gemini-companion-list)

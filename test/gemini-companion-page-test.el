@@ -51,5 +51,4 @@
         (should (equal line (get-text-property
                              mark 'gemini-companion-section)))))))
 
-(provide 'gemini-companion-page-test)
 ;;; gemini-companion-page-test.el ends here

@@ -132,5 +132,4 @@ Its files in /shared are those in `directory' here, a new directory."
       (should (string-search wanted (gemini-companion-place-explain
                                      "/ssh:far:"))))))
 
-(provide 'gemini-companion-place-test)
 ;;; gemini-companion-place-test.el ends here

@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Real files and directories; ignored ones are compared with git.
-
 ;;; Code:
 
 (require 'gemini-companion-privacy)

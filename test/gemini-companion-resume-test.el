@@ -9,7 +9,6 @@
 
 ;;; Code:
 
-(require 'ert)
 (require 'gemini-companion-resume)
 (require 'gemini-companion-test-helper)
 

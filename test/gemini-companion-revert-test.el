@@ -2,16 +2,11 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Real files, written by something that is not the buffer.
-
 ;;; Code:
 
 (require 'ert-x)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-test-helper)
-(require 'seq)
 
 (defun gemini-companion-revert-test-write (file text &optional append)
   "Write TEXT to FILE as another program would, at another time.

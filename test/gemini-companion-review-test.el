@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Changing the view in the middle of a review, and excluding hunks in either.
-
 ;;; Code:
 
 (require 'gemini-companion-ediff)

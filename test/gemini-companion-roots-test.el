@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Real directories, with and without a project.
-
 ;;; Code:
 
 (require 'gemini-companion-roots)

@@ -2,13 +2,8 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; The connected CLIs and their names.
-
 ;;; Code:
 
-(require 'ert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-test-helper)
 

@@ -2,11 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; What a connected CLI is sent of roots and files, and when, with the real
-;; server.
-
 ;;; Code:
 
 (require 'gemini-companion)

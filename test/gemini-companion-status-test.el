@@ -4,8 +4,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
-(require 'ert)
 (require 'gemini-companion)
 (require 'gemini-companion-status)
 (require 'gemini-companion-server-test-helper)
@@ -351,5 +349,4 @@ is not connected: %s\n"
       (call-process "mkfifo" nil nil nil shared)
       (should (eq 'good (funcall mark user yes))))))
 
-(provide 'gemini-companion-status-test)
 ;;; gemini-companion-status-test.el ends here

@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Texts are written and read byte by byte, with any settings for files.
-
 ;;; Code:
 
 (require 'gemini-companion-test-helper)
@@ -233,5 +229,4 @@ These are at the beginning and the end of the line."
                              (insert-file-contents-literally "again")
                              (buffer-string))))))))))
 
-(provide 'gemini-companion-text-test)
 ;;; gemini-companion-text-test.el ends here

@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Real diffs by a real `diff', in the one frame that batch Emacs has.
-
 ;;; Code:
 
 (require 'gemini-companion-review-test-helper)

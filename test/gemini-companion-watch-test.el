@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Real files, which change while they are watched.
-
 ;;; Code:
 
 (require 'gemini-companion-test-helper)
