@@ -758,16 +758,33 @@ Signal an error if it has another text."
                        (not (bound-and-true-p eglot--recent-changes))
                        (or version errors
                            (not gemini-companion-diagnostics--reopened)))
-              (unless (eql (buffer-chars-modified-tick)
-                           (car gemini-companion-diagnostics--report))
-                (gemini-companion-diagnostics--forget-others file))
-              (setq gemini-companion-diagnostics--report
-                    (list (buffer-chars-modified-tick) errors version))))
+              (gemini-companion-diagnostics--record errors version)))
         (dolist (known gemini-companion-diagnostics--known)
           (when (and version (equal file (car known)) (eql version (nth 2 known))
                      ;; A server may report none when the file is closed.
                      (or errors (eq 'unknown (nth 3 known))))
             (setf (nth 3 known) errors)))))))
+
+(defun gemini-companion-diagnostics--record (errors &optional version)
+  "Record the ERRORS of this text, of which its server has named the VERSION."
+  (unless (eql (buffer-chars-modified-tick)
+               (car gemini-companion-diagnostics--report))
+    (gemini-companion-diagnostics--forget-others
+     (expand-file-name buffer-file-truename)))
+  (setq gemini-companion-diagnostics--report
+        (list (buffer-chars-modified-tick) errors version)))
+
+(defun gemini-companion-diagnostics--pulled (&rest _)
+  "Record the errors of this buffer that Eglot itself has requested.
+In Emacs 31 it does so, and then servers publish none."
+  (gemini-companion-events-guarded 'errors
+    (pcase (bound-and-true-p eglot--pulled-diagnostics)
+      ;; Later it is a list, for Flymake.
+      (`(,(and errors (pred vectorp)) ,version . ,_)
+       (when (and (eql version (gemini-companion-diagnostics--version))
+                  (not (bound-and-true-p eglot--recent-changes)))
+         (gemini-companion-diagnostics--record
+          (gemini-companion-diagnostics--errors errors)))))))
 
 (defun gemini-companion-diagnostics--version ()
   "Return the version of the text of this buffer, as Eglot counts."
@@ -1034,7 +1051,10 @@ their lines, have one of NAMES, a regexp."
   "Listen to the language servers of Eglot, if that is loaded."
   (when (fboundp 'eglot-handle-notification)
     (advice-add 'eglot-handle-notification
-                :after #'gemini-companion-diagnostics--notified)))
+                :after #'gemini-companion-diagnostics--notified)
+    (when (fboundp 'eglot--flymake-report-push+pulled)
+      (advice-add 'eglot--flymake-report-push+pulled
+                  :before #'gemini-companion-diagnostics--pulled))))
 
 (defun gemini-companion-diagnostics--managed ()
   "Await the first report about this buffer, if Eglot manages it now."
@@ -1065,6 +1085,8 @@ their lines, have one of NAMES, a regexp."
   (pcase-dolist (`(,hook . ,function) gemini-companion-diagnostics--hooks)
     (remove-hook hook function))
   (advice-remove 'eglot-handle-notification #'gemini-companion-diagnostics--notified)
+  (advice-remove 'eglot--flymake-report-push+pulled
+                 #'gemini-companion-diagnostics--pulled)
   (clrhash gemini-companion-diagnostics--busy)
   (setq gemini-companion-diagnostics--known nil
         gemini-companion-diagnostics--reverted nil)

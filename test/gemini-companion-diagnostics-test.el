@@ -20,6 +20,7 @@
 (defvar flycheck-checkers)
 (defvar flycheck-last-status-change)
 (declare-function eglot-current-server "eglot")
+(declare-function eglot--flymake-report-push+pulled "eglot")
 (declare-function eglot--signal-textDocument/didChange "eglot")
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-define-error-level "ext:flycheck")
@@ -28,6 +29,7 @@
 (declare-function flycheck-mode "ext:flycheck")
 (declare-function jsonrpc--process "jsonrpc")
 (declare-function jsonrpc-notify "jsonrpc")
+(declare-function jsonrpc-request "jsonrpc")
 
 ;;;; What the tests do
 
@@ -317,6 +319,44 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
         (ert-info ((format "%s %s: %S" flag file after))
           (should (equal expected (gemini-companion-diagnostics-test-edit
                                    file before after))))))))
+
+(defvar eglot--pulled-diagnostics)
+
+(defun gemini-companion-diagnostics-test-pull (file)
+  "Request the errors of FILE, as the Eglot of Emacs 31 does by itself."
+  (with-current-buffer file
+    (setq-local eglot--pulled-diagnostics
+                (list (plist-get
+                       (jsonrpc-request
+                        (eglot-current-server) :textDocument/diagnostic
+                        `(:textDocument (:uri ,(gemini-companion-lookup-uri
+                                                (expand-file-name file)))))
+                       :items)
+                      (gemini-companion-diagnostics--version)))
+    (eglot--flymake-report-push+pulled)))
+
+(ert-deftest gemini-companion-diagnostics-knows-what-eglot-itself-requests ()
+  (cl-letf (((symbol-function 'eglot--flymake-report-push+pulled) #'ignore))
+    (gemini-companion-diagnostics-test-with '("pull")
+        '(("one.txt" "def one\n") ("a.txt" "uses one\nuses other\n"))
+      (dolist (file '("one.txt" "a.txt"))
+        (gemini-companion-test-visit file)
+        (gemini-companion-diagnostics-test-pull file))
+      (should-not (plist-get (gemini-companion-diagnostics-test-ask "a.txt")
+                             :problem))
+      (should (equal '("a.txt:1: error: one is unknown [test]")
+                     (gemini-companion-diagnostics-test-edit
+                      "one.txt" "def one\n" "def two\n")))
+      ;; What the user types changes the errors of other files.
+      (should-not (gemini-companion-diagnostics-test-edit
+                   "b.txt" "uses two\n" "uses two\n\n"))
+      (set-buffer "one.txt")
+      (erase-buffer)
+      (eglot--signal-textDocument/didChange)
+      (gemini-companion-diagnostics-test-pull "one.txt")
+      (should-not (gemini-companion-diagnostics-test-edit
+                   "b.txt" "uses two\n\n" "\nuses two\n"))
+      (set-buffer-modified-p nil))))
 
 (ert-deftest gemini-companion-diagnostics-in-doubt-reports-nothing ()
   ;; The server is busy, reports nothing, or does not name the version of a text.
