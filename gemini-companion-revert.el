@@ -90,10 +90,6 @@ Bring buffers up to date before commands."
 
 ;;;; Watching
 
-(defun gemini-companion-revert-idle-p ()
-  "Return non-nil if no file is expected to be written."
-  (null gemini-companion-revert--watches))
-
 (defun gemini-companion-revert-expect (file &optional written answered)
   "Bring the buffer of FILE up to date when FILE is written soon.
 Call WRITTEN, if it is non-nil, with t once that has happened, or with

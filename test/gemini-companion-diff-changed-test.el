@@ -216,7 +216,7 @@ The proposal is edited if EDIT, and the file then has WRITTEN."
                      (funcall end diff written)
                      (gemini-companion-test-eventually
                        (gemini-companion-test-run-timers)
-                       (gemini-companion-revert-idle-p)))))
+                       (not (gemini-companion-test-timers))))))
       (when (< 0 count)
         (should (equal "mine new\n" (gemini-companion-test-last-proposal))))
       count)))

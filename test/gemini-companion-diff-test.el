@@ -163,7 +163,7 @@ If EDIT is non-nil, call it in the proposal instead."
       (gemini-companion-diff-accept (gemini-companion-diff-test-edited))
       (gemini-companion-test-eventually
         (gemini-companion-test-run-timers)
-        (gemini-companion-revert-idle-p))
+        (not (gemini-companion-test-timers)))
       (should (equal kept (gemini-companion-test-last-proposal))))))
 
 (ert-deftest gemini-companion-diff-keeps-what-a-merge-needs-before-it-is-written ()

@@ -34,7 +34,8 @@ APPEND non-nil means after what it holds."
       (gemini-companion-revert-expect file
                                       (lambda (written) (push written ends)))
       (gemini-companion-revert-test-write file "two\n")
-      (gemini-companion-test-in-the-end (gemini-companion-revert-idle-p))
+      (gemini-companion-test-in-the-end
+        (not (gemini-companion-test-timers)))
       (should (equal '(t) ends)))))
 
 (ert-deftest gemini-companion-revert-shows-change-hooks-a-normal-buffer ()
@@ -117,7 +118,8 @@ APPEND non-nil means after what it holds."
          (run-hooks 'pre-command-hook)
          (should (equal "one\n" (buffer-string)))))
       (gemini-companion-test-eventually (equal "two\n" (buffer-string)))
-      (gemini-companion-test-in-the-end (gemini-companion-revert-idle-p))
+      (gemini-companion-test-in-the-end
+        (not (gemini-companion-test-timers)))
       (should (equal '(t) ends)))))
 
 (ert-deftest gemini-companion-revert-comes-before-the-next-command ()
@@ -254,7 +256,6 @@ the text that there is then, and the bytes that are saved of that."
       (make-directory file)
       (ignore-errors (gemini-companion-revert-expect file))
       (gemini-companion-revert-stop)
-      (should (gemini-companion-revert-idle-p))
       (should (equal timers (gemini-companion-test-timer-count))))))
 
 (ert-deftest gemini-companion-revert-highlights-what-changed ()
@@ -345,7 +346,8 @@ the text that there is then, and the bytes that are saved of that."
       (insert mine)
       (gemini-companion-revert-expect file)
       (gemini-companion-revert-test-write file theirs)
-      (gemini-companion-test-in-the-end (gemini-companion-revert-idle-p))
+      (gemini-companion-test-in-the-end
+        (not (gemini-companion-test-timers)))
       (should (equal mine (buffer-string)))
       (should (buffer-modified-p))
       (narrow-to-region (point-max) (point-max))
