@@ -76,7 +76,6 @@ and then t, `accepted' or a string."
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
   (hunks nil :documentation "Its hunks, once they are known; see \
 gemini-companion-hunk.el.")
-  (remarks nil :documentation "Remarks about its file, strings.")
   (commented nil :documentation "Alist of places and comments of the user.")
   (accepted-text nil :documentation "The text that was accepted, or nil."))
 
@@ -86,8 +85,9 @@ gemini-companion-hunk.el.")
 STAMP and TRUE-NAME are from when the edit was proposed, WATCH is its
 watch while the diff is open.  UNSAVED is non-nil if a buffer of the
 file has unsaved text.  CHANGED is nil, or else the text before the
-file changed, or t if that is unknown."
-  stamp true-name watch unsaved changed)
+file changed, or t if that is unknown.  REMARK is nil, `new' if there
+was no file when it was read last, or `not-utf-8'."
+  stamp true-name watch unsaved changed remark)
 
 (cl-defgeneric gemini-companion-diff-view-frame (view)
   "Return the frame of VIEW, the view of a diff.")
@@ -180,6 +180,11 @@ The user has edited it, or has excluded a hunk."
             (gemini-companion-diff-proposal-buffer diff)))
        (not (equal (gemini-companion-diff-proposed-text diff)
                    (gemini-companion-diff-text diff)))))
+
+(defun gemini-companion-diff-new-file-p (diff)
+  "Return non-nil if DIFF, whose review was shown, proposes a new file."
+  (eq 'new (gemini-companion-diff-target-remark
+            (gemini-companion-diff-target diff))))
 
 (defun gemini-companion-diff-emptied-p (diff)
   "Return non-nil if the user has left no text of the proposal of DIFF."

@@ -89,7 +89,7 @@ What guards text comes first: a long name may not fit."
        '(("unsaved changes here" "")))
      (when (gemini-companion-diff-target-changed target)
        '(("file changed" " since the proposal")))
-     (when (member "not UTF-8" (gemini-companion-diff-remarks diff))
+     (when (eq 'not-utf-8 (gemini-companion-diff-target-remark target))
        '(("not UTF-8" ""))))))
 
 (defun gemini-companion-header--remarks (diff)
@@ -105,7 +105,7 @@ What guards text comes first: a long name may not fit."
    (unless (gemini-companion-session-connected-p
             (gemini-companion-diff-session diff))
      '((3 "not connected")))
-   (when (member "new file" (gemini-companion-diff-remarks diff))
+   (when (gemini-companion-diff-new-file-p diff)
      '((3 "new file")))))
 
 (defun gemini-companion-header--name (diff)
@@ -135,7 +135,7 @@ If there are CLIs in several directories, it includes the project."
     (append
      (pcase (gemini-companion-diff-counts diff)
        ((and `(,_ ,_ ,added ,_)
-             (guard (member "new file" (gemini-companion-diff-remarks diff))))
+             (guard (gemini-companion-diff-new-file-p diff)))
         (list (list 5 (format (ngettext ", %d line" ", %d lines" added)
                               added))))
        (`(,hunks ,excluded ,added ,removed)

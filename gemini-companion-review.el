@@ -197,7 +197,8 @@ it was laid out.  CHOSEN is non-nil if the user has chosen KIND."
 
 (defun gemini-companion-review--call (view key &rest args)
   "Call the function KEY of VIEW, as in `gemini-companion-review--kinds'.
-ARGS are its arguments.  Do nothing while VIEW is opened again."
+ARGS are its arguments.  Do nothing while VIEW is closed: another one may
+be opening in its place, or its frame have no room for one."
   (apply (or (plist-get (gemini-companion-review--view-open view) key) #'ignore)
          args))
 
@@ -422,8 +423,8 @@ nil" (gemini-companion-diff-name diff)))
 (defun gemini-companion-review--kind (view)
   "Return the kind that VIEW is to have on its frame."
   (if (and (eq 'ediff gemini-companion-review-view)
-           (not (member "new file" (gemini-companion-diff-remarks
-                                    (gemini-companion-review--view-diff view))))
+           (not (gemini-companion-diff-new-file-p
+                 (gemini-companion-review--view-diff view)))
            (gemini-companion-windows-fits-ediff-p
             (gemini-companion-review--view-frame view)))
       'ediff
@@ -799,7 +800,7 @@ Accepting sends the rest."
       (current-buffer))))
 
 (defun gemini-companion-review--fill (diff)
-  "Fill the current buffer with the original of DIFF; record remarks on it.
+  "Fill the current buffer with the original of DIFF; record a remark on it.
 It is the file, decoded as CLIs decode it, or empty for a new file."
   (let* ((inhibit-modification-hooks t)
          (file (gemini-companion-diff-file-path diff))
@@ -814,9 +815,10 @@ It is the file, decoded as CLIs decode it, or empty for a new file."
                                 (point-min)))
     (when (eq ?\uFEFF (char-after (point-min)))
       (delete-region (point-min) (1+ (point-min))))
-    (setf (gemini-companion-diff-remarks diff)
-          (cond ((null bytes) '("new file"))
-                (raw '("not UTF-8"))))))
+    (setf (gemini-companion-diff-target-remark
+           (gemini-companion-diff-target diff))
+          (cond ((null bytes) 'new)
+                (raw 'not-utf-8)))))
 
 ;;;; Evil
 
