@@ -358,10 +358,8 @@ The control panel is current."
 
 (defun gemini-companion-ediff--toggled (panel _hunk)
   "Display in PANEL that a hunk was excluded or restored."
-  ;; Another view may be replacing this one.
-  (when (buffer-live-p panel)
-    (with-current-buffer panel
-      (gemini-companion-ediff--selected))))
+  (with-current-buffer panel
+    (gemini-companion-ediff--selected)))
 
 (defun gemini-companion-ediff--write-panel ()
   "Write the current hunk and the keys into the control panel.
