@@ -58,18 +58,16 @@
                            (car args))
                           (_ (push (cons operation args) asked) nil))))
                 file-name-handler-alist)))
-    (with-temp-buffer
-      (setq default-directory "/far:/directory/")
-      (gemini-companion-status-test--with-status
-          gemini-companion-status-checks
-        (should (equal "/far:/directory/" default-directory))))
-    ;; The terminal of a CLI there is a local buffer.
-    (with-temp-buffer
-      (setq default-directory "~/"
-            gemini-companion-place-terminal "/far:/directory/")
-      (gemini-companion-status-test--with-status
-          gemini-companion-status-checks
-        (should (equal "/far:/directory/" default-directory))))
+    (pcase-dolist (`(,directory ,terminal)
+                   '(("/far:/directory/" nil)
+                     ;; The terminal of a CLI there is a local buffer.
+                     ("~/" "/far:/directory/")))
+      (with-temp-buffer
+        (setq default-directory directory
+              gemini-companion-place-terminal terminal)
+        (gemini-companion-status-test--with-status
+            gemini-companion-status-checks
+          (should (equal "/far:/directory/" default-directory)))))
     (should-not asked)))
 
 (ert-deftest gemini-companion-status-test-names-what-is-wrong-elsewhere ()
@@ -109,43 +107,41 @@
       (buffer-substring-no-properties (point) (line-end-position)))))
 
 (ert-deftest gemini-companion-status-test-begins-with-the-first-problem ()
-  (gemini-companion-test-with-mode '()
-    (let ((fixed nil))
-      (gemini-companion-status-test--with-status
-          `(("One" . ,(lambda (&rest _) '((good "Fine") (note "Odd"))))
-            ("Two" . ,(lambda (&rest _)
-                        (if fixed
-                            '((note "Was off"))
-                          `((bad "It is off\nSince when" "Turn it on."
-                                 ("Enable" . ,(lambda () (setq fixed t)))))))))
-        (should (equal "Not connected: It is off [Enable]"
-                       (gemini-companion-status-test--verdict)))
-        (goto-char (point-min))
-        (forward-button 1)
-        (push-button)
-        (should (equal "Not connected: No CLI runs in the open projects [Start]"
-                       (gemini-companion-status-test--verdict)))))))
+  (let ((fixed nil))
+    (gemini-companion-status-test--with-status
+        `(("One" . ,(lambda (&rest _) '((good "Fine") (note "Odd"))))
+          ("Two" . ,(lambda (&rest _)
+                      (if fixed
+                          '((note "Was off"))
+                        `((bad "It is off\nSince when" "Turn it on."
+                               ("Enable" . ,(lambda () (setq fixed t)))))))))
+      (should (equal "Not connected: It is off [Enable]"
+                     (gemini-companion-status-test--verdict)))
+      (goto-char (point-min))
+      (forward-button 1)
+      (push-button)
+      (should (equal "Not connected: No CLI runs in the open projects [Start]"
+                     (gemini-companion-status-test--verdict))))))
 
 (ert-deftest gemini-companion-status-test-follows-the-sessions-while-visible ()
-  (gemini-companion-test-with-mode '()
-    (let ((checked 0))
-      (gemini-companion-status-test--with-status
-          `(("One" . ,(lambda (&rest _) (cl-incf checked) '((note "Fine")))))
-        (search-forward "Fine")
-        (backward-char 2)
-        (gemini-companion-session-update
-         '((:id "1" :client "gemini" :pid 1) (:id "2" :client "qwen" :pid 2)
-           (:id "3" :client "qwen" :pid 3)))
-        (gemini-companion-test-eventually
-          (equal "Connected: Gemini CLI, Qwen Code"
-                 (gemini-companion-status-test--verdict)))
-        (should (looking-at "ne$"))
-        (should (= 2 checked))
-        (switch-to-buffer "*scratch*")
-        (delete-other-windows)
-        (gemini-companion-session-update nil)
-        (gemini-companion-test-run-timers)
-        (should (= 2 checked))))))
+  (let ((checked 0))
+    (gemini-companion-status-test--with-status
+        `(("One" . ,(lambda (&rest _) (cl-incf checked) '((note "Fine")))))
+      (search-forward "Fine")
+      (backward-char 2)
+      (gemini-companion-session-update
+       '((:id "1" :client "gemini" :pid 1) (:id "2" :client "qwen" :pid 2)
+         (:id "3" :client "qwen" :pid 3)))
+      (gemini-companion-test-eventually
+        (equal "Connected: Gemini CLI, Qwen Code"
+               (gemini-companion-status-test--verdict)))
+      (should (looking-at "ne$"))
+      (should (= 2 checked))
+      (switch-to-buffer "*scratch*")
+      (delete-other-windows)
+      (gemini-companion-session-update nil)
+      (gemini-companion-test-run-timers)
+      (should (= 2 checked)))))
 
 ;;;; Checks
 
@@ -209,12 +205,6 @@ install it or customize `diff-command'")
           (goto-char (point-min))
           (should (search-forward "npm install" nil t)))))))
 
-(ert-deftest gemini-companion-status-test-sees-a-server-before-an-update ()
-  (gemini-companion-test-with-mode '()
-    (should (equal '(good) (gemini-companion-status-test--marks "Server")))
-    (let ((gemini-companion-server-version "0.0.1"))
-      (should (equal '(bad) (gemini-companion-status-test--marks "Server"))))))
-
 (ert-deftest gemini-companion-status-test-judges-the-version ()
   (gemini-companion-test-with-directory '(("cli" "#!/bin/sh\n"))
     (set-file-modes "cli" #o700)
@@ -231,17 +221,16 @@ install it or customize `diff-command'")
                               `(("gemini" . ,(expand-file-name "bin/gemini")))))
                          (gemini-companion-status-test--marks "CLI"))))))))
 
-;;;; Discovery files
+;;;; Server and discovery files
 
-(defun gemini-companion-status-test--own-file ()
-  "Return the discovery file of this Emacs for Gemini CLI."
-  (cadr (assoc "gemini" (plist-get (gemini-companion-server-info) :discovery))))
-
-(ert-deftest gemini-companion-status-test-recognizes-files-of-others ()
+(ert-deftest gemini-companion-status-test-sees-an-old-server-and-files-of-others ()
   (gemini-companion-test-with-mode '()
+    (should (equal '(good) (gemini-companion-status-test--marks "Server")))
+    (let ((gemini-companion-server-version "0.0.1"))
+      (should (equal '(bad) (gemini-companion-status-test--marks "Server"))))
     (let ((file (expand-file-name "gemini-ide-server-1-1.json"
                                   (file-name-directory
-                                   (gemini-companion-status-test--own-file)))))
+                                   (gemini-companion-test-discovery-file)))))
       (pcase-dolist (`(,path ,marks) `((nil ()) ("/nowhere" ()) (,directory (note))
                                        (,(json-encode (vector directory)) (note))))
         (when path
@@ -295,19 +284,14 @@ is not connected: %s\n"
                      (abbreviate-file-name
                       (if (equal place "/") place (directory-file-name place)))
                      reason)
-             (buffer-string))))))))
-
-(ert-deftest gemini-companion-status-test-names-clis-without-an-answer ()
-  (skip-unless (eq system-type 'gnu/linux))
-  (gemini-companion-test-with-mode '()
-    (dolist (ask (list (lambda (_pids done) (run-at-time 0 nil done nil))
-                       (lambda (_pids done) (funcall done nil))))
-      (cl-letf (((symbol-function 'gemini-companion-server-ask-processes) ask))
-        (gemini-companion-status-test--with-cli nil
-          (gemini-companion-test-eventually
-            (string-search (format "Qwen Code (process %d) is not connected"
-                                   (process-id process))
-                           (buffer-string))))))))
+             (buffer-string))))))
+    (cl-letf (((symbol-function 'gemini-companion-server-ask-processes)
+               (lambda (_pids done) (funcall done nil))))
+      (gemini-companion-status-test--with-cli nil
+        (gemini-companion-test-eventually
+          (string-search (format "Qwen Code (process %d) is not connected"
+                                 (process-id process))
+                         (buffer-string)))))))
 
 ;;;; Settings
 
