@@ -9,65 +9,30 @@
 
 ;;; Code:
 
-(require 'gemini-companion-auto)
 (require 'gemini-companion-review-test-helper)
 
-(defvar gemini-companion-auto-test-one nil
-  "The session of a CLI that runs in the directory of the test.")
-(defvar gemini-companion-auto-test-two nil
-  "The session of another one there.")
-
-(defmacro gemini-companion-auto-test-with (files &rest body)
-  "Take proposals while BODY is run in a directory with FILES.
-`outcomes' holds what was told, the last one first.  What is
-accepted is written at once."
-  (declare (indent 1) (debug t))
-  `(let ((inhibit-message t)
-         outcomes)
-     (gemini-companion-test-with-diffs ,files
-         (progn
-           (setq gemini-companion-auto-test-one
-                 (gemini-companion-test-session "one" 1)
-                 gemini-companion-auto-test-two
-                 (gemini-companion-test-session "two" 2))
-           (gemini-companion-session-update
-            (list gemini-companion-auto-test-one
-                  gemini-companion-auto-test-two))
-           (gemini-companion-test-diff-start
-            (lambda (&rest _) #'ignore)
-            (lambda (diff)
-              (push (gemini-companion-test-write-accepted diff) outcomes)))
-           (gemini-companion-auto-start))
-         (progn
-           (gemini-companion-auto-stop)
-           (gemini-companion-session-update nil))
-       ,@body)))
-
 (ert-deftest gemini-companion-auto-accepts-edits-of-one-cli-only ()
-  (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
-    (gemini-companion-auto-accept gemini-companion-auto-test-one)
-    (gemini-companion-test-open "a" "new\n" 1 gemini-companion-auto-test-one)
+  (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
+    (gemini-companion-auto-accept session)
+    (gemini-companion-test-open "a" "new\n" 1 session)
     (should-not outcomes)
-    (let ((other (gemini-companion-test-open "b" "new\n" 2 gemini-companion-auto-test-two)))
-      (gemini-companion-test-eventually
-        (eq 'shown (gemini-companion-diff-state other)))
+    (let ((other (gemini-companion-test-arrive
+                  "b" "new\n" 2 (gemini-companion-test-session "two" 2))))
       (should (equal '((1 . accepted)) outcomes))
       (should (equal (list other) (gemini-companion-diffs)))
       (should (equal "new\n" (gemini-companion-test-file-text "a"))))))
 
 (ert-deftest gemini-companion-auto-accepts-what-waits-but-not-what-is-shown ()
-  (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
-    (let ((shown (gemini-companion-test-open "a" "new\n" 1 gemini-companion-auto-test-one)))
-      (gemini-companion-test-eventually
-        (eq 'shown (gemini-companion-diff-state shown)))
-      (gemini-companion-test-open "b" "new\n" 2 gemini-companion-auto-test-one)
-      (gemini-companion-auto-accept gemini-companion-auto-test-one)
+  (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
+    (let ((shown (gemini-companion-test-arrive "a" "new\n" 1 session)))
+      (gemini-companion-test-open "b" "new\n" 2 session)
+      (gemini-companion-auto-accept session)
       (should (equal '((2 . accepted)) outcomes))
       (should (equal (list shown) (gemini-companion-diffs))))))
 
-(defun gemini-companion-auto-test-reviewed (file &optional session)
+(defun gemini-companion-auto-test-reviewed (file session)
   "Propose an edit of FILE by SESSION; return why it is reviewed, or nil."
-  (let ((diff (gemini-companion-test-open file "new\n" 1 (or session gemini-companion-auto-test-one))))
+  (let ((diff (gemini-companion-test-open file "new\n" 1 session)))
     (gemini-companion-test-eventually
       (or (gemini-companion-diff-problem diff)
           (not (eq 'pending (gemini-companion-diff-state diff)))))
@@ -76,16 +41,15 @@ accepted is written at once."
       (gemini-companion-diff-objection diff))))
 
 (ert-deftest gemini-companion-auto-leaves-an-emptied-proposal-to-the-user ()
-  (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
-    (let ((diff (gemini-companion-test-open "a" "new\n" 1 gemini-companion-auto-test-one)))
-      (gemini-companion-test-eventually
-        (eq 'shown (gemini-companion-diff-state diff)))
+  (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
+    (let ((diff (gemini-companion-test-arrive "a" "new\n" 1 session)))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (erase-buffer))
       ;; It waits again.
       (gemini-companion-arrival-view
-       (gemini-companion-test-open "b" "new\n" 2 gemini-companion-auto-test-two))
-      (gemini-companion-auto-accept gemini-companion-auto-test-one)
+       (gemini-companion-test-open "b" "new\n" 2
+                                   (gemini-companion-test-session "two" 2)))
+      (gemini-companion-auto-accept session)
       (should-not outcomes)
       (should (equal "not auto-accepted: no text is left"
                      (gemini-companion-diff-objection diff))))))
@@ -99,17 +63,16 @@ accepted is written at once."
             (with-current-buffer (find-file-noselect (expand-file-name "a"))
               (insert "unsaved")))
           . "unsaved changes here")))
-    (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
-      (let ((diff (gemini-companion-test-open "a" "new\n" 1
-                                              gemini-companion-auto-test-one)))
+    (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
+      (let ((diff (gemini-companion-test-open "a" "new\n" 1 session)))
         (funcall change)
-        (gemini-companion-auto-accept gemini-companion-auto-test-one)
+        (gemini-companion-auto-accept session)
         (should-not outcomes)
         (should (equal (concat "not auto-accepted: " objection)
                        (gemini-companion-diff-objection diff)))))))
 
 (ert-deftest gemini-companion-auto-accepts-in-the-project-of-the-cli-only ()
-  (gemini-companion-auto-test-with '(("outside" "old\n"))
+  (gemini-companion-test-with-edits '(("outside" "old\n"))
     (mapc #'make-directory '("project" "project/.git" "project/sub"))
     (let* ((default-directory (concat directory "project/"))
            (session (gemini-companion-test-session "one" 1))
@@ -138,12 +101,12 @@ accepted is written at once."
       (should (equal "old\n" (gemini-companion-test-file-text "../outside"))))))
 
 (ert-deftest gemini-companion-auto-leaves-what-may-be-run-automatically-to-the-user ()
-  (gemini-companion-auto-test-with '()
+  (gemini-companion-test-with-edits '()
     (mapc (lambda (name) (make-directory name t))
           '(".git/hooks" "sub/.git" ".gemini" ".qwen" ".husky" ".vscode"
             "hooks" "githooks" "src/hooks"))
     (make-symbolic-link ".git" "innocent")
-    (gemini-companion-auto-accept gemini-companion-auto-test-one)
+    (gemini-companion-auto-accept session)
     (dolist (file '(".git/config" ".git/hooks/pre-commit" "sub/.git/config"
                     ".GIT/config" "innocent/config" ".dir-locals.el"
                     ".dir-locals-2.el" "sub/.dir-locals.el" ".envrc"
@@ -152,21 +115,20 @@ accepted is written at once."
                     "gemini-extension.json" "mise.toml" "mise.local.toml"
                     "lefthook.yml"))
       (should (equal "not auto-accepted: hidden, or may be run automatically"
-                     (gemini-companion-auto-test-reviewed file))))
+                     (gemini-companion-auto-test-reviewed file session))))
     (dolist (file '("git" "src/hooks/use.ts" "promise.toml" "a.el"))
-      (should-not (gemini-companion-auto-test-reviewed file)))))
+      (should-not (gemini-companion-auto-test-reviewed file session)))))
 
 (ert-deftest gemini-companion-auto-ends-by-command-and-with-the-cli ()
-  (gemini-companion-auto-test-with '()
-    (let ((one gemini-companion-auto-test-one))
-      (gemini-companion-auto-accept one)
-      (should (gemini-companion-auto-on-p))
-      ;; The server is replaced.
-      (gemini-companion-session-update nil)
-      (should-not (gemini-companion-auto-on-p))
-      (gemini-companion-session-update (list one))
-      (should (gemini-companion-auto-on-p one))
-      (gemini-companion-auto-accept one)
-      (should-not (gemini-companion-auto-on-p one)))))
+  (gemini-companion-test-with-edits '()
+    (gemini-companion-auto-accept session)
+    (should (gemini-companion-auto-on-p))
+    ;; The server is replaced.
+    (gemini-companion-session-update nil)
+    (should-not (gemini-companion-auto-on-p))
+    (gemini-companion-session-update (list session))
+    (should (gemini-companion-auto-on-p session))
+    (gemini-companion-auto-accept session)
+    (should-not (gemini-companion-auto-on-p session))))
 
 ;;; gemini-companion-auto-test.el ends here

@@ -9,31 +9,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-auto)
-(require 'gemini-companion-edits)
 (require 'gemini-companion-review-test-helper)
-
-(defmacro gemini-companion-edits-test-with (files &rest body)
-  "Record edits while BODY is run in a directory with FILES.
-What is accepted is written at once.  `session' is that of a CLI."
-  (declare (indent 1) (debug t))
-  `(let ((inhibit-message t)
-         session)
-     (ignore session)
-     (gemini-companion-test-with-diffs ,files
-         (progn
-           (setq session (gemini-companion-test-session "one" 1))
-           (gemini-companion-session-update (list session))
-           (gemini-companion-test-diff-start
-            (lambda (&rest _) #'ignore)
-            #'gemini-companion-test-write-accepted)
-           (gemini-companion-auto-start)
-           (gemini-companion-edits-start))
-         (progn
-           (gemini-companion-edits-stop)
-           (gemini-companion-auto-stop)
-           (gemini-companion-session-update nil))
-       ,@body)))
 
 (defun gemini-companion-edits-test-write (file text)
   "Write TEXT to FILE as another program does, to the byte."
@@ -59,33 +35,31 @@ What is accepted is written at once.  `session' is that of a CLI."
           (gemini-companion-edits)))
 
 (ert-deftest gemini-companion-edits-records-each-edit-with-its-texts ()
-  (gemini-companion-edits-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
-    (let ((a (gemini-companion-test-open "a" "1\n" 1 session)))
-      (gemini-companion-test-eventually
-        (eq 'shown (gemini-companion-diff-state a)))
-      (gemini-companion-test-open "b" "2\n" 2 session)
-      (gemini-companion-test-open "new" "3\n" 3 session)
-      (gemini-companion-test-open "c" "4\n" 4 session)
-      (should (equal '(("a" shown "A\n" nil)
-                       ("b" pending "B\n" nil)
-                       ("new" pending new nil)
-                       ("c" pending "C\n" nil))
-                     (gemini-companion-edits-test-reported)))
-      (pcase-let ((`(,a ,b ,new ,_) (gemini-companion-diffs)))
-        (with-current-buffer (gemini-companion-diff-proposal-buffer a)
-          (insert "mine "))
-        (gemini-companion-diff-accept a)
-        (gemini-companion-diff-reject b)
-        (gemini-companion-diff-accept new)
-        (gemini-companion-diff-close 4 'closed))
-      (should (equal '(("a" accepted "A\n" "mine 1\n")
-                       ("b" rejected "B\n" "2\n")
-                       ("new" accepted new "3\n")
-                       ("c" dismissed "C\n" "4\n"))
-                     (gemini-companion-edits-test-reported))))))
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (gemini-companion-test-arrive "a" "1\n" 1 session)
+    (gemini-companion-test-open "b" "2\n" 2 session)
+    (gemini-companion-test-open "new" "3\n" 3 session)
+    (gemini-companion-test-open "c" "4\n" 4 session)
+    (should (equal '(("a" shown "A\n" nil)
+                     ("b" pending "B\n" nil)
+                     ("new" pending new nil)
+                     ("c" pending "C\n" nil))
+                   (gemini-companion-edits-test-reported)))
+    (pcase-let ((`(,a ,b ,new ,_) (gemini-companion-diffs)))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer a)
+        (insert "mine "))
+      (gemini-companion-diff-accept a)
+      (gemini-companion-diff-reject b)
+      (gemini-companion-diff-accept new)
+      (gemini-companion-diff-close 4 'closed))
+    (should (equal '(("a" accepted "A\n" "mine 1\n")
+                     ("b" rejected "B\n" "2\n")
+                     ("new" accepted new "3\n")
+                     ("c" dismissed "C\n" "4\n"))
+                   (gemini-companion-edits-test-reported)))))
 
 (ert-deftest gemini-companion-edits-counts-the-lines-of-several ()
-  (gemini-companion-edits-test-with '(("a" "1\n2\n"))
+  (gemini-companion-test-with-edits '(("a" "1\n2\n"))
     (gemini-companion-edits-written session nil (expand-file-name "a")
                                     "1\n2\n" "1\ntwo\n3\n")
     (gemini-companion-edits-written session nil (expand-file-name "b")
@@ -95,7 +69,7 @@ What is accepted is written at once.  `session' is that of a CLI."
     (should-not (gemini-companion-edits-total nil))))
 
 (ert-deftest gemini-companion-edits-has-the-text-that-is-overwritten ()
-  (gemini-companion-edits-test-with '(("a" "A\n"))
+  (gemini-companion-test-with-edits '(("a" "A\n"))
     (let ((diff (gemini-companion-test-open "a" "1\n" 1 session)))
       (gemini-companion-edits-test-write "a" "saved meanwhile\n")
       (cl-letf (((symbol-function 'yes-or-no-p) #'always))
@@ -109,7 +83,7 @@ What is accepted is written at once.  `session' is that of a CLI."
              (cadr (gemini-companion-edits-test-reported))))))
 
 (ert-deftest gemini-companion-edits-has-what-the-terminal-let-overwrite ()
-  (gemini-companion-edits-test-with '(("a" "A\n") ("b" "B\n"))
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
     (with-current-buffer (gemini-companion-diff-proposal-buffer
                           (gemini-companion-test-open "a" "1\n" 1 session))
       (insert "mine"))
@@ -130,7 +104,7 @@ What is accepted is written at once.  `session' is that of a CLI."
              (cadr (gemini-companion-edits-test-reported))))))
 
 (ert-deftest gemini-companion-edits-begins-after-a-minute-with-nothing-open ()
-  (gemini-companion-edits-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
     (let* ((now (float-time))
            (other (gemini-companion-test-session "two" 2))
            ;; The number of edits in each turn.
@@ -160,7 +134,7 @@ What is accepted is written at once.  `session' is that of a CLI."
         (should (equal '(3 1 1) (funcall turns)))))))
 
 (ert-deftest gemini-companion-edits-records-what-was-written-without-review ()
-  (gemini-companion-edits-test-with nil
+  (gemini-companion-test-with-edits nil
     (let ((file (expand-file-name "a"))
           (large (make-string (* 6 1024 1024) ?x)))
       (gemini-companion-edits-written session "gemini" file "é\n" "new\n")
@@ -175,7 +149,7 @@ What is accepted is written at once.  `session' is that of a CLI."
                      (gemini-companion-edits-test-reported))))))
 
 (ert-deftest gemini-companion-edits-records-a-reviewed-edit-once ()
-  (gemini-companion-edits-test-with '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
+  (gemini-companion-test-with-edits '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
     (let ((report (lambda (file before after)
                     (gemini-companion-edits-written
                      session "gemini" (expand-file-name file) before after)))
@@ -202,7 +176,7 @@ What is accepted is written at once.  `session' is that of a CLI."
                      (funcall states))))))
 
 (ert-deftest gemini-companion-edits-records-a-write-that-was-late ()
-  (gemini-companion-edits-test-with '(("a" "A\n"))
+  (gemini-companion-test-with-edits '(("a" "A\n"))
     (gemini-companion-test-diff-start (lambda (&rest _) #'ignore) #'ignore)
     (gemini-companion-diff-accept
      (gemini-companion-test-open "a" "1\n" 1 session))
@@ -224,7 +198,7 @@ What is accepted is written at once.  `session' is that of a CLI."
                     "\357\273\277mark\n\r\nno end" "\303\251\351\n"
                     "-*- coding: latin-1 -*-\r\ncaf\351\n" "\377\376o\0\n\0"))
     (ert-info ((format "%S" before))
-      (gemini-companion-edits-test-with '(("a.txt" ""))
+      (gemini-companion-test-with-edits '(("a.txt" ""))
         (let ((file (expand-file-name "a.txt"))
               (require-final-newline t))
           (gemini-companion-edits-test-write file before)
@@ -250,7 +224,7 @@ What is accepted is written at once.  `session' is that of a CLI."
                    ("new\r\n" "as it was\r\n" . "as it was\r\n")
                    ("new\n" "a lone\rreturn\n" . "a lone\rreturn\n")))
     (ert-info ((format "%S" reported))
-      (gemini-companion-edits-test-with '(("a" ""))
+      (gemini-companion-test-with-edits '(("a" ""))
         (let ((file (expand-file-name "a")))
           (gemini-companion-edits-test-write file written)
           (gemini-companion-edits-written session "gemini" file
@@ -260,7 +234,7 @@ What is accepted is written at once.  `session' is that of a CLI."
                          (gemini-companion-edits-test-bytes file))))))))
 
 (ert-deftest gemini-companion-edits-refuses-to-revert-what-would-lose-text ()
-  (gemini-companion-edits-test-with '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
+  (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
     (gemini-companion-test-open "a" "new\n" 1 session)
     (gemini-companion-test-open "born" "new\n" 2 session)
     (gemini-companion-test-open "b" "new\n" 3 session)
@@ -293,7 +267,7 @@ What is accepted is written at once.  `session' is that of a CLI."
         (should (equal "unsavednew\n" (buffer-string)))))))
 
 (ert-deftest gemini-companion-edits-keeps-a-hundred-and-forgets-at-the-end ()
-  (gemini-companion-edits-test-with nil
+  (gemini-companion-test-with-edits nil
     (let ((open (gemini-companion-test-open "open" "x\n" 1 session)))
       (dotimes (i 105)
         (gemini-companion-edits-written session nil (format "/f%d" i) nil "x\n"))

@@ -11,31 +11,19 @@
 
 (require 'gemini-companion-list)
 (require 'gemini-companion-review-test-helper)
-(require 'gemini-companion-unified)
 
 (defmacro gemini-companion-list-test-with (files &rest body)
   "Show the list while BODY is run in a directory with FILES.
-`outcomes' holds how diffs ended, the last one first; what is
-accepted is written at once.  No review is shown by itself."
+No review is shown by itself, and no CLI is connected."
   (declare (indent 1) (debug t))
-  `(let ((inhibit-message t)
-         outcomes)
-     (ignore outcomes)
-     (gemini-companion-test-with-diffs ,files
-         (progn
-           (setq gemini-companion-review-arrival 'notify)
-           (gemini-companion-test-diff-start
-            (lambda (&rest _) #'ignore)
-            (lambda (diff)
-              (push (gemini-companion-test-write-accepted diff) outcomes)))
-           (gemini-companion-edits-start))
-         (progn
-           (gemini-companion-list-stop)
-           (gemini-companion-edits-stop)
-           (gemini-companion-session-update nil))
-       (save-window-excursion
-         (gemini-companion-list)
-         ,@body))))
+  `(gemini-companion-test-with-edits ,files
+     (setq gemini-companion-review-arrival 'notify)
+     (gemini-companion-session-update nil)
+     (unwind-protect
+         (save-window-excursion
+           (gemini-companion-list)
+           ,@body)
+       (gemini-companion-list-stop))))
 
 (defun gemini-companion-list-test-open (id session file text)
   "Open a diff ID of SESSION, a number, for FILE with TEXT; return it."

@@ -8,9 +8,11 @@
 
 ;;; Code:
 
+(require 'gemini-companion-auto)
 (require 'gemini-companion-diff)
-(require 'gemini-companion-test-helper)
+(require 'gemini-companion-edits)
 (require 'gemini-companion-review)
+(require 'gemini-companion-test-helper)
 (require 'gemini-companion-unified)
 
 (defmacro gemini-companion-test-with-diffs (files start stop &rest body)
@@ -95,6 +97,30 @@ Return a cons of its id and its state."
             (kill-buffer))))
     (user-error nil)))
 
+(defmacro gemini-companion-test-with-edits (files &rest body)
+  "Record edits while BODY is run in a directory with FILES.
+`session' is a CLI there.  What is accepted is written at once;
+`outcomes' holds how diffs ended, the last one first."
+  (declare (indent 1) (debug t))
+  `(let ((inhibit-message t)
+         outcomes session)
+     (ignore outcomes)
+     (gemini-companion-test-with-diffs ,files
+         (progn
+           (setq session (gemini-companion-test-session "one" 1))
+           (gemini-companion-session-update (list session))
+           (gemini-companion-test-diff-start
+            (lambda (&rest _) #'ignore)
+            (lambda (diff)
+              (push (gemini-companion-test-write-accepted diff) outcomes)))
+           (gemini-companion-auto-start)
+           (gemini-companion-edits-start))
+         (progn
+           (gemini-companion-edits-stop)
+           (gemini-companion-auto-stop)
+           (gemini-companion-session-update nil))
+       ,@body)))
+
 ;; Of a size at which reviews are in Ediff; before the first redisplay, a size
 ;; does not last.
 (sit-for 0.01)
@@ -116,9 +142,10 @@ Return a cons of its id and its state."
          nil
        ,@body)))
 
-(defun gemini-companion-test-arrive (file text)
-  "Propose TEXT for FILE and return the diff when it is shown."
-  (let ((diff (gemini-companion-test-open file text)))
+(defun gemini-companion-test-arrive (file text &optional id session)
+  "Propose TEXT for FILE and return the diff when it is shown.
+For ID and SESSION see `gemini-companion-test-open'."
+  (let ((diff (gemini-companion-test-open file text id session)))
     (gemini-companion-test-eventually
       (eq 'shown (gemini-companion-diff-state diff)))
     diff))
