@@ -16,13 +16,10 @@
 (require 'gemini-companion-project-test-helper)
 (require 'gemini-companion-revert)
 
-(defvar flycheck-check-syntax-automatically)
 (defvar flycheck-checkers)
-(defvar flycheck-last-status-change)
 (declare-function eglot-current-server "eglot")
 (declare-function eglot--flymake-report-push+pulled "eglot")
 (declare-function eglot--signal-textDocument/didChange "eglot")
-(declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-define-error-level "ext:flycheck")
 (declare-function flycheck-define-generic-checker "ext:flycheck")
 (declare-function flycheck-error-new-at "ext:flycheck")
@@ -82,66 +79,53 @@ FILES."
 
 ;;;; Questions
 
-(defun gemini-companion-diagnostics-test-fixed (report &rest _)
-  "Call REPORT with an error on line 2 and a warning on line 1."
-  (funcall report (list (flymake-make-diagnostic (current-buffer) 1 2
-                                                 :warning "odd")
-                        (flymake-make-diagnostic (current-buffer) 5 6
-                                                 :error "bad"))))
-
-(defvar gemini-companion-diagnostics-test-report nil
-  "Function that ends the check of `gemini-companion-diagnostics-test-slow'.")
-
-(defun gemini-companion-diagnostics-test-slow (report &rest _)
-  "Check this buffer until `gemini-companion-diagnostics-test-report' is called.
-REPORT is called with an error then."
-  (setq gemini-companion-diagnostics-test-report
-        (lambda ()
-          (funcall report (list (flymake-make-diagnostic (current-buffer) 1 2
-                                                         :error "bad"))))))
+(defun gemini-companion-diagnostics-test-flymake (report &rest _)
+  "Call REPORT with the errors of this buffer, later."
+  (let ((buffer (current-buffer))
+        (tick (buffer-chars-modified-tick)))
+    (run-at-time
+     0.1 nil
+     (lambda ()
+       (when (and (buffer-live-p buffer)
+                  (= tick (buffer-chars-modified-tick buffer)))
+         (with-current-buffer buffer
+           (save-excursion
+             (goto-char (point-min))
+             (let (found)
+               (while (re-search-forward "\\(error\\|warning\\) \\(.+\\)" nil t)
+                 (push (flymake-make-diagnostic
+                        buffer (match-beginning 0) (match-end 0)
+                        (intern (concat ":" (match-string 1)))
+                        (match-string 2))
+                       found))
+               (funcall report found)))))))))
 
 (ert-deftest gemini-companion-diagnostics-of-flymake-are-of-the-present-text ()
-  (gemini-companion-test-in-project nil
-      '(("a.txt" "one\ntwo\n") ("b.txt" "one\n"))
+  (gemini-companion-test-in-project nil '(("a.txt" "warning odd\nerror bad\n"))
     (with-current-buffer (find-file-noselect "a.txt")
-      (let ((unchecked (lambda (answer)
-                         (string-search "does not check"
-                                        (plist-get answer :problem)))))
-        (should (funcall unchecked (gemini-companion-diagnostics-test-ask "a.txt")))
+      (let ((problem (lambda (text &optional file)
+                       (string-search
+                        text (plist-get (gemini-companion-diagnostics-test-ask file)
+                                        :problem)))))
+        (should (funcall problem "does not check" "a.txt"))
         (let ((flymake-list-only-diagnostics nil))
-          (should (string-search
-                   "checks no file"
-                   (plist-get (gemini-companion-diagnostics-test-ask) :problem))))
+          (should (funcall problem "checks no file")))
         (setq-local flymake-diagnostic-functions
-                    '(gemini-companion-diagnostics-test-fixed))
+                    '(gemini-companion-diagnostics-test-flymake))
         (flymake-mode)
         (flymake-start)
         (should (equal '(:rows ((2 "error: bad") (1 "warning: odd")))
                        (gemini-companion-diagnostics-test-ask "a.txt")))
         (should (equal `(:rows ((,buffer-file-name "1 errors, 1 warnings")))
                        (gemini-companion-diagnostics-test-ask)))
+        ;; One that does not report.
+        (setq-local flymake-diagnostic-functions '(ignore))
+        (flymake-start)
+        (should (funcall problem "ask again" "a.txt"))
         ;; As that of Eglot, when its language server ends.
         (setq-local flymake-diagnostic-functions nil)
         (flymake-start)
-        (should (funcall unchecked
-                         (gemini-companion-diagnostics-test-ask "a.txt")))))
-    (with-current-buffer (find-file-noselect "b.txt")
-      (setq-local flymake-diagnostic-functions
-                  '(gemini-companion-diagnostics-test-slow))
-      (flymake-mode)
-      (flymake-start)
-      (let (answer)
-        (gemini-companion-diagnostics-answer
-         buffer-file-name (lambda (value) (setq answer value)))
-        (should-not answer)
-        (funcall gemini-companion-diagnostics-test-report)
-        (gemini-companion-test-eventually answer)
-        (should (equal '(:rows ((1 "error: bad"))) answer)))
-      (flymake-start)
-      (should (string-search
-               "ask again"
-               (plist-get (gemini-companion-diagnostics-test-ask "b.txt")
-                          :problem))))))
+        (should (funcall problem "does not check" "a.txt"))))))
 
 (defun gemini-companion-diagnostics-test-flycheck (checker callback)
   "Call CALLBACK with errors of CHECKER, some in this buffer.
@@ -178,16 +162,22 @@ The text of the first one is the first line."
         (flycheck-mode)
         (should (equal (funcall rows "one")
                        (gemini-companion-diagnostics-test-ask "a.txt")))
+        (should (equal '("1: error: fore")
+                       (gemini-companion-diagnostics-test-edit
+                        "a.txt" "one\ntwo\nthree\n" "fore\ntwo\nthree\n")))
+        (should-not (gemini-companion-diagnostics-test-edit
+                     "a.txt" "fore\ntwo\nthree\n" "fore\ntwo\nthree\nfour\n"))
         ;; Flycheck does not check it by itself, as it is in no window.
         (insert "now ")
-        (should (equal (funcall rows "now one")
+        (should (equal (funcall rows "now fore")
                        (gemini-companion-diagnostics-test-ask "a.txt")))
         (setq flycheck-checkers nil)
         (insert "then ")
         (should (string-search
                  "does not check"
                  (plist-get (gemini-companion-diagnostics-test-ask "a.txt")
-                            :problem)))))))
+                            :problem)))
+        (set-buffer-modified-p nil)))))
 
 (ert-deftest gemini-companion-diagnostics-of-eglot-are-of-the-present-text ()
   (gemini-companion-test-in-project (gemini-companion-test-server "versions")
@@ -258,13 +248,15 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
 
 (ert-deftest gemini-companion-diagnostics-names-only-what-is-new ()
   (gemini-companion-diagnostics-test-with '("versions") '(("a.txt" "error old"))
-    (let ((text "1\n2\nerror old\nerror b"))
+    (let ((text "1\n2\nerror old\nerror b")
+          (view (gemini-companion-test-view)))
       (gemini-companion-diagnostics-test-write "a.txt" text)
       (should (equal (gemini-companion-test-answer-of
                       #'gemini-companion-diagnostics-after-edit
                       (expand-file-name "a.txt") "error old" text)
                      "Emacs sees 1 new error in a.txt \
-(a later edit may already fix it):\n4: error: b is wrong [test]")))
+(a later edit may already fix it):\n4: error: b is wrong [test]"))
+      (should (equal view (gemini-companion-test-view))))
     (pcase-dolist
         (`(,before ,after . ,expected)
          '(("error old" "error old\nwarning b")
@@ -522,25 +514,6 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
         (gemini-companion-test-eventually (funcall answers))
         (should (equal '(nil) (funcall answers)))))))
 
-(ert-deftest gemini-companion-diagnostics-changes-nothing-that-is-seen ()
-  (gemini-companion-diagnostics-test-with '("versions") nil
-    (let ((state (lambda ()
-                   (list (buffer-list) (current-buffer) (point) (mark t)
-                         (mapcar (lambda (window)
-                                   (list window (window-buffer window)
-                                         (window-start window)
-                                         (window-point window)))
-                                 (window-list))
-                         (with-current-buffer (messages-buffer)
-                           (buffer-string)))))
-          answer before)
-      (gemini-companion-diagnostics-test-write "a.txt" "error x")
-      (setq before (funcall state))
-      (gemini-companion-diagnostics-after-edit
-       (expand-file-name "a.txt") "" "error x" (lambda (text) (setq answer text)))
-      (gemini-companion-test-eventually answer)
-      (should (equal before (funcall state))))))
-
 ;;;; Other files
 
 (ert-deftest gemini-companion-diagnostics-names-callers-checked-when-one-saves ()
@@ -660,27 +633,6 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
                     "home.txt" "error old\nerror x\n"
                     "error y\nerror old\nerror x\n")))))
 
-(defun gemini-companion-diagnostics-test-flymake (report &rest _)
-  "Call REPORT with the errors of this buffer, later."
-  (let ((buffer (current-buffer))
-        (tick (buffer-chars-modified-tick)))
-    (run-at-time
-     0.1 nil
-     (lambda ()
-       (when (and (buffer-live-p buffer)
-                  (= tick (buffer-chars-modified-tick buffer)))
-         (with-current-buffer buffer
-           (save-excursion
-             (goto-char (point-min))
-             (let (found)
-               (while (re-search-forward "\\(error\\|warning\\) \\(.+\\)" nil t)
-                 (push (flymake-make-diagnostic
-                        buffer (match-beginning 0) (match-end 0)
-                        (intern (concat ":" (match-string 1)))
-                        (match-string 2))
-                       found))
-               (funcall report found)))))))))
-
 (defmacro gemini-companion-diagnostics-test-with-flymake (text &rest body)
   "Run BODY in a buffer that visits a.txt with TEXT, which Flymake has checked."
   (declare (indent 1) (debug t))
@@ -739,30 +691,6 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     ;; A limit for a busy machine; compiled, the longest piece takes 8 ms.
     (ert-info ((format "%S" times))
       (should (< (apply #'min times) 0.1)))))
-
-;;;; Flycheck
-
-(ert-deftest gemini-companion-diagnostics-asks-flycheck ()
-  (skip-unless (require 'flycheck nil t))
-  (skip-unless (executable-find "bash"))
-  (gemini-companion-test-in-project nil '(("a.sh" "#!/bin/bash\necho\n"))
-    (set-buffer (find-file-noselect "a.sh"))
-    (let ((flycheck-checkers '(sh-bash))
-          (flycheck-check-syntax-automatically nil))
-      (flycheck-mode)
-      (flycheck-buffer)
-      (gemini-companion-test-eventually
-        (eq 'finished flycheck-last-status-change))
-      (let ((broken "#!/bin/bash\necho\nif then\n")
-            (fine "#!/bin/bash\necho\n"))
-        (should (string-match-p
-                 "\\`3: error: syntax error"
-                 (car (gemini-companion-diagnostics-test-edit "a.sh" fine broken))))
-        (should-not (gemini-companion-diagnostics-test-edit
-                     "a.sh" broken
-                     (string-replace "echo" "\necho" broken)))
-        (should-not (gemini-companion-diagnostics-test-edit
-                     "a.sh" (string-replace "echo" "\necho" broken) fine))))))
 
 ;;;; Real servers
 

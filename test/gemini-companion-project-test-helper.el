@@ -81,6 +81,22 @@ test without Eglot."
            (gemini-companion-roots-forget)
            (gemini-companion-privacy-forget))))))
 
+(defun gemini-companion-test-view ()
+  "Return what the user sees."
+  (list (buffer-list)
+        (window-list)
+        (selected-window)
+        (mapcar #'window-start (window-list))
+        (mapcar #'window-point (window-list))
+        (current-buffer)
+        (mapcar (lambda (buffer)
+                  (with-current-buffer buffer
+                    (list (point) (mark t) mark-active (buffer-modified-p)
+                          (point-min) (point-max))))
+                (seq-filter #'buffer-file-name (buffer-list)))
+        (minibuffer-depth)
+        (with-current-buffer (messages-buffer) (buffer-string))))
+
 (defun gemini-companion-test-answer-of (function &rest args)
   "Return what FUNCTION, called with ARGS, answers."
   (let ((answer nil))
