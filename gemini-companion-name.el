@@ -147,8 +147,8 @@ name is shortened in its middle."
 
 (defun gemini-companion-name-fit (parts width)
   "Return as many of PARTS as fit into WIDTH columns, in their order.
-PARTS are lists of a rank and a text; those of the highest rank are
-omitted first, and those of rank 0 never.  One of them is a name: its
+PARTS are lists of a rank and a text; parts of the highest rank are
+omitted first, and parts of rank 0 never.  One of them is a name: its
 rank is nil, and it is shortened only if all others that remain have
 rank 2 or less."
   (let* ((name (assq nil parts))

@@ -100,7 +100,7 @@ Point, mark and the windows stay at their lines in their sections."
                         (get-buffer-window-list nil nil t))))
     (widen)
     (with-silent-modifications
-      ;; Markers around what differs stay, such as those of registers.
+      ;; Markers around what differs stay, for example in registers.
       (goto-char (point-min))
       (gemini-companion-text-edit (buffer-size) text)
       (pcase-dolist (`(,beg ,end ,properties) (object-intervals text))

@@ -63,8 +63,8 @@ ignored in such a review for the first second."
 
 (defconst gemini-companion-review--limit (* 8 1024 1024)
   "Size in bytes above which an edit is not shown.
-Answer such an edit in the terminal of the CLI.  The size is that
-of the file or the proposal, whichever is larger.")
+Answer such an edit in the terminal of the CLI.  The larger one of
+the file and the proposal counts.")
 
 ;;;; Keys
 
@@ -712,7 +712,7 @@ the excluded hunks stay."
 
 (defun gemini-companion-review--fit (view)
   "Show VIEW as Ediff if that fits, else as a unified diff.
-What the user has chosen stays.  The selected frame is that of VIEW."
+What the user has chosen stays.  The frame of VIEW is selected."
   (let* ((kind (gemini-companion-review--kind view))
          (proposal (gemini-companion-diff-proposal-buffer
                     (gemini-companion-review--view-diff view)))

@@ -380,8 +380,9 @@ That is at least the first one."
                        (string-match "\\`[0-9]+\\.[0-9]+\\.[0-9]+" text)
                        (match-string 0 text)))
          (oldest (gemini-companion-clients-get client :oldest))
-         (install (concat "npm install -g "
-                          (gemini-companion-clients-get client :package))))
+         (install (format "npm install -g %s (needs Node.js %s)"
+                          (gemini-companion-clients-get client :package)
+                          (gemini-companion-clients-get client :node))))
     (cond ((null file)
            ;; A CLI that has run may be in the PATH of a terminal only.
            (list (if (gemini-companion-clients-used-p client) 'note 'bad)
