@@ -33,15 +33,9 @@
 (defmacro gemini-companion-run-test-with (&rest body)
   "Run BODY in a project whose Gemini CLI is `cat'."
   (declare (indent 0) (debug t))
-  `(gemini-companion-test-with-directory '(("a" "text") (".git" ""))
+  `(gemini-companion-test-with-mode-off '(("a" "text") (".git" ""))
      (let* ((project-find-functions
              (list (lambda (_) (cons 'transient directory))))
-            (temporary (make-temp-file "gemini-companion-tmp" t))
-            (process-environment (cons (concat "TMPDIR=" temporary "/")
-                                       process-environment))
-            (gemini-companion-server-command
-             (list (gemini-companion-test-python)
-                   "-m" "gemini_companion_epc"))
             (gemini-companion-run-commands '(("gemini" . "cat")))
             (gemini-companion-run-client "gemini")
             (gemini-companion-run-offer-ide nil)
@@ -52,14 +46,10 @@
        (save-window-excursion
          (unwind-protect
              (progn ,@body)
-           (gemini-companion-mode -1)
-           (gemini-companion-test-eventually
-             (not (gemini-companion-test-processes)))
            (dolist (buffer (buffer-list))
              (when (string-match-p "\\`\\*\\(gemini\\|qwen\\): " (buffer-name buffer))
                (let ((kill-buffer-query-functions nil))
-                 (kill-buffer buffer))))
-           (delete-directory temporary t))))))
+                 (kill-buffer buffer)))))))))
 
 (defmacro gemini-companion-run-test-with-mode (&rest body)
   "Run BODY as above, with the mode on and ready."

@@ -17,8 +17,8 @@
 
 ;;;; Server
 
-(defmacro gemini-companion-test-with-mode (files &rest body)
-  "Run BODY with the mode on and ready, in a directory with FILES.
+(defmacro gemini-companion-test-with-mode-off (files &rest body)
+  "Run BODY in a directory with FILES; end the mode if BODY turns it on.
 Temporary files are in a directory of their own, `temporary'."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-directory ,files
@@ -30,15 +30,20 @@ Temporary files are in a directory of their own, `temporary'."
              (list (gemini-companion-test-python)
                    "-m" "gemini_companion_epc")))
        (unwind-protect
-           (progn
-             (gemini-companion-mode 1)
-             (gemini-companion-test-eventually
-               (gemini-companion-server-ready-p))
-             ,@body)
+           (progn ,@body)
          (gemini-companion-mode -1)
          (gemini-companion-test-eventually
            (not (gemini-companion-test-processes)))
          (delete-directory temporary t)))))
+
+(defmacro gemini-companion-test-with-mode (files &rest body)
+  "Run BODY with the mode on and ready, in a directory with FILES.
+See `gemini-companion-test-with-mode-off'."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-mode-off ,files
+     (gemini-companion-mode 1)
+     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+     ,@body))
 
 (defun gemini-companion-test-processes ()
   "Return the processes of the mode."

@@ -75,18 +75,14 @@
                          (alist-get key (gemini-companion-test-discovery)))))))))
 
 (ert-deftest gemini-companion-mode-off-at-once-leaves-nothing-behind ()
-  (let ((gemini-companion-server-command
-         (list (gemini-companion-test-python) "-m" "gemini_companion_epc")))
+  (gemini-companion-test-with-mode-off '()
     (gemini-companion-mode 1)
     (gemini-companion-mode -1)
     (should-not (gemini-companion-test-hooks))
     (gemini-companion-test-eventually
       (not (or (gemini-companion-test-processes)
                (gemini-companion-test-timers)
-               (file-expand-wildcards
-                (expand-file-name
-                 (format "gemini/ide/*-server-%d-*" (emacs-pid))
-                 temporary-file-directory)))))))
+               (directory-files-recursively temporary "-server-"))))))
 
 (ert-deftest gemini-companion-mode-without-a-program-is-off ()
   (let ((gemini-companion-server-command '("/no/such/python"))
