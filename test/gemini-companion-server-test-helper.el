@@ -18,7 +18,7 @@
 ;;;; Server
 
 (defmacro gemini-companion-test-with-mode-off (files &rest body)
-  "Run BODY in a directory with FILES; end the mode if BODY turns it on.
+  "Run BODY in a directory with FILES, and turn the mode off in the end.
 Temporary files are in a directory of their own, `temporary'."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-directory ,files
