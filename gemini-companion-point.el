@@ -22,6 +22,7 @@
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
+(require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
@@ -40,6 +41,7 @@
 
 (defvar gemini-companion-send-alist
   '((dired-mode . gemini-companion-point-dired)
+    (wdired-mode . gemini-companion-point-dired)
     (compilation-mode . gemini-companion-point-hits)
     (xref--xref-buffer-mode . gemini-companion-point-hits)
     (occur-mode . gemini-companion-point-hits)
@@ -51,6 +53,8 @@
     (eshell-mode . gemini-companion-point-shell)
     (comint-mode . gemini-companion-point-shell)
     (vterm-mode . gemini-companion-point-shell)
+    (eat-mode . gemini-companion-point-shell)
+    (term-mode . gemini-companion-point-shell)
     (fundamental-mode . gemini-companion-point-file))
   "Alist of (MODE . FUNCTION): what `gemini-companion-send' sends.
 The first element counts whose MODE is the major mode, or one that it is
@@ -129,6 +133,8 @@ has no lines.  Without a file, return the region or the paragraph."
       (when (use-region-p)
         (setq end (region-end))
         (goto-char (region-beginning)))
+      ;; Lines that were not displayed have no hits yet.
+      (font-lock-ensure (point) end)
       (while (progn
                (push (gemini-companion-point--hit) found)
                (and (zerop (forward-line))
@@ -139,21 +145,29 @@ has no lines.  Without a file, return the region or the paragraph."
   "Return the hit or the diagnostic on this line, or nil.
 Searches have a text property on each, other lists the id of an entry."
   (let* ((start (line-beginning-position))
-         (text (string-trim (buffer-substring-no-properties
-                             start (line-end-position))))
-         (id (get-text-property start 'tabulated-list-id))
+         (end (line-end-position))
+         (property (lambda (name)
+                     (when-let* ((place (text-property-not-all start end
+                                                               name nil)))
+                       (get-text-property place name))))
+         (text (string-replace
+                ;; Grep's separator is displayed as a colon.
+                "\0" ":"
+                (string-trim (buffer-substring-no-properties start end))))
+         (id (funcall property 'tabulated-list-id))
          place)
-    (cond ((setq place (get-text-property start 'compilation-message))
-           (setq place (compilation--message->loc place))
+    ;; A line of Make about a directory has a message without a place.
+    (cond ((when-let* ((message (funcall property 'compilation-message)))
+             (setq place (compilation--message->loc message)))
            (pcase-let ((`(,name ,directory)
                         (car (compilation--loc->file-struct place))))
              (list (expand-file-name name directory)
                    (compilation--loc->line place) text)))
-          ((setq place (get-text-property start 'xref-item))
+          ((setq place (funcall property 'xref-item))
            (setq place (xref-item-location place))
            (list (expand-file-name (xref-location-group place))
                  (xref-location-line place) text))
-          ((setq place (get-text-property start 'occur-target))
+          ((setq place (funcall property 'occur-target))
            ;; Emacs 28 has a marker, later versions a list of pairs of them.
            (setq place (if (consp place) (caar place) place))
            (gemini-companion-point--at (marker-buffer place) place text))
@@ -167,10 +181,11 @@ Searches have a text property on each, other lists the id of an entry."
 (defun gemini-companion-point--at (buffer place text)
   "Return a reference with TEXT to PLACE, a position in BUFFER.
 For a file that is not visited, Flymake has its name, and (LINE . COLUMN).
-If BUFFER visits no file, return TEXT."
+If BUFFER visits no file, return TEXT; if it was killed, nil."
   (cond ((stringp buffer) (list buffer (car place) text))
-        ((buffer-file-name buffer)
-         (list (buffer-file-name buffer)
+        ((not (buffer-live-p buffer)) nil)
+        ((buffer-file-name (or (buffer-base-buffer buffer) buffer))
+         (list (buffer-file-name (or (buffer-base-buffer buffer) buffer))
                (gemini-companion-text-line buffer place)
                text))
         (t text)))
@@ -180,7 +195,24 @@ If BUFFER visits no file, return TEXT."
 (defun gemini-companion-point-diff ()
   "Return the hunk at point, with the name of its file."
   (pcase-let ((`(,start ,end) (diff-bounds-of-hunk)))
-    (gemini-companion-point--hunk (diff-find-file-name nil t) start end)))
+    (gemini-companion-point--hunk (gemini-companion-point--diff-file)
+                                  start end)))
+
+(defun gemini-companion-point--diff-file ()
+  "Return the file of the hunk at point, or nil.
+It may have been deleted; `diff-find-file-name' takes any file with the
+same last name for it then."
+  (when-let* ((name (car (remove "/dev/null" (diff-hunk-file-names))))
+              (name (replace-regexp-in-string
+                     "\\`[abciow]/" ""
+                     ;; Git quotes the bytes of other than ASCII letters.
+                     (if (string-prefix-p "\"" name)
+                         (decode-coding-string (read name) 'utf-8)
+                       name))))
+    (let ((found (diff-find-file-name nil t)))
+      (if (and found (string-suffix-p name (expand-file-name found)))
+          found
+        (expand-file-name name (vc-root-dir))))))
 
 (defun gemini-companion-point-magit ()
   "Return the hunk at point, with the name of its file."
@@ -204,10 +236,13 @@ If BUFFER visits no file, return TEXT."
   (if (use-region-p)
       (gemini-companion-point-text)
     (save-excursion
-      (goto-char (or (bound-and-true-p eshell-last-input-start)
-                     (bound-and-true-p comint-last-input-start)
-                     (point)))
-      (when (derived-mode-p 'vterm-mode)
+      (if-let* ((start (or (bound-and-true-p eshell-last-input-start)
+                           (bound-and-true-p comint-last-input-start))))
+          (goto-char start)
+        ;; In a terminal that is suspended, point may be anywhere.
+        (unless (gemini-companion-terminal-takes-keys-p)
+          (goto-char (point-max))
+          (skip-chars-backward " \t\n"))
         (let ((prompt (string-trim-right (buffer-substring-no-properties
                                           (line-beginning-position) (point)))))
           (forward-line 0)
@@ -224,14 +259,16 @@ If BUFFER visits no file, return TEXT."
 
 (defun gemini-companion-point-text ()
   "Return the region or the paragraph at point, as a quotation."
-  (pcase-let ((`(,start . ,end)
-               (or (and (use-region-p)
-                        (cons (region-beginning) (region-end)))
-                   (bounds-of-thing-at-point 'paragraph)
-                   (user-error "Nothing here; select a region"))))
+  (let ((text (or (if (use-region-p)
+                      (buffer-substring-no-properties (region-beginning)
+                                                      (region-end))
+                    (thing-at-point 'paragraph t))
+                  "")))
+    (when (string-blank-p text)
+      (user-error "Nothing here; select a region"))
     (list (format "From %s:\n%s" (buffer-name)
                   (gemini-companion-point--fenced
-                   (buffer-substring-no-properties start end)
+                   text
                    (if (derived-mode-p 'prog-mode)
                        (string-remove-suffix "-mode" (symbol-name major-mode))
                      ""))))))
@@ -284,8 +321,9 @@ M-x gemini-companion-run starts one, /ide enable connects a running one"))))
 
 (defun gemini-companion-point--true-name (file)
   "Return the name of FILE in its true directory; it may be a link."
-  (concat (file-truename (file-name-directory file))
-          (file-name-nondirectory file)))
+  (let ((file (expand-file-name file)))
+    (concat (file-truename (file-name-directory file))
+            (file-name-nondirectory file))))
 
 (defun gemini-companion-point--text (things session)
   "Return the text for the prompt of SESSION about THINGS."
@@ -302,15 +340,23 @@ M-x gemini-companion-run starts one, /ide enable connects a running one"))))
 (defun gemini-companion-point--reference (session file lines text)
   "Return a reference for SESSION to FILE, with LINES and TEXT.
 Ask about a file that is not shared, and omit its TEXT, or outside the
-directory of the CLI."
-  (when (string-match-p "[[:cntrl:]]" file)
+directory of the CLI.  A file that does not exist is only named, if there
+is TEXT about it."
+  (when (string-match-p "[\0-\37\177\u0080-\u009f]" file)
     (user-error "A prompt cannot name a file with a control character"))
   (pcase-let* ((name (gemini-companion-point--name file session))
                (file (gemini-companion-point--local-name file name session))
                (hidden (if-let* ((buffer (gemini-companion-place-buffer file)))
                            (gemini-companion-privacy-hidden-p buffer)
-                         (gemini-companion-privacy-name-hidden-p file)))
+                         (gemini-companion-privacy-name-hidden-p
+                          ;; A directory is hidden as the files in it are.
+                          (if (file-directory-p file)
+                              (expand-file-name "x" file)
+                            file))))
+               (exists (or (plist-get session :place) (file-exists-p file)))
                (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
+    (unless (or text exists)
+      (user-error "No file %s; save it first if it is new" file))
     (unless (or (and name (not hidden))
                 (y-or-n-p (format (if hidden
                                       "%s is not shared; name it anyway? "
@@ -318,7 +364,9 @@ directory of the CLI."
 name it anyway? ")
                                   (abbreviate-file-name file))))
       (user-error "Nothing was sent"))
-    (concat "@" (gemini-companion-point-escape (or name file))
+    (concat (if exists
+                (concat "@" (gemini-companion-point-escape (or name file)))
+              (gemini-companion-point--quoted (or name file)))
             (cond ((null lines) "")
                   ((eql first last) (format " (line %d)" first))
                   (t (format " (lines %d-%d)" first last)))
@@ -333,7 +381,7 @@ the machine of SESSION."
   (let ((place (plist-get session :place)))
     (cond ((and place name)
            (gemini-companion-place-copy (concat place name)))
-          ((and (not place) (not (file-remote-p file)) (file-exists-p file))
+          ((not (or place (file-remote-p file)))
            (gemini-companion-point--true-name file))
           (t (user-error "%s is not a file on the machine of %s"
                          file (gemini-companion-session-name session))))))

@@ -20,6 +20,7 @@
 (declare-function flycheck-list-errors "ext:flycheck")
 (declare-function flycheck-mode "ext:flycheck")
 (defvar flycheck-checker)
+(defvar vterm-copy-mode)
 (defvar flycheck-error-list-buffer)
 
 (defmacro gemini-companion-point-test-with (sessions &rest body)
@@ -58,15 +59,40 @@ SESSIONS is nil for one CLI in p."
                 ,@body)
        (kill-buffer buffer))))
 
+(defun gemini-companion-point-test-occur (text buffer)
+  "Return the buffer with the hits for TEXT in BUFFER, on the first one."
+  (save-window-excursion
+    (with-current-buffer buffer
+      (occur text)))
+  (with-current-buffer "*Occur*"
+    (goto-char (point-min))
+    (forward-line)
+    (current-buffer)))
+
+(defun gemini-companion-point-test-dired (file)
+  "Return a buffer of Dired, on FILE."
+  (with-current-buffer (dired-noselect default-directory)
+    (dired-goto-file (expand-file-name file))
+    (current-buffer)))
+
+(defun gemini-companion-point-test-deleted (file)
+  "Return a buffer with a diff that deletes FILE, whose text is gone."
+  (with-current-buffer (generate-new-buffer "*diff*")
+    (insert (format "--- %s\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n" file))
+    (diff-mode)
+    (goto-char (point-max))
+    (forward-line -1)
+    (current-buffer)))
+
 (defun gemini-companion-point-test-hits (text file)
   "Search for TEXT in FILE; return the buffer with the hits, on the first one."
   (with-current-buffer (save-window-excursion
-                         (grep (format "grep -nH %s %s" text file)))
+                         (grep (format "grep -nH --null %s %s" text file)))
     (gemini-companion-test-eventually
       (goto-char (point-min))
       (search-forward "matches found" nil t))
     (goto-char (point-min))
-    (re-search-forward (concat "^" (regexp-quote file) ":"))
+    (re-search-forward (concat "^" (regexp-quote file)))
     (current-buffer)))
 
 ;;;; Files
@@ -76,11 +102,15 @@ SESSIONS is nil for one CLI in p."
     (pcase-dolist (`(,name . ,written)
                    '(("größe(1).txt" . "größe\\(1\\).txt")
                      ("a,b;c" . "a\\,b\\;c") ("back\\slash" . "back\\\\slash")
-                     ("x@y" . "x\\@y") ("end." . "end\\.")))
+                     ("x@y" . "x\\@y") ("end." . "end\\.")
+                     ;; Not typed as it is, it would name another file.
+                     ("a\177" . nil) ("a\nb" . nil)))
       (write-region "" nil name nil 'silent)
       (gemini-companion-point-test-in (find-file-noselect name)
-        (should (equal (format "@%s (line 1)" written)
-                       (gemini-companion-point-test-sent)))))
+        (if written
+            (should (equal (format "@%s (line 1)" written)
+                           (gemini-companion-point-test-sent)))
+          (should-error (gemini-companion-send) :type 'user-error))))
     (goto-char 5)
     (should (equal "@a (line 2)" (gemini-companion-point-test-sent)))
     (goto-char 2)
@@ -151,11 +181,27 @@ SESSIONS is nil for one CLI in p."
                        (gemini-companion-point-test-sent)))
         (should (string-search "outside the project" (car asked)))
         (write-region "KEY=1\n" nil ".env" nil 'silent)
-        (gemini-companion-point-test-in (gemini-companion-point-test-hits "KEY" ".env")
-          ;; The text of an excluded file is never sent.
-          (should (string-suffix-p ".env (line 1)"
-                                   (gemini-companion-point-test-sent)))
-          (should (string-search "is not shared" (car asked))))))))
+        (write-region "keys/\n" nil ".geminiignore" nil 'silent)
+        (make-directory "keys")
+        (pcase-dolist
+            (`(,name . ,buffer)
+             `((".env (line 1)"
+                . ,(lambda () (gemini-companion-point-test-hits "KEY" ".env")))
+               (".env (line 1)"
+                . ,(lambda ()
+                     (gemini-companion-point-test-occur
+                      "KEY" (make-indirect-buffer (find-file-noselect ".env")
+                                                  "indirect"))))
+               ("keys" . ,(lambda () (gemini-companion-point-test-dired "keys")))
+               ;; Another file has its last name.
+               ("keys/a"
+                . ,(lambda () (gemini-companion-point-test-deleted "a/keys/a")))))
+          (setq asked '(nil))
+          (gemini-companion-point-test-in (funcall buffer)
+            ;; The text of an excluded file is never sent.
+            (should (string-suffix-p (concat "/" name)
+                                     (gemini-companion-point-test-sent)))
+            (should (string-search "is not shared" (car asked)))))))))
 
 (ert-deftest gemini-companion-point-takes-the-cli-of-the-directory-or-asks ()
   (gemini-companion-point-test-with nil
@@ -173,7 +219,8 @@ SESSIONS is nil for one CLI in p."
     ;; What no CLI can read.
     (gemini-companion-point-test-in (find-file-noselect "new")
       (should-error (gemini-companion-send) :type 'user-error))
-    (with-temp-buffer
+    (gemini-companion-point-test-in (generate-new-buffer "*blank*")
+      (insert "  \n\t\n")
       (should-error (gemini-companion-send) :type 'user-error))
     (gemini-companion-session-update nil)
     (should-error (gemini-companion-send) :type 'user-error)))
@@ -189,14 +236,34 @@ SESSIONS is nil for one CLI in p."
       (forward-line 2)
       (should (equal "@ab (line 2): ab:2:two\n@ab (line 3): ab:3:three"
                      (gemini-companion-point-test-sent))))
-    (switch-to-buffer "a")
-    (occur "thr")
-    (narrow-to-region (point-min) (point-min))
-    (gemini-companion-point-test-in "*Occur*"
-      (goto-char (point-min))
-      (forward-line)
-      (should (equal "@a (line 3): 3:three"
-                     (gemini-companion-point-test-sent))))))
+    (gemini-companion-point-test-in (generate-new-buffer "*perl*")
+      (insert "make: Leaving directory 'x'\nNo such thing at a line 2, near x\n")
+      (compilation-mode)
+      (push-mark (point-min) t t)
+      (goto-char (point-max))
+      (should (equal "@a (line 2): No such thing at a line 2, near x"
+                     (gemini-companion-point-test-sent))))
+    (let ((hits (gemini-companion-point-test-occur "thr" "a")))
+      (with-current-buffer "a"
+        (narrow-to-region (point-min) (point-min)))
+      (gemini-companion-point-test-in hits
+        (should (equal "@a (line 3): 3:three"
+                       (gemini-companion-point-test-sent)))
+        ;; Whether its text may be sent is not known any more.
+        (kill-buffer "a")
+        (should-error (gemini-companion-send) :type 'user-error)))))
+
+(ert-deftest gemini-companion-point-sends-files-and-hunks ()
+  (gemini-companion-point-test-with nil
+    (gemini-companion-point-test-in (gemini-companion-point-test-dired "a")
+      (should (equal "@a" (gemini-companion-point-test-sent)))
+      (wdired-change-to-wdired-mode)
+      (should (equal "@a" (gemini-companion-point-test-sent))))
+    (pcase-dolist (`(,name . ,sent) '(("a/sub/a" . "sub/a:")
+                                      ("\"a/gr\\303\\266n\"" . "grön:")))
+      (gemini-companion-point-test-in (gemini-companion-point-test-deleted name)
+        (should (equal (concat sent "\n```diff\n\\@@ -1 +0,0 \\@@\n-gone\n```")
+                       (gemini-companion-point-test-sent)))))))
 
 (ert-deftest gemini-companion-point-sends-the-last-command-and-its-output ()
   (gemini-companion-point-test-with nil
@@ -216,8 +283,11 @@ SESSIONS is nil for one CLI in p."
     (gemini-companion-point-test-in (generate-new-buffer "*vterm*")
       (setq major-mode 'vterm-mode)
       (insert "p$ one\n1\np$ two\n2\nthree\np$ ")
-      (should (equal "```\np$ two\n2\nthree\np$\n```"
-                     (gemini-companion-point-test-sent))))))
+      (dotimes (_ 2)
+        (should (equal "```\np$ two\n2\nthree\np$\n```"
+                       (gemini-companion-point-test-sent)))
+        (setq-local vterm-copy-mode t)
+        (goto-char (point-min))))))
 
 (ert-deftest gemini-companion-point-quotes-texts-without-a-file ()
   (gemini-companion-point-test-with nil
