@@ -112,7 +112,11 @@ Add the text to the history if it is another one."
 For `completion-at-point-functions'."
   (let ((end (point)))
     (save-excursion
-      (skip-chars-backward "^ \t\n")
+      (while (progn
+               (skip-chars-backward "^ \t\n")
+               ;; A quoted space is part of a name.
+               (eq ?\\ (char-before (1- (point)))))
+        (backward-char))
       (cond ((eq ?@ (char-after))
              (list (1+ (point)) end #'gemini-companion-compose--complete-file
                    :exclusive 'no))

@@ -156,7 +156,7 @@ is none."
                      (all-completions
                       "d" (nth 2 (gemini-companion-compose--complete)))))
       (erase-buffer)
-      (insert "See @a")
+      (insert "See @a\\ b")
       (call-interactively (key-binding (kbd "C-M-i")))
       (should (equal "See @a\\ b.txt" (string-trim-right (buffer-string))))
       (erase-buffer)
