@@ -189,9 +189,8 @@ class Diffs:
             # The outcome of this diff is on its way to the client.
             return
         for diff in list(session.diffs.values()):
-            self._remove(session, diff)
+            # Emacs rejects it, and keeps that until it is written.
             self._dismiss(diff, "interrupted")
-            session.notify(diff.path)
             session.interrupted[path] = now + self._config.cancel_window
 
     def _abandon(self, session: Session, reason: CloseReason) -> None:
@@ -217,6 +216,10 @@ class Diffs:
         except (EmacsError, asyncio.TimeoutError) as error:
             logger.warning("Diff %d was not dismissed in Emacs: %r", diff.id, error)
             return None
+        finally:
+            if diff.id in self._diffs:
+                # It was interrupted, and Emacs does not know it.
+                self._settle(diff, None)
 
     # Stop
 

@@ -8,15 +8,7 @@ from gemini_companion_epc.diffs import LARGEST_PROPOSAL, Diffs
 from gemini_companion_epc.exceptions import MalformedArgument
 from gemini_companion_epc.session import COMMENT
 from gemini_companion_epc.types import Diff
-from scene import (
-    BOUND,
-    Rig,
-    accepted,
-    in_loop,
-    rejected,
-    take,
-    until,
-)
+from scene import BOUND, Rig, accepted, in_loop, rejected, take, until
 
 
 @in_loop()
@@ -120,13 +112,18 @@ async def test_a_client_that_ctrl_c_left_waiting_is_freed(rig: Rig) -> None:
     assert await rig.diffs.close(session, "/crossed") is None
     assert list(session.diffs) == ["/interrupted"]
     assert await rig.diffs.close(session, "/next") is None
-    await rig.diffs.open(session, "/next", "y")
     assert await take(stream) == rejected("/interrupted")
+    await rig.diffs.open(session, "/next", "y")
     assert await take(stream) == rejected("/next")
     await until(lambda: rig.emacs.closed)
     assert rig.emacs.closed == [(2, "interrupted")]
+    # Emacs keeps it until it is written, as the server may be restarted.
+    rig.emacs.before_answer = rig.diffs.reject
     await rig.diffs.open(session, "/next", "y")
     assert [diff.path for diff in rig.emacs.opened][1:] == ["/interrupted", "/next"]
+    assert await rig.diffs.close(session, "/other") is None
+    assert await take(stream) == rejected("/next")
+    assert rig.emacs.written == [1, 2, 3]
 
 
 @in_loop(review_grace=0.05)
