@@ -12,7 +12,8 @@
 ;; when it connected, in milliseconds since 1970; `:place', the name of the remote
 ;; place in which it runs, if any; `:client', a key of
 ;; `gemini-companion-clients'; and, if the server could find them, `:version',
-;; and the `:pid' and `:directory' of its process.
+;; and the `:pid', `:identity' and `:directory' of its process.  The identity
+;; differs for the next process with that PID.
 
 ;;; Code:
 
@@ -80,7 +81,8 @@ counts once."
   "Return non-nil if A and B are sessions of the same CLI."
   (or (gemini-companion-session--same-id-p a b)
       (and (plist-get a :pid)
-           (eql (plist-get a :pid) (plist-get b :pid)))))
+           (eql (plist-get a :pid) (plist-get b :pid))
+           (eql (plist-get a :identity) (plist-get b :identity)))))
 
 (defun gemini-companion-session-title (session)
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."

@@ -126,6 +126,10 @@
     ;; The server is replaced.
     (gemini-companion-session-update nil)
     (should-not (gemini-companion-auto-on-p))
+    ;; A CLI that is started later has its PID.
+    (gemini-companion-session-update
+     (list (append '(:id "x" :identity 2) session)))
+    (should-not (gemini-companion-auto-on-p))
     (gemini-companion-session-update (list session))
     (should (gemini-companion-auto-on-p session))
     (gemini-companion-auto-accept session)

@@ -32,7 +32,7 @@ def _process(pid: int) -> Process:
         directory = process.cwd()
     with suppress(psutil.Error, OSError):
         command = process.cmdline()
-    return Process(pid, directory or None, is_acp(command))
+    return Process(pid, directory or None, is_acp(command), hash(process))
 
 
 def describe(pid: int) -> Facts:

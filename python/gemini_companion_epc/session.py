@@ -70,6 +70,7 @@ class Session:
             "version": self.version,
             "place": self.place and self.place.name,
             "pid": self.process and self.process.pid,
+            "identity": self.process and self.process.identity,
             "directory": self.process and self.process.directory,
         }
         return {key: value for key, value in facts.items() if value is not None}

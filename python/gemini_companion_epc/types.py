@@ -59,6 +59,8 @@ class Process:
     pid: int
     directory: str | None = None
     is_acp: bool = False
+    identity: int = field(default=0, compare=False)
+    """A number that differs for the next process with this PID."""
 
 
 @dataclass(frozen=True)
