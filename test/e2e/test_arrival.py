@@ -12,6 +12,7 @@ from harness.world import World
 from test_after_write import HIGHLIGHTS
 
 pytestmark = pytest.mark.shared
+ONCE = pytest.mark.once
 
 OWN = f"""{PROPOSE}
 (require 'transient)
@@ -131,7 +132,12 @@ NOTES = '(with-current-buffer "notes.txt" (buffer-string))'
 
 
 @pytest.mark.parametrize(
-    ("view", "size"), [("diff", (80, 24)), ("diff", (160, 45)), ("ediff", (160, 45))]
+    ("view", "size"),
+    [
+        pytest.param("diff", (80, 24), marks=ONCE),
+        pytest.param("diff", (160, 45), marks=ONCE),
+        ("ediff", (160, 45)),
+    ],
 )
 def test_arrival_leaves_the_keys_to_the_window_in_use(
     world: World, view: str, size: tuple[int, int]
@@ -156,7 +162,7 @@ def test_arrival_leaves_the_keys_to_the_window_in_use(
     emacs.becomes("(window-point)", len(f"note:{PROSE}\n") + 1)
 
 
-@pytest.mark.parametrize("view", ["ediff", "diff"])
+@pytest.mark.parametrize("view", ["ediff", pytest.param("diff", marks=ONCE)])
 def test_review_that_was_covered_is_laid_out_and_selected_by_its_command(
     world: World, view: str
 ) -> None:
@@ -213,7 +219,7 @@ def arrive_from_there(emacs: Emacs, file: Path) -> Reviews:
     return reviews
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+@pytest.mark.parametrize("size", [pytest.param((80, 24), marks=ONCE), (160, 45)])
 def test_terminal_of_the_cli_stays_visible_beside_a_review(
     world: World, size: tuple[int, int]
 ) -> None:
@@ -282,7 +288,12 @@ TYPES = """
 
 @pytest.mark.parametrize(
     ("focus", "selected"),
-    [("nil", "*cli*"), ("terminal", "a.txt"), ("terminal", "*cli*"), ("t", "a.txt")],
+    [
+        pytest.param("nil", "*cli*", marks=ONCE),
+        pytest.param("terminal", "a.txt", marks=ONCE),
+        ("terminal", "*cli*"),
+        pytest.param("t", "a.txt", marks=ONCE),
+    ],
 )
 def test_review_is_selected_by_itself_only_if_the_user_wants_it(
     world: World, focus: str, selected: str
@@ -376,20 +387,21 @@ EXITS = "(gemini-companion-diff-close e2e-id 'exited)"
 # The view of a review of a.txt, what happens to it, and the report.
 ENDS = [
     ("ediff", EXITS, "exited; review closed, a.txt not written"),
-    ("diff", EXITS, "exited; review closed, a.txt not written"),
-    (
+    pytest.param(
         "diff",
         "(with-current-buffer (gemini-companion-diff-proposal-buffer"
         ' (car (gemini-companion-diffs))) (insert "mine"))'
         '(write-region "uno\\n" nil "a.txt")',
         "a.txt was written without your edits",
+        marks=ONCE,
     ),
-    (
+    pytest.param(
         "diff",
         '(with-current-buffer "a.txt" (insert "mine"))'
         "(gemini-companion-diff-accept)"
         '(write-region "uno\\n" nil "a.txt")',
         "a.txt was written, and has unsaved changes here",
+        marks=ONCE,
     ),
 ]
 

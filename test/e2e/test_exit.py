@@ -52,9 +52,8 @@ def by_force(emacs: Emacs) -> None:
     os.kill(emacs.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize(
-    "leave", [by_keys, pytest.param(by_force, marks=pytest.mark.once)]
-)
+@pytest.mark.once
+@pytest.mark.parametrize("leave", [by_keys, by_force])
 def test_cli_is_free_after_emacs_has_exited(
     world: World, leave: Callable[[Emacs], None]
 ) -> None:
