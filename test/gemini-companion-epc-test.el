@@ -7,11 +7,21 @@
 (require 'gemini-companion-server-test-helper)
 
 (ert-deftest gemini-companion-epc-records-calls-without-secrets ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((events (gemini-companion-test-events)))
-      (should (string-search " -> hello\n" events))
-      (should (string-search " -> serve\n" events))
-      (should-not (string-search (plist-get (gemini-companion-server-info) :token)
-                                 events)))))
+  "The server writes them to its log."
+  (gemini-companion-test-with-directory '()
+    (let ((gemini-companion-log-file (expand-file-name "new/log" directory))
+          (gemini-companion-log-level 'debug))
+      (gemini-companion-test-with-mode '(("a" "text"))
+        (gemini-companion-test-eventually
+          (string-search "roots-update" (gemini-companion-test-file-text
+                                         gemini-companion-log-file)))
+        (let ((events (gemini-companion-test-events)))
+          (should (string-search " -> hello\n" events))
+          (should (string-search " -> serve\n" events))
+          (dolist (text (list events (gemini-companion-test-file-text
+                                      gemini-companion-log-file)))
+            (should-not (string-search
+                         (plist-get (gemini-companion-server-info) :token)
+                         text))))))))
 
 ;;; gemini-companion-epc-test.el ends here

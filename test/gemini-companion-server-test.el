@@ -109,19 +109,30 @@
       (delete-process client)
       (kill-buffer (process-buffer client)))))
 
-(ert-deftest gemini-companion-server-that-stays-dead-ends-the-mode ()
+(defun gemini-companion-server-test-warning (start)
+  "Return the next warning after calling START."
+  (let (warning)
+    (cl-letf (((symbol-function 'display-warning)
+               (lambda (_type message &rest _) (setq warning message))))
+      (funcall start)
+      (gemini-companion-test-eventually
+        (gemini-companion-test-run-timers)
+        warning))
+    warning))
+
+(ert-deftest gemini-companion-server-that-cannot-start-again-ends-the-mode ()
+  "It goes on when only its successor has failed."
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((discovery (gemini-companion-test-discovery-file))
-          warning)
+          (pid (gemini-companion-server-test-pid)))
       (setq gemini-companion-server-command
-            '("sh" "-c" "echo gone for good >&2"))
-      (cl-letf (((symbol-function 'display-warning)
-                 (lambda (_type message &rest _) (setq warning message))))
-        (gemini-companion-test-kill-server)
-        (gemini-companion-test-eventually
-          (gemini-companion-test-run-timers)
-          warning))
-      (should (string-match-p "gone for good" warning))
+            '("sh" "-c" "echo gone for good >&2; exit 1"))
+      (dolist (start (list #'gemini-companion-restart
+                           #'gemini-companion-test-kill-server))
+        (should (equal pid (gemini-companion-server-test-pid)))
+        (should (string-match-p
+                 "gone for good"
+                 (gemini-companion-server-test-warning start))))
       (should-not gemini-companion-mode)
       (should-not (file-exists-p discovery)))))
 
@@ -132,7 +143,11 @@
                              ;; for half a minute.
                              (should-not (gemini-companion-restart))
                              (should (gemini-companion-server-ready-p)))
-                           #'gemini-companion-test-kill-server))
+                           (lambda ()
+                             (gemini-companion-test-kill-server)
+                             (should (string-search
+                                      "starting"
+                                      (gemini-companion-server-test-refusal))))))
       (let* ((info (gemini-companion-server-info))
              (pid (plist-get info :pid))
              (port (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
@@ -144,16 +159,13 @@
           (should (equal (plist-get info key)
                          (plist-get (gemini-companion-server-info) key))))
         (should (file-exists-p (gemini-companion-test-discovery-file)))
-        (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT")))))))
+        (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))))
+  (should (string-search "M-x gemini-companion-mode"
+                         (gemini-companion-server-test-refusal))))
 
-(ert-deftest gemini-companion-restart-without-a-server-shows-what-to-do ()
-  (let ((report (lambda ()
-                  (cadr (should-error (gemini-companion-restart)
-                                      :type 'user-error)))))
-    (should (string-search "M-x gemini-companion-mode" (funcall report)))
-    (gemini-companion-test-with-mode '(("a" "text"))
-      (gemini-companion-test-kill-server)
-      (should (string-search "starting" (funcall report))))))
+(defun gemini-companion-server-test-refusal ()
+  "Return the message of the command that cannot restart the server."
+  (cadr (should-error (gemini-companion-restart) :type 'user-error)))
 
 (ert-deftest gemini-companion-restart-serves-until-a-busy-cli-has-its-answer ()
   "A server that is killed meanwhile is replaced by the one that waits."
@@ -177,46 +189,21 @@
                                            :port))))
         (delete-process busy)))))
 
-(ert-deftest gemini-companion-server-log-has-events-but-no-token ()
-  (gemini-companion-test-with-directory '()
-    (let ((gemini-companion-log-file (expand-file-name "new/log" directory))
-          (gemini-companion-log-level 'debug)
-          token)
-      (gemini-companion-test-with-mode '(("a" "text"))
-        (setq token (plist-get (gemini-companion-server-info) :token))
-        (gemini-companion-test-eventually
-          (string-match-p "roots-update"
-                          (gemini-companion-test-file-text
-                           gemini-companion-log-file))))
-      (should (equal "-rw-------" (file-attribute-modes
-                                   (file-attributes
-                                    gemini-companion-log-file))))
-      (should-not (string-match-p (regexp-quote token)
-                                  (gemini-companion-test-file-text
-                                   gemini-companion-log-file))))))
-
 (ert-deftest gemini-companion-restart-sends-outcomes-that-a-crash-interrupted ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "new")
+    (gemini-companion-diff-open 2 '(:id "one") (expand-file-name "b") "new")
     (gemini-companion-restart)
     (gemini-companion-test-kill-server)
     (should-not (gemini-companion-server-ready-p))
     (gemini-companion-diff-accept (car (gemini-companion-diffs)))
+    ;; The CLI, which waits for its outcome, was interrupted.
+    (gemini-companion-diff-close 2 'interrupted)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
     (let ((events (gemini-companion-test-events)))
       (should (string-search " -> adopt-diff 1\n  1\n  \"one\"\n" events))
-      (should (string-search " -> diff-accepted 1\n  1\n  \"new\"\n" events)))))
-
-(ert-deftest gemini-companion-restart-that-fails-changes-nothing ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((pid (plist-get (gemini-companion-server-info) :pid))
-          (gemini-companion-server-command '("sh" "-c" "exit 1"))
-          warning)
-      (cl-letf (((symbol-function 'display-warning)
-                 (lambda (_type message &rest _) (setq warning message))))
-        (gemini-companion-restart)
-        (gemini-companion-test-eventually warning))
-      (should (equal pid (plist-get (gemini-companion-server-info) :pid))))))
+      (should (string-search " -> diff-accepted 1\n  1\n  \"new\"\n" events))
+      (should (string-search " -> diff-rejected 2\n" events)))))
 
 (ert-deftest gemini-companion-restart-that-fails-after-a-crash-is-repeated ()
   "The previous server is not running any more."

@@ -29,18 +29,20 @@ FILE = _object(
 STATE = _object(
     "openFiles", openFiles={"type": "array", "items": FILE}, isTrusted=BOOLEAN
 )
-SCHEMAS = {
-    "ide/contextUpdate": _object("workspaceState", workspaceState=STATE),
-    "ide/diffAccepted": _object("filePath", "content", filePath=TEXT, content=TEXT),
-    "ide/diffRejected": _object("filePath", filePath=TEXT),
+VALIDATORS = {
+    method: Draft202012Validator(schema)
+    for method, schema in {
+        "ide/contextUpdate": _object("workspaceState", workspaceState=STATE),
+        "ide/diffAccepted": _object("filePath", "content", filePath=TEXT, content=TEXT),
+        "ide/diffRejected": _object("filePath", filePath=TEXT),
+    }.items()
 }
 
 
 def refusal(notification: dict[str, Any]) -> str | None:
     """Return what the client would refuse in ``notification``, or None."""
     try:
-        schema = SCHEMAS[notification["method"]]
-        Draft202012Validator(schema).validate(notification["params"])
+        VALIDATORS[notification["method"]].validate(notification["params"])
         # No infinite number and no lone surrogate.
         json.dumps(notification, ensure_ascii=False, allow_nan=False).encode()
     except (KeyError, ValueError, ValidationError) as error:

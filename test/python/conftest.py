@@ -5,6 +5,7 @@ import asyncio
 import itertools
 import os
 import random
+import subprocess
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -99,6 +100,13 @@ def until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < end, "the condition was not met in time"
         threading.Event().wait(0.005)
+
+
+def dead_pid() -> int:
+    """Return the PID of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
 
 
 async def never(*_: object) -> Any:

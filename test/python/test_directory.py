@@ -1,28 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from conftest import dead_pid
 from gemini_companion_epc import directory
 from gemini_companion_epc.directory import PrivateDirectory
 from gemini_companion_epc.exceptions import MalformedArgument, StartError
-
-
-def _dead_pid() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
 
 
 def test_a_sweep_removes_the_directories_of_dead_servers_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    dead = tmp_path / f"gemini-companion-{_dead_pid()}-abc"
+    dead = tmp_path / f"gemini-companion-{dead_pid()}-abc"
     dead.mkdir()
     (dead / "server-1").touch()
     # Another user may make such a directory.

@@ -2,13 +2,12 @@
 import json
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conftest import dead_pid
 from gemini_companion_epc import discovery
 from gemini_companion_epc.clients import CLIENTS, IDE_INFO, Client
 from gemini_companion_epc.discovery import DiscoveryFiles
@@ -81,16 +80,13 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     assert problem.startswith("Cannot write")
 
 
-def _dead_pid() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
-
-
 def test_each_client_has_its_file(tmp_path: Path) -> None:
-    (tmp_path / "qwen").mkdir()
     files, own = _files(tmp_path), os.getpid()
     assert files.update(("/a", "/b")) == []
+    assert not (tmp_path / "qwen").exists()
+    # It was installed in the meantime.
+    (tmp_path / "qwen").mkdir()
+    assert files.restore() == []
     for client, name, bearer in (
         (GEMINI, f"gemini/ide/gemini-ide-server-{own}-4711.json", "token"),
         (QWEN, "qwen/ide/4711.lock", "token.qwen"),
@@ -126,7 +122,7 @@ def test_a_sweep_removes_dead_files_of_ours_and_no_others(
     files, other = _files(tmp_path), _files(tmp_path, os.getppid(), 2)
     files.sweep()
     other.update(())
-    stale = [os.getpid(), _dead_pid(), 10**9, 2**63, 10**100]
+    stale = [os.getpid(), dead_pid(), 10**9, 2**63, 10**100]
     for port, pid in enumerate(stale, 3):
         _files(tmp_path, pid, port).update(())
     kept = {Path(dict(other.names())[client.name])}

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from gemini_companion_epc.__main__ import NEEDED_PACKAGES
+
 ROOT = Path(__file__).parents[2]
 LISTS = ("requirements.txt", "requirements-build.txt")
 HASHED = re.compile(
@@ -35,16 +37,14 @@ def test_list_has_a_hash_for_each_package_and_names_no_index(name: str) -> None:
     assert not HASHED.sub("", entries(name)).strip()
 
 
-@pytest.mark.parametrize("requirement", asked_for(), ids=str)
-def test_list_has_what_is_asked_for(requirement: Requirement) -> None:
-    versions = [
-        found[2]
-        for found in HASHED.finditer(entries("requirements.txt"))
-        if found[1] == requirement.name
-    ]
-
-    assert versions
-    assert all(requirement.specifier.contains(version) for version in versions)
+def test_what_is_asked_for_is_checked_and_listed() -> None:
+    asked = asked_for()
+    assert asked == [*map(Requirement, NEEDED_PACKAGES.values())]
+    listed = HASHED.findall(entries("requirements.txt"))
+    for one in asked:
+        versions = [version for name, version, _ in listed if name == one.name]
+        assert versions
+        assert all(map(one.specifier.contains, versions))
 
 
 @pytest.mark.parametrize(

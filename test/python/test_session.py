@@ -1,15 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.session import COMMENT
-from scene import (
-    BOUND,
-    Rig,
-    accepted,
-    context_of,
-    in_loop,
-    rejected,
-    take,
-)
+from scene import BOUND, Rig, accepted, context_of, in_loop, rejected, take
 
 
 @in_loop()

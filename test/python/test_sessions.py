@@ -3,13 +3,7 @@ import asyncio
 
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.session import COMMENT, Session
-from scene import (
-    Rig,
-    context_of,
-    in_loop,
-    take,
-    until,
-)
+from scene import Rig, context_of, in_loop, take, until
 
 
 @in_loop()
