@@ -92,22 +92,6 @@ if `answer' is non-nil."
                          (gemini-companion-review-main
                           (car (gemini-companion-diffs))))))
 
-(ert-deftest gemini-companion-diff-changed-compares-a-changed-file-again ()
-  (gemini-companion-diff-changed-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
-    (let* ((gemini-companion-review-view 'diff)
-           (diff (gemini-companion-test-show "a" "1\n2\n3\n4\nfive\n")))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-        (goto-char (point-max))
-        (insert "mine\n"))
-      (gemini-companion-diff-changed-test-write "a" "one\n2\n3\n4\n5\n")
-      (gemini-companion-test-eventually
-        (with-current-buffer "*gemini diff: a*"
-          (member "-one" (gemini-companion-test-diff))))
-      (should (equal "1\n2\n3\n4\nfive\nmine\n"
-                     (gemini-companion-diff-text diff)))
-      (should (gemini-companion-diff-changed-test-remark-p
-               "file changed since the proposal")))))
-
 (ert-deftest gemini-companion-diff-changed-asks-before-a-change-is-overwritten ()
   (pcase-dolist (`(,written ,accepted ,asks)
                  '(("one\n2\n3\n4\n5\n" "1\n2\n3\n4\nfive\n" t)
@@ -167,24 +151,6 @@ if `answer' is non-nil."
   (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
     (goto-char (point-min))
     (insert "mine ")))
-
-(ert-deftest gemini-companion-diff-changed-warns-of-a-terminal-that-discards-edits ()
-  (pcase-dolist (`(,client . ,expected) '(("qwen" . t) ("gemini" . nil)))
-    (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
-      (let* ((gemini-companion-review-view 'diff)
-             (diff (gemini-companion-test-open
-                    "a" "new\n" 1
-                    (append (list :client client)
-                            (gemini-companion-test-session "one"))))
-             (warned (lambda ()
-                       (and (gemini-companion-diff-changed-test-remark-p
-                             "answer here: a yes in the terminal writes")
-                            t))))
-        (gemini-companion-test-eventually
-          (eq 'shown (gemini-companion-diff-state diff)))
-        (should-not (funcall warned))
-        (gemini-companion-diff-changed-test-edit diff)
-        (should (eq expected (funcall warned)))))))
 
 (defconst gemini-companion-diff-changed-test-ends
   (list

@@ -141,19 +141,6 @@ If EDIT is non-nil, call it in the proposal instead."
       (should-not (gemini-companion-diffs))
       (should (equal buffers (buffer-list))))))
 
-(ert-deftest gemini-companion-diff-follows-a-file-that-is-written-at-once ()
-  (dolist (files '((("a" "old\n")) ()))
-    (gemini-companion-diff-test-with files
-      (let* ((file (expand-file-name "a"))
-             (diff (gemini-companion-diff-test-open 1 "a" "new text\n")))
-        (gemini-companion-test-diff-start
-         #'ignore
-         (lambda (_) (write-region "new text\n" nil file nil 'silent)))
-        (with-current-buffer (find-file-noselect file)
-          (gemini-companion-diff-accept diff)
-          (gemini-companion-test-eventually
-            (equal "new text\n" (buffer-string))))))))
-
 (ert-deftest gemini-companion-diff-accepted-and-not-written-is-kept ()
   (pcase-dolist (`(,written . ,kept) '(("a" . nil) ("b" . "mine new\n")))
     (gemini-companion-diff-test-with '(("a" "old\n"))
@@ -165,22 +152,6 @@ If EDIT is non-nil, call it in the proposal instead."
         (gemini-companion-test-run-timers)
         (not (gemini-companion-test-timers)))
       (should (equal kept (gemini-companion-test-last-proposal))))))
-
-(ert-deftest gemini-companion-diff-keeps-what-a-merge-needs-before-it-is-written ()
-  (gemini-companion-diff-test-with '(("a" "1\n2\n3\n4\n5\n6\n"))
-    (let* ((file (expand-file-name "a"))
-           (text "1\ntheirs\n3\n4\n5\n6\n")
-           (diff (gemini-companion-diff-test-open 1 "a" text)))
-      (gemini-companion-test-diff-start
-       #'ignore
-       (lambda (_) (write-region text nil file nil 'silent)))
-      (with-current-buffer (find-file-noselect file)
-        (goto-char (point-max))
-        (insert "mine\n")
-        (gemini-companion-diff-accept diff)
-        (gemini-companion-merge)
-        (should (equal (concat text "mine\n") (buffer-string)))
-        (set-buffer-modified-p nil)))))
 
 (ert-deftest gemini-companion-diff-is-rejected-after-its-directory-was-deleted ()
   (gemini-companion-diff-test-with ()
@@ -215,19 +186,6 @@ If EDIT is non-nil, call it in the proposal instead."
     (gemini-companion-diff-close 1 'closed)
     (should (equal "mine new\n" (gemini-companion-test-last-proposal)))))
 
-(ert-deftest gemini-companion-diff-that-cannot-be-shown-can-be-answered ()
-  (gemini-companion-diff-test-with '(("a" "old\n"))
-    (gemini-companion-test-diff-start
-     (lambda (&rest _) (error "No window"))
-     (lambda (diff)
-       (push (gemini-companion-test-outcome diff) outcomes)))
-    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
-      (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
-      (run-hook-with-args 'delete-frame-functions (selected-frame))
-      (should (equal (list diff) (gemini-companion-diffs)))
-      (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
-      (should-not outcomes))))
-
 (ert-deftest gemini-companion-diff-survives-a-hook-that-fails ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let* ((fail (list (lambda (&rest _) (error "Boom"))))
@@ -258,18 +216,6 @@ If EDIT is non-nil, call it in the proposal instead."
          (lambda (diff) (push (gemini-companion-test-outcome diff) outcomes)))
         (gemini-companion-diff-reject diff)
         (should (equal '((1 rejected nil)) outcomes))))))
-
-(ert-deftest gemini-companion-diff-stop-settles-everything ()
-  (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let ((buffers (list (gemini-companion-diff-proposal-buffer
-                          (gemini-companion-diff-test-open 1 "a" "new\n"))
-                         (gemini-companion-diff-proposal-buffer
-                          (gemini-companion-diff-test-open 2 "b" "x")))))
-      (gemini-companion-diff-stop 'rejected)
-      (should (equal '((2 rejected nil) (1 rejected nil)) outcomes))
-      (gemini-companion-test-eventually
-        (not (seq-some #'buffer-live-p buffers)))
-      (should-not (gemini-companion-diffs)))))
 
 (ert-deftest gemini-companion-diff-viewed-puts-the-shown-one-back ()
   (dolist (killed '(nil t))

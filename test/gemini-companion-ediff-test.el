@@ -31,21 +31,14 @@
       (should-not (member (expand-file-name "b" directory) focused)))))
 
 (ert-deftest gemini-companion-ediff-shows-the-file-as-it-is-on-disk ()
-  (gemini-companion-test-with-reviews '(("a" "\uFEFFone\r\ntwo\r\n"))
-    (with-current-buffer (find-file-noselect (expand-file-name "a" directory))
-      (insert "unsaved")
-      (gemini-companion-test-show "a" "one\n2\n")
-      (should (equal "one\ntwo\n" (gemini-companion-test-text
-                                   "*gemini original: a*")))
-      (should-not (overlays-in (point-min) (point-max))))))
-
-(ert-deftest gemini-companion-ediff-replaces-what-is-not-utf-8 ()
   (pcase-dolist (`(,bytes ,text ,remark)
                  '(("caf\351\n" "caf\uFFFD\n" t)
-                   ("caf\303\251\n" "caf\u00e9\n" nil)))
+                   ("\357\273\277caf\303\251\r\ntwo\r\n" "caf\u00e9\ntwo\n" nil)))
     (gemini-companion-test-with-reviews '(("a" ""))
       (let ((coding-system-for-write 'no-conversion))
         (write-region bytes nil "a" nil 'silent))
+      (with-current-buffer (find-file-noselect (expand-file-name "a"))
+        (insert "unsaved"))
       (gemini-companion-test-show "a" "new\n")
       (with-current-buffer "*gemini original: a*"
         (should (equal text (buffer-string)))
@@ -54,18 +47,6 @@
                                         (gemini-companion-test-header
                                          (current-buffer)))
                          t)))))))
-
-(ert-deftest gemini-companion-ediff-has-the-mode-of-the-file-and-runs-no-hook ()
-  (gemini-companion-test-with-reviews '(("a.el" "(defun old ())\n"))
-    (let* (ran
-           (emacs-lisp-mode-hook (list (lambda () (setq ran t))))
-           (diff (gemini-companion-test-show "a.el" "(defun new ())\n")))
-      (dolist (buffer (list (gemini-companion-diff-proposal-buffer diff)
-                            (get-buffer "*gemini original: a.el*")))
-        (with-current-buffer buffer
-          (should (eq 'emacs-lisp-mode major-mode))
-          (should-not buffer-file-name)))
-      (should-not ran))))
 
 (ert-deftest gemini-companion-ediff-shows-each-change-whatever-the-user-ignores ()
   (dolist (options '("-w" "-i" "-B"))

@@ -81,7 +81,7 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
                   (should (equal layout (gemini-companion-test-layout))))))))
       (delete-process server))))
 
-(ert-deftest gemini-companion-highlight-chooses-a-mode-by-name-and-first-line ()
+(ert-deftest gemini-companion-highlight-chooses-a-mode-and-runs-no-hook ()
   (pcase-dolist (`(,name ,text ,mode)
                  '(("a.el" "" emacs-lisp-mode)
                    ("a.c~" "" c-mode)
@@ -96,7 +96,11 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
     (ert-info ((format "%s with %S" name text))
       (with-temp-buffer
         (insert text)
-        (gemini-companion-highlight (concat "/nowhere/" name))
+        (let* ((ran nil)
+               (prog-mode-hook (list (lambda () (setq ran t))))
+               (text-mode-hook prog-mode-hook))
+          (gemini-companion-highlight (concat "/nowhere/" name))
+          (should-not ran))
         (should (eq mode major-mode))))))
 
 (ert-deftest gemini-companion-highlight-keeps-the-message ()

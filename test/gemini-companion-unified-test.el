@@ -58,10 +58,11 @@
         (should (looking-at-p "\\.\\.\\. 27"))))))
 
 (ert-deftest gemini-companion-unified-shows-more-hunks-on-the-way ()
-  (let* ((text (lambda (odd)
+  (let* ((gemini-companion-unified--most-lines 20)
+         (text (lambda (odd)
                  (mapconcat (lambda (n) (if (= 1 (% n 2)) odd
                                           (number-to-string n)))
-                            (number-sequence 1 1000) "\n"))))
+                            (number-sequence 1 100) "\n"))))
     (gemini-companion-unified-test-with `(("a" ,(funcall text "one")))
       (let ((diff (gemini-companion-test-show "a" (funcall text "odd")))
             (moves 1))
@@ -70,9 +71,9 @@
                          (car (last (gemini-companion-test-diff)))))
           (while (ignore-errors (gemini-companion-review-next-hunk) t)
             (setq moves (1+ moves)))
-          (should (= 500 moves))
+          (should (= 50 moves))
           (gemini-companion-review-toggle-hunk))
-        (should (string-suffix-p "odd\n998\none\n1000"
+        (should (string-suffix-p "odd\n98\none\n100"
                                  (gemini-companion-diff-text diff)))))))
 
 (ert-deftest gemini-companion-unified-marks-the-words-of-a-line-that-is-like-it ()
@@ -137,32 +138,18 @@
               (lambda (beg end &rest _)
                 (put-text-property beg end 'font-lock-face 'bold-italic))))
 
-(ert-deftest gemini-companion-unified-omits-colors-that-take-long ()
-  (let ((gemini-companion-unified--seconds 0))
-    (gemini-companion-unified-test-with '(("a.el" "(defun a ())\n1\n"))
-      ;; Font Lock mode does not turn on in a batch job.
-      (let ((noninteractive nil)
-            (inhibit-message t))
-        (gemini-companion-test-show "a.el" "(defun b ())\n1\n"))
-      (with-current-buffer (window-buffer)
-        (pcase-dolist (`(,text ,face)
-                       '(("defun a" diff-removed) ("defun b" diff-added)))
-          (goto-char (point-min))
-          (search-forward text)
-          (should (equal face (get-text-property (match-beginning 0)
-                                                 'face))))))))
-
-(ert-deftest gemini-companion-unified-has-the-colors-of-any-mode ()
-  (let ((auto-mode-alist '(("a" . gemini-companion-unified-test-mode))))
-    (gemini-companion-unified-test-with '(("a" "old\n"))
-      ;; Font Lock mode does not turn on in a batch job.
-      (let ((noninteractive nil)
-            (inhibit-message t))
-        (gemini-companion-test-show "a" "new\n"))
-      (with-current-buffer (window-buffer)
-        (goto-char (point-min))
-        (should (memq 'bold-italic
-                      (ensure-list (get-text-property (point) 'face))))))))
+(ert-deftest gemini-companion-unified-has-the-colors-of-any-mode-that-is-fast ()
+  (pcase-dolist (`(,gemini-companion-unified--seconds ,color) '((60 t) (0 nil)))
+    (let ((auto-mode-alist '(("a" . gemini-companion-unified-test-mode))))
+      (gemini-companion-unified-test-with '(("a" "old\n"))
+        ;; Font Lock mode does not turn on in a batch job.
+        (let ((noninteractive nil)
+              (inhibit-message t))
+          (gemini-companion-test-show "a" "new\n"))
+        (with-current-buffer (window-buffer)
+          (let ((faces (ensure-list (get-text-property (point-min) 'face))))
+            (should (memq 'diff-removed faces))
+            (should (eq color (and (memq 'bold-italic faces) t)))))))))
 
 (ert-deftest gemini-companion-unified-strikes-the-text-of-an-excluded-hunk-through ()
   (gemini-companion-unified-test-with '(("a" "if x:\n    one\nrest\n"))
@@ -176,29 +163,6 @@
                       (ensure-list (get-text-property (1+ n) 'face)))
             (push (char-after (1+ n)) struck)))
         (should (equal "    one    two" (concat (nreverse struck))))))))
-
-(ert-deftest gemini-companion-unified-marks-what-the-user-has-edited ()
-  (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
-    (let ((diff (gemini-companion-test-show "a" "1\n2\n3\n4\n5\n6\nseven\n")))
-      (with-current-buffer (window-buffer)
-        (should-not (string-match-p "edited" (gemini-companion-test-header
-                                              (current-buffer))))
-        (cl-letf (((symbol-function 'y-or-n-p) #'always))
-          (gemini-companion-review-toggle-hunk))
-        (revert-buffer)
-        (should-not (string-match-p "edited" (gemini-companion-test-header
-                                              (current-buffer))))
-        (gemini-companion-review-toggle-hunk)
-        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-          (goto-char (point-min))
-          (insert "mine\n")
-          (forward-line 2)
-          (delete-region (point) (line-beginning-position 2)))
-        (revert-buffer)
-        (should (equal '("*+mine" " 1" " 2" "*-3" " 4" " 5" " 6" "-7" "+seven")
-                       (gemini-companion-test-diff)))
-        (should (string-match-p "edited" (gemini-companion-test-header
-                                          (current-buffer))))))))
 
 (ert-deftest gemini-companion-unified-shows-a-new-file-as-it-is ()
   (gemini-companion-unified-test-with '()
@@ -295,27 +259,33 @@
         (gemini-companion-review-toggle-hunk)
         (should (equal line (line-number-at-pos nil t)))))))
 
-(ert-deftest gemini-companion-unified-compares-what-the-proposal-is-now ()
-  (gemini-companion-unified-test-with '(("a" "1\n2\n3\n"))
-    (let ((diff (gemini-companion-test-show
-                 "a" (lambda () (insert "one\n2\nthree\n"))))
-          (shown (lambda (lines)
-                   (with-current-buffer (window-buffer)
-                     (revert-buffer)
-                     (should (equal lines (gemini-companion-test-diff)))))))
-      (funcall shown '("-1" "+one" " 2" "-3" "+three"))
+(ert-deftest gemini-companion-unified-shows-edits-of-the-proposal ()
+  (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
+    (let* ((diff (gemini-companion-test-show
+                  "a" (lambda () (insert "one\n2\n3\n4\n5\n6\nseven\n"))))
+           (shows (lambda (edited &rest lines)
+                    (should (equal lines (gemini-companion-test-diff)))
+                    (should (eq edited
+                                (and (string-search
+                                      ", edited" (gemini-companion-test-header
+                                                  (current-buffer)))
+                                     t))))))
       (with-current-buffer (window-buffer)
-        (gemini-companion-review-toggle-hunk))
-      (funcall shown '("x-1" "x+one" " 2" "-3" "+three"))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-        (goto-char (point-max))
-        (insert "4\n"))
-      (with-current-buffer (window-buffer)
+        (gemini-companion-review-toggle-hunk)
+        (revert-buffer)
+        (funcall shows nil "x-1" "x+one" " 2" " 3" " 4" " 5" " 6" "-7" "+seven")
+        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+          (goto-char (point-min))
+          (forward-line 3)
+          (delete-region (point) (line-beginning-position 2))
+          (goto-char (point-max))
+          (insert "8\n"))
         (should (gemini-companion-test-timers))
         (should-error (gemini-companion-review-toggle-hunk) :type 'user-error)
-        (should (member "*+4" (gemini-companion-test-diff))))
-      (funcall shown '("x-1" "x+one" " 2" "-3" "+three" "*+4"))
+        (funcall shows t "x-1" "x+one" " 2" " 3" "*-4" " 5" " 6"
+                 "-7" "+seven" "*+8"))
       (gemini-companion-diff-accept diff)
-      (should (equal '((1 accepted "1\n2\nthree\n4\n")) outcomes)))))
+      (should (equal '((1 accepted "1\n2\n3\n5\n6\nseven\n8\n"))
+                     outcomes)))))
 
 ;;; gemini-companion-unified-test.el ends here

@@ -63,24 +63,6 @@ def test_unsaved_text_is_merged_on_request(world: World) -> None:
     assert file.read_text() == text
 
 
-def test_file_of_mixed_line_ends_stays_as_it_was_written(world: World) -> None:
-    file = world.file("a.txt", b"one\r\ntwo\nthree\n")
-    emacs, reviews, cli = world.pair(file)
-    reviews.proposed(cli, file, replace(file, "three", "drei"), say("all done"))
-
-    reviews.accept()
-    cli.wait_for("all done")
-    emacs.holds(
-        '(with-current-buffer "a.txt" (equal "one\\ntwo\\ndrei\\n" (buffer-string)))'
-    )
-    emacs.act(
-        '(with-current-buffer "a.txt"'
-        ' (goto-char (point-min)) (insert "null\\n") (save-buffer))'
-    )
-
-    assert file.read_bytes() == b"null\r\none\r\ntwo\r\ndrei\r\n"
-
-
 def test_written_file_waits_for_a_command_that_asks(world: World) -> None:
     file = world.file("a.txt", "one a\ntwo a\nthree a\n")
     emacs = world.emacs(file)

@@ -52,50 +52,6 @@ def test_saved_file_is_compared_again_and_overwritten_only_on_request(
     assert file.read_text() == proposed.replace("one", "uno")
 
 
-@pytest.mark.once
-@pytest.mark.shared("two")
-def test_edit_of_another_cli_is_undone_only_on_request(world: World) -> None:
-    file = world.file("a.txt", OLD)
-    emacs, reviews, one = world.pair(file)
-    two = world.second()
-    first, second = OLD.replace("one", "uno"), OLD.replace("five", "cinque")
-    reviews.proposed(one, file, write_file(file, first), say("first done"))
-    two.model.script(write_file(file, second), say("second done"))
-    two.ask()
-    reviews.wait_until(2)
-
-    reviews.select()
-    emacs.keys("C-c", "C-c")
-    one.wait_for("first done")
-    emacs.wait_for(REMARK)
-    reviews.select()
-    emacs.keys("C-c", "C-c")
-    emacs.wait_for(QUESTION)
-    emacs.keys("yes", "Enter")
-    two.wait_for("second done")
-    assert file.read_text() == second
-
-
-def test_question_about_a_changed_file_ends_when_the_terminal_answers(
-    world: World,
-) -> None:
-    file = world.file("a.txt", OLD)
-    emacs, reviews, cli = world.pair(file)
-    proposed = OLD.replace("five", "cinque")
-    reviews.proposed(cli, file, write_file(file, proposed), say("all done"))
-    file.write_text(OLD.replace("one", "uno"))
-    emacs.wait_for(REMARK)
-    reviews.select()
-    emacs.keys("C-c", "C-c")
-    emacs.wait_for(QUESTION)
-
-    cli.answer("Allow once")
-    cli.wait_for("all done")
-    reviews.wait_until(0)
-    emacs.wait_until_gone(QUESTION)
-    emacs.holds("(not (active-minibuffer-window))")
-
-
 @pytest.mark.fresh
 def test_file_that_changes_while_another_tab_is_shown_is_compared_there(
     world: World,

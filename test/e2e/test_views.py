@@ -116,27 +116,6 @@ def test_highlighting_of_ediff_leaves_nothing_in_the_other_view(world: World) ->
     reviews.reject()
 
 
-def test_view_changes_by_key_and_windows_are_restored(world: World) -> None:
-    emacs, reviews, cli = proposed(world, EDIFF)
-    emacs.keys("x", "x", "C-c", "C-x", "C-c", "C-v")
-    emacs.wait_for("+twenty")
-    emacs.wait_for_match("2(?: hunks)?, 1 excluded")
-
-    emacs.keys("M->", "Up", "e")
-    emacs.wait_for("back to the diff")
-    emacs.keys("M->", "mine", "C-c", "C-e")
-    emacs.wait_for("+mine")
-    emacs.keys("C-c", "C-v")
-    emacs.holds('(string-search "Ediff" (e2e-windows))')
-    assert reviews.states() == ["shown"]
-    emacs.keys("C-c", "C-c")
-
-    cli.wait_for("all done")
-    written = (world.project / "a.txt").read_text()
-    assert written == OLD.replace("\n20\n", "\ntwenty\n") + "mine"
-    emacs.becomes("(e2e-windows)", "a.txt")
-
-
 @pytest.mark.parametrize(
     "view", ["ediff", pytest.param("diff", marks=pytest.mark.once)]
 )
