@@ -81,6 +81,7 @@
      :conversations ("sessions" "list" "--json" "--limit" "100")
      ;; It writes before it fetches the text of the review.
      :discards-edits t
+     :restores-mark t
      :ignore-files (".qwenignore" ".agentignore" ".aiignore")
      :titles (("\\`\u25d0" . working)
               ("\\`\u2733" . waiting)
@@ -109,6 +110,8 @@ conversations of a directory, for `gemini-companion-resume';
 of the container for editors;
 `:discards-edits', non-nil if a yes in the terminal writes the text of
 the CLI, without the user's edits of the proposal;
+`:restores-mark', non-nil if the byte order mark of a file is not in the
+text that it proposes for that file, and is written all the same;
 `:drops-edits', non-nil if rejecting an edit cancels the other edits of
 the same answer;
 `:ignore-files', the names of files that list what is not shared;

@@ -14,6 +14,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-arrival)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
@@ -801,7 +802,7 @@ Accepting sends the rest."
 
 (defun gemini-companion-review--fill (diff)
   "Fill the current buffer with the original of DIFF; record a remark on it.
-It is the file, decoded as CLIs decode it, or empty for a new file."
+It is the file, decoded as its CLI decodes it, or empty for a new file."
   (let* ((inhibit-modification-hooks t)
          (file (gemini-companion-diff-file-path diff))
          (bytes (and (file-exists-p file)
@@ -813,7 +814,10 @@ It is the file, decoded as CLIs decode it, or empty for a new file."
     (when raw
       (replace-regexp-in-region (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD"
                                 (point-min)))
-    (when (eq ?\uFEFF (char-after (point-min)))
+    (when (and (eq ?\uFEFF (char-after (point-min)))
+               (gemini-companion-clients-get
+                (plist-get (gemini-companion-diff-session diff) :client)
+                :restores-mark))
       (delete-region (point-min) (1+ (point-min))))
     (setf (gemini-companion-diff-target-remark
            (gemini-companion-diff-target diff))

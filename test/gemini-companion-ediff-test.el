@@ -31,15 +31,21 @@
       (should-not (member (expand-file-name "b" directory) focused)))))
 
 (ert-deftest gemini-companion-ediff-shows-the-file-as-it-is-on-disk ()
-  (pcase-dolist (`(,bytes ,text ,remark)
-                 '(("caf\351\n" "caf\uFFFD\n" t)
-                   ("\357\273\277caf\303\251\r\ntwo\r\n" "caf\u00e9\ntwo\n" nil)))
+  (pcase-dolist
+      (`(,bytes ,client ,text ,remark)
+       '(("caf\351\n" "gemini" "caf\uFFFD\n" t)
+         ("\357\273\277\303\251\r\n2\r\n" "gemini" "\uFEFF\u00e9\n2\n" nil)
+         ;; It writes a byte order mark that is not in the proposal.
+         ("\357\273\277\303\251\r\n2\r\n" "qwen" "\u00e9\n2\n" nil)))
     (gemini-companion-test-with-reviews '(("a" ""))
       (let ((coding-system-for-write 'no-conversion))
         (write-region bytes nil "a" nil 'silent))
       (with-current-buffer (find-file-noselect (expand-file-name "a"))
         (insert "unsaved"))
-      (gemini-companion-test-show "a" "new\n")
+      (gemini-companion-test-open
+       "a" "new\n" 1 (append (list :client client)
+                             (gemini-companion-test-session "one")))
+      (gemini-companion-test-eventually (gemini-companion-diff-shown))
       (with-current-buffer "*gemini original: a*"
         (should (equal text (buffer-string)))
         (should (eq remark
