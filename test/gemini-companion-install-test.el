@@ -10,9 +10,8 @@
 
 ;;; Code:
 
-(require 'gemini-companion)
+(require 'gemini-companion-server-test-helper)
 (require 'gemini-companion-share)
-(require 'gemini-companion-test-helper)
 
 (defconst gemini-companion-install-test-log "*gemini-companion install*"
   "Name of the buffer with the output of the installation.")
@@ -72,20 +71,17 @@ The answer to each question is `answer'; `asked' has the questions,
          (unwind-protect
              (progn ,@body)
            (gemini-companion-mode -1)
-           (gemini-companion-test-eventually
-             (not (gemini-companion-install-test-processes)))
+           (gemini-companion-install-test-ended)
            (when (get-buffer gemini-companion-install-test-log)
              (kill-buffer gemini-companion-install-test-log)))))))
-
-(defun gemini-companion-install-test-processes ()
-  "Return the processes of the package."
-  (seq-filter (lambda (process)
-                (string-prefix-p "gemini-companion" (process-name process)))
-              (process-list)))
 
 (defun gemini-companion-install-test-update ()
   "Change the list of packages, as an update of this package does."
   (write-region "# New\n" nil "python/requirements.txt" t))
+
+(defun gemini-companion-install-test-ended ()
+  "Wait until no process of the package runs."
+  (gemini-companion-test-eventually (not (gemini-companion-test-processes))))
 
 (defun gemini-companion-install-test-environments ()
   "Return the names of the environments that are there, whole or not."
@@ -116,8 +112,7 @@ The answer to each question is `answer'; `asked' has the questions,
     (should-not (get-buffer-window gemini-companion-install-test-log t))
     (should-not warnings)
     (gemini-companion-mode -1)
-    (gemini-companion-test-eventually
-      (not (gemini-companion-install-test-processes)))
+    (gemini-companion-install-test-ended)
     (gemini-companion-mode 1)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
     (gemini-companion-mode -1)
@@ -156,14 +151,13 @@ The answer to each question is `answer'; `asked' has the questions,
       (should-not gemini-companion-mode))
     (should (equal 2 (length asked)))
     (should (string-match-p "M-x gemini-companion-install-server" (car warnings)))
-    (should-not (gemini-companion-install-test-processes))
+    (should-not (gemini-companion-test-processes))
     (should-not (gemini-companion-install-test-environments))))
 
 (ert-deftest gemini-companion-install-reports-how-to-fix-each-failure ()
   (pcase-dolist
       (`(,remedy . ,programs)
        `(("No working Python found; install Python 3\\.10")
-         ("No working Python found" ("python3" "exit 127"))
          ("Python 3\\.10 or later is needed"
           ("python3" "echo This Python is older than 3.10; exit 1"))
          ("apt install python3-venv"
@@ -185,10 +179,6 @@ The answer to each question is `answer'; `asked' has the questions,
            "esac" ,gemini-companion-install-test-good))
          ("killed by a signal"
           ("python3" "case \"$2\" in venv) kill -9 $$;; esac"))
-         ("The installation failed"
-          ("python3" "case \"$2\" in pip)"
-           "echo no such epc; exit 1;; esac"
-           ,gemini-companion-install-test-good))
          ;; The file that marks a complete environment cannot be written.
          ("The installation failed"
           ("python3" "case \"$2\" in pip)"
@@ -205,15 +195,13 @@ The answer to each question is `answer'; `asked' has the questions,
         (should (string-match-p "To try again" (car warnings)))
         (should-not gemini-companion-mode)
         (should-not (gemini-companion-install-running-p))
-        (gemini-companion-test-eventually
-          (not (gemini-companion-install-test-processes)))
+        (gemini-companion-install-test-ended)
         (should-not (gemini-companion-install-test-environments))))))
 
 (ert-deftest gemini-companion-install-reports-a-directory-that-cannot-be-created ()
-  (gemini-companion-install-test-with '()
+  (gemini-companion-install-test-with '(("python3" "exit 1"))
     (let ((gemini-companion-install-directory
            (expand-file-name "bin/python3/below")))
-      (gemini-companion-install-test-program "python3" "exit 1")
       (gemini-companion-mode 1)
       (should-not gemini-companion-mode)
       (should (string-match-p "gemini-companion-install-directory"
@@ -280,7 +268,7 @@ ${PYTHONPATH-none}\" >&2" gemini-companion-install-test-good))
       (gemini-companion-test-eventually
         (not (or (gemini-companion-install-running-p)
                  (gemini-companion-install-test-environments)
-                 (gemini-companion-install-test-processes))))
+                 (gemini-companion-test-processes))))
       (should-not gemini-companion-mode)
       (should (eq warned (and warnings t))))))
 
@@ -288,15 +276,9 @@ ${PYTHONPATH-none}\" >&2" gemini-companion-install-test-good))
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
     (gemini-companion-install-server)
-    (gemini-companion-test-eventually
-      (not (gemini-companion-install-test-processes)))
+    (gemini-companion-install-test-ended)
     (let ((python (car (gemini-companion-install-command))))
       (should (file-executable-p python))
-      (gemini-companion-install-test-update)
-      (should-not (car (gemini-companion-install-command)))
-      (copy-file (expand-file-name "python/requirements.txt" package)
-                 "python/requirements.txt" t)
-      (should (car (gemini-companion-install-command)))
       (copy-file "bin/python3" "bin/python3.12")
       (make-symbolic-link (expand-file-name "bin/python3.12") python t)
       (should-not (car (gemini-companion-install-command)))
@@ -320,8 +302,7 @@ ${PYTHONPATH-none}\" >&2" gemini-companion-install-test-good))
             (progn
               (accept-process-output process)
               (gemini-companion-install-server)
-              (gemini-companion-test-eventually
-                (not (gemini-companion-install-test-processes)))
+              (gemini-companion-install-test-ended)
               (should (file-exists-p used))
               (should (equal 2 (length
                                 (gemini-companion-install-test-environments)))))

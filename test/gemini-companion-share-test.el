@@ -22,9 +22,13 @@
                                  (gemini-companion-test-events)))
       (let ((client (gemini-companion-test-connect)))
         (should (equal '("a") (gemini-companion-share-test-names)))
-        (find-file "b")
+        ;; It has the name that the CLI uses.
+        (make-symbolic-link "." "link")
+        (find-file "link/b")
         (gemini-companion-test-eventually
-          (equal '("b" "a") (gemini-companion-share-test-names)))
+          (equal (list (concat directory "b") (concat directory "a"))
+                 (mapcar (lambda (entry) (plist-get entry :path))
+                         (gemini-companion-shared))))
         (gemini-companion-test-disconnect client))
       (should-not (gemini-companion-shared))
       (gemini-companion-test-connect)

@@ -83,20 +83,3 @@ def test_terminal_in_emacs_keeps_file_and_selection(world: World) -> None:
         "cursor": {"line": 1, "character": 4},
         "selectedText": "one",
     }
-
-
-@pytest.mark.fresh
-def test_project_behind_a_link_has_the_name_that_the_cli_uses(world: World) -> None:
-    file = world.file("src/a.txt", "one\n")
-    elsewhere = world.scratch.root / "elsewhere.txt"
-    elsewhere.write_text("two\n")
-    world.project.joinpath("inner.txt").symlink_to(elsewhere)
-    link = world.scratch.root / "link"
-    link.symlink_to(world.project)
-
-    emacs, _, cli = world.pair(link / "inner.txt", link / "src" / "a.txt")
-    name = str(link / "src" / "a.txt")
-    emacs.becomes('(buffer-file-name (get-buffer "a.txt"))', name)
-    context = cli.context()
-    assert context["activeFile"]["path"] == str(file)
-    assert context["otherOpenFiles"] == [str(world.project / "inner.txt")]

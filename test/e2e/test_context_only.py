@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Without reviews Gemini CLI asks in its terminal, and has the context."""
 
-from pathlib import Path
-
 import pytest
 from harness.emacs import Emacs
-from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.scratch import Scratch
-from harness.wait import eventually
 from harness.world import World
 from test_restart import has_followed
 
@@ -22,28 +18,6 @@ def restart(emacs: Emacs, scratch: Scratch) -> None:
     (server,) = scratch.servers()
     emacs.eval("(gemini-companion-restart)")
     has_followed(server, emacs, scratch)
-
-
-def wait_until_back(emacs: Emacs, scratch: Scratch) -> None:
-    """Wait until the CLI has opened its event stream at the new server.
-
-    One that is disabled while it does so closes the next connection, too.
-    """
-    log = Path(emacs.value("(expand-file-name gemini-companion-log-file)"))
-
-    def is_back() -> bool:
-        return " GET" in log.read_text().rpartition(" HTTP port ")[2]
-
-    eventually(is_back, "it is back")
-
-
-def reconnect(world: World, emacs: Emacs, cli: Gemini) -> None:
-    """Reconnect ``cli``, so that it gets the new value of the option."""
-    cli.ide("disable")
-    cli.wait_for("Disconnected")
-    restart(emacs, world.scratch)
-    cli.ide("enable")
-    cli.wait_until_connected()
 
 
 def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
@@ -60,7 +34,12 @@ def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     assert file.read_text() == "uno\n"
 
     emacs.eval("(setq gemini-companion-review-view 'diff)")
-    reconnect(world, emacs, cli)
+    # It gets the new value of the option when it connects.
+    cli.ide("disable")
+    cli.wait_for("Disconnected")
+    restart(emacs, world.scratch)
+    cli.ide("enable")
+    cli.wait_until_connected()
     reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
     reviews.select("C-c", "C-c")
     cli.wait_for("done again")
@@ -77,10 +56,3 @@ def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     cli.wait_for("third done")
     assert file.read_text() == "tre\n"
     reviews.wait_until(0)
-
-    wait_until_back(emacs, world.scratch)
-    reconnect(world, emacs, cli)
-    cli.model.script(write_file(file, "due\n"), say("done at last"))
-    cli.ask()
-    cli.wait_for("Modify with external editor")
-    assert reviews.paths() == []
