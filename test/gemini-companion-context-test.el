@@ -56,7 +56,7 @@
 (ert-deftest gemini-companion-context-cuts-a-selection-at-the-limit ()
   (gemini-companion-context-test-with '(("a" ""))
     (let ((transient-mark-mode t))
-      (find-file (expand-file-name "a" directory))
+      (find-file "a")
       (insert (make-string 16384 ?a) "b")
       (push-mark (point-min) t t)
       (should (equal (make-string 16384 ?a)
@@ -84,7 +84,7 @@
 (ert-deftest gemini-companion-context-follows-text-that-changes-elsewhere ()
   (gemini-companion-context-test-with '(("a" "1\n2\n3\n4 four\n"))
     (let ((transient-mark-mode t))
-      (find-file (expand-file-name "a" directory))
+      (find-file "a")
       (goto-char (point-max))
       (push-mark (point) t t)
       (backward-word)
@@ -100,7 +100,7 @@
                      (gemini-companion-context-snapshot))))
         (should (equal 3 (plist-get active :line)))
         (should (equal "fours\n" (plist-get active :selected-text))))
-      (write-region "new\n" nil (expand-file-name "a" directory) nil 'silent)
+      (write-region "new\n" nil (concat directory "a") nil 'silent)
       (setq reported nil)
       (with-current-buffer "a"
         (revert-buffer t t))
@@ -110,33 +110,22 @@
                              :line)
                   2)))))
 
-(ert-deftest gemini-companion-context-leaves-out-what-is-not-on-this-disk ()
-  (gemini-companion-context-test-with '(("a" "1"))
-    (find-file (expand-file-name "a" directory))
-    (find-file (expand-file-name "never-saved" directory))
+(ert-deftest gemini-companion-context-has-each-file-on-this-disk-once ()
+  (gemini-companion-context-test-with '(("a" "one\ntwo\n"))
+    (find-file "never-saved")
+    (find-file "a")
+    (switch-to-buffer (make-indirect-buffer (current-buffer) "indirect" t))
+    (goto-char (point-max))
     (with-temp-buffer
       (setq buffer-file-name "/ssh:nobody@example.invalid:/etc/passwd")
-      (should (equal '("a") (gemini-companion-context-test-names
-                             (gemini-companion-context-snapshot))))
+      (let ((snapshot (gemini-companion-context-snapshot)))
+        (should (equal '("a") (gemini-companion-context-test-names snapshot)))
+        (should (equal 3 (plist-get (car snapshot) :line))))
       (setq buffer-file-name nil))))
-
-(ert-deftest gemini-companion-context-counts-an-indirect-buffer-as-its-file ()
-  (gemini-companion-context-test-with '(("a" "one\ntwo\n"))
-    (find-file (expand-file-name "a" directory))
-    (let ((indirect (make-indirect-buffer (current-buffer) "indirect" t)))
-      (unwind-protect
-          (progn
-            (switch-to-buffer indirect)
-            (goto-char (point-max))
-            (let ((snapshot (gemini-companion-context-snapshot)))
-              (should (equal '("a") (gemini-companion-context-test-names
-                                     snapshot)))
-              (should (equal 3 (plist-get (car snapshot) :line)))))
-        (kill-buffer indirect)))))
 
 (ert-deftest gemini-companion-context-follows-clients-where-nothing-is-drawn ()
   (gemini-companion-context-test-with '(("a" "1\n2\n"))
-    (find-file (expand-file-name "a" directory))
+    (find-file "a")
     (gemini-companion-test-eventually reported)
     (setq reported nil)
     (forward-line)
@@ -173,7 +162,7 @@
         (transient-mark-mode t))
     (random seed)
     (gemini-companion-context-test-with '(("a" ""))
-      (find-file (expand-file-name "a" directory))
+      (find-file "a")
       (dotimes (_ 150)
         (let* ((text (gemini-companion-context-test-text 100))
                (point (1+ (random (1+ (length text)))))
@@ -208,7 +197,7 @@
       (unwind-protect
           (cl-letf (((symbol-function 'message)
                      (lambda (&rest args) (push args shown))))
-            (find-file (expand-file-name "a" directory))
+            (find-file "a")
             ;; Evil is not loaded, so the selection cannot be read.
             (setq-local evil-state 'visual)
             (dotimes (_ 2)
@@ -229,7 +218,7 @@
 
 (ert-deftest gemini-companion-context-schedules-one-report-of-many-changes ()
   (gemini-companion-context-test-with '(("a" "one two"))
-    (find-file (expand-file-name "a" directory))
+    (find-file "a")
     (with-temp-buffer
       (switch-to-buffer (current-buffer))
       (run-hooks 'post-command-hook)
