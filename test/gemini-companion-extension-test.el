@@ -179,21 +179,12 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
       (write-region "{\"/\": \"TRUST_FOLDER\"}" nil
                     (expand-file-name "trustedFolders.json" home) nil 'silent))
     ;; Of a remote directory, no host is asked.
-    (let* ((asked nil)
-           (handler (lambda (operation &rest args)
-                      (pcase operation
-                        ('file-remote-p "/mock:host:")
-                        ((or 'expand-file-name 'file-name-as-directory)
-                         (car args))
-                        (_ (push operation asked) (car args)))))
-           (file-name-handler-alist (cons (cons "\\`/mock:" handler)
-                                          file-name-handler-alist)))
-      (dolist (place (list directory "/mock:host:/x/"))
+    (gemini-companion-test-with-far-host
+      (dolist (place (list directory "/far:/x/"))
         (let ((shown (gemini-companion-extension-test-shown place)))
           (should (string-search "Gemini CLI is linked; 0 questions and 0 edits"
                                  shown))
-          (should-not (string-search "To trust" shown))))
-      (should-not asked))
+          (should-not (string-search "To trust" shown)))))
     (pcase-dolist (`(,text ,reason)
                    '(("{\"hooksConfig\": {\"enabled\": false}}"
                       "Gemini CLI is linked, but: hooksConfig.enabled is false")
@@ -300,19 +291,13 @@ print(response.status, response.read().decode())
       (gemini-companion-session-forget))))
 
 (ert-deftest gemini-companion-extension-connects-to-no-remote-host ()
-  (let* (operations
-         answers
-         (handler (lambda (operation &rest _)
-                    (push operation operations)
-                    "/mock:host:"))
-         (file-name-handler-alist (cons (cons "\\`/mock:" handler)
-                                        file-name-handler-alist)))
-    (dolist (kind '(references definition diagnostics))
-      (gemini-companion-extension-answer
-       (lambda (answer) (push (plist-get answer :problem) answers))
-       kind '(:path "/mock:host:/a.py" :symbol "a")))
-    (should (equal (make-list 3 "/mock:host:/a.py is not shared by Emacs")
-                   answers))
-    (should (equal '(file-remote-p) (delete-dups operations)))))
+  (gemini-companion-test-with-far-host
+    (let (answers)
+      (dolist (kind '(references definition diagnostics))
+        (gemini-companion-extension-answer
+         (lambda (answer) (push (plist-get answer :problem) answers))
+         kind '(:path "/far:/a.py" :symbol "a")))
+      (should (equal (make-list 3 "/far:/a.py is not shared by Emacs")
+                     answers)))))
 
 ;;; gemini-companion-extension-test.el ends here

@@ -182,15 +182,9 @@ print(os.getcwd())
       '(("a.py" "") ("b.py" ""))
     (let ((file (expand-file-name "b.py")))
       (should (eq (current-buffer) (gemini-companion-lookup-neighbor file)))
-      (let* ((buffer-file-name (concat "/mock:host:" buffer-file-name))
-             (handler (lambda (operation &rest args)
-                        (let ((file-name-handler-alist nil))
-                          (if (eq operation 'file-remote-p)
-                              "/mock:host:"
-                            (apply operation args)))))
-             (file-name-handler-alist (cons (cons "\\`/mock:" handler)
-                                            file-name-handler-alist)))
-        (should-not (gemini-companion-lookup-neighbor file))))))
+      (let ((buffer-file-name (concat "/far:" buffer-file-name)))
+        (gemini-companion-test-with-far-host
+          (should-not (gemini-companion-lookup-neighbor file)))))))
 
 (ert-deftest gemini-companion-lookup-reads-the-uris-of-eglot ()
   (skip-unless (require 'eglot nil t))

@@ -61,20 +61,13 @@ Roots are cached, but not from before."
 
 (ert-deftest gemini-companion-roots-exclude-remote-directories ()
   (gemini-companion-roots-test-with '()
-    (with-temp-buffer
-      (setq buffer-file-name "/ssh:nobody@example.invalid:/srv/a")
-      (should-not (seq-find (lambda (root) (string-match-p "srv\\|ssh" root))
-                            (gemini-companion-roots nil)))
-      (setq buffer-file-name nil))
-    (let ((file-name-handler-alist
-           (cons (cons "\\`/ssh:" (lambda (operation &rest args)
-                                    (if (eq operation 'file-remote-p)
-                                        t
-                                      (error "Connecting for %S %S"
-                                             operation args))))
-                 file-name-handler-alist)))
-      (should-not (gemini-companion-roots
-                   "/ssh:nobody@example.invalid:/srv/")))))
+    (gemini-companion-test-with-far-host
+      (with-temp-buffer
+        (setq buffer-file-name "/far:/srv/a")
+        (should-not (seq-find (lambda (root) (string-match-p "srv\\|far" root))
+                              (gemini-companion-roots nil)))
+        (setq buffer-file-name nil))
+      (should-not (gemini-companion-roots "/far:/srv/")))))
 
 (ert-deftest gemini-companion-roots-see-a-project-that-was-just-made ()
   (gemini-companion-roots-test-with '("p/src")

@@ -47,17 +47,7 @@
                            t))))))))
 
 (ert-deftest gemini-companion-status-test-never-asks-another-machine ()
-  (let* (asked
-         (file-name-handler-alist
-          (cons (cons "\\`/far:"
-                      (lambda (operation &rest args)
-                        (pcase operation
-                          ('file-remote-p "/far:")
-                          ((or 'expand-file-name 'abbreviate-file-name
-                               'file-name-as-directory 'unhandled-file-name-directory)
-                           (car args))
-                          (_ (push (cons operation args) asked) nil))))
-                file-name-handler-alist)))
+  (gemini-companion-test-with-far-host
     (pcase-dolist (`(,directory ,terminal)
                    '(("/far:/directory/" nil)
                      ;; The terminal of a CLI there is a local buffer.
@@ -67,8 +57,7 @@
               gemini-companion-place-terminal terminal)
         (gemini-companion-status-test--with-status
             gemini-companion-status-checks
-          (should (equal "/far:/directory/" default-directory)))))
-    (should-not asked)))
+          (should (equal "/far:/directory/" default-directory)))))))
 
 (ert-deftest gemini-companion-status-test-names-what-is-wrong-elsewhere ()
   (let* ((mirror (make-temp-file "mirror-" 'directory))

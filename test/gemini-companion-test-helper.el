@@ -79,6 +79,27 @@ Emacs does what else it has to do meanwhile.  Assert that it succeeds."
                     (mapcar #'buffer-name (buffer-list)))
         #'string<))
 
+;;;; Another host
+
+(defmacro gemini-companion-test-with-far-host (&rest body)
+  "Run BODY while names below /far: are on another host.
+Assert that it is not connected to."
+  (declare (indent 0) (debug t))
+  `(let* ((connected nil)
+          (file-name-handler-alist
+           (cons (cons "\\`/far:" (lambda (operation &rest args)
+                                    (pcase operation
+                                      ('file-remote-p "/far:")
+                                      ((or 'expand-file-name 'file-truename
+                                           'file-name-as-directory
+                                           'abbreviate-file-name)
+                                       (car args))
+                                      ('unhandled-file-name-directory nil)
+                                      (_ (push operation connected) nil))))
+                 file-name-handler-alist)))
+     ,@body
+     (should-not connected)))
+
 ;;;; Timers
 
 (defun gemini-companion-test-timers ()
