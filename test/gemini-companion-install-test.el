@@ -80,7 +80,7 @@ The answer to each question is `answer'; `asked' has the questions,
   (write-region "# New\n" nil "python/requirements.txt" t))
 
 (defun gemini-companion-install-test-ended ()
-  "Wait until no process of the package runs."
+  "Wait for the end of all processes of the package."
   (gemini-companion-test-eventually (not (gemini-companion-test-processes))))
 
 (defun gemini-companion-install-test-environments ()
