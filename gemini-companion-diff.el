@@ -527,7 +527,8 @@ DIFF is accepted, report a file that is not written."
               (gemini-companion-diff-keep
                diff text "%s was accepted 10 seconds ago but was not written; \
 %s shows the text")))
-       (gemini-companion-diff-notify diff (if written 'written 'unwritten)))
+       (gemini-companion-diff-notify diff (if written 'written 'unwritten))
+       (gemini-companion-diff--display-file))
      (not (eq 'accepted (gemini-companion-diff-auto diff))))
     ;; Qwen Code writes before it closes the review.
     (when (and edited
@@ -612,7 +613,13 @@ LATER is non-nil."
      (gemini-companion-diff-proposal-buffer diff)))
   (setf (gemini-companion-diff-proposed-text diff) nil)
   (gemini-companion-diff-notify diff 'closed)
+  (gemini-companion-diff--display-file)
   nil)
+
+(defun gemini-companion-diff--display-file ()
+  "Display the file that was written last, unless the windows are of reviews."
+  (unless (or gemini-companion-diff--open gemini-companion-diff-ending)
+    (gemini-companion-revert-display)))
 
 (defun gemini-companion-diff-hide (diff)
   "Close the view of DIFF, if it has one."

@@ -339,7 +339,7 @@ FACTS names the file and the CLI; BEFORE, nil for a new file, and
 AFTER are its texts."
   (let ((file (plist-get facts :path))
         (session (gemini-companion-extension--report facts 'edit)))
-    (gemini-companion-revert file)
+    (gemini-companion-revert file before)
     (gemini-companion-edits-written session (plist-get facts :client)
                                    file before after)
     (gemini-companion-diagnostics-after-edit

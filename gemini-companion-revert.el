@@ -33,9 +33,10 @@
   "Display of the changes in a file that a CLI has written.
 Nil means only to revert the buffer.  `pulse' means to highlight the
 changed lines for a moment, and `show' also to display each file at the
-change without selecting it, one after another in one window.  After
-your answer to a review, a window of the buffer also goes to the first
-change, unless you type there meanwhile."
+change without selecting it, one after another in one window, or the
+last one once the open reviews have ended.  After your answer to a
+review, a window of the buffer also goes to the first change, unless you
+type there meanwhile."
   :type '(choice (const :tag "Only revert the buffer" nil)
                  (const :tag "Highlight the changed lines" pulse)
                  (const :tag "Highlight them, and display the buffer" show))
@@ -65,6 +66,9 @@ Emacs would collect garbage at the first key.")
 (defvar gemini-companion-revert--shown nil
   "The window and buffer of the last file displayed by itself, a cons, or nil.")
 
+(defvar gemini-companion-revert--to-show nil
+  "The buffer and place of a file that is to be displayed, a cons, or nil.")
+
 (defvar-local gemini-companion-revert--ancestor nil
   "Cons of a modification time and a text, or nil.
 The text is what this buffer last had in common with its file, while
@@ -82,6 +86,7 @@ Bring buffers up to date before commands."
 (defun gemini-companion-revert-stop ()
   "Stop watching all files, and drop the texts that are kept."
   (mapc #'gemini-companion-revert--end gemini-companion-revert--watches)
+  (setq gemini-companion-revert--to-show nil)
   (remove-hook 'first-change-hook #'gemini-companion-revert--keep-ancestor)
   (remove-hook 'pre-command-hook #'gemini-companion-revert--before-command)
   (dolist (buffer (buffer-list))
@@ -104,27 +109,38 @@ review of FILE."
                                    (or written #'ignore)
                                    (and answered num-input-keys)))
 
-(defun gemini-companion-revert (file)
+(defun gemini-companion-revert (file &optional before)
   "Bring the buffer of FILE, which was written, up to date.
-Do that at once if no command is in progress, else soon."
+Do that at once if no command is in progress, else soon.  BEFORE is
+the previous text of FILE, which a new buffer cannot know."
   (if (gemini-companion-revert--free-p)
-      (gemini-companion-revert-now file)
+      (gemini-companion-revert-now file nil before)
     (unless (seq-find (lambda (watch)
                         (equal file (gemini-companion-watch-file watch)))
                       gemini-companion-revert--watches)
-      (gemini-companion-revert--follow file nil #'ignore nil))))
+      (gemini-companion-revert--follow file nil #'ignore nil before))))
 
-(defun gemini-companion-revert-now (file &optional keys)
+(defun gemini-companion-revert-now (file &optional keys before)
   "Bring the buffer of FILE, which was written, up to date at once.
 If KEYS, the number of keys until the user answered a review of FILE,
-is non-nil, go to the first change."
+is non-nil, go to the first change.  For BEFORE, see
+`gemini-companion-revert'."
   ;; A hook of the user may fail.
   (with-demoted-errors "Reverting a buffer: %S"
     (if-let* ((buffer (gemini-companion-place-buffer file)))
         (gemini-companion-revert--buffer buffer keys)
       (when-let* ((buffer (gemini-companion-revert--visit file)))
         (with-current-buffer buffer
-          (gemini-companion-revert--show nil))))))
+          (gemini-companion-revert--show
+           (and before (gemini-companion-revert--changes before)) keys))))))
+
+(defun gemini-companion-revert--changes (before)
+  "Return the lines in which the current buffer differs from the text BEFORE.
+See `gemini-companion-text-replace'."
+  (let ((text (gemini-companion-text-of-buffer)))
+    (with-temp-buffer
+      (insert (gemini-companion-text-plain before))
+      (gemini-companion-text-replace text))))
 
 (defun gemini-companion-revert--visit (file)
   "Visit FILE if it exists and is to be shown; return the buffer, or nil.
@@ -140,9 +156,9 @@ See `gemini-companion-after-write'."
           (vc-follow-symlinks nil))
       (find-file-noselect file 'nowarn))))
 
-(defun gemini-companion-revert--follow (file stamp written keys)
+(defun gemini-companion-revert--follow (file stamp written keys &optional before)
   "Watch FILE, in place of a previous watch, until its STAMP is another.
-For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
+For WRITTEN, KEYS and BEFORE, see `gemini-companion-revert-expect' and
 `gemini-companion-revert-now'."
   (dolist (watch gemini-companion-revert--watches)
     (when (equal file (gemini-companion-watch-file watch))
@@ -158,7 +174,7 @@ For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
                                             (list nil stamp)))))
                    (free (and changed (gemini-companion-revert--free-p now))))
                (when free
-                 (gemini-companion-revert-now file keys))
+                 (gemini-companion-revert-now file keys before))
                (when wrote
                  (funcall (prog1 written (setq written #'ignore)) t))
                (cond ((and free wrote)
@@ -265,10 +281,10 @@ See `gemini-companion-revert-now' for KEYS."
                  (set-visited-file-modtime time)
                  (set-buffer-modified-p nil))
                (gemini-companion-revert--save-as coding)
-               (gemini-companion-revert--show nil))
+               (gemini-companion-revert--show nil keys))
               ((not (buffer-modified-p))
                (let ((lines (gemini-companion-revert--revert text coding time)))
-                 (gemini-companion-revert--show lines)
+                 (gemini-companion-revert--show lines keys)
                  (when (and keys lines)
                    (gemini-companion-revert--go-to (caar lines) keys))))
               (t
@@ -359,31 +375,53 @@ written, the coding of the buffer stays."
 
 ;;;; Showing what changed
 
-(defun gemini-companion-revert--show (lines)
+(defun gemini-companion-revert--show (lines keys)
   "Show the current buffer and LINES, a list of (BEG . END).
+If KEYS is non-nil, the buffer is only displayed once no review is.
 See `gemini-companion-after-write'."
   (when (eq gemini-companion-after-write 'show)
-    (gemini-companion-revert--follow-to (caar lines)))
+    (setq gemini-companion-revert--to-show (cons (current-buffer) (caar lines)))
+    (unless keys
+      (gemini-companion-revert-display)))
   (when (and gemini-companion-after-write lines)
     (gemini-companion-revert--highlight lines)))
 
-(defun gemini-companion-revert--follow-to (position)
-  "Display the current buffer at POSITION, or nil, unless it is visible.
-Use the window of the last file that was displayed so."
-  (let* ((visible (get-buffer-window nil 'visible))
-         (window (or visible
-                     (display-buffer
-                      (current-buffer)
-                      '((display-buffer-reuse-window
-                         gemini-companion-revert--display-again)
-                        (inhibit-same-window . t))))))
-    (when (and window (not visible))
-      (setq gemini-companion-revert--shown (cons window (current-buffer))))
-    (when (and window position
-               (equal gemini-companion-revert--shown
-                      (cons window (current-buffer)))
-               (not (eq window (selected-window))))
-      (set-window-point window position))))
+(defun gemini-companion-revert-display ()
+  "Display the file that is to be displayed, if any, at its first change.
+Use a window that shows it, or else the one of the last file that was
+displayed so, but hide no terminal.  Point in the selected window stays."
+  (pcase-let ((`(,buffer . ,position) gemini-companion-revert--to-show))
+    (setq gemini-companion-revert--to-show nil)
+    (when (buffer-live-p buffer)
+      (let* ((visible (get-buffer-window buffer 'visible))
+             (window (or visible
+                         (display-buffer
+                          buffer
+                          '((display-buffer-reuse-window
+                             gemini-companion-revert--display-again
+                             display-buffer-pop-up-window
+                             gemini-companion-revert--display-over
+                             display-buffer-below-selected)
+                            (inhibit-same-window . t))))))
+        (when (and window (not visible))
+          (setq gemini-companion-revert--shown (cons window buffer)))
+        (when (and window position (not (eq window (selected-window))))
+          (set-window-point window position))))))
+
+(defun gemini-companion-revert--display-over (buffer _alist)
+  "Display BUFFER in the least recently used window that may be taken.
+That is not the selected one, and shows no program, such as a terminal.
+Return the window, or nil."
+  (when-let* ((window (car (seq-sort-by
+                            #'window-use-time #'<
+                            (seq-remove
+                             (lambda (window)
+                               (or (eq window (selected-window))
+                                   (window-dedicated-p window)
+                                   (get-buffer-process (window-buffer window))))
+                             (window-list nil 'no-minibuffer))))))
+    (set-window-buffer window buffer)
+    window))
 
 (defun gemini-companion-revert--display-again (buffer _alist)
   "Display BUFFER in place of the last file that was displayed by itself.

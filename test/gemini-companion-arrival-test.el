@@ -118,6 +118,23 @@
                                                (window-buffer))
                            t))))))))
 
+(ert-deftest gemini-companion-arrival-shows-a-written-file-after-the-last-review ()
+  (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
+    (let* ((gemini-companion-after-write 'show)
+           (first (gemini-companion-test-show "a" "new\n"))
+           (file (gemini-companion-diff-file-path first))
+           (second (gemini-companion-test-open
+                    "b" "new\n" 2 (gemini-companion-diff-session first))))
+      (gemini-companion-test-accept-inside first)
+      (write-region "new\n" nil file nil 'silent)
+      (gemini-companion-test-eventually
+        (with-current-buffer (get-file-buffer file)
+          (equal "new\n" (buffer-string))))
+      (should-not (get-buffer-window (get-file-buffer file)))
+      (gemini-companion-diff-reject second)
+      (gemini-companion-test-eventually
+        (get-buffer-window (get-file-buffer file))))))
+
 (ert-deftest gemini-companion-arrival-closes-an-answered-review-after-a-click ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (let ((diff (gemini-companion-test-show "a" "new\n")))

@@ -297,21 +297,27 @@ the text that there is then, and the bytes that are saved of that."
         (should (looking-at-p (concat expected "$")))))))
 
 (ert-deftest gemini-companion-revert-shows-each-file-in-one-window ()
-  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n") ("b" "1\n2\n3\n"))
+  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n") ("b" "1\n2\n3\n")
+                                          ("c" "1\r\n2\r\n3\r\n"))
     (let ((gemini-companion-after-write 'show)
           ;; By itself, Emacs would use a new window for each.
           (split-height-threshold 2))
       (delete-other-windows)
       (switch-to-buffer "*scratch*")
-      ;; One is visited, one is not, and one is new.
+      ;; One is visited, one is not, one is new, and one was written before Emacs
+      ;; knew that.
       (find-file-noselect (expand-file-name "a" directory))
       (pcase-dolist (`(,name ,text ,position) '(("a" "1\n2\ndrei\n" 5)
                                                 ("b" "1\nzwei\n3\n" 3)
                                                 ("a" "eins\n2\ndrei\n" 1)
-                                                ("new" "1\n" 1)))
+                                                ("new" "1\n" 1)
+                                                ("c" "1\n2\ntrois\n" 5)))
         (let ((file (expand-file-name name directory)))
-          (gemini-companion-revert-expect file)
+          (unless (equal name "c")
+            (gemini-companion-revert-expect file))
           (gemini-companion-revert-test-write file text)
+          (when (equal name "c")
+            (gemini-companion-revert file "1\r\n2\r\n3\r\n"))
           (gemini-companion-test-eventually
             (when-let* ((buffer (get-file-buffer file))
                         (window (get-buffer-window buffer)))
@@ -319,14 +325,29 @@ the text that there is then, and the bytes that are saved of that."
                    (= position (window-point window)))))
           (should (equal "*scratch*" (buffer-name (window-buffer))))
           (should (= 2 (length (window-list))))))
-      ;; The user puts something else there.
-      (set-window-buffer (next-window) "*Messages*")
-      (let ((file (expand-file-name "a" directory)))
-        (gemini-companion-revert-expect file)
-        (gemini-companion-revert-test-write file "new\n")
-        (gemini-companion-test-eventually
-          (get-buffer-window (get-file-buffer file))))
+      ;; The user puts something else there, maybe a file that is written.
+      (pcase-dolist (`(,user ,name ,position) '(("*Messages*" "a" 1) ("b" "b" 8)))
+        (set-window-buffer (next-window) user)
+        (let ((file (expand-file-name name directory)))
+          (gemini-companion-revert-expect file)
+          (gemini-companion-revert-test-write file "1\nzwei\nnew\n")
+          (gemini-companion-test-eventually
+            (when-let* ((window (get-buffer-window (get-file-buffer file))))
+              (= position (window-point window))))))
       (should (equal "*scratch*" (buffer-name (window-buffer))))
+      (delete-other-windows)
+      ;; A terminal stays.
+      (let ((process (start-process "cat" "*cat*" "cat"))
+            (file (expand-file-name "a" directory))
+            (split-height-threshold nil))
+        (set-process-query-on-exit-flag process nil)
+        (set-window-buffer (split-window) "*cat*")
+        (gemini-companion-revert-expect file)
+        (gemini-companion-revert-test-write file "last\n")
+        (gemini-companion-test-eventually
+          (get-buffer-window (get-file-buffer file)))
+        (should (get-buffer-window "*cat*"))
+        (kill-buffer "*cat*"))
       (delete-other-windows))))
 
 (ert-deftest gemini-companion-revert-merges-unsaved-text-on-request ()
