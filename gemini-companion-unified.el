@@ -271,28 +271,28 @@ If it is unfolded, insert its lines."
 
 (defun gemini-companion-unified--insert-hunk (view hunk)
   "Insert the lines of HUNK in VIEW: the removed ones, then the added ones."
-  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
-              (beg (point)))
+  (let ((words (gemini-companion-unified--words view hunk))
+        (beg (point)))
     (unwind-protect
-        (progn
-          (gemini-companion-unified--insert-changed view 'removed old new
-                                                    old-count hunk)
-          (gemini-companion-unified--insert-changed view 'added old new
-                                                    new-count hunk))
+        (dolist (kind '(removed added))
+          (gemini-companion-unified--insert-changed view kind hunk words))
       (put-text-property beg (point) 'gemini-companion-hunk hunk)
       (put-text-property beg (min (1+ beg) (point)) 'gemini-companion-change
                          t))))
 
-(defun gemini-companion-unified--insert-changed (view kind old new count hunk)
-  "Insert COUNT changed lines of KIND of VIEW, in HUNK, from OLD or NEW on."
-  (pcase-let* ((removed (eq kind 'removed))
-               (`(,buffer ,line ,last)
+(defun gemini-companion-unified--insert-changed (view kind hunk words)
+  "Insert the lines of KIND of HUNK of VIEW, `removed' or `added'.
+WORDS are those that differ, see `gemini-companion-unified--words'."
+  (pcase-let* ((`(,old ,old-count ,new ,new-count) hunk)
+               (removed (eq kind 'removed))
+               (`(,buffer ,line ,count ,last)
                 (if removed
-                    (list (gemini-companion-unified--view-old view) old
+                    (list (gemini-companion-unified--view-old view)
+                          old old-count
                           (gemini-companion-unified--view-old-last view))
-                  (list (gemini-companion-unified--view-new view) new
+                  (list (gemini-companion-unified--view-new view)
+                        new new-count
                         (gemini-companion-unified--view-new-last view))))
-               (words (gemini-companion-unified--words view hunk))
                (excluded (member hunk
                                  (gemini-companion-unified--view-excluded view)))
                (plain (gemini-companion-unified--new-file-p view)))
@@ -429,15 +429,17 @@ similar lines of VIEW are compared."
         (dolist (removed (gemini-companion-unified--texts
                           (gemini-companion-unified--view-old view)
                           old old-count))
-          (when-let* ((index
-                       (seq-position added removed
-                                     #'gemini-companion-unified--differing))
-                      (ranges (gemini-companion-unified--differing
-                               (nth index added) removed)))
-            (push (cons (cons 'added (+ new index)) (car ranges)) words)
-            (push (cons (cons 'removed old) (cdr ranges)) words)
-            (setq added (nthcdr (1+ index) added)
-                  new (+ new index 1)))
+          (let* ((ranges nil)
+                 (index (seq-position
+                         added removed
+                         (lambda (one other)
+                           (setq ranges (gemini-companion-unified--differing
+                                         one other))))))
+            (when index
+              (push (cons (cons 'added (+ new index)) (car ranges)) words)
+              (push (cons (cons 'removed old) (cdr ranges)) words)
+              (setq added (nthcdr (1+ index) added)
+                    new (+ new index 1))))
           (setq old (1+ old)))))
     words))
 
