@@ -569,7 +569,8 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                  ,(format "To update it there: npm install -g %s" package))))
       ,@(when (version< node least)
           `((bad ,(format "%s has Node.js %s, and %s needs %s or later"
-                          host node title least))))
+                          host node title least)
+                 "Install a later one there.")))
       ,@(mapcar (pcase-lambda (`(,_ ,_ ,problem ,command))
                   `(bad ,(format "%s on %s" problem host)
                         ,(format "Type %s in %s there." command title)))
