@@ -236,10 +236,12 @@ class Alone:
         assert not self._thread.is_alive()
 
     async def _run(self) -> None:
+        # Importing it may take longer than a bridge waits.
+        serve = load_http()
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         self._ready.set()
-        await load_http()(
+        await serve(
             self._config,
             self._connections,
             self.sessions,
