@@ -55,7 +55,7 @@
            (clients (mapcar #'gemini-companion-server-test-cli '("one" "two"))))
       (unwind-protect
           (progn
-            (dotimes (_ (string-to-number (or (getenv "GC_RESTARTS") "5")))
+            (dotimes (_ (string-to-number (or (getenv "GC_RESTARTS") "3")))
               (let ((pid (gemini-companion-server-test-pid)))
                 (gemini-companion-restart)
                 (gemini-companion-test-eventually

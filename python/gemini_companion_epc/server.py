@@ -297,9 +297,11 @@ def load_http() -> Serve:
 
     This takes half a second, in which clients wait in the listen queue, and 40 MB.
     """
+    # What is imported stays, and is never garbage.
+    gc.disable()
     from .http import serve
 
-    # What was imported stays, and is never garbage.
+    gc.enable()
     gc.freeze()
     return serve
 
