@@ -557,18 +557,25 @@ Return nil if nobody knows about it, or if it may not be shared."
                     (others (list before after))
                     (t (list after before))))))))
 
-(defun gemini-companion-diagnostics--includes-changed-p (check)
-  "Return non-nil if the edit of CHECK affects which files C includes.
-Until clangd has read them, it reports what the previous ones make of the
-text; it reads them at once when the file is opened."
+(defun gemini-companion-diagnostics--ambiguous-p (check)
+  "Return non-nil if a text of CHECK has characters that end a line in JavaScript.
+Its server then takes changes of the text for others."
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check before after) check))
+    (string-match-p "[\u2028\u2029]" (concat before after))))
+
+(defun gemini-companion-diagnostics--reopen-p (check)
+  "Return non-nil if the server has to open the file of CHECK again.
+That is so if the edit affects which files C includes: until clangd has read
+them, it reports what the previous ones make of the text."
   (cl-flet ((includes (text)
               (cl-loop with at = 0
                        while (string-match "^[ \t]*#[ \t]*include.*$" text at)
                        do (setq at (match-end 0))
                        collect (match-string 0 text))))
     (pcase-let (((cl-struct gemini-companion-diagnostics--check before after) check))
-      (and before
-           (not (equal (includes before) (includes after)))))))
+      (or (gemini-companion-diagnostics--ambiguous-p check)
+          (and before
+               (not (equal (includes before) (includes after))))))))
 
 (defun gemini-companion-diagnostics--shared-p (file)
   "Return non-nil if errors of FILE may be shared."
@@ -618,7 +625,7 @@ text; it reads them at once when the file is opened."
             (error "The buffer has another text"))
           (setf (gemini-companion-diagnostics--check-tick check)
                 (buffer-chars-modified-tick))
-          (when (and server (gemini-companion-diagnostics--includes-changed-p check))
+          (when (and server (gemini-companion-diagnostics--reopen-p check))
             (gemini-companion-diagnostics--reopen))
           (if server
               (gemini-companion-diagnostics--query known)
@@ -638,7 +645,7 @@ Request its errors if the server supports that."
     (when (and (memq check gemini-companion-diagnostics--checks)
                (jsonrpc-running-p server))
       (when (and version
-                 (gemini-companion-diagnostics--includes-changed-p check))
+                 (gemini-companion-diagnostics--reopen-p check))
         (gemini-companion-lookup-close file server)
         (setq version nil))
       (with-current-buffer place
@@ -671,6 +678,7 @@ Signal an error if it has another text."
                (old-errors (nth 3 old))
                (text (and (or old (null before))
                           (listp old-errors)
+                          (not (gemini-companion-diagnostics--ambiguous-p check))
                           (gemini-companion-diagnostics--text
                            (gemini-companion-diagnostics--new
                             (nth 3 new) after old-errors (or before ""))

@@ -631,7 +631,12 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (should (equal '("1: error: y is wrong [test]")
                    (gemini-companion-diagnostics-test-edit
                     "home.txt" "error old\nerror x\n"
-                    "error y\nerror old\nerror x\n")))))
+                    "error y\nerror old\nerror x\n")))
+    (should (eql 1 (gemini-companion-diagnostics--version)))
+    ;; To a server of JavaScript, it ends a line; then a change may go wrong.
+    (should-not (gemini-companion-diagnostics-test-edit
+                 "home.txt" "error y\nerror old\nerror x\n" "\u2028\nerror z\n"))
+    (should (eql 0 (gemini-companion-diagnostics--version)))))
 
 (defmacro gemini-companion-diagnostics-test-with-flymake (text &rest body)
   "Run BODY in a buffer that visits a.txt with TEXT, which Flymake has checked."
