@@ -40,14 +40,16 @@ prints objects of JSON."
                  (match-string 3 line) (match-string 2 line)
                  (match-string 1 line))
                 entries)
-        (when (string-prefix-p "{" line)
-          (let-alist (json-read-from-string line)
+        ;; Other lines are of its log.
+        (let-alist (and (string-prefix-p "{" line)
+                        (ignore-errors (json-read-from-string line)))
+          (when .sessionId
             (setq entries
                   (append entries
                           (list (gemini-companion-resume--entry
                                  .sessionId
                                  (format-time-string "%F %R" (/ .mtime 1000))
-                                 (or .customTitle .prompt)))))))))
+                                 (or .customTitle .prompt "")))))))))
     entries))
 
 (defun gemini-companion-resume--entry (id time words)
@@ -99,7 +101,7 @@ prints objects of JSON."
           (format "%s cannot list its conversations: %s"
                   (gemini-companion-resume--title)
                   (or (car (last (split-string output "[\r\n]+" t)))
-                      status))))))
+                      (format "exit status %s" status)))))))
 
 (defun gemini-companion-resume--title ()
   "Return the name for the user of the CLI and the project of this buffer."

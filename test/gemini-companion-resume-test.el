@@ -40,14 +40,17 @@
   2. Say \"x\" (now) [1] (Just now) [2be1dce2-9491]\n"
                   0)))
   (should (equal (concat " 2026-11-22 16:49  Fix the thing\n"
-                         " 2026-11-21 16:49  Add a test and more\n")
+                         " 2026-11-21 16:49  Add a test and more\n"
+                         " 2026-11-21 16:49\n")
                  (with-environment-variables (("TZ" "UTC"))
                    (gemini-companion-resume-test-listed
                     "qwen"
                     "{\"sessionId\":\"c4\",\"mtime\":1795366152296.9111,\
 \"prompt\":\"x\",\"customTitle\":\"Fix the thing\"}
 {\"sessionId\":\"c5\",\"mtime\":1795279752296.9111,\
-\"prompt\":\"Add a test\\nand more\",\"customTitle\":null}\n"
+\"prompt\":\"Add a test\\nand more\",\"customTitle\":null}
+{not JSON}
+{\"sessionId\":\"c6\",\"mtime\":1795279752296.9111,\"prompt\":null}\n"
                     0)))))
 
 (ert-deftest gemini-companion-resume-shows-why-nothing-is-listed ()
@@ -58,6 +61,9 @@
   (should (string-match-p
            "\\`Qwen Code (.*) cannot list its conversations: Unknown command\n"
            (gemini-companion-resume-test-listed
-            "qwen" "Usage\nUnknown command\n" 1))))
+            "qwen" "Usage\nUnknown command\n" 1)))
+  (should (string-match-p
+           "\\`Gemini CLI (.*) cannot list its conversations: exit status 7\n"
+           (gemini-companion-resume-test-listed "gemini" "" 7))))
 
 ;;; gemini-companion-resume-test.el ends here
