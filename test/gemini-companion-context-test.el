@@ -27,11 +27,6 @@
                ,@body)
            (gemini-companion-context-stop))))))
 
-(defun gemini-companion-context-test-names (snapshot)
-  "Return the names of the files in SNAPSHOT, without directories."
-  (mapcar (lambda (entry) (file-name-nondirectory (plist-get entry :path)))
-          snapshot))
-
 (defun gemini-companion-context-test-active (snapshot)
   "Return the active entry of SNAPSHOT."
   (seq-find (lambda (entry) (plist-get entry :active)) snapshot))
@@ -46,7 +41,7 @@
       (let ((snapshot (gemini-companion-context-snapshot)))
         (should (equal '("f03" "f12" "f11" "f10" "f09" "f08" "f07" "f06" "f05"
                          "f04")
-                       (gemini-companion-context-test-names snapshot)))
+                       (gemini-companion-test-names snapshot)))
         (should (equal '(t nil nil nil nil nil nil nil nil nil)
                        (mapcar (lambda (entry) (plist-get entry :active))
                                snapshot)))
@@ -119,7 +114,7 @@
     (with-temp-buffer
       (setq buffer-file-name "/ssh:nobody@example.invalid:/etc/passwd")
       (let ((snapshot (gemini-companion-context-snapshot)))
-        (should (equal '("a") (gemini-companion-context-test-names snapshot)))
+        (should (equal '("a") (gemini-companion-test-names snapshot)))
         (should (equal 3 (plist-get (car snapshot) :line))))
       (setq buffer-file-name nil))))
 

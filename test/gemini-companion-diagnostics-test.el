@@ -30,16 +30,11 @@
 
 ;;;; What the tests do
 
-(defun gemini-companion-diagnostics-test-write (file text)
-  "Write TEXT to FILE, as another program does."
-  (let ((coding-system-for-write 'utf-8-unix))
-    (write-region text nil file nil 'silent)))
-
 (defun gemini-companion-diagnostics-test-begin (file before after)
   "Change FILE from BEFORE to AFTER, and have it checked.
 Return a function that returns all answers, a list."
   (let ((answers nil))
-    (gemini-companion-diagnostics-test-write file after)
+    (gemini-companion-test-write file after)
     (gemini-companion-revert file)
     (gemini-companion-diagnostics-after-edit
      (expand-file-name file) before after
@@ -250,7 +245,7 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
   (gemini-companion-diagnostics-test-with '("versions") '(("a.txt" "error old"))
     (let ((text "1\n2\nerror old\nerror b")
           (view (gemini-companion-test-view)))
-      (gemini-companion-diagnostics-test-write "a.txt" text)
+      (gemini-companion-test-write "a.txt" text)
       (should (equal (gemini-companion-test-answer-of
                       #'gemini-companion-diagnostics-after-edit
                       (expand-file-name "a.txt") "error old" text)
@@ -408,7 +403,7 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
       (should-not (gemini-companion-diagnostics-test-edit "a.txt" "" "error x")))
     (gemini-companion-roots directory)
     (let ((text "-*- gemini-companion-share: nil -*-\n"))
-      (gemini-companion-diagnostics-test-write "own.txt" text)
+      (gemini-companion-test-write "own.txt" text)
       (save-current-buffer
         (gemini-companion-test-visit "own.txt"))
       (should-not (gemini-companion-diagnostics-test-edit
@@ -422,7 +417,7 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
 (ert-deftest gemini-companion-diagnostics-waits-for-nothing-that-no-checker-checks ()
   (gemini-companion-diagnostics-test-with '("versions") nil
     (let ((gemini-companion-diagnostics-timeout 3600))
-      (gemini-companion-diagnostics-test-write "a.unknown" "new\n")
+      (gemini-companion-test-write "a.unknown" "new\n")
       (find-file-noselect "a.unknown")
       (should-not (gemini-companion-diagnostics-test-edit
                    "a.unknown" "old\n" "new\n")))))
@@ -510,7 +505,7 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (dolist (file '("a.txt" "b.txt"))
       (let ((answers (gemini-companion-diagnostics-test-begin file "" "error x")))
         ;; As a formatter does.
-        (gemini-companion-diagnostics-test-write file "fine")
+        (gemini-companion-test-write file "fine")
         (gemini-companion-test-eventually (funcall answers))
         (should (equal '(nil) (funcall answers)))))))
 
@@ -554,7 +549,7 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
          "one.txt" "def four\nerror x\n" "def one\n")
         (apply #'gemini-companion-diagnostics-test-known files)
         (setq before (funcall report))
-        (gemini-companion-diagnostics-test-write "one.txt" "def five\n")
+        (gemini-companion-test-write "one.txt" "def five\n")
         (gemini-companion-revert "one.txt")
         (with-current-buffer "one.txt"
           (eglot--signal-textDocument/didChange))

@@ -29,8 +29,7 @@
 
 (defun gemini-companion-diff-changed-test-write (file text)
   "Make TEXT the content of FILE, with another time than before."
-  (let ((coding-system-for-write 'utf-8-unix))
-    (write-region text nil file nil 'silent))
+  (gemini-companion-test-write file text)
   (set-file-times file (time-add nil (random 100000))))
 
 (ert-deftest gemini-companion-diff-changed-dismisses-what-was-written-by-itself ()

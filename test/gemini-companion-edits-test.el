@@ -11,20 +11,6 @@
 
 (require 'gemini-companion-review-test-helper)
 
-(defun gemini-companion-edits-test-write (file text)
-  "Write TEXT to FILE as another program does, to the byte."
-  (let ((coding-system-for-write (if (multibyte-string-p text)
-                                     'utf-8-unix
-                                   'no-conversion)))
-    (write-region text nil (expand-file-name file) nil 'silent)))
-
-(defun gemini-companion-edits-test-bytes (file)
-  "Return the bytes of FILE."
-  (with-temp-buffer
-    (set-buffer-multibyte nil)
-    (insert-file-contents-literally file)
-    (buffer-string)))
-
 (defun gemini-companion-edits-test-reported ()
   "Return a list of (NAME STATE BEFORE AFTER) of all edits."
   (mapcar (lambda (edit)
@@ -71,7 +57,7 @@
 (ert-deftest gemini-companion-edits-has-the-text-that-is-overwritten ()
   (gemini-companion-test-with-edits '(("a" "A\n"))
     (let ((diff (gemini-companion-test-open "a" "1\n" 1 session)))
-      (gemini-companion-edits-test-write "a" "saved meanwhile\n")
+      (gemini-companion-test-write "a" "saved meanwhile\n")
       (cl-letf (((symbol-function 'yes-or-no-p) #'always))
         (gemini-companion-diff-accept diff))
       (should (equal '(("a" accepted "saved meanwhile\n" "1\n"))
@@ -90,15 +76,15 @@
     (gemini-companion-test-open "b" "2\n" 2 session)
     ;; Qwen Code writes its own text before it closes the diff, Gemini CLI after
     ;; that.
-    (gemini-companion-edits-test-write "a" "1\n")
-    (gemini-companion-edits-test-write "b" "saved meanwhile\n")
+    (gemini-companion-test-write "a" "1\n")
+    (gemini-companion-test-write "b" "saved meanwhile\n")
     (gemini-companion-diff-close 1 'closed)
     (gemini-companion-diff-close 2 'closed)
     (should (equal '(("a" accepted "A\n" "1\n")
                      ("b" dismissed "saved meanwhile\n" "2\n"))
                    (gemini-companion-edits-test-reported)))
     (gemini-companion-edits-check-revert (car (gemini-companion-edits)))
-    (gemini-companion-edits-test-write "b" "2\n")
+    (gemini-companion-test-write "b" "2\n")
     (gemini-companion-test-eventually
       (equal '("b" accepted "saved meanwhile\n" "2\n")
              (cadr (gemini-companion-edits-test-reported))))))
@@ -201,13 +187,13 @@
       (gemini-companion-test-with-edits '(("a.txt" ""))
         (let ((file (expand-file-name "a.txt"))
               (require-final-newline t))
-          (gemini-companion-edits-test-write file before)
+          (gemini-companion-test-write file before)
           (set-file-modes file #o750)
           (let ((buffer (find-file-noselect file)))
             (gemini-companion-diff-accept
              (gemini-companion-test-open file "new\ncaf\u00e9\n" 1 session))
             (gemini-companion-edits-revert (car (gemini-companion-edits)))
-            (should (equal before (gemini-companion-edits-test-bytes file)))
+            (should (equal before (gemini-companion-text-bytes file)))
             (should (= #o750 (file-modes file)))
             (should (verify-visited-file-modtime buffer))
             (should-not (buffer-modified-p buffer)))
@@ -226,12 +212,12 @@
     (ert-info ((format "%S" reported))
       (gemini-companion-test-with-edits '(("a" ""))
         (let ((file (expand-file-name "a")))
-          (gemini-companion-edits-test-write file written)
+          (gemini-companion-test-write file written)
           (gemini-companion-edits-written session "gemini" file
                                           reported "new\n")
           (gemini-companion-edits-revert (car (gemini-companion-edits)))
           (should (equal expected
-                         (gemini-companion-edits-test-bytes file))))))))
+                         (gemini-companion-text-bytes file))))))))
 
 (ert-deftest gemini-companion-edits-refuses-to-revert-what-would-lose-text ()
   (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
@@ -244,17 +230,17 @@
       (gemini-companion-diff-reject b))
     (gemini-companion-test-open "c" "new\n" 4 session)
     (pcase-let ((`(,a ,born ,b ,c) (gemini-companion-edits)))
-      (gemini-companion-edits-test-write "born" "newer\n")
+      (gemini-companion-test-write "born" "newer\n")
       (should (string-search "changed since"
                              (gemini-companion-edits-test-refusal born)))
       (should (string-search "was rejected"
                              (gemini-companion-edits-test-refusal b)))
       (should (string-search "awaits an answer"
                              (gemini-companion-edits-test-refusal c)))
-      (gemini-companion-edits-test-write "a" "newer\n")
+      (gemini-companion-test-write "a" "newer\n")
       (should (string-search "changed since"
                              (gemini-companion-edits-test-refusal a)))
-      (gemini-companion-edits-test-write "a" "new\n")
+      (gemini-companion-test-write "a" "new\n")
       (rename-file "a" "elsewhere")
       (make-symbolic-link "elsewhere" "a")
       (should (string-search "replaced by a symbolic link"

@@ -225,22 +225,18 @@ print(os.getcwd())
 
 ;;;; Many questions
 
-(defun gemini-companion-lookup-test-random (list)
-  "Return a random element of LIST."
-  (nth (random (length list)) list))
-
 (defun gemini-companion-lookup-test-question (files symbols answer)
   "Ask a random question about one of FILES and SYMBOLS, for ANSWER."
-  (let ((file (gemini-companion-lookup-test-random files))
-        (symbol (gemini-companion-lookup-test-random symbols))
-        (line (gemini-companion-lookup-test-random '(nil 1 2 7 100 1000000))))
+  (let ((file (seq-random-elt files))
+        (symbol (seq-random-elt symbols))
+        (line (seq-random-elt '(nil 1 2 7 100 1000000))))
     (pcase (random 3)
       (0 (gemini-companion-lookup-references
           file symbol line
-          (gemini-companion-lookup-test-random '(nil 0 1 1000)) answer))
+          (seq-random-elt '(nil 0 1 1000)) answer))
       (1 (gemini-companion-lookup-definition file symbol line answer))
       (2 (gemini-companion-diagnostics-answer
-          (gemini-companion-lookup-test-random (list file nil)) answer)))))
+          (seq-random-elt (list file nil)) answer)))))
 
 (defconst gemini-companion-lookup-test-symbols
   '("helper" "helper_" "x" "TOP_SECRET" "hidden_function" "getcwd" "os" ".*"

@@ -250,25 +250,21 @@
 
 ;;;; Git as the judge
 
-(defun gemini-companion-privacy-test-pick (list)
-  "Return a random element of LIST."
-  (nth (random (length list)) list))
-
 (defun gemini-companion-privacy-test-pattern ()
   "Return a random pattern of a .gitignore.
 Not one with // or a**, which git takes now for this, now for that, and
 none with a slash or an escape in brackets, which nobody writes."
   (gemini-companion-privacy-test-plain
    (concat
-    (gemini-companion-privacy-test-pick '("" "" "" "!" "/" "#" "\\!" "**/"))
+    (seq-random-elt '("" "" "" "!" "/" "#" "\\!" "**/"))
     (mapconcat
      (lambda (_)
-       (gemini-companion-privacy-test-pick
+       (seq-random-elt
         '("a" "b" "ab" "d" "*" "?" "**" "***" "/" "/" "/**/" "[ab]" "[!a]"
           "[]a]" "[a-c]" "[^b-]" "[[:alpha:]]" "[[:nope:]]" "["
           "\\*" "\\ " "\\\\" " " "." "a*" "*b" "!" "e/")))
      (number-sequence 0 (random 4)) "")
-    (gemini-companion-privacy-test-pick '("" "" "/" "/**" " " "\\" "\r")))))
+    (seq-random-elt '("" "" "/" "/**" " " "\\" "\r")))))
 
 (defun gemini-companion-privacy-test-plain (pattern)
   "Return PATTERN with fewer slashes and stars in a row, and none in brackets."
@@ -284,9 +280,9 @@ none with a slash or an escape in brackets, which nobody writes."
 
 (defun gemini-companion-privacy-test-name ()
   "Return a random relative file name."
-  (concat (gemini-companion-privacy-test-pick '("" "" "d/" "d/e/"))
+  (concat (seq-random-elt '("" "" "d/" "d/e/"))
           (mapconcat (lambda (_)
-                       (gemini-companion-privacy-test-pick
+                       (seq-random-elt
                         '("a" "b" "ab" "ba" "a.b" "!a" "#a" "*" "a b" "aab" "]"
                           "-" "c" "\\")))
                      (number-sequence 0 (random 3)) "/")))

@@ -161,10 +161,7 @@ APPEND non-nil means after what it holds."
   (when bytes
     (let ((coding-system-for-write 'no-conversion))
       (gemini-companion-revert-test-write file bytes)))
-  (with-temp-buffer
-    (set-buffer-multibyte nil)
-    (insert-file-contents-literally file)
-    (buffer-string)))
+  (gemini-companion-text-bytes file))
 
 (defun gemini-companion-revert-test-rewrite (before written change finish)
   "Visit a file of the bytes BEFORE, and have WRITTEN written to it.

@@ -63,9 +63,7 @@ at once."
   "Write the file of DIFF if that was accepted, as a CLI does.
 Return a cons of its id and its state."
   (when-let* ((text (gemini-companion-diff-accepted-text diff)))
-    (let ((coding-system-for-write 'utf-8-unix))
-      (write-region text nil (gemini-companion-diff-file-path diff)
-                    nil 'silent)))
+    (gemini-companion-test-write (gemini-companion-diff-file-path diff) text))
   (cons (gemini-companion-diff-id diff) (gemini-companion-diff-state diff)))
 
 (defun gemini-companion-test-session (id &optional pid)

@@ -8,11 +8,6 @@
 (require 'gemini-companion-share)
 (require 'gemini-companion-server-test-helper)
 
-(defun gemini-companion-share-test-names ()
-  "Return the names of the shared files, without directories."
-  (mapcar (lambda (entry) (file-name-nondirectory (plist-get entry :path)))
-          (gemini-companion-shared)))
-
 (ert-deftest gemini-companion-share-context-is-sent-to-connected-clis-only ()
   (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
     (save-window-excursion
@@ -21,7 +16,7 @@
       (should-not (string-search "context-update"
                                  (gemini-companion-test-events)))
       (let ((client (gemini-companion-test-connect)))
-        (should (equal '("a") (gemini-companion-share-test-names)))
+        (should (equal '("a") (gemini-companion-test-names (gemini-companion-shared))))
         ;; It has the name that the CLI uses.
         (make-symbolic-link "." "link")
         (find-file "link/b")
@@ -32,7 +27,7 @@
         (gemini-companion-test-disconnect client))
       (should-not (gemini-companion-shared))
       (gemini-companion-test-connect)
-      (should (equal '("b" "a") (gemini-companion-share-test-names)))
+      (should (equal '("b" "a") (gemini-companion-test-names (gemini-companion-shared))))
       (should-not (string-search " -> context-update\n  nil\n"
                                  (gemini-companion-test-events))))))
 
@@ -84,15 +79,15 @@
       (find-file "a")
       (gemini-companion-test-connect)
       (gemini-companion-test-eventually (gemini-companion-idle-p))
-      (should (equal '("a" "b") (gemini-companion-share-test-names)))
+      (should (equal '("a" "b") (gemini-companion-test-names (gemini-companion-shared))))
       (let ((gemini-companion-excluded '("/a\\'" prog-mode)))
         (gemini-companion-test-eventually
-          (equal '("b") (gemini-companion-share-test-names)))
+          (equal '("b") (gemini-companion-test-names (gemini-companion-shared))))
         (find-file "b")
         (gemini-companion-test-eventually (gemini-companion-idle-p))
         (emacs-lisp-mode)
         (gemini-companion-test-eventually
-          (not (gemini-companion-share-test-names)))))
+          (not (gemini-companion-test-names (gemini-companion-shared))))))
     (gemini-companion-mode -1)
     (should-not (get-variable-watchers 'gemini-companion-excluded))))
 
@@ -107,9 +102,9 @@
           (find-file "notes")
           (run-hooks 'post-command-hook)
           (gemini-companion-test-eventually (gemini-companion-idle-p))
-          (should (equal '("a") (gemini-companion-share-test-names)))
+          (should (equal '("a") (gemini-companion-test-names (gemini-companion-shared))))
           (let ((gemini-companion-share-outside-projects t))
             (gemini-companion-test-eventually
-              (equal '("notes" "a") (gemini-companion-share-test-names)))))))))
+              (equal '("notes" "a") (gemini-companion-test-names (gemini-companion-shared))))))))))
 
 ;;; gemini-companion-share-test.el ends here

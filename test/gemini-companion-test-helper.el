@@ -170,6 +170,18 @@ That includes the timers whose function is one of Emacs."
     (insert-file-contents file)
     (buffer-string)))
 
+(defun gemini-companion-test-write (file text)
+  "Write TEXT to FILE as another program does, to the byte."
+  (let ((coding-system-for-write (if (multibyte-string-p text)
+                                     'utf-8-unix
+                                   'no-conversion)))
+    (write-region text nil (expand-file-name file) nil 'silent)))
+
+(defun gemini-companion-test-names (snapshot)
+  "Return the names of the files in SNAPSHOT, without directories."
+  (mapcar (lambda (entry) (file-name-nondirectory (plist-get entry :path)))
+          snapshot))
+
 (defmacro gemini-companion-test-with-directory (files &rest body)
   "Run BODY in a new `directory' with FILES, a list of (NAME TEXT).
 Kill the buffers that visit a file in it afterwards, and end the watches
@@ -186,9 +198,7 @@ of files."
      (unwind-protect
          (progn
            (pcase-dolist (`(,name ,text) ,files)
-             (let ((coding-system-for-write 'utf-8-unix))
-               (write-region text nil (expand-file-name name directory)
-                             nil 'silent)))
+             (gemini-companion-test-write name text))
            ,@body)
        (when (fboundp 'gemini-companion-revert-stop)
          (gemini-companion-revert-stop))
