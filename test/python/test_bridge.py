@@ -123,6 +123,8 @@ def test_tools_are_those_of_the_emacs_that_has_the_directory(
     assert bridge.ask("prompts/list") == {"prompts": []}
     assert bridge.call("diagnostics") == "a.py: 1 error"
     assert bridge.ask("resources/list")["code"] == -32601
+    bridge.send(id=0, method="tools/call", params=["diagnostics"])
+    assert "Unknown tool" in json.dumps(bridge.read())
     assert start_bridge(tmp_path / "rootless").ask("tools/list") == {"tools": []}
 
 
@@ -178,32 +180,6 @@ def test_a_bridge_whose_directory_is_deleted_answers(
     other.until("notifications/tools/list_changed")
     assert other.ask("tools/list") == {"tools": []}
     other.end()
-
-
-def test_a_request_with_malformed_parameters_is_answered(
-    alone: Alone, tmp_path: Path
-) -> None:
-    discovery(tmp_path, alone.port, alone.token)
-    alone.questions.is_on = True
-    bridge = Bridge(tmp_path, tmp_path)
-    bridge.send(id=1, method="tools/call", params=["diagnostics"])
-    assert "Unknown tool" in bridge.end()
-
-
-def test_another_emacs_is_found_at_the_next_question(
-    serve_alone: Callable[..., Alone],
-    tmp_path: Path,
-    start_bridge: Callable[..., Bridge],
-) -> None:
-    first, second = serve_alone(), serve_alone()
-    answer(first, {"rows": [["/first", "1 error"]]})
-    answer(second, {"rows": [["/second", "1 error"]]})
-    file = discovery(tmp_path, first.port, first.token)
-    bridge = start_bridge(tmp_path)
-    assert "/first" in bridge.call("diagnostics")
-    file.unlink()
-    discovery(tmp_path, second.port, second.token)
-    assert "/second" in bridge.call("diagnostics")
 
 
 def test_the_port_variable_decides_then_the_newest_that_answers(
@@ -265,21 +241,11 @@ def test_the_hook_adds_what_emacs_answers(alone: Alone, tmp_path: Path) -> None:
         }
     }
     run_hook(tmp_path, event(file, isNewFile=True))
-    (_, facts, old), (_, _, new) = alone.emacs.asked
-    assert (facts["path"], list(old), list(new)) == (
-        str(file),
-        ["old", "new"],
-        [None, "new"],
-    )
+    (kind, facts, old), (_, _, new) = alone.emacs.asked
+    assert (kind, facts["client"], facts["path"]) == ("edited", "gemini", str(file))
+    assert (list(old), list(new)) == (["old", "new"], [None, "new"])
     answer(alone, {})
     assert run_hook(tmp_path, event(file)) == {}
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"tool_response": 1}', "null"])
-def test_the_hook_is_silent_about_what_it_does_not_know(
-    tmp_path: Path, text: str
-) -> None:
-    assert run_hook(tmp_path, text) == {}
 
 
 def test_the_hook_ends_when_emacs_does(alone: Alone, tmp_path: Path) -> None:
@@ -293,12 +259,16 @@ def test_the_hook_ends_when_emacs_does(alone: Alone, tmp_path: Path) -> None:
             assert ended.result() == "{}"
 
 
-def test_the_hook_is_silent_without_emacs_and_while_questions_are_off(
+def test_the_hook_is_silent_without_emacs_while_off_and_in_doubt(
     alone: Alone, tmp_path: Path
 ) -> None:
-    assert run_hook(tmp_path, event(tmp_path / "a.py")) == {}
+    edited = event(tmp_path / "a.py")
+    assert run_hook(tmp_path, edited) == {}
     discovery(tmp_path, alone.port, alone.token)
-    assert run_hook(tmp_path, event(tmp_path / "a.py")) == {}
+    assert run_hook(tmp_path, edited) == {}
+    alone.questions.is_on = True
+    for text in ("", "{}", "[]", '{"tool_response": 1}', "null"):
+        assert run_hook(tmp_path, text) == {}
 
 
 def test_a_slow_question_does_not_keep_others_waiting(
