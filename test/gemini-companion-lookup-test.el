@@ -210,6 +210,7 @@ print(os.getcwd())
     (dotimes (_ 2)
       (should (equal '(2)
                      (gemini-companion-lookup-test-references "b.py" "word"))))
+    (should-not (find-buffer-visiting "b.py"))
     (dolist (large '("c.py" "d.py"))
       (should (string-search
                "too large"
@@ -222,63 +223,5 @@ print(os.getcwd())
     (write-region "word\nother\nword\n" nil "b.py" nil 'silent)
     (should (equal '(1 3)
                    (gemini-companion-lookup-test-references "b.py" "word")))))
-
-;;;; Many questions
-
-(defun gemini-companion-lookup-test-question (files symbols answer)
-  "Ask a random question about one of FILES and SYMBOLS, for ANSWER."
-  (let ((file (seq-random-elt files))
-        (symbol (seq-random-elt symbols))
-        (line (seq-random-elt '(nil 1 2 7 100 1000000))))
-    (pcase (random 3)
-      (0 (gemini-companion-lookup-references
-          file symbol line
-          (seq-random-elt '(nil 0 1 1000)) answer))
-      (1 (gemini-companion-lookup-definition file symbol line answer))
-      (2 (gemini-companion-diagnostics-answer
-          (seq-random-elt (list file nil)) answer)))))
-
-(defconst gemini-companion-lookup-test-symbols
-  '("helper" "helper_" "x" "TOP_SECRET" "hidden_function" "getcwd" "os" ".*"
-    "no_such" "(" "\\" "def")
-  "Symbols to ask about, some of which are in a file that is not shared.")
-
-(ert-deftest gemini-companion-lookup-changes-nothing-by-a-thousand-questions ()
-  (gemini-companion-lookup-test-with-eglot gemini-companion-lookup-test-project
-    (gemini-companion-test-eventually
-      (plist-get (gemini-companion-test-answer-of
-                  #'gemini-companion-lookup-definition
-                  (expand-file-name "b.py") "helper" nil)
-                 :places))
-    (let ((files (append (mapcar #'expand-file-name
-                                 '("a.py" "b.py" "c.py" ".env.py" "none.py"))
-                         '("/etc/passwd" "relative" "" "/ssh:nowhere:/a")))
-          (seed (format "%s" (float-time)))
-          answers view)
-      (random seed)
-      (goto-char (point-min))
-      (push-mark nil t)
-      (goto-char (point-max))
-      (setq view (gemini-companion-test-view))
-      ;; As many at once as the server lets through.
-      (dotimes (_ 250)
-        (let ((left 4))
-          (dotimes (_ 4)
-            (gemini-companion-lookup-test-question
-             files gemini-companion-lookup-test-symbols
-             (lambda (answer)
-               (push answer answers)
-               (setq left (1- left)))))
-          (gemini-companion-test-eventually (zerop left))))
-      (ert-info ((format "seed %s" seed))
-        (should (equal view (gemini-companion-test-view)))
-        (let ((all (format "%S" answers)))
-          (should (string-search "return 2 * x" all))
-          (should-not (string-search "bytes of it" all))
-          (should-not (string-search "helper(5)" all))
-          (should-not (seq-some (lambda (answer)
-                                  (assoc (expand-file-name ".env.py")
-                                         (plist-get answer :places)))
-                                answers)))))))
 
 ;;; gemini-companion-lookup-test.el ends here

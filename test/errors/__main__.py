@@ -179,9 +179,6 @@ def servers() -> dict[str, Server]:
     python = python_files()
     found = {
         "basedpyright": Server(
-            [str(binaries / "basedpyright-langserver"), "--stdio"], ["pyright"], python
-        ),
-        "package": Server(
             [str(binaries / "basedpyright-langserver"), "--stdio"],
             ["pyright"],
             package_files(),
