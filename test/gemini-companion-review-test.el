@@ -95,21 +95,6 @@
         (gemini-companion-review-switch-view))
       (should (equal 4 (funcall here))))))
 
-(ert-deftest gemini-companion-review-goes-to-what-waits ()
-  (gemini-companion-test-with-reviews '(("a" "one\n") ("b" "two\n"))
-    (should-error (gemini-companion-review) :type 'user-error)
-    (let* ((gemini-companion-review-arrival 'notify)
-           (first (gemini-companion-test-open "a" "x\n"))
-           (second (gemini-companion-test-open "b" "y\n" 2)))
-      (dolist (diff (list first second))
-        (gemini-companion-review)
-        (should (eq diff (gemini-companion-diff-shown)))
-        (should (eq diff (buffer-local-value 'gemini-companion-diff-here
-                                             (window-buffer))))
-        (gemini-companion-diff-reject diff)))
-    (gemini-companion-review 'list)
-    (should (eq major-mode 'gemini-companion-list-mode))))
-
 (ert-deftest gemini-companion-review-keys-for-hunks-repeat ()
   (dolist (key '("C-c C-n" "C-c C-p" "C-c C-x"))
     (let ((command (lookup-key gemini-companion-review-mode-map (kbd key))))
@@ -225,7 +210,7 @@
                    (layout (gemini-companion-test-layout))
                    (diff (gemini-companion-test-show "a" "one\n"))
                    (review (gemini-companion-test-layout)))
-              (gemini-companion-list)
+              (gemini-companion-review 'list)
               (should (equal "*gemini reviews*" (buffer-name (window-buffer))))
               (quit-window)
               (should (equal review (gemini-companion-test-layout)))
@@ -358,33 +343,16 @@
                                 (gemini-companion-diff-proposal-buffer
                                  diff)))))
                 (should (string-match-p "C-c C-c accept  <f8> reject"
-                                        header))))))
+                                        header))
+                (when (eq view 'ediff)
+                  (with-current-buffer (window-buffer)
+                    (gemini-companion-review-test-toggle-all view))
+                  (should (string-match-p
+                           "C-c C-x restore"
+                           (gemini-companion-test-header
+                            (gemini-companion-review-main diff)))))))))
       (define-key map (kbd "<f8>") nil)
       (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject))))
-
-(ert-deftest gemini-companion-review-names-the-key-of-a-hunk-that-works-there ()
-  (dolist (view '(ediff diff))
-    (ert-info ((symbol-name view))
-      (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
-        (let* ((gemini-companion-review-view view)
-               (diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
-               (toggle (lambda ()
-                         (substring-no-properties
-                          (gemini-companion-review-toggle-hunk))))
-               (named-p (lambda (word)
-                          (string-match-p
-                           (format "C-c C-x %s\\|[^a-z]x %s" word word)
-                           (gemini-companion-test-header
-                            (gemini-companion-review-main diff))))))
-          (should (funcall named-p "exclude"))
-          (with-current-buffer (window-buffer)
-            (should (equal "Hunk excluded; x restores it" (funcall toggle)))
-            (should (funcall named-p "restore"))
-            (should (equal "Hunk restored" (funcall toggle))))
-          (when (eq view 'ediff)
-            (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-              (should (equal "Hunk excluded; C-c C-x restores it"
-                             (funcall toggle))))))))))
 
 (ert-deftest gemini-companion-review-that-cannot-be-shown-leaves-nothing ()
   (pcase-dolist

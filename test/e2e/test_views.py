@@ -194,23 +194,6 @@ def test_exclusions_of_an_interrupted_edit_are_kept_when_it_is_proposed_again(
     emacs.becomes(kept, OLD.replace("\n10\n", "\nten\n"))
 
 
-def test_answer_in_the_terminal_waits_for_a_command_that_reads_keys(
-    world: World,
-) -> None:
-    _, emacs, reviews, cli = world.review("one one\n", "uno uno\n", say("all done"))
-    reviews.select_proposal()
-    emacs.keys("M-<", "M-%", "uno", "Enter", "due", "Enter")
-    emacs.wait_for("Query replacing")
-
-    cli.answer("Allow once")
-    cli.wait_for("all done")
-    assert "proposal" in emacs.eval("(buffer-name (window-buffer))")
-
-    emacs.keys("q")
-    emacs.holds('(equal "a.txt" (e2e-windows))')
-    assert (world.project / "a.txt").read_text() == "uno uno\n"
-
-
 def test_deleting_the_frame_of_a_review_rejects_it(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
