@@ -10,31 +10,11 @@
 (require 'gemini-companion-unified)
 (require 'tramp)
 
-(defun gemini-companion-review-test-toggle-all (view)
-  "Press the key for hunks at each hunk of VIEW; answer yes if it asks."
+(defun gemini-companion-review-test-toggle-all (diff)
+  "Exclude each hunk of DIFF, or restore it; answer yes if that asks."
   (cl-letf (((symbol-function 'y-or-n-p) #'always))
-    (gemini-companion-review-test--toggle-all view)))
-
-(defun gemini-companion-review-test--toggle-all (view)
-  "Press the key for hunks at each hunk of VIEW."
-  (pcase view
-    ('ediff
-     (with-current-buffer (gemini-companion-diff-proposal-buffer
-                           gemini-companion-diff-here)
-       (let ((panel (car ediff-this-buffer-ediff-sessions)))
-         (dotimes (n (buffer-local-value 'ediff-number-of-differences panel))
-           (with-current-buffer panel
-             (ediff-unselect-and-select-difference n nil t)
-             (gemini-companion-review-toggle-hunk))))))
-    ('diff
-     (save-excursion
-       (goto-char (point-min))
-       (unless (get-text-property (point) 'gemini-companion-hunk)
-         (gemini-companion-review-next-hunk))
-       (while (progn (gemini-companion-review-toggle-hunk)
-                     (ignore-error user-error
-                       (gemini-companion-review-next-hunk)
-                       t)))))))
+    (dolist (hunk (gemini-companion-diff-hunks diff))
+      (gemini-companion-review-toggle diff hunk))))
 
 (ert-deftest gemini-companion-review-goes-to-the-hunk-of-a-line ()
   (dolist (view '(ediff diff))
@@ -101,40 +81,21 @@
       (should (memq command
                     (flatten-tree (symbol-value (get command 'repeat-map))))))))
 
-(ert-deftest gemini-companion-review-describes-its-keys ()
-  (dolist (view '(ediff diff))
-    (gemini-companion-test-with-reviews '(("a.el" "1\n"))
-      (let* ((gemini-companion-review-view view)
-             (diff (gemini-companion-test-show "a.el" "2\n")))
-        (pcase-dolist (`(,buffer . ,keys)
-                       `((,(window-buffer)
-                          "C-c C-c" ,@(and (eq view 'diff) '("a")))
-                         (,(gemini-companion-diff-proposal-buffer diff)
-                          "C-c C-c")))
-          (ert-info ((format "%s" buffer))
-            (with-current-buffer buffer
-              (save-window-excursion
-                (call-interactively (key-binding (kbd "C-h m")))))
-            (dolist (key keys)
-              (should (string-match-p
-                       (format "^%s[ \t]+gemini-companion-diff-accept" key)
-                       (gemini-companion-test-text "*Help*"))))))))))
-
 (ert-deftest gemini-companion-review-asks-before-accepting-nothing ()
   (dolist (view '(ediff diff))
     (pcase-dolist (`(,answer ,outcome) '((t (1 rejected nil))
                                          (nil (1 accepted "1\n2\n"))))
       (ert-info ((format "%s %s" view answer))
         (gemini-companion-test-with-reviews '(("a" "1\n2\n"))
-          (let ((gemini-companion-review-view view))
-            (gemini-companion-test-show "a" "one\n2\n")
+          (let* ((gemini-companion-review-view view)
+                 (diff (gemini-companion-test-show "a" "one\n2\n")))
+            (gemini-companion-review-test-toggle-all diff)
             (with-current-buffer (window-buffer)
-              (gemini-companion-review-test-toggle-all view)
               (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) answer)))
                 (gemini-companion-diff-accept)))
             (should (equal (list outcome) outcomes))))))))
 
-(ert-deftest gemini-companion-review-letters-mean-the-same-in-all-views ()
+(ert-deftest gemini-companion-review-letters-mean-the-same-and-are-described ()
   (dolist (view '(ediff diff))
     (gemini-companion-test-with-reviews '(("a" "1\n"))
       (let ((gemini-companion-review-view view))
@@ -144,7 +105,21 @@
             (should (eq command (key-binding key))))
           ;; Those of Ediff that copy, write, suspend or mail.
           (dolist (key '("b" "A" "B" "rb" "wa" "z" "m" "G" "E" "~" "i" "D"))
-            (should (memq (key-binding (kbd key)) '(nil undefined)))))))))
+            (should (memq (key-binding (kbd key)) '(nil undefined))))
+          (save-window-excursion
+            (call-interactively (key-binding (kbd "C-h m")))))
+        (dolist (key (cons "C-c C-c" (and (eq view 'diff) '("a"))))
+          (should (string-match-p
+                   (format "^%s[ \t]+gemini-companion-diff-accept" key)
+                   (gemini-companion-test-text "*Help*"))))))))
+
+(ert-deftest gemini-companion-review-replaced-by-another-keeps-its-exclusions ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n")))
+      (gemini-companion-review-toggle
+       diff (car (gemini-companion-diff-hunks diff)))
+      (gemini-companion-test-open "a" "new\n" 2)
+      (should (equal "1\n2\nthree\n" (gemini-companion-test-last-proposal))))))
 
 (ert-deftest gemini-companion-review-that-follows-is-not-accepted-at-once ()
   (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
@@ -233,12 +208,10 @@
              (diff (gemini-companion-test-show "a" "one\n2\n3\nfour\n")))
         (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
           (narrow-to-region 5 7))
-        (with-current-buffer (window-buffer)
-          (gemini-companion-review-test-toggle-all view)
-          (should (equal "1\n2\n3\n4\n"
-                         (gemini-companion-diff-text diff)))
-          (gemini-companion-review-test-toggle-all view)
-          (gemini-companion-diff-accept))
+        (gemini-companion-review-test-toggle-all diff)
+        (should (equal "1\n2\n3\n4\n" (gemini-companion-diff-text diff)))
+        (gemini-companion-review-test-toggle-all diff)
+        (gemini-companion-diff-accept)
         (should (equal '((1 accepted "one\n2\n3\nfour\n")) outcomes))))))
 
 (defun gemini-companion-review-test-state ()
@@ -277,9 +250,9 @@
                       (gemini-companion-test-eventually
                         (not (get-process "gemini-companion-diff")))
                       (gemini-companion-review-test-state))))
-        (gemini-companion-test-show "a" "one\n2\n")
+        (gemini-companion-review-test-toggle-all
+         (gemini-companion-test-show "a" "one\n2\n"))
         (with-current-buffer (window-buffer)
-          (gemini-companion-review-test-toggle-all view)
           (gemini-companion-review-switch-view))
         (with-current-buffer (window-buffer)
           (gemini-companion-review-switch-view))
@@ -345,8 +318,7 @@
                 (should (string-match-p "C-c C-c accept  <f8> reject"
                                         header))
                 (when (eq view 'ediff)
-                  (with-current-buffer (window-buffer)
-                    (gemini-companion-review-test-toggle-all view))
+                  (gemini-companion-review-test-toggle-all diff)
                   (should (string-match-p
                            "C-c C-x restore"
                            (gemini-companion-test-header

@@ -168,32 +168,6 @@ def test_winner_undo_restores_the_previous_windows_of_the_user(
     emacs.eval("(winner-mode -1)")
 
 
-@pytest.mark.once
-def test_exclusions_of_an_interrupted_edit_are_kept_when_it_is_proposed_again(
-    world: World,
-) -> None:
-    emacs, reviews, cli = proposed(world)
-    emacs.keys("n", "x")
-    emacs.wait_for_match("2(?: hunks)?, 1 excluded")
-
-    cli.interrupt()
-    file = world.project / "a.txt"
-    again = OLD.replace("30", "thirty")
-    cli.model.script(write_file(file, again), say("second done"))
-    cli.ask()
-    # It sends a proposal only after the previous one has ended; the answer ends
-    # that one, and the question stays.
-    cli.terminal.keys(cli.number("Allow once"))
-    emacs.wait_for("thirty")
-    reviews.select()
-    emacs.keys("C-c", "C-c")
-    cli.wait_for("second done")
-    assert file.read_text() == again
-    emacs.eval("(progn (gemini-companion-last-proposal) nil)")
-    kept = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
-    emacs.becomes(kept, OLD.replace("\n10\n", "\nten\n"))
-
-
 def test_deleting_the_frame_of_a_review_rejects_it(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
