@@ -167,7 +167,6 @@ the control panel.  The user's own hooks for Ediff do not run."
                 (ediff-prepare-buffer-hook nil)
                 (ediff-startup-hook nil)
                 (ediff-make-buffers-readonly-at-startup nil)
-                (ediff-diff-program diff-command)
                 (ediff-coding-system-for-write 'utf-8-emacs-unix))
             (ediff-buffers original proposal
                            (list (lambda ()
@@ -192,7 +191,10 @@ the control panel.  The user's own hooks for Ediff do not run."
               (list #'gemini-companion-ediff--unmark-current)
               ediff-grab-mouse nil
               ediff-verbose-p nil
-              ;; The user's own options may hide changes.
+              ;; The user's own program and options may hide changes.
+              ediff-diff-program diff-command
+              ;; As when the session starts.
+              ediff-coding-system-for-write ediff-coding-system-for-write
               ediff-ignore-similar-regions nil
               ediff-diff-options ""
               ;; A null character would make the texts binary.

@@ -56,25 +56,27 @@
 
 (ert-deftest gemini-companion-ediff-shows-each-change-whatever-the-user-ignores ()
   (dolist (options '("-w" "-i" "-B"))
-    (gemini-companion-test-with-reviews '(("a" "if x:\n  one\n\nB\nC\n"))
+    (gemini-companion-test-with-reviews '(("a" "if x:\n  one\n\nB\nC\nD\n\u00f6\n"))
       (let ((gemini-companion-review-view 'ediff)
             (ediff-ignore-case t)
             (ediff-ignore-similar-regions t)
             (diff-switches options)
+            (ediff-diff-program "no-such-diff")
+            (ediff-coding-system-for-write 'us-ascii)
             (before ediff-diff-options))
         (unwind-protect
             (progn
               ;; That also sets a local value in the current buffer.
               (switch-to-buffer "*gemini customize*")
               (customize-set-variable 'ediff-diff-options options)
-              (gemini-companion-test-show "a" "if x:\n    one\nB\nc\n")
+              (gemini-companion-test-show "a" "if x:\n    one\nB\nc\nD\n\u00fc\n")
               (with-current-buffer (gemini-companion-ediff-test-panel)
                 (dotimes (_ 2)
-                  (should (equal " Hunk 1 of 2"
+                  (should (equal " Hunk 1 of 3"
                                  (substring (buffer-string) 0 12)))
                   (call-interactively (key-binding "g"))))
               (should (string-match-p
-                       "2 hunks" (gemini-companion-test-header
+                       "3 hunks" (gemini-companion-test-header
                                     "*gemini proposal: a*"))))
           (kill-buffer "*gemini customize*")
           (let ((ediff-ignore-case nil))
