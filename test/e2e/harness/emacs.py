@@ -463,12 +463,6 @@ class Reviews:
             )
         )
 
-    def fill(self, text: str, place: int = 0) -> None:
-        """Replace the proposal at ``place`` by ``text``."""
-        self.emacs.eval(
-            self._in_proposal(place, f"(erase-buffer) (insert {lisp(text)})")
-        )
-
     def accept(self, place: int = 0) -> None:
         """Accept the diff at ``place`` by the function."""
         self._call("accept", place)
