@@ -127,49 +127,35 @@ async def test_a_client_that_ctrl_c_left_waiting_is_freed(rig: Rig) -> None:
 
 
 @in_loop(review_grace=0.05)
-async def test_the_diffs_of_a_session_outlive_its_stream_by_the_grace_time(
+async def test_diffs_and_outcomes_outlive_their_stream_by_the_grace_time(
     rig: Rig,
 ) -> None:
     session, stream = rig.session()
-    await rig.diffs.open(session, "/a", "x")
-    rig.sessions.close_stream(session, stream)
-    again = rig.sessions.open_stream(session)
-    await asyncio.sleep(0.1)
-    assert not rig.emacs.closed
-    rig.sessions.close_stream(session, again)
-    await until(lambda: rig.emacs.closed)
-    assert rig.emacs.closed == [(1, "disconnected")]
-    rig.diffs.accept(1, "late")
-    last = rig.sessions.open_stream(session)
-    assert await last.next(0.01) == COMMENT
-
-
-@in_loop(review_grace=0.05)
-async def test_what_is_accepted_after_the_grace_time_is_not_written_later(
-    rig: Rig,
-) -> None:
-    session, stream = rig.session()
-    for path in ("/a", "/b", "/c"):
+    for path in ("/a", "/b", "/c", "/open"):
         await rig.diffs.open(session, path, "x")
     rig.sessions.close_stream(session, stream)
     rig.diffs.accept(1, "edited")
     # In the grace time it is delivered.
     again = rig.sessions.open_stream(session)
     assert await take(again) == accepted("/a", "edited")
+    await asyncio.sleep(0.1)
+    assert not rig.emacs.closed
     rig.sessions.close_stream(session, again)
     rig.diffs.accept(2, "edited")
     rig.diffs.reject(3)
-    await until(lambda: rig.emacs.undelivered)
-    assert rig.emacs.undelivered == [2]
+    await until(lambda: rig.emacs.undelivered and rig.emacs.closed)
+    assert (rig.emacs.undelivered, rig.emacs.closed) == ([2], [(4, "disconnected")])
+    rig.diffs.accept(4, "late")
     again = rig.sessions.open_stream(session)
     assert await take(again) == rejected("/c")
     assert await again.next(0.01) == COMMENT
-    assert rig.emacs.written == [1, 3]
+    # That of a diff that has ended is dropped.
+    assert rig.emacs.written == [1, 4, 3]
     await rig.diffs.open(session, "/d", "x")
     # Emacs may drop the rejections of a session that ends.
-    rig.diffs.reject(4)
+    rig.diffs.reject(5)
     rig.sessions.end(session.id)
-    assert rig.emacs.written == [1, 3, 4]
+    assert rig.emacs.written == [1, 4, 3, 5]
 
 
 def _adopted(number: int, path: str = "/a") -> Diff:

@@ -2,7 +2,7 @@
 import asyncio
 
 from gemini_companion_epc.clients import CLIENTS
-from gemini_companion_epc.session import COMMENT, Session
+from gemini_companion_epc.session import COMMENT
 from scene import Rig, context_of, in_loop, take, until
 
 
@@ -32,23 +32,6 @@ async def test_an_idle_session_is_forgotten_with_its_diffs(rig: Rig) -> None:
         assert rig.sessions.get(session.id) is session
     await until(lambda: rig.emacs.closed)
     assert rig.sessions.get(session.id) is not session
-
-
-@in_loop()
-async def test_connected_sessions_are_reported_to_emacs(rig: Rig) -> None:
-    async def reported(*sessions: Session) -> None:
-        expected = [one.id for one in sessions]
-        await until(lambda: rig.emacs.sessions[-1:] == [expected])
-
-    session, stream = rig.session()
-    await reported(session)
-    other, _ = rig.session()
-    await reported(session, other)
-    rig.sessions.close_stream(session, stream)
-    await reported(other)
-    for _ in range(2):
-        rig.sessions.end(other.id)
-    await reported()
 
 
 @in_loop()

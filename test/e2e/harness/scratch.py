@@ -121,9 +121,9 @@ class Scratch:
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
-            if process.status() == psutil.STATUS_ZOMBIE:
-                return False
-            return _mark(process) == str(self.root)
+            # The mark is known of most, whose state takes longer to ask.
+            is_marked = _mark(process) == str(self.root)
+            return is_marked and process.status() != psutil.STATUS_ZOMBIE
         except psutil.Error:
             return False
 
