@@ -6,9 +6,9 @@ This module depends neither on HTTP nor on EPC.  Everything runs in the event lo
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable
 from itertools import count
+from random import randrange
 from typing import Protocol
 
 from .config import Config
@@ -46,7 +46,7 @@ class Diffs:
         self._diffs: dict[int, Diff] = {}
         self._closing: dict[int, str | None] = {}
         # Emacs may still know diffs of a previous process.
-        self._ids = count(1000 * int(time.time()) if config.port else 1)
+        self._ids = count(randrange(2**40) if config.port else 1)
         self._dismissals: set[asyncio.Task[str | None]] = set()
 
     # From Emacs
