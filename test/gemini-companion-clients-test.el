@@ -75,10 +75,8 @@
      (let* ((file (expand-file-name ".gemini/settings.json"))
             (set (lambda ()
                    (gemini-companion-settings-set file '("ide" "enabled") t))))
-       (when-let* ((text ,text)
-                   (coding-system-for-write 'utf-8-unix))
-         (make-directory ".gemini")
-         (write-region text nil file nil 'silent))
+       (when-let* ((text ,text))
+         (gemini-companion-test-write file text))
        (save-window-excursion ,@body))))
 
 (ert-deftest gemini-companion-clients-sets-one-setting-and-keeps-the-rest ()

@@ -146,8 +146,7 @@ is none."
                    ("qwen" ".qwen/commands/git/fix.md"
                     "---\ndescription: Fix it\n---\nx\n")))
     (gemini-companion-compose-test-with client
-      (make-directory (file-name-directory name) t)
-      (write-region text nil name nil 'silent)
+      (gemini-companion-test-write name text)
       (dolist (name '("d.pem" "d.txt"))
         (write-region "" nil name nil 'silent))
       (gemini-companion-compose)

@@ -168,8 +168,8 @@ End-to-end tests do so with the CLIs themselves.")
                            (gemini-companion-extension-test-shown directory)))
     (gemini-companion-extension-test-answering '(t nil)
       (gemini-companion-extension-test-tools))
-    (write-region "{\"security\": {\"folderTrust\": {\"enabled\": true}}}" nil
-                  ".qwen/settings.json" nil 'silent)
+    (gemini-companion-test-write
+     ".qwen/settings.json" "{\"security\": {\"folderTrust\": {\"enabled\": true}}}")
     (dolist (text '("is not trusted, so questions are not offered and edits are not \
 reported" "To trust the directory, type /permissions trust in Gemini CLI there."
                     "To trust the directory, type /trust in Qwen Code there."))

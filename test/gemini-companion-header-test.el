@@ -10,8 +10,7 @@
 (ert-deftest gemini-companion-header-keeps-what-guards-text-before-keys ()
   (let ((file "src/components/account-settings.py"))
     (gemini-companion-test-with-reviews nil
-      (make-directory "src/components" 'parents)
-      (write-region "1\n" nil file nil 'silent)
+      (gemini-companion-test-write file "1\n")
       (let ((diff (gemini-companion-test-show file "2\n")))
         (with-current-buffer (gemini-companion-review-main diff)
           (pcase-dolist
@@ -57,8 +56,7 @@
              (let ((default-directory
                      (file-name-as-directory
                       (expand-file-name project directory))))
-               (make-directory default-directory 'parents)
-               (write-region "1\n" nil "a" nil 'silent)
+               (gemini-companion-test-write "a" "1\n")
                (gemini-companion-test-open
                 "a" "2\n" id (gemini-companion-test-session project)))))
           (header (lambda (diff)

@@ -29,9 +29,8 @@ esac
 (defun gemini-companion-install-test-program (name &rest lines)
   "Write the program NAME with LINES of shell to the directory bin."
   (let ((file (expand-file-name (concat "bin/" name))))
-    (make-directory "bin" t)
-    (with-temp-file file
-      (insert "#!/bin/sh\n" (string-join lines "\n") "\n"))
+    (gemini-companion-test-write
+     file (concat "#!/bin/sh\n" (string-join lines "\n") "\n"))
     (set-file-modes file #o700)))
 
 (defmacro gemini-companion-install-test-with (programs &rest body)

@@ -32,8 +32,7 @@ SESSIONS is nil for one CLI in p."
            (inhibit-message t)
            (transient-mark-mode t)
            (default-directory (expand-file-name "p/")))
-       (make-directory default-directory)
-       (write-region "one\ntwo\nthree\n" nil "a" nil 'silent)
+       (gemini-companion-test-write "a" "one\ntwo\nthree\n")
        (gemini-companion-session-update
         (or ,sessions `((:id "1" :client "gemini"
                              :directory ,default-directory))))
@@ -119,8 +118,7 @@ SESSIONS is nil for one CLI in p."
     (goto-char 9)
     (should (equal "@a (lines 1-2)" (gemini-companion-point-test-sent)))
     (deactivate-mark)
-    (write-region "(defun f ()\n  1)\n\n(defun g ()\n  2)\n" nil "b.el" nil
-                  'silent)
+    (gemini-companion-test-write "b.el" "(defun f ()\n  1)\n\n(defun g ()\n  2)\n")
     (gemini-companion-point-test-in (find-file-noselect "b.el")
       (goto-char 15)
       (should (string-prefix-p "@b.el (lines 1-2"

@@ -104,12 +104,9 @@
   (pcase-dolist (`(,marked . ,hidden)
                  '((nil . ("open/a" "open/said" "closed/b"))
                    (((gemini-companion-share . t)) . ("closed/b"))))
-    (gemini-companion-test-with-directory '()
-      (make-directory "open")
-      (write-region "((nil . ((gemini-companion-share . t))))" nil
-                    "open/.dir-locals.el" nil 'silent)
-      (write-region ";; -*- gemini-companion-share: t -*-" nil
-                    "open/said" nil 'silent)
+    (gemini-companion-test-with-directory
+        '(("open/.dir-locals.el" "((nil . ((gemini-companion-share . t))))")
+          ("open/said" ";; -*- gemini-companion-share: t -*-"))
       (let ((previous (default-value 'gemini-companion-share))
             (safe-local-variable-values marked))
         (setq-default gemini-companion-share nil)
@@ -128,9 +125,9 @@
                     nil)))
            (buffer (find-file-noselect "a"))
            (local (lambda (share)
-                    (write-region
-                     (format "((nil . ((gemini-companion-share . %s))))" share)
-                     nil ".dir-locals.el" nil 'silent)))
+                    (gemini-companion-test-write
+                     ".dir-locals.el"
+                     (format "((nil . ((gemini-companion-share . %s))))" share))))
            (check (lambda (hidden times)
                     (should (eq hidden
                                 (gemini-companion-privacy-hidden-p buffer)))
@@ -179,9 +176,8 @@
                        (gemini-companion-privacy-test-hidden
                         "a" "a.log" "build/x/y" "x/build")))
         ;; Only a line of the same file restores a file.
-        (write-region "!a.log\n" nil
-                      (if (equal name ".aiignore") ".qwenignore" ".aiignore")
-                      nil 'silent)
+        (gemini-companion-test-write
+         (if (equal name ".aiignore") ".qwenignore" ".aiignore") "!a.log\n")
         (should (gemini-companion-privacy-test-hidden "a.log"))
         (let ((gemini-companion-respect-geminiignore nil))
           (should-not (gemini-companion-privacy-test-hidden "a.log")))))))
@@ -196,9 +192,9 @@
                         "Secret" "a.log" "b")))))))
 
 (ert-deftest gemini-companion-privacy-adds-nested-geminiignore-to-outer ()
-  (gemini-companion-test-with-directory '((".geminiignore" "*.log\n/top\n"))
-    (make-directory "sub")
-    (write-region "*.tmp\n!keep.log\n" nil "sub/.geminiignore" nil 'silent)
+  (gemini-companion-test-with-directory
+      '((".geminiignore" "*.log\n/top\n")
+        ("sub/.geminiignore" "*.tmp\n!keep.log\n"))
     (should (equal '("a.log" "top" "sub/a.log" "sub/b/a.tmp")
                    (gemini-companion-privacy-test-hidden
                     "a.tmp" "a.log" "top" "sub/a.log" "sub/b/a.tmp"
@@ -319,8 +315,8 @@ none with a slash or an escape in brackets, which nobody writes."
                                (let ((text
                                       (gemini-companion-privacy-test-patterns)))
                                  (dolist (name '(".gitignore" ".geminiignore"))
-                                   (write-region text nil (concat place name)
-                                                 nil 'silent))
+                                   (gemini-companion-test-write
+                                    (concat place name) text))
                                  text))
                              '("" "d/" "d/e/")))
               (names (cl-loop repeat 40

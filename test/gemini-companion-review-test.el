@@ -388,8 +388,7 @@
            (tramp-default-method "mark")
            (tramp-default-method-alist nil)
            (syntax tramp-syntax))
-      (write-region (format "#!/bin/sh\ntouch '%s'\n" marker) nil program
-                    nil 'silent)
+      (gemini-companion-test-write program (format "#!/bin/sh\ntouch '%s'\n" marker))
       (set-file-modes program #o700)
       (unwind-protect
           (dolist (style '(simplified separate default))

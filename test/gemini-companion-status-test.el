@@ -81,8 +81,7 @@
                       "Type /ide enable in Gemini CLI there" "port 1 there"
                       "temporary directory /there" "REMOTE_CONTAINERS=1"))
       (should (string-search wanted (funcall texts))))
-    (make-directory (file-name-directory settings) t)
-    (write-region "{\"ide\": {\"enabled\": true}}" nil settings nil 'silent)
+    (gemini-companion-test-write settings "{\"ide\": {\"enabled\": true}}")
     (should-not (string-search "IDE integration is off" (funcall texts)))
     (delete-directory mirror 'recursive)))
 
@@ -203,8 +202,8 @@ install it or customize `diff-command'")
                                          ("0.30.9" . bad) ("v1.2.3-x" . note)
                                          ("1.2.3-preview.1" . good) ("" . note)))
       (ert-info (version)
-        (write-region (format "{\"version\": \"%s\"}" version)
-                      nil "package.json" nil 'silent)
+        (gemini-companion-test-write
+         "package.json" (format "{\"version\": \"%s\"}" version))
         (should (equal (list mark)
                        (let ((gemini-companion-run-commands
                               `(("gemini" . ,(expand-file-name "bin/gemini")))))
@@ -223,10 +222,9 @@ install it or customize `diff-command'")
       (pcase-dolist (`(,path ,marks) `((nil ()) ("/nowhere" ()) (,directory (note))
                                        (,(json-encode (vector directory)) (note))))
         (when path
-          (write-region
-           (json-encode `(:port 1 :workspacePath ,path
-                          :ideInfo (:displayName "Other")))
-           nil file nil 'silent))
+          (gemini-companion-test-write
+           file (json-encode `(:port 1 :workspacePath ,path
+                               :ideInfo (:displayName "Other")))))
         (unwind-protect
             (should (equal marks (gemini-companion-status-test--marks
                                   "Other editors" directory)))
@@ -298,7 +296,6 @@ is not connected: %s\n"
       (pcase (gemini-companion-status-test--find "Settings")
         (`((bad ,_ ,_ ("Enable" . ,set))) (funcall set)))
       (should (equal '(good) (gemini-companion-status-test--marks "Settings")))
-      (make-directory (file-name-directory shared) t)
       (pcase-dolist (`(,file ,content . ,expected)
                      `((,user "{}" bad "Set .* in .*/\\.gemini/settings\\.json")
                        (,user ,yes good "true")
@@ -309,7 +306,7 @@ is not connected: %s\n"
                        (,user ,no good "true")
                        (,system "{}" bad "Remove .*project/\\.gemini/settings")
                        (,shared ,yes good "true")))
-        (write-region content nil file nil 'silent)
+        (gemini-companion-test-write file content)
         (ert-info ((format "%s: %s" file content))
           (let ((finding (car (gemini-companion-status-test--find
                                "Settings" project))))

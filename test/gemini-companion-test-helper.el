@@ -171,11 +171,14 @@ That includes the timers whose function is one of Emacs."
     (buffer-string)))
 
 (defun gemini-companion-test-write (file text)
-  "Write TEXT to FILE as another program does, to the byte."
-  (let ((coding-system-for-write (if (multibyte-string-p text)
+  "Write TEXT to FILE as another program does, to the byte.
+Make its directory if there is none."
+  (let ((file (expand-file-name file))
+        (coding-system-for-write (if (multibyte-string-p text)
                                      'utf-8-unix
                                    'no-conversion)))
-    (write-region text nil (expand-file-name file) nil 'silent)))
+    (make-directory (file-name-directory file) t)
+    (write-region text nil file nil 'silent)))
 
 (defun gemini-companion-test-names (snapshot)
   "Return the names of the files in SNAPSHOT, without directories."

@@ -159,10 +159,10 @@ These are at the beginning and the end of the line."
 
 (ert-deftest gemini-companion-text-knows-a-file-in-spite-of-case ()
   (gemini-companion-test-with-directory nil
-    (mapc #'make-directory '("Project" "other" "Other"))
+    (make-directory "Other")
     (make-symbolic-link "Project" "project")
-    (write-region "" nil "Project/a" nil 'silent)
-    (write-region "" nil "other/a" nil 'silent)
+    (gemini-companion-test-write "Project/a" "")
+    (gemini-companion-test-write "other/a" "")
     (pcase-dolist (`(,a ,b ,same)
                    '(("Project/a" "Project/a" t) ("Project/a" "project/a" t)
                      ("other/a" "Other/a" nil) ("other/a" "Project/a" nil)
