@@ -62,6 +62,9 @@ ignored in such a review for the first second."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 
+(defconst gemini-companion-review--longest-line 4000
+  "Bytes of a line above which Ediff does not fit, as it shows all of them.")
+
 (defconst gemini-companion-review--limit (* 8 1024 1024)
   "Size in bytes above which an edit is not shown.
 Answer such an edit in the terminal of the CLI.  The larger one of
@@ -423,13 +426,18 @@ nil" (gemini-companion-diff-name diff)))
 
 (defun gemini-companion-review--kind (view)
   "Return the kind that VIEW is to have on its frame."
-  (if (and (eq 'ediff gemini-companion-review-view)
-           (not (gemini-companion-diff-new-file-p
-                 (gemini-companion-review--view-diff view)))
-           (gemini-companion-windows-fits-ediff-p
-            (gemini-companion-review--view-frame view)))
-      'ediff
-    'diff))
+  (let ((diff (gemini-companion-review--view-diff view)))
+    (if (and (eq 'ediff gemini-companion-review-view)
+             (not (gemini-companion-diff-new-file-p diff))
+             (gemini-companion-windows-fits-ediff-p
+              (gemini-companion-review--view-frame view))
+             (seq-every-p (lambda (buffer)
+                            (<= (nth 1 (buffer-line-statistics buffer))
+                                gemini-companion-review--longest-line))
+                          (list (gemini-companion-review--view-original view)
+                                (gemini-companion-diff-proposal-buffer diff))))
+        'ediff
+      'diff)))
 
 (defun gemini-companion-review--open-fitting (view keep)
   "Open VIEW as Ediff if that fits and does not fail, else as a unified diff.

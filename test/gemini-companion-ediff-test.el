@@ -96,6 +96,15 @@
         (should (equal '((1 rejected nil)) outcomes))
         (should (equal buffers (gemini-companion-test-buffers)))))))
 
+(ert-deftest gemini-companion-ediff-leaves-very-long-lines-to-a-unified-diff ()
+  (let ((long (make-string 5000 ?x)))
+    (pcase-dolist (`(,old ,new ,buffer) `(("old" "new" "*Ediff Control Panel*")
+                                          ("old" ,long "*gemini diff: a*")
+                                          (,long "new" "*gemini diff: a*")))
+      (gemini-companion-test-with-reviews `(("a" ,old))
+        (gemini-companion-test-show "a" new)
+        (should (get-buffer-window buffer))))))
+
 (ert-deftest gemini-companion-ediff-whose-windows-were-deleted-comes-back ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (find-file (expand-file-name "a" directory))
