@@ -410,16 +410,6 @@
               (should-not (file-exists-p marker))))
         (tramp-change-syntax syntax)))))
 
-(ert-deftest gemini-companion-review-outside-a-review-names-the-way-if-any ()
-  (gemini-companion-test-with-reviews '(("a" "1\n"))
-    (dolist (text '("No proposal waits" "No review in this buffer; "))
-      (with-temp-buffer
-        (should (string-prefix-p text (cadr (should-error
-                                             (gemini-companion-review-edit)
-                                             :type 'user-error)))))
-      (unless (gemini-companion-diffs)
-        (gemini-companion-test-show "a" "2\n")))))
-
 (ert-deftest gemini-companion-review-without-the-other-program-stays ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let ((diff (gemini-companion-test-show "a" "2\n"))
@@ -450,7 +440,15 @@
                                         gemini-companion-unified-mode))))
          (ert-info ((symbol-name command))
            (with-temp-buffer
-             (should-error (command-execute command) :type 'user-error))))))))
+             (should-error (command-execute command) :type 'user-error)))))))
+  ;; One that is elsewhere is named.
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (gemini-companion-test-show "a" "2\n")
+    (with-temp-buffer
+      (should (string-prefix-p "No review in this buffer; "
+                               (cadr (should-error
+                                      (gemini-companion-review-edit)
+                                      :type 'user-error)))))))
 
 (ert-deftest gemini-companion-review-unified-works-although-a-hook-fails ()
   (dolist (hook '( first-change-hook before-change-functions

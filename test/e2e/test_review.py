@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A proposal is reviewed in Emacs or in the terminal, and the CLI writes it."""
 
-from collections.abc import Iterator
-
 import pytest
 from harness.model import replace, say, write_file
 from harness.world import World
@@ -78,34 +76,8 @@ def test_answer_in_the_terminal_leaves_another_prompt_alone(world: World) -> Non
     emacs.says("GNU Emacs")
 
 
-# `read-multiple-choice' reads a key, but in Emacs 31 in the minibuffer.
-ASK_IN_MINIBUFFER = """
-(progn
-  (defun e2e-ask (prompt choices &rest _)
-    (assq (read-char-from-minibuffer
-           (format "%s (%s): " prompt (mapconcat #'cadr choices ", "))
-           (mapcar #'car choices))
-          choices))
-  (advice-add 'read-multiple-choice :override #'e2e-ask))
-"""
-
-
-@pytest.fixture(params=["key", pytest.param("minibuffer", marks=pytest.mark.once)])
-def way_to_ask(request: pytest.FixtureRequest, world: World) -> Iterator[str]:
-    """Lisp for Emacs to ask by a key, or in the minibuffer."""
-    if request.param == "key":
-        yield ""
-    else:
-        yield ASK_IN_MINIBUFFER
-        world.emacs().eval("(progn (advice-remove 'read-multiple-choice 'e2e-ask) nil)")
-
-
-def test_question_of_the_quit_key_ends_when_the_terminal_answers(
-    world: World, way_to_ask: str
-) -> None:
-    file, emacs, reviews, cli = world.review(
-        "one\n", "uno\n", say("all done"), extra=way_to_ask
-    )
+def test_question_of_the_quit_key_ends_when_the_terminal_answers(world: World) -> None:
+    file, emacs, reviews, cli = world.review("one\n", "uno\n", say("all done"))
     reviews.select("q")
     emacs.wait_for_match("(?i)accept.*reject")
     emacs.keys("C-g")
