@@ -269,35 +269,4 @@ print(response.status, response.read().decode())
         (gemini-companion-test-eventually
           (not (gemini-companion-test-processes)))))))
 
-(ert-deftest gemini-companion-extension-reports-the-course-of-a-turn ()
-  (let ((session '(:id "1" :client "gemini" :pid 7))
-        (answers 0))
-    (gemini-companion-state-start)
-    (unwind-protect
-        (progn
-          (gemini-companion-session-update (list session))
-          (pcase-dolist (`(,event . ,state) '(("prompt" . working)
-                                              ("question" . waiting)
-                                              ("end" . ready)))
-            (gemini-companion-extension-answer
-             (lambda (_) (setq answers (1+ answers)))
-             'turn `(:event ,event :prompt "Fix it" :pids (9 7)))
-            (should (eq state (gemini-companion-session-state session))))
-          (should (equal 3 answers))
-          (should (equal "Fix it" (gemini-companion-turn-prompt
-                                   (gemini-companion-session-turn session))))
-          (should (equal '(0 0) gemini-companion-extension-counts)))
-      (gemini-companion-state-stop)
-      (gemini-companion-session-forget))))
-
-(ert-deftest gemini-companion-extension-connects-to-no-remote-host ()
-  (gemini-companion-test-with-far-host
-    (let (answers)
-      (dolist (kind '(references definition diagnostics))
-        (gemini-companion-extension-answer
-         (lambda (answer) (push (plist-get answer :problem) answers))
-         kind '(:path "/far:/a.py" :symbol "a")))
-      (should (equal (make-list 3 "/far:/a.py is not shared by Emacs")
-                     answers)))))
-
 ;;; gemini-companion-extension-test.el ends here

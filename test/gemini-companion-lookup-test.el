@@ -81,9 +81,11 @@ Skip the test if Eglot or the language server is not installed."
                                            gemini-companion-excluded)))
       (write-region "KEY\n" nil "a.man" nil 'silent)
       (make-symbolic-link ".env" "innocent.txt")
-      (let ((hidden (mapcar #'expand-file-name
-                            '(".env" "ignored.txt" "a.man" "innocent.txt"))))
-        (dolist (file (cons "/etc/passwd" hidden))
+      (gemini-companion-test-with-far-host
+        (dolist (file (append '("/etc/passwd" "/far:/a.py")
+                              (mapcar #'expand-file-name
+                                      '(".env" "ignored.txt" "a.man"
+                                        "innocent.txt"))))
           (dolist (answer
                    (list (gemini-companion-test-answer-of
                           #'gemini-companion-lookup-references
