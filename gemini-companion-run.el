@@ -22,6 +22,7 @@
 
 (require 'gemini-companion)
 (require 'gemini-companion-clients)
+(require 'gemini-companion-idle)
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)
 (require 'gemini-companion-place)
@@ -85,7 +86,7 @@ others; `:environment' and `:path' are what it is started with, and
   "Entries that are in each environment, a list of strings.")
 
 (defconst gemini-companion-run--connect-seconds 10
-  "Seconds of idleness before a hint about a CLI that is not connected.")
+  "Seconds after its start before a hint about a CLI that is not connected.")
 
 (defvar gemini-companion-run--checked nil
   "Names of the clients whose settings were checked.")
@@ -402,8 +403,8 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
     (with-current-buffer buffer
       (gemini-companion-run-mode))
     (gemini-companion-run--expect-end buffer process)
-    (run-with-idle-timer gemini-companion-run--connect-seconds nil
-                         #'gemini-companion-run--hint buffer process)))
+    (run-at-time gemini-companion-run--connect-seconds nil
+                 #'gemini-companion-run--hint buffer process)))
 
 (defun gemini-companion-run-environment (place)
   "Return the environment of the CLI of PLACE."
@@ -414,16 +415,19 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
           (plist-get place :environment)))
 
 (defun gemini-companion-run--hint (buffer process)
-  "Show how to connect the CLI of PROCESS in BUFFER, unless it is connected."
+  "Show how to connect the CLI of PROCESS in BUFFER, unless it is connected.
+Wait until the user pauses."
   (when (and (process-live-p process)
              (gemini-companion-server-ready-p)
              (not (memq buffer (mapcar #'gemini-companion-session-terminal
                                        (gemini-companion-sessions)))))
-    (message "%s in %s is not connected; run /ide enable there \
+    (if (gemini-companion-idle-user-p)
+        (message "%s in %s is not connected; run /ide enable there \
 \(M-x gemini-companion-status shows why)"
-             (gemini-companion-run-title
-              (buffer-local-value 'gemini-companion-run-place buffer))
-             (buffer-name buffer))))
+                 (gemini-companion-run-title
+                  (buffer-local-value 'gemini-companion-run-place buffer))
+                 (buffer-name buffer))
+      (run-at-time 1 nil #'gemini-companion-run--hint buffer process))))
 
 ;;;; Keys
 

@@ -412,6 +412,11 @@ prompts, the last first, and `saved' what would be saved."
            (list (list :id "one" :pid (process-id
                                        (get-buffer-process
                                         (current-buffer)))))))
+        ;; It may take seconds to connect, even if the user was idle before.
+        (should (seq-find (lambda (timer)
+                            (eq #'gemini-companion-run--hint
+                                (timer--function timer)))
+                          timer-list))
         (ert-with-message-capture shown
           (gemini-companion-test-run-timers)
           (should (eq connected
