@@ -420,17 +420,6 @@ def test_announcement_leaves_a_report(
     emacs.wait_for(report)
 
 
-@pytest.mark.fresh
-def test_announcement_takes_one_line_of_a_small_frame(world: World) -> None:
-    file = world.file("application/hello.py", "one\n")
-    emacs = world.emacs(file, extra=OWN, size=(80, 24))
-    emacs.eval(f"""(gemini-companion-diff-open 1 '(:id "one" :client "gemini"
-        :directory {lisp(world.project)}) {lisp(file)} "uno\n")""")
-    Reviews(emacs).shown("hello.py")
-    key = "M-x gemini-companion-review selects it"
-    emacs.wait_for_match(rf"^(.*\n){{23}}Edit of application/hello.py; {key}$")
-
-
 def test_review_on_request_only(world: World) -> None:
     emacs, file = started(world, option("arrival", "notify"))
     reviews = Reviews(emacs)
