@@ -389,7 +389,8 @@ See `gemini-companion-after-write'."
 (defun gemini-companion-revert-display ()
   "Display the file that is to be displayed, if any, at its first change.
 Use a window that shows it, or else the one of the last file that was
-displayed so, but hide no terminal.  Point in the selected window stays."
+displayed so, but hide no terminal and no review.  Point in the selected
+window stays."
   (pcase-let ((`(,buffer . ,position) gemini-companion-revert--to-show))
     (setq gemini-companion-revert--to-show nil)
     (when (buffer-live-p buffer)
@@ -410,15 +411,17 @@ displayed so, but hide no terminal.  Point in the selected window stays."
 
 (defun gemini-companion-revert--display-over (buffer _alist)
   "Display BUFFER in the least recently used window that may be taken.
-That is not the selected one, and shows no program, such as a terminal.
-Return the window, or nil."
+That is not the selected one, and shows no program, such as a terminal,
+and no review.  Return the window, or nil."
   (when-let* ((window (car (seq-sort-by
                             #'window-use-time #'<
                             (seq-remove
                              (lambda (window)
                                (or (eq window (selected-window))
                                    (window-dedicated-p window)
-                                   (get-buffer-process (window-buffer window))))
+                                   (get-buffer-process (window-buffer window))
+                                   (local-variable-p 'gemini-companion-diff-here
+                                                     (window-buffer window))))
                              (window-list nil 'no-minibuffer))))))
     (set-window-buffer window buffer)
     window))

@@ -348,18 +348,22 @@ the text that there is then, and the bytes that are saved of that."
               (= position (window-point window))))))
       (should (equal "*scratch*" (buffer-name (window-buffer))))
       (delete-other-windows)
-      ;; A terminal stays.
-      (let ((process (start-process "cat" "*cat*" "cat"))
-            (file (expand-file-name "a" directory))
-            (split-height-threshold nil))
-        (set-process-query-on-exit-flag process nil)
-        (set-window-buffer (split-window) "*cat*")
-        (gemini-companion-revert-expect file)
-        (gemini-companion-revert-test-write file "last\n")
-        (gemini-companion-test-eventually
-          (get-buffer-window (get-file-buffer file)))
-        (should (get-buffer-window "*cat*"))
-        (kill-buffer "*cat*"))
+      ;; A terminal stays, and a review of another CLI.
+      (dolist (set-up (list (lambda () (make-pipe-process :name "cli" :noquery t
+                                                          :buffer "*other*"))
+                            (lambda () (setq-local gemini-companion-diff-here t))))
+        (let ((file (expand-file-name "a" directory))
+              (split-height-threshold nil))
+          (with-current-buffer (get-buffer-create "*other*")
+            (funcall set-up))
+          (set-window-buffer (split-window) "*other*")
+          (gemini-companion-revert-expect file)
+          (gemini-companion-revert-test-write file (format "%S\n" set-up))
+          (gemini-companion-test-eventually
+            (get-buffer-window (get-file-buffer file)))
+          (should (get-buffer-window "*other*"))
+          (kill-buffer "*other*")
+          (delete-other-windows)))
       (delete-other-windows))))
 
 (ert-deftest gemini-companion-revert-merges-unsaved-text-on-request ()
