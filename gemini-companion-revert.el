@@ -520,7 +520,7 @@ mode was on."
   "Merge your unsaved text with what a CLI wrote to this file.
 Lines that differ in both are kept twice, as a conflict for
 `smerge-mode'.  Nothing is saved."
-  (interactive "*")
+  (interactive)
   (when (or (null buffer-file-name)
             (not (buffer-modified-p))
             (gemini-companion-revert--current-p))

@@ -431,7 +431,8 @@ merging is not possible; assert that it is offered if it is."
               messages))
            (merged (condition-case nil
                        (progn
-                         (gemini-companion-merge)
+                         (setq buffer-read-only t)
+                         (call-interactively #'gemini-companion-merge)
                          (gemini-companion-test-text (current-buffer)))
                      (user-error nil))))
       (should (string-search (if merged
