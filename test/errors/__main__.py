@@ -177,16 +177,20 @@ def servers() -> dict[str, Server]:
     """Return the language servers that can be used, and a backend of Flymake."""
     binaries = DEPS / "python/bin"
     python = python_files()
-    pyflakes = [str(binaries / "python"), "-m", "pyflakes"]
-    # As python.el tells errors from warnings.
-    python_errors = r":(\d+):\d+:? (?!redefined|.*unused|.*used$)"
     found = {
         "basedpyright": Server(
+            [str(binaries / "basedpyright-langserver"), "--stdio"], ["pyright"], python
+        ),
+        "package": Server(
             [str(binaries / "basedpyright-langserver"), "--stdio"],
             ["pyright"],
             package_files(),
         ),
-        "pylsp": Server([str(binaries / "pylsp")], pyflakes, python, python_errors),
+        "pylsp": Server(
+            [str(binaries / "pylsp")],
+            [str(binaries / "python"), str(HERE / "truth.py")],
+            python,
+        ),
         "ruff": Server(
             [str(binaries / "ruff"), "server"],
             [str(binaries / "ruff"), "check", "--isolated", "--output-format=concise"],
@@ -212,7 +216,12 @@ def servers() -> dict[str, Server]:
     }
     for checker in ("flymake", "flycheck"):
         found[checker] = Server(
-            [str(binaries / "pyflakes")], pyflakes, python, python_errors, checker
+            [str(binaries / "pyflakes")],
+            [str(binaries / "python"), "-m", "pyflakes"],
+            python,
+            # As python.el tells errors from warnings.
+            r":(\d+):\d+:? (?!redefined|.*unused|.*used$)",
+            checker,
         )
     if (gopls := DEPS / "root/usr/bin/gopls").exists():
         found["gopls"] = Server(
