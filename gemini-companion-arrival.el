@@ -306,7 +306,7 @@ edits of its proposal."
 ;;;; After an answer
 
 (defun gemini-companion-arrival--go-on (diff)
-  "Let the next review take the place of DIFF, which was answered from inside.
+  "Show the next review in place of DIFF, which was answered from inside.
 If none waits, but the CLI may propose more, DIFF stays on the screen
 until it does, so that the windows do not jump."
   (let ((session (gemini-companion-diff-session diff)))

@@ -59,7 +59,7 @@
   "Tick of the text that Flymake or Flycheck has begun to check last.")
 
 (defvar-local gemini-companion-diagnostics--report nil
-  "What was reported last about this buffer, or nil.
+  "Last report about this buffer, or nil.
 A list (TICK ERRORS VERSION): the tick of the text, its errors, and the
 version that the report of a language server named, or nil.")
 
@@ -94,8 +94,8 @@ This is also a backend of Flymake, which calls REPORT with no errors."
                   (gemini-companion-diagnostics--checked-errors))))))
 
 (defun gemini-companion-diagnostics--start-check ()
-  "Have Flymake or Flycheck check this text if it has not begun to.
-By itself it may do so only when the buffer is displayed."
+  "Start a check by Flymake or Flycheck, unless one has begun.
+By itself one may begin only when the buffer is displayed."
   (unless (eql gemini-companion-diagnostics--begun (buffer-chars-modified-tick))
     (pcase (gemini-companion-diagnostics-checker (current-buffer))
       ('flymake-mode (flymake-start)
@@ -527,7 +527,7 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
 
 (defun gemini-companion-diagnostics--begin (check)
   "Find out who knows about the file of CHECK, and which texts to ask about.
-Return nil if nobody knows about it, or if it may not be shared."
+Return nil if no checker knows about it, or if it may not be shared."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
                 check)
                (buffer (and (not (gemini-companion-text-unreadable-reason file))
@@ -860,7 +860,7 @@ Return nil if the server does not support that."
   (gemini-companion-diagnostics--request-known known))
 
 (defun gemini-companion-diagnostics--reopen ()
-  "Have the server of this buffer close and open its file."
+  "Close and open the file of this buffer in its server."
   (when (and (fboundp 'eglot--signal-textDocument/didClose)
              (fboundp 'eglot--signal-textDocument/didOpen))
     (setq gemini-companion-diagnostics--reopened t
@@ -981,7 +981,7 @@ The server may have reported about them again since its file was reverted."
       (setcdr other (alist-get (car other) reports)))))
 
 (defun gemini-companion-diagnostics--ask-others (check)
-  "Have the server of CHECK report about the other buffers.
+  "Make the server of CHECK report about the other buffers.
 Request the errors if it supports that."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check file server others)
                check))

@@ -31,7 +31,7 @@
 ;;;; Customization
 
 (defcustom gemini-companion-notify 'message
-  "How to notify that a CLI waits for an answer, or has ended a long turn.
+  "Way to notify that a CLI waits for an answer, or has ended a long turn.
 `message' shows a line in the echo area.  `desktop' shows a notification
 of the desktop or of the terminal in which Emacs runs, or a line in the
 echo area if there is neither.  A function is called with the session

@@ -596,10 +596,10 @@ there.  If that CLI is in a selected side window, the window is hidden."
 
 ;;;###autoload
 (defun gemini-companion-connect ()
-  "Let a CLI connect that you start by hand on another host.
+  "Wait for a CLI that you start by hand on another host.
 The current buffer is one of a file or a directory there, or in a
-directory that `gemini-companion-places' says is the same here and
-there.  `gemini-companion-run' connects, too, and starts the CLI."
+directory that is the same here and there, see `gemini-companion-places'.
+`gemini-companion-run' connects, too, and starts the CLI."
   (interactive)
   (pcase-let ((`(,name . ,directory)
                (or (gemini-companion-place-here)

@@ -40,7 +40,7 @@ BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
                (:constructor gemini-companion-state--make)
                (:conc-name gemini-companion-state--)
                (:copier nil))
-  "What is known about SESSION, whose terminal is PROCESS, or nil.
+  "State of SESSION, whose terminal is PROCESS, or nil.
 REPORTED is the state that its hooks have reported, or nil; SENT the
 first line of the last prompt that Emacs has submitted, until its turn
 begins."

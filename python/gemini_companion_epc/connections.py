@@ -35,7 +35,7 @@ class Connections:
         self._quiet.set()
 
     def listen(self) -> None:
-        """Let connections wait until they are accepted."""
+        """Listen; connections wait until they are accepted."""
         self.listener.listen(_BACKLOG)
 
     @contextmanager

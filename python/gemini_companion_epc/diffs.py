@@ -117,7 +117,7 @@ class Diffs:
         """Open a review of ``proposal`` for the file ``path``.
 
         Return when Emacs has it: this process may crash before, and the client
-        would wait for an answer to a review that nobody sees.
+        would wait for an answer to a review that is not displayed.
         """
         now = asyncio.get_running_loop().time()
         is_interrupted = now < session.interrupted.pop(path, 0.0)

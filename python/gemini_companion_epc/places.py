@@ -152,7 +152,7 @@ class Place:
     # The life of the outpost
 
     def connect_from(self, directories: Sequence[str]) -> None:
-        """Let CLIs connect from ``directories``, and report to Emacs."""
+        """Serve CLIs in ``directories``, and report to Emacs."""
         self._wanted["directories"] = directories
         if self._stdin is not None:
             self._greet()
@@ -414,7 +414,7 @@ async def _ended(process: Process) -> int:
             return await _within(_END, process.wait())
         with suppress(ProcessLookupError):
             process.kill()
-    # Output that nobody reads any more keeps `wait` from returning.
+    # Output that is no longer read keeps `wait` from returning.
     return -9
 
 
