@@ -148,6 +148,15 @@ For ID and SESSION see `gemini-companion-test-open'."
       (eq 'shown (gemini-companion-diff-state diff)))
     diff))
 
+(defmacro gemini-companion-test-in-each-view (files &rest body)
+  "Evaluate BODY with reviews as Ediff, and again as a unified diff.
+It is run in a directory with FILES, and `view' is the kind of view."
+  (declare (indent 1) (debug t))
+  `(dolist (view '(ediff diff))
+     (ert-info ((symbol-name view))
+       (let ((gemini-companion-review-view view))
+         (gemini-companion-test-with-reviews ,files ,@body)))))
+
 (defun gemini-companion-test-header (buffer)
   "Return the whole header line of BUFFER, a buffer or a name, as a text."
   (with-current-buffer buffer

@@ -17,18 +17,15 @@
       (gemini-companion-review-toggle diff hunk))))
 
 (ert-deftest gemini-companion-review-goes-to-the-hunk-of-a-line ()
-  (dolist (view '(ediff diff))
-    (ert-info ((symbol-name view))
-      (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
-        (let* ((gemini-companion-review-view view)
-               (diff (gemini-companion-test-arrive
-                      "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n")))
-          (dolist (line '(9 9 1 5 6))
-            (gemini-companion-review-go-to diff line)
-            (with-current-buffer (window-buffer)
-              (gemini-companion-review-toggle-hunk)))
-          (should (equal "1\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
-                         (gemini-companion-diff-text diff))))))))
+  (gemini-companion-test-in-each-view '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
+    (let* ((diff (gemini-companion-test-arrive
+                  "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n")))
+      (dolist (line '(9 9 1 5 6))
+        (gemini-companion-review-go-to diff line)
+        (with-current-buffer (window-buffer)
+          (gemini-companion-review-toggle-hunk)))
+      (should (equal "1\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
+                     (gemini-companion-diff-text diff))))))
 
 (ert-deftest gemini-companion-review-switch-stays-at-the-hunk ()
   (gemini-companion-test-with-reviews
@@ -96,22 +93,20 @@
             (should (equal (list outcome) outcomes))))))))
 
 (ert-deftest gemini-companion-review-letters-mean-the-same-and-are-described ()
-  (dolist (view '(ediff diff))
-    (gemini-companion-test-with-reviews '(("a" "1\n"))
-      (let ((gemini-companion-review-view view))
-        (gemini-companion-test-show "a" "2\n")
-        (with-current-buffer (window-buffer)
-          (pcase-dolist (`(,key . ,command) gemini-companion-review-letters)
-            (should (eq command (key-binding key))))
-          ;; Those of Ediff that copy, write, suspend or mail.
-          (dolist (key '("b" "A" "B" "rb" "wa" "z" "m" "G" "E" "~" "i" "D"))
-            (should (memq (key-binding (kbd key)) '(nil undefined))))
-          (save-window-excursion
-            (call-interactively (key-binding (kbd "C-h m")))))
-        (dolist (key (cons "C-c C-c" (and (eq view 'diff) '("a"))))
-          (should (string-match-p
-                   (format "^%s[ \t]+gemini-companion-diff-accept" key)
-                   (gemini-companion-test-text "*Help*"))))))))
+  (gemini-companion-test-in-each-view '(("a" "1\n"))
+    (gemini-companion-test-show "a" "2\n")
+    (with-current-buffer (window-buffer)
+      (pcase-dolist (`(,key . ,command) gemini-companion-review-letters)
+        (should (eq command (key-binding key))))
+      ;; Those of Ediff that copy, write, suspend or mail.
+      (dolist (key '("b" "A" "B" "rb" "wa" "z" "m" "G" "E" "~" "i" "D"))
+        (should (memq (key-binding (kbd key)) '(nil undefined))))
+      (save-window-excursion
+        (call-interactively (key-binding (kbd "C-h m")))))
+    (dolist (key (cons "C-c C-c" (and (eq view 'diff) '("a"))))
+      (should (string-match-p
+               (format "^%s[ \t]+gemini-companion-diff-accept" key)
+               (gemini-companion-test-text "*Help*"))))))
 
 (ert-deftest gemini-companion-review-replaced-by-another-keeps-its-exclusions ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
@@ -174,45 +169,40 @@
                            (window-list))))))
 
 (ert-deftest gemini-companion-review-is-complete-after-the-list ()
-  (dolist (view '(ediff diff))
-    (ert-info ((symbol-name view))
-      (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "2\n"))
-        (find-file (expand-file-name "a" directory))
-        (with-selected-window (split-window-right)
-          (find-file (expand-file-name "b" directory)))
-        (unwind-protect
-            (let* ((gemini-companion-review-view view)
-                   (layout (gemini-companion-test-layout))
-                   (diff (gemini-companion-test-show "a" "one\n"))
-                   (review (gemini-companion-test-layout)))
-              (gemini-companion-review 'list)
-              (should (equal "*gemini reviews*" (buffer-name (window-buffer))))
-              (quit-window)
-              (should (equal review (gemini-companion-test-layout)))
-              (gemini-companion-list)
-              (gemini-companion-review)
-              (should (equal review (gemini-companion-test-layout)))
-              (gemini-companion-list)
-              (gemini-companion-diff-accept diff)
-              (should (equal "*gemini reviews*" (buffer-name (window-buffer))))
-              (quit-window)
-              ;; Which window is selected depends on how the list was opened.
-              (should (equal (mapcar #'butlast layout)
-                             (mapcar #'butlast (gemini-companion-test-layout)))))
-          (gemini-companion-list-stop))))))
+  (gemini-companion-test-in-each-view '(("a" "1\n") ("b" "2\n"))
+    (find-file (expand-file-name "a" directory))
+    (with-selected-window (split-window-right)
+      (find-file (expand-file-name "b" directory)))
+    (unwind-protect
+        (let* ((layout (gemini-companion-test-layout))
+               (diff (gemini-companion-test-show "a" "one\n"))
+               (review (gemini-companion-test-layout)))
+          (gemini-companion-review 'list)
+          (should (equal "*gemini reviews*" (buffer-name (window-buffer))))
+          (quit-window)
+          (should (equal review (gemini-companion-test-layout)))
+          (gemini-companion-list)
+          (gemini-companion-review)
+          (should (equal review (gemini-companion-test-layout)))
+          (gemini-companion-list)
+          (gemini-companion-diff-accept diff)
+          (should (equal "*gemini reviews*" (buffer-name (window-buffer))))
+          (quit-window)
+          ;; Which window is selected depends on how the list was opened.
+          (should (equal (mapcar #'butlast layout)
+                         (mapcar #'butlast (gemini-companion-test-layout)))))
+      (gemini-companion-list-stop))))
 
 (ert-deftest gemini-companion-review-sends-what-is-hidden-by-narrowing ()
-  (dolist (view '(ediff diff))
-    (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
-      (let* ((gemini-companion-review-view view)
-             (diff (gemini-companion-test-show "a" "one\n2\n3\nfour\n")))
-        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-          (narrow-to-region 5 7))
-        (gemini-companion-review-test-toggle-all diff)
-        (should (equal "1\n2\n3\n4\n" (gemini-companion-diff-text diff)))
-        (gemini-companion-review-test-toggle-all diff)
-        (gemini-companion-diff-accept)
-        (should (equal '((1 accepted "one\n2\n3\nfour\n")) outcomes))))))
+  (gemini-companion-test-in-each-view '(("a" "1\n2\n3\n4\n"))
+    (let* ((diff (gemini-companion-test-show "a" "one\n2\n3\nfour\n")))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (narrow-to-region 5 7))
+      (gemini-companion-review-test-toggle-all diff)
+      (should (equal "1\n2\n3\n4\n" (gemini-companion-diff-text diff)))
+      (gemini-companion-review-test-toggle-all diff)
+      (gemini-companion-diff-accept)
+      (should (equal '((1 accepted "one\n2\n3\nfour\n")) outcomes)))))
 
 (defun gemini-companion-review-test-state ()
   "Return what a review must leave as it is, all over Emacs."
@@ -235,50 +225,46 @@
           (process-list) (gemini-companion-test-buffers))))
 
 (ert-deftest gemini-companion-review-leaves-nothing-behind ()
-  (dolist (view '(ediff diff))
-    (gemini-companion-test-with-reviews '(("a" "1\n2\n"))
-      (find-file (expand-file-name "a" directory))
-      (let* ((gemini-companion-review-view view)
-             (ediff-window-setup-function #'ediff-setup-windows-multiframe)
-             (temporary-file-directory directory)
-             (state (progn
-                      ;; Emacs makes buffers of its own at the first one.
-                      (gemini-companion-test-show "a" "one\n2\n")
-                      (gemini-companion-diff-reject)
-                      (gemini-companion-test-run-timers)
-                      ;; One that was killed has not always ended.
-                      (gemini-companion-test-eventually
-                        (not (get-process "gemini-companion-diff")))
-                      (gemini-companion-review-test-state))))
-        (gemini-companion-review-test-toggle-all
-         (gemini-companion-test-show "a" "one\n2\n"))
-        (with-current-buffer (window-buffer)
-          (gemini-companion-review-switch-view))
-        (with-current-buffer (window-buffer)
-          (gemini-companion-review-switch-view))
-        (gemini-companion-diff-reject)
-        (gemini-companion-test-run-timers)
-        (gemini-companion-test-eventually
-          (equal state (gemini-companion-review-test-state)))
-        (should (equal '("a") (directory-files directory nil "\\`[^.]")))
-        (with-current-buffer "a"
-          (should-not (overlays-in (point-min) (point-max)))
-          (should-not gemini-companion-review-mode))))))
+  (gemini-companion-test-in-each-view '(("a" "1\n2\n"))
+    (find-file (expand-file-name "a" directory))
+    (let* ((ediff-window-setup-function #'ediff-setup-windows-multiframe)
+           (temporary-file-directory directory)
+           (state (progn
+                    ;; Emacs makes buffers of its own at the first one.
+                    (gemini-companion-test-show "a" "one\n2\n")
+                    (gemini-companion-diff-reject)
+                    (gemini-companion-test-run-timers)
+                    ;; One that was killed has not always ended.
+                    (gemini-companion-test-eventually
+                      (not (get-process "gemini-companion-diff")))
+                    (gemini-companion-review-test-state))))
+      (gemini-companion-review-test-toggle-all
+       (gemini-companion-test-show "a" "one\n2\n"))
+      (with-current-buffer (window-buffer)
+        (gemini-companion-review-switch-view))
+      (with-current-buffer (window-buffer)
+        (gemini-companion-review-switch-view))
+      (gemini-companion-diff-reject)
+      (gemini-companion-test-run-timers)
+      (gemini-companion-test-eventually
+        (equal state (gemini-companion-review-test-state)))
+      (should (equal '("a") (directory-files directory nil "\\`[^.]")))
+      (with-current-buffer "a"
+        (should-not (overlays-in (point-min) (point-max)))
+        (should-not gemini-companion-review-mode)))))
 
 (ert-deftest gemini-companion-review-shows-only-its-own-line-numbers ()
   (global-display-line-numbers-mode 1)
   (unwind-protect
-      (dolist (view '(ediff diff))
-        (gemini-companion-test-with-reviews '(("a" "old\n"))
-          (let ((gemini-companion-review-view view))
-            (gemini-companion-test-show "a" "new\n")
-            ;; Here a global mode also turns on its mode.
-            (run-hooks 'post-command-hook)
-            ;; The control panel, or the diff.
-            (should-not (buffer-local-value 'display-line-numbers
-                                            (window-buffer)))
-            (should (buffer-local-value 'display-line-numbers
-                                        (find-file-noselect "a"))))))
+      (gemini-companion-test-in-each-view '(("a" "old\n"))
+        (gemini-companion-test-show "a" "new\n")
+        ;; Here a global mode also turns on its mode.
+        (run-hooks 'post-command-hook)
+        ;; The control panel, or the diff.
+        (should-not (buffer-local-value 'display-line-numbers
+                                        (window-buffer)))
+        (should (buffer-local-value 'display-line-numbers
+                                    (find-file-noselect "a"))))
     (global-display-line-numbers-mode -1)))
 
 (ert-deftest gemini-companion-review-proposal-visits-no-file ()
@@ -304,25 +290,23 @@
         (progn
           (define-key map (kbd "C-c C-k") nil)
           (define-key map (kbd "<f8>") #'gemini-companion-diff-reject)
-          (dolist (view '(ediff diff))
-            (gemini-companion-test-with-reviews '(("a" "1\n"))
-              (let* ((gemini-companion-review-view view)
-                     (diff (gemini-companion-test-show "a" "2\n"))
-                     (header (with-current-buffer
-                                 (gemini-companion-review-main diff)
-                               (when (eq view 'diff)
-                                 (gemini-companion-review-edit))
-                               (gemini-companion-test-header
-                                (gemini-companion-diff-proposal-buffer
-                                 diff)))))
-                (should (string-match-p "C-c C-c accept  <f8> reject"
-                                        header))
-                (when (eq view 'ediff)
-                  (gemini-companion-review-test-toggle-all diff)
-                  (should (string-match-p
-                           "C-c C-x restore"
-                           (gemini-companion-test-header
-                            (gemini-companion-review-main diff)))))))))
+          (gemini-companion-test-in-each-view '(("a" "1\n"))
+            (let* ((diff (gemini-companion-test-show "a" "2\n"))
+                   (header (with-current-buffer
+                               (gemini-companion-review-main diff)
+                             (when (eq view 'diff)
+                               (gemini-companion-review-edit))
+                             (gemini-companion-test-header
+                              (gemini-companion-diff-proposal-buffer
+                               diff)))))
+              (should (string-match-p "C-c C-c accept  <f8> reject"
+                                      header))
+              (when (eq view 'ediff)
+                (gemini-companion-review-test-toggle-all diff)
+                (should (string-match-p
+                         "C-c C-x restore"
+                         (gemini-companion-test-header
+                          (gemini-companion-review-main diff))))))))
       (define-key map (kbd "<f8>") nil)
       (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject))))
 
