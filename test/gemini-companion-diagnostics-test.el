@@ -105,8 +105,8 @@ FILES."
         (should (funcall problem "does not check" "a.txt"))
         (let ((flymake-list-only-diagnostics nil))
           (should (funcall problem "checks no file")))
-        (setq-local flymake-diagnostic-functions
-                    '(gemini-companion-diagnostics-test-flymake))
+        (add-hook 'flymake-diagnostic-functions
+                  #'gemini-companion-diagnostics-test-flymake nil t)
         (flymake-mode)
         (flymake-start)
         (should (equal '(:rows ((2 "error: bad") (1 "warning: odd")))
@@ -114,7 +114,7 @@ FILES."
         (should (equal `(:rows ((,buffer-file-name "1 errors, 1 warnings")))
                        (gemini-companion-diagnostics-test-ask)))
         ;; One that does not report.
-        (setq-local flymake-diagnostic-functions '(ignore))
+        (add-hook 'flymake-diagnostic-functions #'ignore nil t)
         (flymake-start)
         (should (funcall problem "ask again" "a.txt"))
         ;; As that of Eglot, when its language server ends.
