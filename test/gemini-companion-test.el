@@ -18,13 +18,7 @@
 
 (defun gemini-companion-test-trace ()
   "Return the state that the mode must restore."
-  (list (mapcar (lambda (hook) (copy-sequence (default-value hook)))
-                '(post-command-hook pre-redisplay-functions kill-emacs-hook
-                  buffer-list-update-hook find-file-hook kill-buffer-hook
-                  after-make-frame-functions after-save-hook
-                  after-revert-hook after-set-visited-file-name-hook
-                  after-change-major-mode-hook activate-mark-hook
-                  deactivate-mark-hook))
+  (list (gemini-companion-test-hooks)
         (get-variable-watchers 'server-clients)
         (gemini-companion-test-buffers)
         (length (gemini-companion-test-processes))
