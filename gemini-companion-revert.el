@@ -163,7 +163,9 @@ For WRITTEN, KEYS and BEFORE, see `gemini-companion-revert-expect' and
   (dolist (watch gemini-companion-revert--watches)
     (when (equal file (gemini-companion-watch-file watch))
       (gemini-companion-revert--end watch)))
-  (let ((checks gemini-companion-revert--checks)
+  (let ((checks (* gemini-companion-revert--checks
+                   ;; The text of a remote file may come slowly.
+                   (if (gemini-companion-place-original file) 10 1)))
         watch)
     (setq watch
           (gemini-companion-watch-start
@@ -256,11 +258,16 @@ For a remote file, that is its copy."
   "Return non-nil if the current buffer's file has not changed since."
   (if (not (gemini-companion-revert--remote-p))
       (verify-visited-file-modtime)
-    ;; Tramp would ask the remote host; it knows times in seconds only.
-    (let ((written (car (gemini-companion-watch-stamp
-                         (gemini-companion-revert--file)))))
+    ;; Tramp would ask the remote host; it sets times in seconds only.
+    (let* ((written (car (gemini-companion-watch-stamp
+                          (gemini-companion-revert--file))))
+           (visited (visited-file-modtime))
+           (exact (not (time-equal-p visited
+                                     (time-convert visited 'integer)))))
       (or (null written)
-          (time-less-p (time-convert written 'integer) (visited-file-modtime))
+          (if exact
+              (not (time-less-p visited written))
+            (time-less-p (time-convert written 'integer) visited))
           (equal (gemini-companion-revert--ancestor-text)
                  (car (gemini-companion-revert--read)))))))
 

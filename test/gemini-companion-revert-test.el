@@ -38,6 +38,22 @@ APPEND non-nil means after what it holds."
         (not (gemini-companion-test-timers)))
       (should (equal '(t) ends)))))
 
+(ert-deftest gemini-companion-revert-follows-a-remote-file-twice-in-a-second ()
+  (gemini-companion-test-with-directory '(("a" ""))
+    (let* ((copy (expand-file-name "a"))
+           (mirror (directory-file-name default-directory))
+           (gemini-companion-place-all `(("/ssh:far:" :mirror ,mirror)))
+           (inhibit-message t))
+      (with-temp-buffer
+        (setq buffer-file-name "/ssh:far:/a"
+              buffer-file-truename buffer-file-name)
+        (pcase-dolist (`(,time ,text) '((1000.2 "one\n") (1000.4 "two\n")))
+          (gemini-companion-revert-test-write copy text)
+          (set-file-times copy time)
+          (gemini-companion-revert-now copy)
+          (should (equal text (buffer-string))))
+        (setq buffer-file-name nil)))))
+
 (ert-deftest gemini-companion-revert-shows-change-hooks-a-normal-buffer ()
   (gemini-companion-revert-test-with "1\n2\n3\n"
     (let ((create-lockfiles t)
