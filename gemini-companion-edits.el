@@ -280,24 +280,27 @@ A file that was new is deleted, and its buffer is killed.  Signal an
 error if the file has changed since."
   (gemini-companion-edits-check-revert edit)
   (let* ((file (gemini-companion-edit-file edit))
-         (visited (gemini-companion-place-file file))
          (buffer (gemini-companion-place-buffer file))
-         (new (eq 'new (gemini-companion-edit-before edit))))
+         (remote (gemini-companion-place-original file))
+         (time (file-attribute-modification-time (file-attributes file)))
+         (new (eq 'new (gemini-companion-edit-before edit)))
+         (bytes (and (not new) (gemini-companion-edits--previous edit))))
     (if new
         (progn
-          (delete-file visited 'trash)
+          (delete-file file 'trash)
           (when buffer
             (kill-buffer buffer)))
       ;; Otherwise Emacs may ask whether to write over a newer text.
       (gemini-companion-revert-now file)
       (let ((coding-system-for-write 'no-conversion))
-        (write-region (gemini-companion-edits--previous edit) nil visited
-                      nil 'silent))
-      (if (equal file visited)
-          (gemini-companion-revert-now file)
-        (when buffer
-          (with-current-buffer buffer
-            (revert-buffer 'ignore-auto 'noconfirm)))))
+        (write-region bytes nil file nil 'silent))
+      (if remote
+          ;; The clock there may be behind the one here.
+          (set-file-times file time)
+        (gemini-companion-revert-now file)))
+    (when remote
+      (gemini-companion-place-write file bytes)
+      (gemini-companion-revert-expect file))
     (setf (gemini-companion-edit-state edit) (if new 'deleted 'reverted))
     (message (if new "Deleted %s" "Reverted %s")
              (gemini-companion-edits-name edit))
@@ -329,6 +332,7 @@ sentences; their files stay as they are."
                    (gemini-companion-text-true-name file))
       (user-error "%s was replaced by a symbolic link; revert the edit by hand"
                   name))
+    (gemini-companion-place-check file)
     (unless (gemini-companion-edits--as-written-p edit)
       (user-error "%s has changed since; revert a later edit first, or this one \
 by hand"

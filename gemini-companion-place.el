@@ -52,7 +52,7 @@ the local ones."
 
 (defcustom gemini-companion-place-commands
   '((("ssh" "sshx" "scp" "scpx" "rsync")
-     "ssh" (:pipe "-T" "-o" "BatchMode=yes" "-o" "ServerAliveInterval=15")
+     "ssh" (:pipe "-TC" "-o" "BatchMode=yes" "-o" "ServerAliveInterval=15")
      (:terminal "-t") ("-l" "%u") ("-p" "%p") "%h" :line)
     (("docker" "podman")
      "%m" "exec" (:pipe "-i") (:terminal "-it") ("-u" "%u") "%h")
@@ -175,6 +175,21 @@ It is nil if the place of FILE is not connected.  The copy need not exist."
               (if name
                   (list (assoc name gemini-companion-place-all))
                 gemini-companion-place-all)))
+
+(defun gemini-companion-place-check (copy)
+  "Signal an error if the place of the file whose copy is COPY is lost."
+  (when-let* ((original (gemini-companion-place-original copy))
+              (name (file-remote-p original)))
+    (unless (equal "connected" (gemini-companion-place--get name :state))
+      (user-error "%s" (gemini-companion-place-explain name)))))
+
+(defun gemini-companion-place-write (copy bytes)
+  "Write BYTES to the remote file whose copy is COPY.
+If BYTES is nil, delete the file.  Do nothing if COPY is no copy."
+  (when-let* ((original (gemini-companion-place-original copy)))
+    (apply #'gemini-companion-server-call 'place-write
+           (file-remote-p original) (file-local-name original)
+           (and bytes (list (base64-encode-string bytes t))))))
 
 ;;;; Commands of the system
 
@@ -381,7 +396,8 @@ They are in a workspace root unless they begin with a tilde."
       (apply #'gemini-companion-place--put name facts)
       (pcase (cons previous state)
         (`("lost" . "connected")
-         (message "Connection to %s is back; run /ide enable in each CLI there"
+         (message "Connection to %s is back; run /ide enable in each CLI there \
+(if one still asks about an edit, answer there)"
                   title))
         (`("connected" . "lost")
          (message "Connection to %s was lost; trying again" title))

@@ -79,8 +79,17 @@ function sweep(file) {
   } catch (error) { if (error.code === 'ESRCH') fs.rmSync(file, { force: true }); }
 }
 
-function sendFile(name) {
-  const facts = { path: name };
+// Write a file, or delete it, and send what it is then.
+function writeFile(name, number, text) {
+  try {
+    if (text === null) fs.rmSync(name);
+    else fs.writeFileSync(name, text, 'base64');
+    sendFile(name, number);
+  } catch (error) { sendFile(name, number, error.message); }
+}
+
+function sendFile(name, number, problem) {
+  const facts = { path: name, problem };
   try {
     const stat = fs.statSync(name);
     facts.mtime = stat.mtimeMs;
@@ -90,20 +99,22 @@ function sendFile(name) {
   } catch (error) {
     if (!['ENOENT', 'ENOTDIR'].includes(error.code)) facts.problem = error.message;
   }
-  send('F', facts);
+  send('F', facts, number);
   if (watched.has(name)) return;
   fs.watchFile(name, { interval: 200 }, () => sendFile(name));
   const [oldest] = watched.add(name);
   if (watched.size > MOST) { fs.unwatchFile(oldest); watched.delete(oldest); }
 }
 
-function receive(kind, key, data) {
+function receive(kind, key, data, text) {
   clearTimeout(silence);
   silence = setTimeout(end, SILENCE);
   const one = connections.get(key);
   if (kind === 'D' && one) one.write(data, 'base64');
   else if (kind === 'C' && one) one.end();
-  else if (kind === 'R') sendFile(key);
+  else if (kind === 'R') sendFile(key, data);
+  else if (kind === 'W') writeFile(key, data, text);
+  else if (kind === 'P') send('P');
   else if (kind === 'H') { settings = key; listen(settings.port); }
 }
 
@@ -115,6 +126,5 @@ function end() {
 }
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(name, end);
 process.stdout.on('error', end);
-setInterval(() => send('P'), SILENCE / 4);
 require('readline').createInterface(process.stdin).on('line', (line) => receive(...JSON.parse(line))).on('close', end);
 process.stdout.write('\ngemini-companion-outpost\n');

@@ -19,8 +19,9 @@ import re
 import shutil
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias, TypeVar
 
@@ -79,8 +80,11 @@ class Place:
         """The number of greetings that the outpost has not answered."""
         self._stdin: StreamWriter | None = None
         """The input of the outpost, or None if it does not run."""
-        self._copied: dict[str, asyncio.Future[str]] = {}
-        """Whether each file that was asked for has a copy, or why it has none."""
+        self._asked: set[str] = set()
+        """The files that were asked for, which have copies if they exist."""
+        self._answers: dict[int, asyncio.Future[str]] = {}
+        """By the number of each request for a file, what will be wrong, or ""."""
+        self._numbers = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._life = asyncio.create_task(self._live())
 
@@ -108,29 +112,39 @@ class Place:
         Raise EmacsError if it cannot be read.
         """
         if _is_below(self.here(path), self.mirror):
-            try:
-                copied = asyncio.shield(self._request(path))
-                problem = await asyncio.wait_for(copied, self._config.diff_limit)
-            except asyncio.TimeoutError:
-                problem = f"{self.name} does not answer"
-            if problem:
-                raise EmacsError(problem)
+            await self._succeed(self._request("R", path))
 
-    def _request(self, path: str) -> asyncio.Future[str]:
+    async def write(self, path: str, text: str | None) -> None:
+        """Write ``text``, in base64, to the file ``path`` there, or delete the file.
+
+        Raise EmacsError if that fails.
+        """
+        await self._succeed(self._request("W", path, text))
+
+    async def _succeed(self, answer: asyncio.Future[str]) -> None:
+        if problem := await answer:
+            raise EmacsError(problem)
+
+    def _request(self, kind: str, path: str, *more: object) -> asyncio.Future[str]:
         """Ask for the file ``path``; return the future of its problem, or ""."""
-        self._send("R", path)
-        copied = self._copied.get(path)
-        if copied is None or copied.done():
-            copied = self._copied[path] = asyncio.get_running_loop().create_future()
-        return copied
+        number = next(self._numbers)
+        self._send(kind, path, number, *more)
+        self._asked.add(path)
+        answer = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
+        return answer
 
-    async def _copy(self, facts: Facts) -> None:
-        """Write the copy of a file that the outpost has sent, if it was asked for."""
+    async def _copy(self, facts: Facts, number: int | None) -> None:
+        """Write the copy of a file that the outpost has sent, if it was asked for.
+
+        This may answer the request ``number``.
+        """
         path = str(facts["path"])
-        if path in self._copied:
+        if path in self._asked:
             problem = await asyncio.to_thread(self._store, path, facts)
-            if not self._copied[path].done():
-                self._copied[path].set_result(_shown(problem))
+            answer = self._answers.pop(number, None) if number else None
+            if answer is not None and not answer.done():
+                answer.set_result(_shown(problem))
 
     def _store(self, path: str, facts: Facts) -> str:
         """Write or delete the copy of ``path``; return the problem, or ""."""
@@ -139,15 +153,15 @@ class Place:
         try:
             if text is None:
                 copy.unlink(missing_ok=True)
-                return str(facts.get("problem", ""))
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            draft = Path(self.mirror, ".draft")
-            draft.write_bytes(base64.b64decode(text))
-            os.utime(draft, ns=(time := int(facts["mtime"] * 1e6), time))
-            os.replace(draft, copy)
+            else:
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                draft = Path(self.mirror, ".draft")
+                draft.write_bytes(base64.b64decode(text))
+                os.utime(draft, ns=(time := int(facts["mtime"] * 1e6), time))
+                os.replace(draft, copy)
         except OSError as error:
             return f"cannot be copied: {error}"
-        return ""
+        return str(facts.get("problem", ""))
 
     # The life of the outpost
 
@@ -195,21 +209,21 @@ class Place:
         ]
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_LONGEST_LINE
+                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE
             )
         except OSError as error:
             return f"cannot run {command[0]}: {error.strerror or error}"
         assert process.stdout is not None
         assert process.stderr is not None
         errors = asyncio.create_task(_last_line(process.stderr))
+        pings = asyncio.create_task(self._ping())
         problem = ""
         try:
             greeting = process.stdout.readuntil(_GREETING)
             await _within(self._config.place_limit, greeting)
             self._stdin = process.stdin
             self._greet()
-            # The outpost sends a line more often than that.
-            while line := await _within(_SILENCE, process.stdout.readline()):
+            async for line in _lines(process.stdout):
                 await self._handle(*json.loads(line))
         except asyncio.TimeoutError:
             problem = "no answer"
@@ -219,6 +233,7 @@ class Place:
             logger.warning("Malformed output of an outpost: %r", error)
             problem = "malformed output"
         finally:
+            pings.cancel()
             self._stdin = None
             self._drop()
             status = await _ended(process)
@@ -228,13 +243,21 @@ class Place:
             words.append(await _within(0.5, errors))
         return ": ".join(filter(None, words)) or f"exit status {status}"
 
+    async def _ping(self) -> None:
+        """Show the outpost that the connection lives, and make it do the same."""
+        while True:
+            await asyncio.sleep(_SILENCE / 3)
+            if self._stdin is not None:
+                self._send("P")
+
     def _drop(self) -> None:
         """Close the connections, and give up what the outpost has not answered."""
         for writer in self._writers.values():
             writer.close()
-        for copied in self._copied.values():
-            if not copied.done():
-                copied.set_result(f"the connection to {self.name} was lost")
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_result(f"the connection to {self.name} was lost")
+        self._answers.clear()
 
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
@@ -259,11 +282,7 @@ class Place:
             raise EmacsError(f"{self.name} is not connected")
         self._stdin.write(json.dumps(line).encode() + b"\n")
 
-    async def _flush(self) -> None:
-        if self._stdin is not None:
-            await self._stdin.drain()
-
-    async def _handle(self, kind: str, key: Any = None, data: str = "") -> None:
+    async def _handle(self, kind: str, key: Any = None, data: Any = None) -> None:
         if kind == "O":
             await self._open(key)
         elif kind == "D" and key in self._writers:
@@ -273,14 +292,11 @@ class Place:
         elif kind == "C" and key in self._writers:
             self._writers[key].close()
         elif kind == "F":
-            await self._copy(key)
+            await self._copy(key, data)
         elif kind == "H" and self._greetings:
             # More of them could keep Emacs busy.
             self._greetings -= 1
             self._know(key)
-        elif kind == "P":
-            self._send("P")
-            await self._flush()
 
     def _know(self, sent: Facts) -> None:
         """Take the facts that the outpost has ``sent``, and ask for files of roots."""
@@ -300,12 +316,16 @@ class Place:
             "versions": [[name, _version(versions[name])] for name in names],
             "roots": [[name, roots[name]] for name in directories],
         }
+        # They may have changed since the previous outpost.
+        previous = set(self._asked)
         copied = [
-            self._request(posixpath.join(top, name.removeprefix("~/")))
+            self._request("R", posixpath.join(top, name.removeprefix("~/")))
             for name in self._wanted.get("files") or ()
             for top in ([home] if name.startswith("~/") else tops)
         ]
         asyncio.gather(*copied).add_done_callback(self._connected)
+        for path in previous:
+            self._request("R", path)
 
     def _connected(self, _: object) -> None:
         if self._stdin is not None:
@@ -331,7 +351,8 @@ class Place:
         with suppress(OSError, EmacsError):
             while data := await reader.read(_CHUNK):
                 self._send("D", number, base64.b64encode(data).decode())
-                await self._flush()
+                if self._stdin is not None:
+                    await self._stdin.drain()
             self._send("C", number)
         writer.close()
         self._writers.pop(number, None)
@@ -403,6 +424,19 @@ async def _within(limit: float, awaitable: Awaitable[Result]) -> Result:
         return task.result()
     finally:
         task.cancel()
+
+
+async def _lines(stream: StreamReader) -> AsyncIterator[bytearray]:
+    """Yield the lines of ``stream``; a long one takes its time, if data arrives."""
+    line = bytearray()
+    while data := await _within(_SILENCE, stream.read(_CHUNK)):
+        *ends, data = data.split(b"\n")
+        for end in ends:
+            yield line + end
+            line.clear()
+        line += data
+        if len(line) > _LONGEST_LINE:
+            raise ValueError("too long a line")
 
 
 async def _ended(process: Process) -> int:

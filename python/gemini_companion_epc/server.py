@@ -18,7 +18,7 @@ from .connections import Connections
 from .diffs import Diffs
 from .discovery import DiscoveryFiles, true_names
 from .emacs import Emacs, read_start_line, watch_stdin
-from .exceptions import StartError
+from .exceptions import EmacsError, StartError
 from .places import Places
 from .processes import process_of
 from .questions import Questions
@@ -137,6 +137,7 @@ class Server:
                 "adopt-diff": self.adopt_diff,
                 "place-start": self._places.start,
                 "place-stop": self._places.stop,
+                "place-write": self.place_write,
                 "serve": self.serve,
                 "quiet": self.quiet,
                 "listen": self._connections.listen,
@@ -277,6 +278,19 @@ class Server:
         place = self._places.get(place_name or "")
         path = self._places.name_for(place, here) or here
         self._diffs.adopt(Diff(diff_id, session_id, path, text, here), place)
+
+    def place_write(
+        self, name: str, path: str, text: str | None = None
+    ) -> "asyncio.Future[None]":
+        """Write ``text`` to the file ``path`` of the place ``name``, or delete it."""
+        return asyncio.ensure_future(self._place_write(name, path, text))
+
+    async def _place_write(self, name: str, path: str, text: str | None) -> None:
+        try:
+            if place := self._places.get(name):
+                await place.write(path, text)
+        except EmacsError as error:
+            self._emacs.warn(f"Cannot revert {name}{path} ({error}); check the file")
 
     async def _keep_files(self) -> None:
         """Restore the files that a cleanup of temporary files removes."""

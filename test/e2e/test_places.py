@@ -41,6 +41,11 @@ CALLS = """
                   (push (cons command functions) e2e-tramp-unasked)))))
 """
 
+REVERT = """
+(gemini-companion-edits-revert-all
+ (seq-remove #'gemini-companion-edits-unwritten (gemini-companion-edits)))
+"""
+
 PlaceOf = Callable[..., Place]
 
 
@@ -152,8 +157,24 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     reviews.accept()
     cli.wait_for("done")
     emacs.becomes(text_of(far, there), "one\nmine\n")
-    assert emacs.value("e2e-tramp") is None
     assert (far.project / "a.txt").read_text() == "one\nmine\n"
+    # Two reverts of one file, and of a new one that is not visited.
+    reviews.proposed(cli, there, write_file(there, "three\n"), say("again"))
+    reviews.accept()
+    cli.wait_for("again")
+    emacs.becomes(text_of(far, there), "three\n")
+    new = world.project / "new.txt"
+    reviews.proposed(cli, new, write_file(new, "new\n"), say("a third time"))
+    reviews.accept()
+    cli.wait_for("a third time")
+    eventually(lambda: emacs.value(REVERT) is None, "all edits are reverted")
+    emacs.becomes(text_of(far, there), "one\ntwo\n")
+    project = far.project
+    eventually(lambda: not (project / "new.txt").exists(), "it is deleted there")
+    eventually(
+        lambda: (project / "a.txt").read_text() == "one\ntwo\n", "it is written there"
+    )
+    assert emacs.value("e2e-tramp") is None
     assert here.read_text() == "here\n"
 
     # Emacs knows that the buffer is that of the file.
@@ -162,7 +183,7 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     )
     emacs.keys("M->", "x", "C-x", "C-s")
     eventually(
-        lambda: (far.project / "a.txt").read_text().startswith("one\nmine\nx"),
+        lambda: (far.project / "a.txt").read_text().startswith("one\ntwo\nx"),
         "the user saves without a question",
     )
 

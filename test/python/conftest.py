@@ -8,7 +8,7 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -223,7 +223,11 @@ class Alone:
         async def call() -> Result:
             return function(*args)
 
-        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(BOUND)
+        return self.run(call())
+
+    def run(self, call: Coroutine[Any, Any, Result]) -> Result:
+        """Return what ``call`` returns in the event loop."""
+        return asyncio.run_coroutine_threadsafe(call, self._loop).result(BOUND)
 
     def stop(self) -> None:
         async def end() -> None:

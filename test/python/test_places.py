@@ -16,6 +16,8 @@ import pytest
 
 from conftest import Alone, until
 from fake_cli import FakeCli
+from gemini_companion_epc import places
+from gemini_companion_epc.exceptions import EmacsError
 from gemini_companion_epc.places import OUTPOST, Place
 
 pytestmark = pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")
@@ -59,6 +61,14 @@ class Far:
         (found,) = self.directory.glob("tmp/gemini/ide/*.json")
         content = json.loads(found.read_text())
         return FakeCli(content["port"], content["authToken"])
+
+    def write(self, file: Path, text: str | None = None) -> str:
+        """Write ``text`` to ``file``, or delete it; return the problem, or ""."""
+        try:
+            self.alone.run(_place(self).write(str(file), text))
+        except EmacsError as error:
+            return str(error)
+        return ""
 
     def copy(self, file: Path) -> Path:
         """Return the name of the copy of ``file``."""
@@ -118,9 +128,16 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     assert far.copy(file).stat().st_mtime == pytest.approx(file.stat().st_mtime)
     file.unlink()
     until(lambda: not far.copy(file).exists())
-    # Only the review has asked for the file; what is written there comes by itself.
+    # A revert writes the file, or deletes it.
+    assert far.write(file, "b2xkCg==") == ""
+    assert file.read_text() == far.copy(file).read_text() == "old\n"
+    assert far.write(file) == ""
+    assert not file.exists()
+    assert not far.copy(file).exists()
+    assert "ENOENT" in far.write(far.project / "none/a.txt", "b2xkCg==")
+    # Each has one round trip; what is written there comes by itself.
     asked = [json.loads(line) for line in far.asked.read_text().splitlines()]
-    assert [line[1] for line in asked if line[0] == "R"] == [str(file)]
+    assert [line[0] for line in asked if line[0] in "RW"] == ["R", *"WWW"]
     cli.close()
 
 
@@ -217,13 +234,18 @@ def _place(far: Far) -> Place:
 
 def test_a_killed_outpost_is_replaced_at_the_same_port(far: Far) -> None:
     facts = far.connect()
+    file = far.project / "a.txt"
+    file.write_text("old\n")
+    far.alone.run(_place(far).fetch(str(file)))
     count = len(far.alone.place_facts)
     os.kill(facts["pid"], signal.SIGKILL)
+    file.write_text("new\n")
     until(lambda: len(far.alone.place_facts) == count + 2)
     lost, back = far.alone.place_facts[count:]
     assert (lost["state"], back["state"]) == ("lost", "connected")
     assert (back["port"], back["token"]) == (facts["port"], facts["token"])
-    # The stale file is gone.
+    until(lambda: far.copy(file).read_text() == "new\n")
+    # The stale discovery file is gone.
     cli = far.cli()
     cli.connect().close()
 
@@ -259,6 +281,35 @@ def test_a_directory_that_cannot_be_a_root_is_reported(far: Far) -> None:
     assert facts["roots"] == [[home, None], [directories[1], str(far.project)]]
     (found,) = far.directory.glob("tmp/gemini/ide/*.json")
     assert json.loads(found.read_text())["workspacePath"] == str(far.project)
+
+
+SLOW = """
+import json, sys
+facts = dict.fromkeys(("port", "pid"), 1) | dict.fromkeys(("home", "tmp"), "/")
+facts |= {"node": "20", "container": 0, "problems": [], "roots": {}, "versions": {}}
+send = lambda text: print(text, end="", flush=True)
+send("gemini-companion-outpost\\n")
+for line in sys.stdin:
+    kind, key, number = (*json.loads(line), None, None)[:3]
+    if kind == "H":
+        send(json.dumps(["H", facts]) + "\\n")
+    elif kind == "R":
+        end = '"mtime": 1, "text": ""', f"}}, {number}]\\n"
+        pieces = ['["F", ', f'{{"path": "{key}", ', *end]
+    elif kind == "P":
+        send(pieces.pop(0))
+"""
+
+
+def test_a_file_may_take_longer_than_the_silence_after_which_a_place_is_lost(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_SILENCE", 6)
+    far.connect(command=("python3", "-c", SLOW), files=())
+    file = far.project / "a.txt"
+    far.alone.run(_place(far).fetch(str(file)))
+    assert far.copy(file).read_bytes() == b""
+    assert far.alone.place_facts[-1]["state"] == "connected"
 
 
 LIAR = """
