@@ -195,12 +195,16 @@ A backup of a file has the name of that file, too."
                   ,(if (file-symlink-p below) (file-truename below) below)
                   ,@(when original (list (file-local-name original))))))
     (delete-dups
-     (append names
-             (mapcar (lambda (name)
-                       (file-name-sans-versions
-                        (replace-regexp-in-string "/#\\([^/]+\\)#\\'" "/\\1"
-                                                  name)))
-                     names)))))
+     (append names (mapcar #'gemini-companion-privacy--without-version names)))))
+
+(defun gemini-companion-privacy--without-version (name)
+  "Return the name of the file whose backup is NAME, or NAME itself.
+In a directory for all backups, its last part is the whole name."
+  (let ((name (file-name-sans-versions
+               (replace-regexp-in-string "/#\\([^/]+\\)#\\'" "/\\1" name))))
+    (if (string-match "/\\(![^/]*\\)\\'" name)
+        (string-replace "!" "/" (match-string 1 name))
+      name)))
 
 ;;;; Projects
 

@@ -35,7 +35,8 @@
                     "id_ed25519_sk.pub" "AuthKey.p8" ".config/gh/hosts.yml"
                     ".config/gcloud/x.db" ".cargo/credentials.toml"
                     "pass.aB3dE5gH7jK9m/xyz-mail.txt" ".npmrc~"
-                    "server.pem~" "tls.key.~2~" "#.env#")))
+                    "server.pem~" "tls.key.~2~" "#.env#"
+                    "!home!.netrc~" "#!home!.ssh!x#")))
       (should (equal secret
                      (apply #'gemini-companion-privacy-test-hidden
                             "environment.el" "keyboard.py" "envelope"
