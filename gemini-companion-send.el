@@ -208,10 +208,6 @@ SHOWN checks in a row have found it.  Check again at most LEFT times."
   (when failed
     (gemini-companion-send--keep (car task) (nth 2 task))))
 
-(defun gemini-companion-send-idle-p ()
-  "Return non-nil if no text is waiting to be submitted."
-  (null gemini-companion-send--tasks))
-
 (defun gemini-companion-send-stop ()
   "Submit no more; put the texts into the kill ring."
   (cancel-function-timers #'gemini-companion-send--begin)

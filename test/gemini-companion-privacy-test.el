@@ -36,7 +36,8 @@
                     ".config/gcloud/x.db" ".cargo/credentials.toml"
                     "pass.aB3dE5gH7jK9m/xyz-mail.txt" ".npmrc~"
                     "server.pem~" "tls.key.~2~" "#.env#"
-                    "!home!.netrc~" "#!home!.ssh!x#")))
+                    "!home!.netrc~" "#!home!.ssh!x#" "link")))
+      (make-symbolic-link ".env.local" (expand-file-name "link"))
       (should (equal secret
                      (apply #'gemini-companion-privacy-test-hidden
                             "environment.el" "keyboard.py" "envelope"
@@ -69,13 +70,6 @@
       (let ((gemini-companion-excluded (list element)))
         (should (equal hidden (gemini-companion-privacy-test-hidden
                                "a.el" "b" "c")))))))
-
-(ert-deftest gemini-companion-privacy-hides-by-the-true-name-too ()
-  (gemini-companion-test-with-directory '((".env" "") ("a" ""))
-    (make-symbolic-link ".env" (expand-file-name "harmless"))
-    (let ((find-file-existing-other-name nil))
-      (should (equal '("harmless") (gemini-companion-privacy-test-hidden
-                                    "harmless" "a"))))))
 
 (ert-deftest gemini-companion-privacy-hides-indirect-buffers-like-their-base ()
   (gemini-companion-test-with-directory '(("a" ""))
@@ -192,15 +186,6 @@
                        (gemini-companion-privacy-test-hidden
                         "Secret" "a.log" "b")))))))
 
-(ert-deftest gemini-companion-privacy-adds-nested-geminiignore-to-outer ()
-  (gemini-companion-test-with-directory
-      '((".geminiignore" "*.log\n/top\n")
-        ("sub/.geminiignore" "*.tmp\n!keep.log\n"))
-    (should (equal '("a.log" "top" "sub/a.log" "sub/b/a.tmp")
-                   (gemini-companion-privacy-test-hidden
-                    "a.tmp" "a.log" "top" "sub/a.log" "sub/b/a.tmp"
-                    "sub/top" "sub/keep.log" "sub/b/keep.log")))))
-
 (ert-deftest gemini-companion-privacy-reads-only-regular-geminiignore ()
   (gemini-companion-test-with-directory '()
     (make-symbolic-link "/dev/zero" (expand-file-name ".geminiignore"))
@@ -237,7 +222,7 @@
         (gemini-companion-test-with-directory
             `((".geminiignore"
                ,(apply #'concat
-                       (make-list (/ 30000 (string-bytes line)) line))))
+                       (make-list (/ 9000 (string-bytes line)) line))))
           (gemini-companion-privacy-test-ignored
            (list (make-string 255 ?a)
                  (concat (make-string 250 ?a) "é")

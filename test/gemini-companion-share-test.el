@@ -59,18 +59,6 @@
         (should-not (string-search "hidden"
                                    (cadr (gemini-companion-lighter))))))))
 
-(ert-deftest gemini-companion-share-roots-follow-what-is-excluded ()
-  (gemini-companion-test-with-mode '()
-    (let ((secret (expand-file-name "secret"))
-          (gemini-companion-excluded gemini-companion-excluded))
-      (make-directory (concat secret "/.git") t)
-      (find-file-noselect "secret/a")
-      (should (member secret (gemini-companion-share-roots)))
-      (push "/secret/" gemini-companion-excluded)
-      (should-not (member secret (gemini-companion-share-roots)))
-      (pop gemini-companion-excluded)
-      (should (member secret (gemini-companion-share-roots))))))
-
 (ert-deftest gemini-companion-share-exclusions-take-effect-without-a-command ()
   (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
     (save-window-excursion
@@ -79,12 +67,17 @@
       (gemini-companion-test-connect)
       (gemini-companion-test-eventually (gemini-companion-idle-p))
       (should (equal '("a" "b") (gemini-companion-test-names (gemini-companion-shared))))
-      (let ((gemini-companion-excluded '("/a\\'" prog-mode)))
+      (let ((gemini-companion-excluded '("/[ac]\\'" prog-mode)))
         (gemini-companion-test-eventually
           (equal '("b") (gemini-companion-test-names (gemini-companion-shared))))
         (find-file "b")
         (gemini-companion-test-eventually (gemini-companion-idle-p))
         (emacs-lisp-mode)
+        (gemini-companion-test-eventually
+          (not (gemini-companion-test-names (gemini-companion-shared))))
+        (fundamental-mode)
+        (gemini-companion-test-eventually (gemini-companion-test-names (gemini-companion-shared)))
+        (write-file "c")
         (gemini-companion-test-eventually
           (not (gemini-companion-test-names (gemini-companion-shared))))))
     (gemini-companion-mode -1)

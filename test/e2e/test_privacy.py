@@ -10,7 +10,6 @@ from harness.world import World
 
 pytestmark = [pytest.mark.shared("context"), pytest.mark.once]
 
-EXCLUDE = '(push "%s" gemini-companion-excluded)'
 SHARED = "(mapcar (lambda (f) (plist-get f :path)) (gemini-companion-shared))"
 
 
@@ -70,21 +69,6 @@ def test_no_file_is_active_while_a_secret_one_is_selected(world: World) -> None:
     assert cli.context()["activeFile"]["path"] == str(plain)
     reviews.proposed(cli, secret, write_file(secret, "new\n"))
     reviews.reject()
-
-
-def test_exclusion_affects_open_files_and_new_names(world: World) -> None:
-    one, two = world.file("one.txt", "1\n"), world.file("two.txt", "2\n")
-    renamed = world.project / "two.secret"
-    emacs, _, cli = world.pair(one, two)
-    assert cli.context()["otherOpenFiles"] == [str(one)]
-
-    emacs.act(EXCLUDE % "/one[.]txt")
-    emacs.act("(forward-char)")
-    assert "otherOpenFiles" not in cli.context()
-
-    emacs.act(EXCLUDE % "[.]secret")
-    emacs.act(f'(write-file "{renamed}")')
-    assert cli.context() == {}
 
 
 def test_pause_withdraws_everything_at_once(world: World) -> None:

@@ -107,7 +107,6 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
     cli.wait_for("I see")
     assert prompts(cli)[-1] == "1. Größe: 1 word, not 2"
     assert file.read_text() == "one\n"
-    emacs.holds("(gemini-companion-send-idle-p)")
     cli.is_free()
 
 

@@ -84,7 +84,12 @@ def test_names_are_followed(world: World) -> None:
     shares(emacs, "uno.txt", "dos.txt")
     (world.project / "below/dos.txt").unlink()
     shares(emacs, "uno.txt")
-    emacs.eval("""(with-current-buffer "uno.txt" (set-visited-file-name nil))""")
+    world.file("zwei.txt", "2\n")
+    emacs.act('(find-file "zwei.txt")')
+    shares(emacs, "zwei.txt", "uno.txt")
+    emacs.act('(kill-buffer "uno.txt")')
+    shares(emacs, "zwei.txt")
+    emacs.eval("""(with-current-buffer "zwei.txt" (set-visited-file-name nil))""")
     shares(emacs, None)
 
 
