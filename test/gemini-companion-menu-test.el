@@ -11,14 +11,10 @@
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-server-test-helper)
 
-(defun gemini-companion-menu-test--commands ()
-  "Return the commands of the table as lists of key, command and label."
-  (apply #'append (mapcar #'cdr gemini-companion-menu-commands)))
-
 (ert-deftest gemini-companion-menu-has-every-command-in-each-form ()
   (let ((items (flatten-tree (cdr gemini-companion-menu-map))))
     (pcase-dolist (`(,key ,command ,label . ,_)
-                   (gemini-companion-menu-test--commands))
+                   (seq-mapcat #'cdr gemini-companion-menu-commands))
       (ert-info (label)
         (should (commandp command))
         (should (eq command (lookup-key gemini-companion-command-map
@@ -54,13 +50,10 @@ Its keys are labels, its values lists of `greyed' and `on'."
      gemini-companion-menu-map)
     (nreverse items)))
 
-(defun gemini-companion-menu-test--greyed (items)
-  "Return the labels of those of ITEMS that are greyed."
-  (mapcar #'car (seq-filter (lambda (item) (memq 'greyed (cdr item))) items)))
-
-(defun gemini-companion-menu-test--on (items)
-  "Return the labels of those of ITEMS that are turned on."
-  (mapcar #'car (seq-filter (lambda (item) (memq 'on (cdr item))) items)))
+(defun gemini-companion-menu-test--that-are (state &optional items)
+  "Return the labels of those of ITEMS, by default all, in STATE."
+  (mapcar #'car (seq-filter (lambda (item) (memq state (cdr item)))
+                            (or items (gemini-companion-menu-test--items)))))
 
 (ert-deftest gemini-companion-menu-test-begins-with-an-open-review ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n") ("b" ""))
@@ -68,7 +61,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
       (should-not (assoc "Accept" items))
       (should (assoc "List of edits" items))
       (should (member "Go to the review"
-                      (gemini-companion-menu-test--greyed items))))
+                      (gemini-companion-menu-test--that-are 'greyed items))))
     (gemini-companion-test-show "a" "one\n2\nthree\n")
     (gemini-companion-test-open "b" "b\n" 2)
     (with-current-buffer (window-buffer)
@@ -78,25 +71,21 @@ Its keys are labels, its values lists of `greyed' and `on'."
                        (mapcar #'car (seq-subseq items 1 4))))
         (should-not (assoc "Go to the review" (seq-drop items 2)))
         (dolist (label '("Accept" "Next hunk" "Exclude this hunk"))
-          (should-not (member label
-                              (gemini-companion-menu-test--greyed items)))))
+          (should-not (member label (gemini-companion-menu-test--that-are
+                                     'greyed items)))))
       (gemini-companion-review-toggle-hunk)
       (should (equal '("Exclude this hunk")
-                     (gemini-companion-menu-test--on
-                      (gemini-companion-menu-test--items))))
+                     (gemini-companion-menu-test--that-are 'on)))
       (gemini-companion-review-switch-view))
     (with-current-buffer (window-buffer)
       (should (equal '("Exclude this hunk" "Unified diff")
-                     (gemini-companion-menu-test--on
-                      (gemini-companion-menu-test--items))))
+                     (gemini-companion-menu-test--that-are 'on)))
       (goto-char (point-min))
       (search-forward "2")
       (should (member "Exclude this hunk"
-                      (gemini-companion-menu-test--greyed
-                       (gemini-companion-menu-test--items)))))
+                      (gemini-companion-menu-test--that-are 'greyed))))
     (with-temp-buffer
-      (let ((greyed (gemini-companion-menu-test--greyed
-                     (gemini-companion-menu-test--items))))
+      (let ((greyed (gemini-companion-menu-test--that-are 'greyed)))
         (should-not (member "Accept" greyed))
         (dolist (label '("Next hunk" "Exclude this hunk"
                          "Edit the proposal"))
@@ -111,10 +100,12 @@ Its keys are labels, its values lists of `greyed' and `on'."
       (let ((items (gemini-companion-menu-test--items)))
         (should (equal "No review is displayed" (caar items)))
         (should-not (member "Go to the review"
-                            (gemini-companion-menu-test--greyed items)))
+                            (gemini-companion-menu-test--that-are 'greyed
+                                                                  items)))
         (dolist (label '("Accept" "Reject" "Unified diff" "Next hunk"))
           (should (member label
-                          (gemini-companion-menu-test--greyed items))))))))
+                          (gemini-companion-menu-test--that-are 'greyed
+                                                                items))))))))
 
 (ert-deftest gemini-companion-menu-test-keys-are-there-before-the-package ()
   (should (keymapp 'gemini-companion-command-map)))

@@ -335,15 +335,6 @@ prompts, the last first, and `saved' what would be saved."
   "Return the port of the server, a string."
   (number-to-string (plist-get (gemini-companion-server-info) :port)))
 
-(defmacro gemini-companion-run-test-with-environment (variables &rest body)
-  "Run BODY with the mode on, and VARIABLES, an alist, in the environment."
-  (declare (indent 1) (debug t))
-  `(let ((process-environment (copy-sequence process-environment)))
-     (pcase-dolist (`(,name . ,value) ,variables)
-       (setenv name value))
-     (gemini-companion-test-with-mode '()
-       ,@body)))
-
 (defun gemini-companion-run-test-assert-environment (on)
   "Assert that children of the current buffer find Emacs if ON."
   (should
@@ -360,41 +351,42 @@ prompts, the last first, and `saved' what would be saved."
                     "QWEN_CODE_IDE_WORKSPACE_PATH")))))
 
 (ert-deftest gemini-companion-run-leads-children-to-the-server ()
-  (gemini-companion-run-test-with-environment
-      '(("GEMINI_CLI_IDE_SERVER_PORT" . "7")
-        ("GEMINI_CLI_IDE_PID")
-        ("GEMINI_CLI_IDE_WORKSPACE_PATH" . "/elsewhere")
-        ("GEMINI_CLI_IDE_AUTH_TOKEN" . "theirs")
-        ("QWEN_CODE_IDE_SERVER_PORT" . "8")
-        ("QWEN_CODE_IDE_WORKSPACE_PATH" . "/elsewhere")
-        ("SSH_CONNECTION" . "1 2 3 4") ("REMOTE_CONTAINERS"))
-    ;; Another variable says the same.
-    (should (equal "unset" (gemini-companion-run-test-sees "REMOTE_CONTAINERS")))
-    (gemini-companion-mode -1)
-    ;; Buffers with an environment of their own, from before and afterwards.
-    (let ((buffers (list (get-buffer-create "earlier")
-                         (get-buffer-create "later")
-                         (get-buffer-create "other")))
-          (own (lambda (&rest _)
-                 (setq-local process-environment
-                             (cons "MINE=x"
-                                   (default-value 'process-environment))))))
-      (unwind-protect
-          (let ((before (with-current-buffer "earlier" (funcall own))))
-            (dolist (on '(t nil t nil))
-              (gemini-companion-mode (if on 1 -1))
-              (when on
-                (gemini-companion-test-eventually
-                  (gemini-companion-server-ready-p))
-                (with-current-buffer "later" (funcall own)))
-              (dolist (buffer buffers)
-                (with-current-buffer buffer
-                  (gemini-companion-run-test-assert-environment on)
-                  (unless (equal buffer (nth 2 buffers))
-                    (should (getenv "MINE"))))))
-            (should (equal before (buffer-local-value 'process-environment
-                                                      (car buffers)))))
-        (mapc #'kill-buffer buffers)))))
+  (let ((process-environment
+         (append '("GEMINI_CLI_IDE_SERVER_PORT=7" "GEMINI_CLI_IDE_PID"
+                   "GEMINI_CLI_IDE_WORKSPACE_PATH=/elsewhere"
+                   "GEMINI_CLI_IDE_AUTH_TOKEN=theirs"
+                   "QWEN_CODE_IDE_SERVER_PORT=8"
+                   "QWEN_CODE_IDE_WORKSPACE_PATH=/elsewhere"
+                   "SSH_CONNECTION=1 2 3 4" "REMOTE_CONTAINERS")
+                 process-environment)))
+    (gemini-companion-test-with-mode '()
+      ;; Another variable says the same.
+      (should (equal "unset" (gemini-companion-run-test-sees "REMOTE_CONTAINERS")))
+      (gemini-companion-mode -1)
+      ;; Buffers with an environment of their own, from before and afterwards.
+      (let ((buffers (list (get-buffer-create "earlier")
+                           (get-buffer-create "later")
+                           (get-buffer-create "other")))
+            (own (lambda (&rest _)
+                   (setq-local process-environment
+                               (cons "MINE=x"
+                                     (default-value 'process-environment))))))
+        (unwind-protect
+            (let ((before (with-current-buffer "earlier" (funcall own))))
+              (dolist (on '(t nil t nil))
+                (gemini-companion-mode (if on 1 -1))
+                (when on
+                  (gemini-companion-test-eventually
+                    (gemini-companion-server-ready-p))
+                  (with-current-buffer "later" (funcall own)))
+                (dolist (buffer buffers)
+                  (with-current-buffer buffer
+                    (gemini-companion-run-test-assert-environment on)
+                    (unless (equal buffer (nth 2 buffers))
+                      (should (getenv "MINE"))))))
+              (should (equal before (buffer-local-value 'process-environment
+                                                        (car buffers)))))
+          (mapc #'kill-buffer buffers))))))
 
 ;;;; Hint
 
