@@ -190,10 +190,12 @@ SESSIONS is nil for one CLI in p."
                      (gemini-companion-point-test-occur
                       "KEY" (make-indirect-buffer (find-file-noselect ".env")
                                                   "indirect"))))
-               ("keys" . ,(lambda () (gemini-companion-point-test-dired "keys")))
+               ("keys"
+                . ,(lambda () (gemini-companion-point-test-dired "keys")))
                ;; Another file has its last name.
                ("keys/a"
-                . ,(lambda () (gemini-companion-point-test-deleted "a/keys/a")))))
+                . ,(lambda ()
+                     (gemini-companion-point-test-deleted "a/keys/a")))))
           (setq asked '(nil))
           (gemini-companion-point-test-in (funcall buffer)
             ;; The text of an excluded file is never sent.
@@ -235,7 +237,8 @@ SESSIONS is nil for one CLI in p."
       (should (equal "@ab (line 2): ab:2:two\n@ab (line 3): ab:3:three"
                      (gemini-companion-point-test-sent))))
     (gemini-companion-point-test-in (generate-new-buffer "*perl*")
-      (insert "make: Leaving directory 'x'\nNo such thing at a line 2, near x\n")
+      (insert "make: Leaving directory 'x'\n"
+              "No such thing at a line 2, near x\n")
       (compilation-mode)
       (push-mark (point-min) t t)
       (goto-char (point-max))

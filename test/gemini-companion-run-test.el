@@ -361,7 +361,8 @@ prompts, the last first, and `saved' what would be saved."
                  process-environment)))
     (gemini-companion-test-with-mode '()
       ;; Another variable says the same.
-      (should (equal "unset" (gemini-companion-run-test-sees "REMOTE_CONTAINERS")))
+      (should (equal "unset"
+                     (gemini-companion-run-test-sees "REMOTE_CONTAINERS")))
       (gemini-companion-mode -1)
       ;; Buffers with an environment of their own, from before and afterwards.
       (let ((buffers (list (get-buffer-create "earlier")
