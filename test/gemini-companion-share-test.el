@@ -74,12 +74,12 @@
         (gemini-companion-test-eventually (gemini-companion-idle-p))
         (emacs-lisp-mode)
         (gemini-companion-test-eventually
-          (not (gemini-companion-test-names (gemini-companion-shared))))
+          (not (gemini-companion-shared)))
         (fundamental-mode)
-        (gemini-companion-test-eventually (gemini-companion-test-names (gemini-companion-shared)))
+        (gemini-companion-test-eventually (gemini-companion-shared))
         (write-file "c")
         (gemini-companion-test-eventually
-          (not (gemini-companion-test-names (gemini-companion-shared))))))
+          (not (gemini-companion-shared)))))
     (gemini-companion-mode -1)
     (should-not (get-variable-watchers 'gemini-companion-excluded))))
 
