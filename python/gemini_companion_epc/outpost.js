@@ -66,9 +66,11 @@ function writeDiscovery(client, port, roots) {
   const file = path.join(directory, client.file.replace('PID', process.pid).replace('PORT', port));
   const plain = [...new Set(Object.values(roots))].filter((root) => root && !root.includes(':'));
   const content = { ...client.content, port, workspacePath: plain.join(':'), ppid: process.pid };
-  fs.writeFileSync(`${file}.tmp`, JSON.stringify(content), { mode: 0o600, flag: 'wx' });
-  fs.renameSync(`${file}.tmp`, file);
-  written.add(file);
+  const draft = `${file}.tmp`;
+  written.add(file).add(draft);
+  fs.rmSync(draft, { force: true }); // It is left if the disk was full.
+  fs.writeFileSync(draft, JSON.stringify(content), { mode: 0o600, flag: 'wx' });
+  fs.renameSync(draft, file);
 }
 
 // Remove a file that an outpost of this user has left.

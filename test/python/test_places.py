@@ -275,11 +275,12 @@ def test_a_directory_that_cannot_be_a_root_is_reported(far: Far) -> None:
     home = str(far.directory / "home")
     facts = far.connect(directories=("/none", "/", home))
     assert facts["roots"] == [["/none", None], ["/", None], [home, None]]
-    # Another directory is added to a connected place.
+    # Another directory is added to a connected place, after the disk was full.
+    (found,) = far.directory.glob("tmp/gemini/ide/*.json")
+    Path(f"{found}.tmp").touch()
     directories = [home, str(far.project / "sub")]
     facts = far.connect(directories=directories)
     assert facts["roots"] == [[home, None], [directories[1], str(far.project)]]
-    (found,) = far.directory.glob("tmp/gemini/ide/*.json")
     assert json.loads(found.read_text())["workspacePath"] == str(far.project)
 
 
