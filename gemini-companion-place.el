@@ -109,8 +109,15 @@ from which the user wants to connect, the `:state', \"connecting\",
     (setf (alist-get name gemini-companion-place-all nil nil #'equal) place)))
 
 (defun gemini-companion-place-title (name)
-  "Return the place NAME for the user: its host, or all of NAME."
-  (or (file-remote-p name 'host) name))
+  "Return the place NAME for the user: its host if no other place has it."
+  (let ((host (file-remote-p name 'host)))
+    (if (and host
+             (seq-every-p (pcase-lambda (`(,other . ,_))
+                            (or (equal other name)
+                                (not (equal host (file-remote-p other 'host)))))
+                          gemini-companion-place-all))
+        host
+      (substring name 1 -1))))
 
 ;;;; Names
 

@@ -86,6 +86,12 @@ Its files in /shared are those in `directory' here, a new directory."
                    (gemini-companion-place-roots)))
     (should (equal "/srv/p" (gemini-companion-place-root "/ssh:far:"
                                                          "/srv/p/x")))
+    (should (equal "far" (gemini-companion-place-title "/ssh:far:")))
+    ;; Two places of one host.
+    (push '("/scp:me@far:") gemini-companion-place-all)
+    (should (equal '("ssh:far" "scp:me@far")
+                   (mapcar #'gemini-companion-place-title
+                           '("/ssh:far:" "/scp:me@far:"))))
     ;; In a directory that is the same there, a CLI there can connect.
     (let ((default-directory (file-name-as-directory
                               (expand-file-name "q" directory))))
