@@ -181,7 +181,13 @@ is none."
       (gemini-companion-compose)
       (insert "Look: ")
       (gemini-companion-compose-attach "a b.txt")
-      (should (equal "Look: @a\\ b.txt (line 2)\n" (buffer-string))))))
+      (should (equal "Look: @a\\ b.txt (line 2)\n" (buffer-string)))
+      (when client
+        (switch-to-buffer "a b.txt")
+        (let ((current-prefix-arg '(4)))
+          (call-interactively #'gemini-companion-send))
+        (should (equal "Look: @a\\ b.txt (line 2)\n@a\\ b.txt (line 2)\n"
+                       (buffer-string)))))))
 
 (ert-deftest gemini-companion-compose-inserts-references-to-images ()
   (skip-unless (fboundp 'yank-media))
