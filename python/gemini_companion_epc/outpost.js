@@ -4,9 +4,9 @@
 // writes the discovery files, carries connections, and sends the texts of files that a
 // CLI wants to write.  When stdin ends, it removes the discovery files and exits.
 const fs = require('fs'), net = require('net'), os = require('os'), path = require('path');
-const connections = new Map(), watched = new Set(), written = new Set();
-const MARKS = ['.git', '.hg', '.jj', '.svn', '.bzr', '.project'], SILENCE = 60000, MOST = 64;
-let count = 0, settings, silence;
+const connections = new Map(), watched = new Set(), written = new Set(), SILENCE = 60000, MOST = 64;
+const MARKS = ['.git', '.hg', '.jj', '.svn', '.bzr', '.project'], CONTAINER = ['/.dockerenv', '/run/.containerenv'];
+let count = 0, settings, silence = setTimeout(end, SILENCE);
 
 function send(...line) {
   if (!process.stdout.write(JSON.stringify(line) + '\n')) connections.forEach((one) => one.pause());
@@ -51,9 +51,8 @@ function report() {
     versions[client.name] = versionOf(client.name);
     try { writeDiscovery(client, port, roots); } catch (error) { problems.push(error.message); }
   }
-  const container = fs.existsSync('/.dockerenv') || fs.existsSync('/run/.containerenv');
   send('H', { port, pid: process.pid, node: process.versions.node, home: os.homedir(), tmp: os.tmpdir(),
-    container: container && !process.env.SSH_CONNECTION, roots, problems, versions });
+    container: CONTAINER.some(fs.existsSync) && !process.env.SSH_CONNECTION, roots, problems, versions });
 }
 
 function writeDiscovery(client, port, roots) {
@@ -66,11 +65,10 @@ function writeDiscovery(client, port, roots) {
   const file = path.join(directory, client.file.replace('PID', process.pid).replace('PORT', port));
   const plain = [...new Set(Object.values(roots))].filter((root) => root && !root.includes(':'));
   const content = { ...client.content, port, workspacePath: plain.join(':'), ppid: process.pid };
-  const draft = `${file}.tmp`;
-  written.add(file).add(draft);
-  fs.rmSync(draft, { force: true }); // It is left if the disk was full.
-  fs.writeFileSync(draft, JSON.stringify(content), { mode: 0o600, flag: 'wx' });
-  fs.renameSync(draft, file);
+  written.add(file).add(`${file}.tmp`);
+  fs.rmSync(`${file}.tmp`, { force: true }); // It is left if the disk was full.
+  fs.writeFileSync(`${file}.tmp`, JSON.stringify(content), { mode: 0o600, flag: 'wx' });
+  fs.renameSync(`${file}.tmp`, file);
 }
 
 // Remove a file that an outpost of this user has left.
@@ -81,25 +79,18 @@ function sweep(file) {
   } catch (error) { if (error.code === 'ESRCH') fs.rmSync(file, { force: true }); }
 }
 
-// Write a file, or delete it, and send what it is then.
-function writeFile(name, number, text) {
+function sendFile(name, number, text) {
+  const facts = { path: name };
   try {
     if (text === null) fs.rmSync(name);
-    else fs.writeFileSync(name, text, 'base64');
-    sendFile(name, number);
-  } catch (error) { sendFile(name, number, error.message); }
-}
-
-function sendFile(name, number, problem) {
-  const facts = { path: name, problem };
-  try {
+    else if (text !== undefined) fs.writeFileSync(name, text, 'base64');
     const stat = fs.statSync(name);
     facts.mtime = stat.mtimeMs;
     if (!stat.isFile()) facts.problem = 'is not a regular file';
     else if (stat.size > settings.limit) facts.problem = 'is too large';
     else facts.text = stat.size ? fs.readFileSync(name, 'base64') : '';
   } catch (error) {
-    if (!['ENOENT', 'ENOTDIR'].includes(error.code)) facts.problem = error.message;
+    if (text || !['ENOENT', 'ENOTDIR'].includes(error.code)) facts.problem = error.message;
   }
   send('F', facts, number);
   if (watched.has(name)) return;
@@ -109,20 +100,17 @@ function sendFile(name, number, problem) {
 }
 
 function receive(kind, key, data, text) {
-  clearTimeout(silence);
-  silence = setTimeout(end, SILENCE);
+  silence.refresh();
   const one = connections.get(key);
   if (kind === 'D' && one) one.write(data, 'base64');
   else if (kind === 'C' && one) one.end();
-  else if (kind === 'R') sendFile(key, data);
-  else if (kind === 'W') writeFile(key, data, text);
+  else if (kind === 'R' || kind === 'W') sendFile(key, data, text);
   else if (kind === 'P') send('P');
   else if (kind === 'H') { settings = key; listen(settings.port); }
 }
 
 function end() {
   for (const file of written) fs.rmSync(file, { force: true });
-  server.close();
   for (const one of connections.values()) one.end();
   setTimeout(() => process.exit(0), connections.size ? 300 : 0);
 }
