@@ -446,16 +446,18 @@ similar lines of VIEW are compared."
 (defun gemini-companion-unified--differing (one other)
   "Return where the words of ONE and OTHER differ, if most are the same.
 The value is a cons of two lists of ranges (BEG . END), or nil.  In
-lines that are not long, it is one range, from the first word to the
-last one that differ."
+lines that are not long, and for too much text, it is one range, from the
+first word to the last one that differ."
   (let* ((beg (gemini-companion-unified--alike one other))
          (end (gemini-companion-unified--alike (reverse (substring one beg))
                                                (reverse (substring other beg))))
          (one-end (- (length one) end))
          (other-end (- (length other) end))
          (ranges
-          (if (< (min (length one) (length other))
-                 gemini-companion-unified--long-line)
+          (if (or (< (min (length one) (length other))
+                     gemini-companion-unified--long-line)
+                  ;; Comparing them would take minutes.
+                  (< 50000 (max (- one-end beg) (- other-end beg))))
               (cons (list (cons beg one-end)) (list (cons beg other-end)))
             (gemini-companion-unified--refined
              (substring one beg one-end) (substring other beg other-end) beg)))
