@@ -289,6 +289,7 @@ import json, sys
 facts = dict.fromkeys(("port", "pid"), 1) | dict.fromkeys(("home", "tmp"), "/")
 facts |= {"node": "20", "container": 0, "problems": [], "roots": {}, "versions": {}}
 send = lambda text: print(text, end="", flush=True)
+pieces = []
 send("gemini-companion-outpost\\n")
 for line in sys.stdin:
     kind, key, number = (*json.loads(line), None, None)[:3]
@@ -297,7 +298,7 @@ for line in sys.stdin:
     elif kind == "R":
         end = '"mtime": 1, "text": ""', f"}}, {number}]\\n"
         pieces = ['["F", ', f'{{"path": "{key}", ', *end]
-    elif kind == "P":
+    elif pieces:
         send(pieces.pop(0))
 """
 
@@ -305,7 +306,7 @@ for line in sys.stdin:
 def test_a_file_may_take_longer_than_the_silence_after_which_a_place_is_lost(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "_SILENCE", 6)
+    monkeypatch.setattr(places, "_SILENCE", 15)
     far.connect(command=("python3", "-c", SLOW), files=())
     file = far.project / "a.txt"
     far.alone.run(_place(far).fetch(str(file)))
