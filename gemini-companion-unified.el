@@ -26,7 +26,6 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 (require 'seq)
-(require 'smerge-mode)
 
 ;;;; Faces
 
@@ -50,6 +49,9 @@
 
 (defconst gemini-companion-unified--colored (* 1024 1024)
   "Size of a text above which it is displayed without colors.")
+
+(defconst gemini-companion-unified--long-text 50000
+  "Number of characters whose words are only compared if most are the same.")
 
 (defconst gemini-companion-unified--long-line 400
   "Length of a line above which only a part of it is displayed.")
@@ -446,21 +448,21 @@ similar lines of VIEW are compared."
 (defun gemini-companion-unified--differing (one other)
   "Return where the words of ONE and OTHER differ, if most are the same.
 The value is a cons of two lists of ranges (BEG . END), or nil.  In
-lines that are not long, and for too much text, it is one range, from the
-first word to the last one that differ."
+lines that are not long, it is one range, from the first word to the
+last one that differ."
   (let* ((beg (gemini-companion-unified--alike one other))
          (end (gemini-companion-unified--alike (reverse (substring one beg))
                                                (reverse (substring other beg))))
          (one-end (- (length one) end))
          (other-end (- (length other) end))
+         (one-text (substring one beg one-end))
+         (other-text (substring other beg other-end))
          (ranges
           (if (or (< (min (length one) (length other))
                      gemini-companion-unified--long-line)
-                  ;; Comparing them would take minutes.
-                  (< 50000 (max (- one-end beg) (- other-end beg))))
+                  (gemini-companion-unified--too-different-p one-text other-text))
               (cons (list (cons beg one-end)) (list (cons beg other-end)))
-            (gemini-companion-unified--refined
-             (substring one beg one-end) (substring other beg other-end) beg)))
+            (gemini-companion-unified--refined one-text other-text beg)))
          (amount (lambda (ranges)
                    (apply #'+ (mapcar (pcase-lambda (`(,beg . ,end))
                                         (- end beg))
@@ -482,24 +484,56 @@ It counts only the words that are the same in both."
       (setq count (1- count)))
     count))
 
+(defun gemini-companion-unified--too-different-p (one other)
+  "Return non-nil if comparing the words of ONE and OTHER would take long.
+They are long, and few of 64 pieces of ONE are in OTHER."
+  (and (< gemini-companion-unified--long-text
+          (max (length one) (length other)))
+       (or (< (length one) gemini-companion-unified--long-text)
+           (let ((step (/ (length one) 64)))
+             (< (seq-count (lambda (piece)
+                             (string-search
+                              (substring one (* piece step) (+ 30 (* piece step)))
+                              other))
+                           (number-sequence 0 63))
+                32)))))
+
 (defun gemini-companion-unified--refined (one other offset)
   "Return where the words of ONE and OTHER differ, each plus OFFSET.
 The value is a cons of two lists of ranges (BEG . END)."
+  (let* ((texts (mapcar #'gemini-companion-unified--chopped (list one other)))
+         (hunks (gemini-companion-text-diff texts)))
+    (cons (gemini-companion-unified--ranges hunks (car texts) offset)
+          (gemini-companion-unified--ranges (mapcar #'cddr hunks) (cadr texts)
+                                            offset))))
+
+(defun gemini-companion-unified--chopped (line)
+  "Return a text with a line for each word of LINE, and each other character."
   (with-temp-buffer
-    (insert one "\n" other "\n")
-    (let* ((middle (+ 2 (length one)))
-           (smerge-refine-ignore-whitespace nil)
-           (ranges (lambda (beg end)
-                     (mapcar (lambda (mark)
-                               (cons (+ offset (- (overlay-start mark) beg))
-                                     (+ offset (- (overlay-end mark) beg))))
-                             (sort (overlays-in beg end)
-                                   (lambda (a b)
-                                     (< (overlay-start a)
-                                        (overlay-start b))))))))
-      (smerge-refine-regions 1 (1- middle) middle (1- (point-max)) nil)
-      (cons (funcall ranges 1 (1- middle))
-            (funcall ranges middle (1- (point-max)))))))
+    (insert line)
+    (goto-char (point-min))
+    (while (re-search-forward "[[:alnum:]_]+\\|." nil t)
+      (insert "\n"))
+    (buffer-string)))
+
+(defun gemini-companion-unified--ranges (hunks text offset)
+  "Return where HUNKS are in the line of which TEXT has the words.
+Each begins with the first of its words and their number.  The value is a
+list of (BEG . END), each plus OFFSET."
+  (with-temp-buffer
+    (insert text)
+    (goto-char (point-min))
+    (let ((next 1)
+          (place (lambda (word)
+                   (+ offset (- (point) word)))))
+      (mapcan (pcase-lambda (`(,word ,count . ,_))
+                (unless (zerop count)
+                  (forward-line (- word next))
+                  (setq next (+ word count))
+                  (list (cons (funcall place word)
+                              (progn (forward-line count)
+                                     (funcall place next))))))
+              hunks))))
 
 ;;;; Folds
 
