@@ -453,7 +453,8 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
       (gemini-companion-test-eventually
         (null gemini-companion-diagnostics--checks))
       ;; The server reports nothing of the text before any more.
-      (let ((gemini-companion-diagnostics-timeout 1))
+      ;; As long as that, each edit waits for it; the rest has to come meanwhile.
+      (let ((gemini-companion-diagnostics-timeout 6))
         (should (equal '("2: error: x is wrong [test]")
                        (gemini-companion-diagnostics-test-edit
                         "a.txt" "error old" "error old\nerror x")))
