@@ -52,7 +52,7 @@ function report() {
     try { writeDiscovery(client, port, roots); } catch (error) { problems.push(error.message); }
   }
   send('H', { port, pid: process.pid, node: process.versions.node, home: os.homedir(), tmp: os.tmpdir(),
-    container: CONTAINER.some(fs.existsSync) && !process.env.SSH_CONNECTION, roots, problems, versions });
+    container: CONTAINER.some(fs.existsSync) && !process.env.SSH_CONNECTION, roots, problems, versions }, settings.number);
 }
 
 function writeDiscovery(client, port, roots) {
@@ -79,19 +79,19 @@ function sweep(file) {
   } catch (error) { if (error.code === 'ESRCH') fs.rmSync(file, { force: true }); }
 }
 
-function sendFile(name, number, text) {
+function sendFile(name, number, text) { // Null deletes the file, another text is written first.
   const facts = { path: name };
   try {
-    if (text === null) fs.rmSync(name);
+    if (text === null) fs.rmSync(name, { force: true });
     else if (text !== undefined) fs.writeFileSync(name, text, 'base64');
+  } catch (error) { facts.problem = error.message; }
+  try {
     const stat = fs.statSync(name);
     facts.mtime = stat.mtimeMs;
     if (!stat.isFile()) facts.problem = 'is not a regular file';
     else if (stat.size > settings.limit) facts.problem = 'is too large';
     else facts.text = stat.size ? fs.readFileSync(name, 'base64') : '';
-  } catch (error) {
-    if (text || !['ENOENT', 'ENOTDIR'].includes(error.code)) facts.problem = error.message;
-  }
+  } catch (error) { if (!['ENOENT', 'ENOTDIR'].includes(error.code)) facts.problem = error.message; }
   send('F', facts, number);
   if (watched.has(name)) return;
   fs.watchFile(name, { interval: 200 }, () => sendFile(name));
@@ -104,9 +104,9 @@ function receive(kind, key, data, text) {
   const one = connections.get(key);
   if (kind === 'D' && one) one.write(data, 'base64');
   else if (kind === 'C' && one) one.end();
-  else if (kind === 'R' || kind === 'W') sendFile(key, data, text);
-  else if (kind === 'P') send('P');
-  else if (kind === 'H') { settings = key; listen(settings.port); }
+  else if (kind === 'F') sendFile(data, key, text);
+  else if (kind === 'P') send('P', '', key);
+  else if (kind === 'H') { settings = { ...data, number: key }; listen(settings.port); }
 }
 
 function end() {

@@ -19,7 +19,7 @@ import re
 import shutil
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path, PurePosixPath
@@ -66,9 +66,8 @@ class Place:
         self.mirror: str = wanted["mirror"]
         self.token: str = wanted.get("token") or new_token()
         self.bearers = bearers(self.token)
-        self.addresses: set[Address] = set()
-        """The addresses here of the connections that the outpost carries."""
         self._writers: dict[int, StreamWriter] = {}
+        """By their numbers, the connections that the outpost carries."""
         self._wanted = wanted
         self._config = config
         self._server_port = server_port
@@ -76,14 +75,12 @@ class Place:
         pairs = [*(wanted.get("shared") or ()), ("/", self.mirror)]
         self._pairs = sorted(pairs, key=lambda pair: -len(pair[0]))
         self._facts: Facts = {"port": wanted.get("port") or 0}
-        self._greetings = 0
-        """The number of greetings that the outpost has not answered."""
         self._stdin: StreamWriter | None = None
         """The input of the outpost, or None if it does not run."""
         self._asked: set[str] = set()
         """The files that were asked for, which have copies if they exist."""
-        self._answers: dict[int, asyncio.Future[str]] = {}
-        """By the number of each request for a file, what will be wrong, or ""."""
+        self._answers: dict[tuple[str, int], asyncio.Future[str]] = {}
+        """By kind and number of each request, what will be wrong, or ""."""
         self._numbers = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._life = asyncio.create_task(self._live())
@@ -112,43 +109,23 @@ class Place:
         Raise EmacsError if it cannot be read.
         """
         if _is_below(self.here(path), self.mirror):
-            await self._succeed(self._request("R", path))
+            await self._ask_for(path)
 
     async def write(self, path: str, text: str | None) -> None:
         """Write ``text``, in base64, to the file ``path`` there, or delete the file.
 
         Raise EmacsError if that fails.
         """
-        await self._succeed(self._request("W", path, text))
+        await self._ask_for(path, text)
 
-    async def _succeed(self, answer: asyncio.Future[str]) -> None:
-        if problem := await answer:
+    async def _ask_for(self, path: str, *text: str | None) -> None:
+        self._asked.add(path)
+        if problem := await self._request("F", path, *text):
             raise EmacsError(problem)
 
-    def _request(self, kind: str, path: str, *more: object) -> asyncio.Future[str]:
-        """Ask for the file ``path``; return the future of its problem, or ""."""
-        number = next(self._numbers)
-        self._send(kind, path, number, *more)
-        self._asked.add(path)
-        answer = asyncio.get_running_loop().create_future()
-        self._answers[number] = answer
-        return answer
-
-    async def _copy(self, facts: Facts, number: int | None) -> None:
-        """Write the copy of a file that the outpost has sent, if it was asked for.
-
-        This may answer the request ``number``.
-        """
-        path = str(facts["path"])
-        if path in self._asked:
-            problem = await asyncio.to_thread(self._store, path, facts)
-            answer = self._answers.pop(number, None) if number else None
-            if answer is not None and not answer.done():
-                answer.set_result(_shown(problem))
-
-    def _store(self, path: str, facts: Facts) -> str:
-        """Write or delete the copy of ``path``; return the problem, or ""."""
-        copy = Path(self.here(path))
+    def _store(self, facts: Facts) -> str:
+        """Write or delete the copy of a file that was sent; return the problem."""
+        copy = Path(self.here(facts["path"]))
         text = facts.get("text")
         try:
             if text is None:
@@ -161,7 +138,7 @@ class Place:
                 os.replace(draft, copy)
         except OSError as error:
             return f"cannot be copied: {error}"
-        return str(facts.get("problem", ""))
+        return _shown(str(facts.get("problem", "")))
 
     # The life of the outpost
 
@@ -209,7 +186,7 @@ class Place:
         ]
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE
+                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_LONGEST_LINE
             )
         except OSError as error:
             return f"cannot run {command[0]}: {error.strerror or error}"
@@ -223,7 +200,7 @@ class Place:
             await _within(self._config.place_limit, greeting)
             self._stdin = process.stdin
             self._greet()
-            async for line in _lines(process.stdout):
+            while line := await _within(_SILENCE, process.stdout.readline()):
                 await self._handle(*json.loads(line))
         except asyncio.TimeoutError:
             problem = "no answer"
@@ -250,10 +227,14 @@ class Place:
             if self._stdin is not None:
                 self._send("P")
 
+    async def is_alive(self) -> bool:
+        """Wait for a sign of life; return False if the connection is lost."""
+        return self._stdin is not None and not await self._request("P")
+
     def _drop(self) -> None:
         """Close the connections, and give up what the outpost has not answered."""
         for writer in self._writers.values():
-            writer.close()
+            writer.transport.abort()
         for answer in self._answers.values():
             if not answer.done():
                 answer.set_result(f"the connection to {self.name} was lost")
@@ -261,10 +242,9 @@ class Place:
 
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
-        self._greetings += 1
         clients = [client.elsewhere(self.token) for client in CLIENTS]
         port = self._facts["port"]
-        self._send(
+        self._request(
             "H",
             {
                 "directories": self._wanted["directories"],
@@ -282,6 +262,21 @@ class Place:
             raise EmacsError(f"{self.name} is not connected")
         self._stdin.write(json.dumps(line).encode() + b"\n")
 
+    def _request(self, kind: str, *data: object) -> asyncio.Future[str]:
+        """Send a request, and return the future of its problem, or ""."""
+        number = next(self._numbers)
+        self._send(kind, number, *data)
+        answer = asyncio.get_running_loop().create_future()
+        self._answers[kind, number] = answer
+        return answer
+
+    def _answer(self, kind: str, number: int, problem: str = "") -> bool:
+        """Answer a request with ``problem``; return whether it awaits an answer."""
+        answer = self._answers.pop((kind, number), None)
+        if answer is not None and not answer.done():
+            answer.set_result(problem)
+        return answer is not None
+
     async def _handle(self, kind: str, key: Any = None, data: Any = None) -> None:
         if kind == "O":
             await self._open(key)
@@ -291,12 +286,13 @@ class Place:
                 await self._writers[key].drain()
         elif kind == "C" and key in self._writers:
             self._writers[key].close()
-        elif kind == "F":
-            await self._copy(key, data)
-        elif kind == "H" and self._greetings:
-            # More of them could keep Emacs busy.
-            self._greetings -= 1
+        elif kind == "F" and key["path"] in self._asked:
+            self._answer("F", data, await asyncio.to_thread(self._store, key))
+        elif kind == "H" and self._answer("H", data):
+            # Others could keep Emacs busy.
             self._know(key)
+        elif kind == "P":
+            self._answer("P", data)
 
     def _know(self, sent: Facts) -> None:
         """Take the facts that the outpost has ``sent``, and ask for files of roots."""
@@ -316,16 +312,15 @@ class Place:
             "versions": [[name, _version(versions[name])] for name in names],
             "roots": [[name, roots[name]] for name in directories],
         }
-        # They may have changed since the previous outpost.
-        previous = set(self._asked)
-        copied = [
-            self._request("R", posixpath.join(top, name.removeprefix("~/")))
+        files = {
+            posixpath.join(top, name.removeprefix("~/"))
             for name in self._wanted.get("files") or ()
             for top in ([home] if name.startswith("~/") else tops)
-        ]
-        asyncio.gather(*copied).add_done_callback(self._connected)
-        for path in previous:
-            self._request("R", path)
+        }
+        # Those of the previous outpost may have changed since.
+        asked = [self._ask_for(path) for path in files | self._asked]
+        copied = asyncio.gather(*asked, return_exceptions=True)
+        copied.add_done_callback(self._connected)
 
     def _connected(self, _: object) -> None:
         if self._stdin is not None:
@@ -335,11 +330,10 @@ class Place:
 
     async def _open(self, number: int) -> None:
         """Connect a connection there to the server of this process."""
-        if len(self.addresses) >= _MOST_CONNECTIONS:
+        if number in self._writers or len(self._writers) >= _MOST_CONNECTIONS:
             raise ValueError("too many connections")
         reader, writer = await asyncio.open_connection("127.0.0.1", self._server_port)
         self._writers[number] = writer
-        self.addresses.add(writer.get_extra_info("sockname"))
         task = asyncio.create_task(self._carry_back(number, reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -347,7 +341,6 @@ class Place:
     async def _carry_back(
         self, number: int, reader: StreamReader, writer: StreamWriter
     ) -> None:
-        address = writer.get_extra_info("sockname")
         with suppress(OSError, EmacsError):
             while data := await reader.read(_CHUNK):
                 self._send("D", number, base64.b64encode(data).decode())
@@ -356,7 +349,11 @@ class Place:
             self._send("C", number)
         writer.close()
         self._writers.pop(number, None)
-        self.addresses.discard(address)
+
+    def carries(self, address: Address) -> bool:
+        """Return whether a connection from ``address`` here comes from there."""
+        writers = self._writers.values()
+        return any(one.get_extra_info("sockname") == address for one in writers)
 
 
 class Places:
@@ -406,10 +403,8 @@ class Places:
 
     def of_address(self, address: Address) -> Place | None:
         """Return the place that a connection from ``address`` comes from."""
-        for place in self._all.values():
-            if address in place.addresses:
-                return place
-        return None
+        places = self._all.values()
+        return next((place for place in places if place.carries(address)), None)
 
 
 async def _within(limit: float, awaitable: Awaitable[Result]) -> Result:
@@ -424,19 +419,6 @@ async def _within(limit: float, awaitable: Awaitable[Result]) -> Result:
         return task.result()
     finally:
         task.cancel()
-
-
-async def _lines(stream: StreamReader) -> AsyncIterator[bytearray]:
-    """Yield the lines of ``stream``; a long one takes its time, if data arrives."""
-    line = bytearray()
-    while data := await _within(_SILENCE, stream.read(_CHUNK)):
-        *ends, data = data.split(b"\n")
-        for end in ends:
-            yield line + end
-            line.clear()
-        line += data
-        if len(line) > _LONGEST_LINE:
-            raise ValueError("too long a line")
 
 
 async def _ended(process: Process) -> int:

@@ -135,6 +135,10 @@ class Stream:
                 await self._changed.wait()
             finally:
                 timer.cancel()
+        place = self._session.place
+        # An outcome for a silent host might be lost, so it waits for its answer.
+        if place is not None and self._session.outcomes and not await place.is_alive():
+            return None
         event = self._pending()
         return COMMENT if event is None and not self._ending else event
 

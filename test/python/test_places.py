@@ -16,7 +16,6 @@ import pytest
 
 from conftest import Alone, until
 from fake_cli import FakeCli
-from gemini_companion_epc import places
 from gemini_companion_epc.exceptions import EmacsError
 from gemini_companion_epc.places import OUTPOST, Place
 
@@ -99,10 +98,9 @@ def test_a_discovery_file_is_there_for_its_user_until_the_end(far: Far) -> None:
     assert facts["roots"] == [[str(far.project / "sub"), content["workspacePath"]]]
     # The server itself has the first choice.
     assert facts["port"] != far.alone.port
-    with socket.create_connection(("127.0.0.1", facts["port"])) as idle:
-        until(lambda: _place(far).addresses)
-        far.alone.do(far.alone.places.stop, far.name)
-        assert idle.recv(1) == b""
+    events = far.cli().connect()
+    far.alone.do(far.alone.places.stop, far.name)
+    events.end()
     until(lambda: not (gemini.exists() or qwen.exists()))
     until(lambda: not psutil.pid_exists(facts["pid"]))
 
@@ -134,10 +132,14 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     assert far.write(file) == ""
     assert not file.exists()
     assert not far.copy(file).exists()
-    assert "ENOENT" in far.write(far.project / "none/a.txt", "b2xkCg==")
+    assert "ENOENT" in far.write(far.project / "none/a.txt", "")
+    # The copy is what is there.
+    constant = Path("/proc/version")
+    assert far.write(constant, "b2xkCg==")
+    assert far.copy(constant).exists()
     # Each has one round trip; what is written there comes by itself.
     asked = [json.loads(line) for line in far.asked.read_text().splitlines()]
-    assert [line[0] for line in asked if line[0] in "RW"] == ["R", *"WWW"]
+    assert [len(line) for line in asked if line[0] == "F"] == [3, 4, 4, 4, 4]
     cli.close()
 
 
@@ -232,11 +234,17 @@ def _place(far: Far) -> Place:
     return place
 
 
-def test_a_killed_outpost_is_replaced_at_the_same_port(far: Far) -> None:
+def test_an_outcome_for_a_silent_host_waits_for_the_next_outpost(far: Far) -> None:
     facts = far.connect()
     file = far.project / "a.txt"
     file.write_text("old\n")
-    far.alone.run(_place(far).fetch(str(file)))
+    cli = far.cli()
+    events = cli.connect()
+    cli.open_diff(str(file), "new\n")
+    (diff,) = far.alone.emacs.opened
+    os.kill(facts["pid"], signal.SIGSTOP)
+    far.alone.do(far.alone.diffs.accept, diff.id, "mine\n")
+    assert events.nothing()
     count = len(far.alone.place_facts)
     os.kill(facts["pid"], signal.SIGKILL)
     file.write_text("new\n")
@@ -244,10 +252,13 @@ def test_a_killed_outpost_is_replaced_at_the_same_port(far: Far) -> None:
     lost, back = far.alone.place_facts[count:]
     assert (lost["state"], back["state"]) == ("lost", "connected")
     assert (back["port"], back["token"]) == (facts["port"], facts["token"])
-    until(lambda: far.copy(file).read_text() == "new\n")
+    assert far.copy(file).read_text() == "new\n"
+    assert far.alone.emacs.written == []
     # The stale discovery file is gone.
-    cli = far.cli()
-    cli.connect().close()
+    far.cli().connect().close()
+    assert cli.listen().next()["params"]["content"] == "mine\n"
+    far.alone.emacs.until(lambda emacs: emacs.written == [diff.id])
+    cli.close()
 
 
 HELLO = "echo gemini-companion-outpost; echo nonsense"
@@ -282,36 +293,6 @@ def test_a_directory_that_cannot_be_a_root_is_reported(far: Far) -> None:
     facts = far.connect(directories=directories)
     assert facts["roots"] == [[home, None], [directories[1], str(far.project)]]
     assert json.loads(found.read_text())["workspacePath"] == str(far.project)
-
-
-SLOW = """
-import json, sys
-facts = dict.fromkeys(("port", "pid"), 1) | dict.fromkeys(("home", "tmp"), "/")
-facts |= {"node": "20", "container": 0, "problems": [], "roots": {}, "versions": {}}
-send = lambda text: print(text, end="", flush=True)
-pieces = []
-send("gemini-companion-outpost\\n")
-for line in sys.stdin:
-    kind, key, number = (*json.loads(line), None, None)[:3]
-    if kind == "H":
-        send(json.dumps(["H", facts]) + "\\n")
-    elif kind == "R":
-        end = '"mtime": 1, "text": ""', f"}}, {number}]\\n"
-        pieces = ['["F", ', f'{{"path": "{key}", ', *end]
-    elif pieces:
-        send(pieces.pop(0))
-"""
-
-
-def test_a_file_may_take_longer_than_the_silence_after_which_a_place_is_lost(
-    far: Far, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(places, "_SILENCE", 15)
-    far.connect(command=("python3", "-c", SLOW), files=())
-    file = far.project / "a.txt"
-    far.alone.run(_place(far).fetch(str(file)))
-    assert far.copy(file).read_bytes() == b""
-    assert far.alone.place_facts[-1]["state"] == "connected"
 
 
 LIAR = """
