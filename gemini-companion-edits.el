@@ -62,8 +62,9 @@ or nil while DIFF is open."
   session client file diff state before after
   (id (cl-incf gemini-companion-edits--last-id))
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
+  (place (gemini-companion-text-true-name file)
+         :documentation "True name of the file when it arrived.")
   (stamp nil :documentation "Stamp of the file when BEFORE was read.")
-  (place nil :documentation "True name of the file when BEFORE was read.")
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
   (compared nil :documentation "Cons of a tick of the texts and their hunks."))
@@ -134,11 +135,11 @@ Its functions display the edits; they must be fast and not fail.")
     (setq gemini-companion-edits--edits
           (seq-filter
            (lambda (edit)
-             (setq count (1+ count))
+             (cl-incf count)
              (dolist (text (list (gemini-companion-edit-before edit)
                                  (gemini-companion-edit-after edit)))
                (when (stringp text)
-                 (setq bytes (+ bytes (string-bytes text)))))
+                 (cl-incf bytes (string-bytes text))))
              (or (gemini-companion-edit-diff edit)
                  (and (<= count gemini-companion-edits--most-edits)
                       (< bytes gemini-companion-edits--most-bytes-in-all))))
@@ -156,78 +157,67 @@ Its functions display the edits; they must be fast and not fail.")
     (gemini-companion-edits--add edit)))
 
 (defun gemini-companion-edits-read (edit)
-  "Read the text of the file of EDIT if it has changed.
-EDIT is not written yet."
+  "Read the text of the file of EDIT, if it has changed; it is not written yet."
   (let* ((file (gemini-companion-edit-file edit))
-         (problem (gemini-companion-text-unreadable-reason file))
-         (stamp (unless problem (gemini-companion-watch-stamp file))))
+         (stamp (gemini-companion-watch-stamp file)))
     (unless (and (gemini-companion-edit-before edit)
                  (equal stamp (gemini-companion-edit-stamp edit)))
       (setf (gemini-companion-edit-stamp edit) stamp
-            (gemini-companion-edit-place edit)
-            (gemini-companion-text-true-name file)
             (gemini-companion-edit-before edit)
-            (cond (problem 'unknown)
-                  ((null stamp) 'new)
-                  ((< gemini-companion-edits--most-bytes (nth 1 stamp)) 'unknown)
-                  (t (condition-case nil
-                         (gemini-companion-text-bytes file)
-                       (file-error 'unknown))))))))
+            (cond ((null stamp) 'new)
+                  ((gemini-companion-edits--kept-p file)
+                   (or (ignore-error file-error
+                         (gemini-companion-text-bytes file))
+                       'unknown))
+                  (t 'unknown))))))
+
+(defun gemini-companion-edits--kept-p (file)
+  "Return non-nil if FILE exists and its text can be kept."
+  (when-let* (((not (gemini-companion-text-unreadable-reason file)))
+              (attributes (gemini-companion-text-attributes file)))
+    (<= (file-attribute-size attributes) gemini-companion-edits--most-bytes)))
 
 (defun gemini-companion-edits--end (edit diff)
   "Record the outcome of DIFF as the one of EDIT."
-  (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
-    (setf (gemini-companion-edit-diff edit) nil
-          (gemini-companion-edit-time edit) (float-time)
-          (gemini-companion-edit-state edit)
-          (if (eq 'accepted (gemini-companion-diff-auto diff))
-              'automatic
-            (gemini-companion-diff-state diff))
-          (gemini-companion-edit-after edit)
-          (cond ((gemini-companion-diff-accepted-text diff))
-                ((buffer-live-p proposal)
-                 (gemini-companion-diff-text diff))
-                (t "")))
+  (setf (gemini-companion-edit-after edit)
+        (or (gemini-companion-diff-accepted-text diff)
+            (gemini-companion-diff-text diff))
+        (gemini-companion-edit-diff edit) nil
+        (gemini-companion-edit-time edit) (float-time)
+        (gemini-companion-edit-state edit)
+        (if (eq 'accepted (gemini-companion-diff-auto diff))
+            'automatic
+          (gemini-companion-diff-state diff)))
+  (when (eq 'dismissed (gemini-companion-edit-state edit))
     ;; Qwen Code writes the file before it closes the diff, maybe without the
     ;; edits of the user.
-    (unless (memq (gemini-companion-edit-state edit)
-                  '(accepted automatic))
-      (if-let* ((written (seq-find
-                          (apply-partially
-                           #'gemini-companion-edits--as-written-p edit)
-                          (delq nil
-                                (list (gemini-companion-edit-after edit)
-                                      (and (buffer-live-p proposal)
-                                           (gemini-companion-diff-proposed-text
-                                            diff)))))))
-          (progn
-            (setf (gemini-companion-edit-after edit) written)
-            (when (eq 'dismissed (gemini-companion-edit-state edit))
-              (setf (gemini-companion-edit-state edit) 'accepted)))
-        (gemini-companion-edits-read edit)))))
+    (if-let* ((written (seq-find
+                        (apply-partially
+                         #'gemini-companion-edits--as-written-p edit)
+                        (list (gemini-companion-edit-after edit)
+                              (gemini-companion-diff-proposed-text diff)))))
+        (setf (gemini-companion-edit-after edit) written
+              (gemini-companion-edit-state edit) 'accepted)
+      (gemini-companion-edits-read edit))))
 
 ;;;; Writes
 
 (defun gemini-companion-edits--diff-written (diff written)
   "Record whether the file of DIFF was WRITTEN.
 A dismissed DIFF that was written was accepted in the terminal."
-  (dolist (edit gemini-companion-edits--edits)
-    (when-let* (((equal (gemini-companion-diff-file-path diff)
-                        (gemini-companion-edit-file edit)))
-                (state
-                 (pcase (gemini-companion-edit-state edit)
-                   ('dismissed
-                    (and written
-                         (gemini-companion-edits--as-written-p edit)
-                         'accepted))
-                   ((or 'accepted 'automatic)
-                    (and (not written)
-                         ;; Not an earlier edit of this file.
-                         (eq (gemini-companion-diff-accepted-text diff)
-                             (gemini-companion-edit-after edit))
-                         (not (gemini-companion-edits--as-written-p edit))
-                         'unwritten)))))
-      (setf (gemini-companion-edit-state edit) state))))
+  (when-let* ((edit (seq-find
+                     (lambda (edit)
+                       (and (equal (gemini-companion-diff-file-path diff)
+                                   (gemini-companion-edit-file edit))
+                            (memq (gemini-companion-edit-state edit)
+                                  '(accepted automatic dismissed))))
+                     gemini-companion-edits--edits)))
+    (let ((is-dismissed (eq 'dismissed (gemini-companion-edit-state edit))))
+      (cond ((gemini-companion-edits--as-written-p edit)
+             (when is-dismissed
+               (setf (gemini-companion-edit-state edit) 'accepted)))
+            ((not (or written is-dismissed))
+             (setf (gemini-companion-edit-state edit) 'unwritten))))))
 
 (defun gemini-companion-edits-written (session client file before after)
   "Record that a CLI has written FILE, maybe without a review.
@@ -248,8 +238,7 @@ reviewed is not recorded again."
      (gemini-companion-edits--make
       :session session
       :client (or client (plist-get session :client))
-      :file file :place (gemini-companion-text-true-name file)
-      :state 'written :reported t
+      :file file :state 'written :reported t
       :before (cond ((null before) 'new)
                     ((or (< gemini-companion-edits--most-bytes (length before))
                          ;; The CLI could not decode it.
@@ -352,12 +341,8 @@ by hand"
 
 (defun gemini-companion-edits--as-written-p (edit &optional text)
   "Return non-nil if the file of EDIT has TEXT, by default that after EDIT."
-  (let* ((file (gemini-companion-edit-file edit))
-         (size (and (not (gemini-companion-text-unreadable-reason file))
-                    (file-attribute-size
-                     (gemini-companion-text-attributes file)))))
-    (and size
-         (<= size gemini-companion-edits--most-bytes)
+  (let ((file (gemini-companion-edit-file edit)))
+    (and (gemini-companion-edits--kept-p file)
          (gemini-companion-text-same-written-p
           (or text (gemini-companion-edit-after edit))
           (gemini-companion-text-read file)))))
@@ -402,19 +387,15 @@ The texts are decoded as the CLI reads them."
 
 ;;;; Comparison
 
-(defun gemini-companion-edits--tick (edit)
-  "Return a value that differs after each change of the texts of EDIT."
-  (if-let* ((diff (gemini-companion-edit-diff edit)))
-      (progn
-        (gemini-companion-edits-read edit)
-        (cons (gemini-companion-edit-stamp edit)
-              (buffer-chars-modified-tick
-               (gemini-companion-diff-proposal-buffer diff))))
-    'ended))
-
 (defun gemini-companion-edits-hunks (edit)
   "Return the hunks of EDIT, or `failed' if its texts cannot be compared."
-  (let ((tick (gemini-companion-edits--tick edit)))
+  (let ((tick (if-let* ((diff (gemini-companion-edit-diff edit)))
+                  (progn
+                    (gemini-companion-edits-read edit)
+                    (cons (gemini-companion-edit-stamp edit)
+                          (buffer-chars-modified-tick
+                           (gemini-companion-diff-proposal-buffer diff))))
+                'ended)))
     (unless (equal tick (car (gemini-companion-edit-compared edit)))
       (setf (gemini-companion-edit-compared edit)
             (cons tick (gemini-companion-edits--compare edit))))
