@@ -57,7 +57,7 @@ seconds.  Takes effect at once."
   "Seconds that a turn must last for a notification of its end.")
 
 (defvar gemini-companion-notify--shown nil
-  "List of (SESSION STATE SINCE), the states that are shown.")
+  "Alist of (SESSION . STATE), the states that are shown.")
 
 (defvar gemini-companion-notify--open nil
   "Alist of (SESSION . FUNCTION), what withdraws the open notifications.")
@@ -78,15 +78,14 @@ Show its state soon."
   (gemini-companion-events-guarded 'notify
     (when (eql since (gemini-companion-session-state-since session))
       (let ((state (gemini-companion-session-state session)))
-        (setq gemini-companion-notify--shown
-              (seq-remove (lambda (place)
-                            (gemini-companion-session-same-p session
-                                                             (car place)))
-                          gemini-companion-notify--shown))
-        (when since
-          (push (list session state since) gemini-companion-notify--shown))
+        (setf (alist-get session gemini-companion-notify--shown nil 'remove
+                         #'gemini-companion-session-same-p)
+              (and since state))
         (force-mode-line-update t)
-        (gemini-companion-notify--consider session state)))))
+        (unless (gemini-companion-notify--seen-p session)
+          (pcase state
+            ('waiting (gemini-companion-notify--ask session))
+            ('ready (gemini-companion-notify--end session))))))))
 
 ;;;; Display
 
@@ -101,7 +100,7 @@ Show its state soon."
 (defun gemini-companion-notify--count ()
   "Return the number of reviews and of questions in terminals that wait."
   (+ (length (gemini-companion-diffs))
-     (seq-count (pcase-lambda (`(,session ,state . ,_))
+     (seq-count (pcase-lambda (`(,session . ,state))
                   (and (eq 'waiting state)
                        (null (gemini-companion-diffs session))))
                 gemini-companion-notify--shown)))
@@ -111,8 +110,7 @@ Show its state soon."
 The value is a cons of a text and a function that returns a tooltip."
   (let ((count (gemini-companion-notify--count)))
     (cons (concat (unless (zerop count) (format "?%d" count))
-                  (when (seq-some (lambda (place) (eq 'working (nth 1 place)))
-                                  gemini-companion-notify--shown)
+                  (when (rassq 'working gemini-companion-notify--shown)
                     " working"))
           #'gemini-companion-notify--help)))
 
@@ -134,18 +132,8 @@ The value is a cons of a text and a function that returns a tooltip."
 
 ;;;; Notifications
 
-(defun gemini-companion-notify--consider (session state)
-  "Notify about STATE of SESSION, which has lasted, if the user misses it."
-  (when (and gemini-companion-notify
-             (memq state '(waiting ready))
-             (not (gemini-companion-notify--seen-p session)))
-    (if (eq state 'waiting)
-        (gemini-companion-notify--ask session)
-      (gemini-companion-notify--end session))))
-
 (defun gemini-companion-notify--seen-p (session)
-  "Return non-nil if a frame with focus displays the terminal of SESSION.
-The same holds for its review."
+  "Return non-nil if the terminal or review of SESSION is in a frame with focus."
   (let ((terminal (gemini-companion-session-terminal session)))
     (seq-some
      (lambda (frame)
@@ -164,17 +152,9 @@ The same holds for its review."
              (window-list frame 'never))))
      (frame-list))))
 
-(defun gemini-companion-notify--name (session)
-  "Return a name of SESSION for a notification: program and project."
-  (if-let* ((directory (plist-get session :directory)))
-      (format "%s (%s)" (gemini-companion-session-title session)
-              (gemini-companion-name-shown
-               (file-name-nondirectory (directory-file-name directory))))
-    (gemini-companion-session-name session)))
-
 (defun gemini-companion-notify--ask (session)
   "Notify that SESSION waits for an answer."
-  (let ((name (gemini-companion-notify--name session))
+  (let ((name (gemini-companion-session-place-name session))
         (diff (car (gemini-companion-diffs session))))
     (cond ((null diff)
            (gemini-companion-notify--send
@@ -198,7 +178,7 @@ The same holds for its review."
                   (gemini-companion-edits))))
       (gemini-companion-notify--send
        session
-       (concat (gemini-companion-notify--name session) " is done"
+       (concat (gemini-companion-session-place-name session) " is done"
                (and edits ": ")
                (string-join (gemini-companion-edits-total edits) ", "))))))
 
@@ -206,6 +186,7 @@ The same holds for its review."
   "Notify about SESSION with TEXT."
   (gemini-companion-notify--withdraw session)
   (let ((withdraw (funcall (pcase gemini-companion-notify
+                             ('nil #'ignore)
                              ('message #'gemini-companion-notify--echo)
                              ('desktop #'gemini-companion-notify--desktop)
                              (function function))

@@ -21,6 +21,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-name)
 (require 'gemini-companion-run)
+(require 'gemini-companion-session)
 (require 'json)
 (require 'seq)
 (require 'subr-x)
@@ -105,11 +106,7 @@ prints objects of JSON."
 
 (defun gemini-companion-resume--title ()
   "Return the name for the user of the CLI and the project of this buffer."
-  (format "%s (%s)" (gemini-companion-run-title gemini-companion-run-place)
-          (gemini-companion-name-shown
-           (file-name-nondirectory
-            (directory-file-name
-             (plist-get gemini-companion-run-place :directory))))))
+  (gemini-companion-session-place-name gemini-companion-run-place))
 
 (defun gemini-companion-resume--insert (sentence)
   "Replace the text of the buffer by SENTENCE."

@@ -138,10 +138,6 @@ and the ones of buffers, which packages such as envrc and mise make."
   (ensure-list (or (cdr (assoc client gemini-companion-run-commands))
                    (gemini-companion-clients-get client :program))))
 
-(defun gemini-companion-run-title (place)
-  "Return the name for the user of the CLI of PLACE."
-  (gemini-companion-clients-title (plist-get place :client)))
-
 (defun gemini-companion-run--choose-client (another)
   "Return the CLI to start; ask if several are installed.
 Unless ANOTHER is non-nil, do so once, and set the option
@@ -187,7 +183,7 @@ Return nil if the user has to edit a settings file first."
             (not (ignore-errors (gemini-companion-settings-read file) t)))
         t)
        ((y-or-n-p (format "Enable IDE integration in %s? "
-                          (gemini-companion-run-title place)))
+                          (gemini-companion-session-title place)))
         (gemini-companion-settings-set file keys value))
        (t
         (customize-save-variable 'gemini-companion-run-offer-ide nil)
@@ -312,7 +308,7 @@ package-install RET %s), or customize `gemini-companion-terminal'"
   "Show a buffer in which the CLI of PLACE will run."
   (let ((buffer (gemini-companion-run-show-buffer place)))
     (with-current-buffer buffer
-      (insert (gemini-companion-run-title place)
+      (insert (gemini-companion-session-title place)
               " starts here when the server is ready.\n")
       (set-buffer-modified-p nil))
     (if-let* ((remote (plist-get place :remote)))
@@ -424,7 +420,7 @@ Wait until the user pauses."
     (if (gemini-companion-idle-user-p)
         (message "%s in %s is not connected; run /ide enable there \
 \(M-x gemini-companion-status shows why)"
-                 (gemini-companion-run-title
+                 (gemini-companion-session-title
                   (buffer-local-value 'gemini-companion-run-place buffer))
                  (buffer-name buffer))
       (run-at-time 1 nil #'gemini-companion-run--hint buffer process))))
@@ -495,7 +491,7 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
                 (not (process-live-p process)))
        (gemini-companion-run--end
         buffer (format "%s: %s"
-                       (gemini-companion-run-title
+                       (gemini-companion-session-title
                         (buffer-local-value 'gemini-companion-run-place
                                             buffer))
                        (string-trim event)))))))

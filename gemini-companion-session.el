@@ -114,6 +114,14 @@ If the process is unknown, use the beginning of its `:id'."
                       (truncate-string-to-width
                        (format "%s" (plist-get session :id)) 8)))))))
 
+(defun gemini-companion-session-place-name (session)
+  "Return the program and the project of SESSION, such as \"Qwen Code (shop)\"."
+  (if-let* ((directory (plist-get session :directory)))
+      (format "%s (%s)" (gemini-companion-session-title session)
+              (gemini-companion-name-shown
+               (file-name-nondirectory (directory-file-name directory))))
+    (gemini-companion-session-name session)))
+
 (defun gemini-companion-session-read (sessions)
   "Return the only one of SESSIONS, or read one, by default the first."
   (if (null (cdr sessions))

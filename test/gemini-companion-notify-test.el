@@ -51,8 +51,10 @@
   `(progn
      (gemini-companion-state-report session ,event "Do it")
      (gemini-companion-test-eventually
-       (eql (gemini-companion-session-state-since session)
-            (nth 2 (car gemini-companion-notify--shown))))
+       (not (seq-find (lambda (timer)
+                        (eq #'gemini-companion-notify--settle
+                            (timer--function timer)))
+                      timer-list)))
      ,@body))
 
 (defun gemini-companion-notify-test-help ()
