@@ -184,7 +184,6 @@ The value is a cons of a text and a function that returns a tooltip."
 
 (defun gemini-companion-notify--send (session text)
   "Notify about SESSION with TEXT."
-  (gemini-companion-notify--withdraw session)
   (let ((withdraw (funcall (pcase gemini-companion-notify
                              ('nil #'ignore)
                              ('message #'gemini-companion-notify--echo)

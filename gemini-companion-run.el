@@ -88,9 +88,6 @@ others; `:environment' and `:path' are what it is started with, and
 (defconst gemini-companion-run--connect-seconds 10
   "Seconds after its start before a hint about a CLI that is not connected.")
 
-(defvar gemini-companion-run--checked nil
-  "Names of the clients whose settings were checked.")
-
 ;;;; Environment
 
 (defconst gemini-companion-run-container-variables
@@ -397,7 +394,8 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
                (cdr command))))))
   (when-let* ((process (get-buffer-process buffer)))
     (with-current-buffer buffer
-      (gemini-companion-run-mode))
+      (gemini-companion-run--use-keys gemini-companion-run-map)
+      (setq-local desktop-save-buffer #'gemini-companion-run-desktop))
     (gemini-companion-run--expect-end buffer process)
     (run-at-time gemini-companion-run--connect-seconds nil
                  #'gemini-companion-run--hint buffer process)))
@@ -427,22 +425,24 @@ Wait until the user pauses."
 
 ;;;; Keys
 
-(defvar gemini-companion-run-mode-map
+(defvar gemini-companion-run-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "ESC ESC") #'gemini-companion-run-escape)
     map)
   "Keys in the terminal of a CLI, in addition to the terminal's own.")
 
-(define-minor-mode gemini-companion-run-mode
-  "Mode of a terminal in which `gemini-companion-run' has started a CLI.
-\\{gemini-companion-run-mode-map}"
-  :lighter nil
-  :interactive nil
-  (setq-local desktop-save-buffer #'gemini-companion-run-desktop)
-  ;; Some terminals have their keymaps in minor modes, too.
-  (setq-local minor-mode-overriding-map-alist
-              (list (cons 'gemini-companion-run-mode
-                          gemini-companion-run-mode-map))))
+(defvar gemini-companion-run-ended-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "g" 'gemini-companion-run)
+    (define-key map "r" 'gemini-companion-resume)
+    (define-key map "q" #'quit-window)
+    map)
+  "Keys in the buffer of a CLI that has ended.")
+
+(defun gemini-companion-run--use-keys (map)
+  "Use the keys of MAP in the current buffer, before any others.
+Some terminals have their keymaps in minor modes, too."
+  (setq-local minor-mode-overriding-map-alist (list (cons t map))))
 
 (defun gemini-companion-run-desktop (_directory)
   "Return what a desktop is to save of the CLI in the current buffer.
@@ -460,24 +460,6 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
     (keyboard-escape-quit)))
 
 ;;;; End
-
-(defvar gemini-companion-run-ended-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map "g" 'gemini-companion-run)
-    (define-key map "r" 'gemini-companion-resume)
-    (define-key map "q" #'quit-window)
-    map)
-  "Keys in the buffer of a CLI that has ended.")
-
-(define-minor-mode gemini-companion-run-ended-mode
-  "Mark a buffer in which a CLI ran and has ended."
-  ;; With one, desktop would turn it on again.
-  :lighter nil
-  :interactive nil
-  (setq-local minor-mode-overriding-map-alist
-              (list (cons 'gemini-companion-run-ended-mode
-                          gemini-companion-run-ended-mode-map))
-              buffer-read-only t))
 
 (defun gemini-companion-run--expect-end (buffer process)
   "Mark BUFFER when its PROCESS ends."
@@ -499,8 +481,8 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
 (defun gemini-companion-run--end (buffer reason)
   "Mark BUFFER as one without a CLI, for REASON."
   (with-current-buffer buffer
-    (gemini-companion-run-mode -1)
-    (gemini-companion-run-ended-mode)
+    (gemini-companion-run--use-keys gemini-companion-run-ended-map)
+    (setq buffer-read-only t)
     ;; Evil has its own meaning for the keys.
     (when (bound-and-true-p evil-local-mode)
       (evil-emacs-state))
@@ -510,23 +492,21 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
            "%" "%%"
            (concat " " reason
                    (substitute-command-keys
-                    (concat "; \\<gemini-companion-run-ended-mode-map>"
+                    (concat "; \\<gemini-companion-run-ended-map>"
                             "\\[gemini-companion-run] restarts it, "
                             "\\[gemini-companion-resume] resumes a "
                             "conversation, \\[quit-window] quits")))))))
 
 ;;;; Settings
 
-(defun gemini-companion-run--check-settings (&rest _)
-  "Report CLIs whose settings make them write without asking.
-Report it once for each client."
-  (dolist (session (gemini-companion-sessions))
+(defun gemini-companion-run--check-settings (previous)
+  "Report new CLIs whose settings make them write without asking.
+PREVIOUS are the CLIs that were connected before."
+  (dolist (session (seq-difference (gemini-companion-sessions) previous
+                                   #'gemini-companion-session-same-p))
     (let ((client (plist-get session :client)))
-      (unless (or (null client)
-                  ;; Its settings are elsewhere.
-                  (plist-get session :place)
-                  (member client gemini-companion-run--checked))
-        (push client gemini-companion-run--checked)
+      ;; Elsewhere, its settings are there.
+      (unless (plist-get session :place)
         (pcase-dolist (`(,keys ,value ,problem ,command)
                        ;; Without the first one it would not connect.
                        (cdr (gemini-companion-clients-get client :required)))
@@ -553,8 +533,7 @@ Report it once for each client."
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-run--check-settings)
   (gemini-companion-run--export nil)
-  (cancel-function-timers #'gemini-companion-run--hint)
-  (setq gemini-companion-run--checked nil))
+  (cancel-function-timers #'gemini-companion-run--hint))
 
 ;;;; Command
 

@@ -111,12 +111,7 @@ Return nil if there is none, as on Windows."
          ;; In a narrower window it would draw for 80 columns.
          (vterm-min-window-width 20))
     (vterm-mode))
-  (setq-local vterm-min-window-width 20)
-  (let ((process (get-buffer-process (current-buffer))))
-    (when-let* ((size (funcall
-                       (process-get process 'adjust-window-size-function)
-                       process (list (selected-window)))))
-      (set-process-window-size process (cdr size) (car size)))))
+  (setq-local vterm-min-window-width 20))
 
 (defun gemini-companion-terminal--eat (command)
   "Run COMMAND in the current buffer with eat."
