@@ -50,7 +50,7 @@
 (cl-defstruct (gemini-companion-edit
                (:constructor gemini-companion-edits--make)
                (:copier nil))
-  "An edit of FILE by SESSION, which may be nil, or else by CLIENT.
+  "An edit of FILE by SESSION.
 DIFF is its diff while that is open.  STATE is then nil, and later
 `accepted', `automatic' if that was done without review, `unwritten'
 if the CLI then did not write it, `rejected', `dismissed', `written'
@@ -59,7 +59,7 @@ if there was no review, `reverted' if the user then reverted it, or
 BEFORE is the text that the file had, undecoded, `new' if there was
 no file, or `unknown'; AFTER is the text that was proposed or written,
 or nil while DIFF is open."
-  session client file diff state before after
+  session file diff state before after
   (id (cl-incf gemini-companion-edits--last-id))
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (place (gemini-companion-text-true-name file)
@@ -91,13 +91,6 @@ Its functions display the edits; they must be fast and not fail.")
   "Return non-nil if EDIT has changed its file."
   (memq (gemini-companion-edit-state edit) '(accepted automatic written)))
 
-(defun gemini-companion-edits-same-p (edit session client)
-  "Return non-nil if EDIT is of SESSION, or if that is nil, of CLIENT."
-  (and (gemini-companion-session-same-p
-        session (gemini-companion-edit-session edit))
-       (or session
-           (equal client (gemini-companion-edit-client edit)))))
-
 (defun gemini-companion-edits--of (diff)
   "Return the edit of DIFF, or nil."
   (seq-find (lambda (edit) (eq diff (gemini-companion-edit-diff edit)))
@@ -114,10 +107,10 @@ Its functions display the edits; they must be fast and not fail.")
   (let* ((session (gemini-companion-edit-session edit))
          (others (seq-filter
                   (lambda (other)
-                    (gemini-companion-edits-same-p
-                     other session (gemini-companion-edit-client edit)))
+                    (gemini-companion-session-same-p
+                     session (gemini-companion-edit-session other)))
                   gemini-companion-edits--edits)))
-    (cond ((and session (gemini-companion-session-turn session)))
+    (cond ((gemini-companion-session-turn session))
           ((seq-some #'gemini-companion-edits--going-on-p others)
            (gemini-companion-edit-turn (car others)))
           (t (gemini-companion-state-make-turn)))))
@@ -149,10 +142,9 @@ Its functions display the edits; they must be fast and not fail.")
 
 (defun gemini-companion-edits--begin (diff)
   "Record DIFF."
-  (let* ((session (gemini-companion-diff-session diff))
-         (edit (gemini-companion-edits--make
-                :session session :client (plist-get session :client)
-                :file (gemini-companion-diff-file-path diff) :diff diff)))
+  (let ((edit (gemini-companion-edits--make
+               :session (gemini-companion-diff-session diff)
+               :file (gemini-companion-diff-file-path diff) :diff diff)))
     (gemini-companion-edits-read edit)
     (gemini-companion-edits--add edit)))
 
@@ -219,12 +211,10 @@ A dismissed DIFF that was written was accepted in the terminal."
             ((not (or written is-dismissed))
              (setf (gemini-companion-edit-state edit) 'unwritten))))))
 
-(defun gemini-companion-edits-written (session client file before after)
-  "Record that a CLI has written FILE, maybe without a review.
-The CLI is SESSION, or if that is nil, one of CLIENT, the name of
-a client such as \"gemini\".  BEFORE is the previous text of FILE, nil
-if it did not exist, and AFTER the current one.  An edit that was
-reviewed is not recorded again."
+(defun gemini-companion-edits-written (session file before after)
+  "Record that SESSION has written FILE, maybe without a review.
+BEFORE is the previous text of FILE, nil if it did not exist, and AFTER
+the current one.  An edit that was reviewed is not recorded again."
   (if-let* ((edit (seq-find
                    (lambda (edit)
                      (gemini-companion-edits--accounts-p edit file after))
@@ -236,9 +226,7 @@ reviewed is not recorded again."
           (run-hooks 'gemini-companion-edits-changed-hook)))
     (gemini-companion-edits--add
      (gemini-companion-edits--make
-      :session session
-      :client (or client (plist-get session :client))
-      :file file :state 'written :reported t
+      :session session :file file :state 'written :reported t
       :before (cond ((null before) 'new)
                     ((or (< gemini-companion-edits--most-bytes (length before))
                          ;; The CLI could not decode it.

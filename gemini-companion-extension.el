@@ -337,11 +337,13 @@ It is about FACTS, a plist, and TEXTS."
   "Follow an edit that a CLI has written; call ANSWER with the new errors.
 FACTS names the file and the CLI; BEFORE, nil for a new file, and
 AFTER are its texts."
-  (let ((file (plist-get facts :path))
-        (session (gemini-companion-extension--report facts 'edit)))
+  (let* ((file (plist-get facts :path))
+         (client (plist-get facts :client))
+         (session (or (gemini-companion-extension--report facts 'edit)
+                      ;; It is linked, and not connected.
+                      (list :id (concat "unknown " client) :client client))))
     (gemini-companion-revert file before)
-    (gemini-companion-edits-written session (plist-get facts :client)
-                                   file before after)
+    (gemini-companion-edits-written session file before after)
     (gemini-companion-diagnostics-after-edit
      file before after
      (lambda (text) (funcall answer (list :text text))))))

@@ -19,7 +19,6 @@
 (require 'cl-lib)
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-auto)
-(require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-name)
@@ -96,19 +95,14 @@
 ;;;; Headings
 
 (defun gemini-companion-list--clis ()
-  "Return a list (SESSION CLIENT . EDITS) for each CLI.
+  "Return a list (SESSION . EDITS) for each CLI.
 Those that are connected come first."
-  (let ((clis (mapcar (lambda (session)
-                        (list session (plist-get session :client)))
-                      (gemini-companion-sessions))))
+  (let ((clis (mapcar #'list (gemini-companion-sessions))))
     (dolist (edit (gemini-companion-edits) clis)
-      (let ((cli (seq-find (pcase-lambda (`(,session ,client . ,_))
-                             (gemini-companion-edits-same-p
-                              edit session client))
-                           clis)))
+      (let* ((session (gemini-companion-edit-session edit))
+             (cli (assoc session clis #'gemini-companion-session-same-p)))
         (unless cli
-          (setq cli (list (gemini-companion-edit-session edit)
-                          (gemini-companion-edit-client edit))
+          (setq cli (list session)
                 clis (append clis (list cli))))
         (nconc cli (list edit))))))
 
@@ -126,21 +120,20 @@ ITEM is a plist with the `:key' and the `:level' of the section, the
 `:session' of the CLI, and the `:edit', if it is one, or the `:edits' of
 a turn, or of the last turn of a CLI.  `:open' is non-nil if it is not
 folded at first."
-  (or (mapcan (pcase-lambda (`(,session ,client . ,edits))
-                (gemini-companion-list--cli-headings session client edits))
+  (or (mapcan (pcase-lambda (`(,session . ,edits))
+                (gemini-companion-list--cli-headings session edits))
               (gemini-companion-list--clis))
       (list (cons '(:key none :level 1)
                   (propertize "No CLI is connected" 'face 'shadow)))))
 
-(defun gemini-companion-list--cli-headings (session client edits)
-  "Return the headings of SESSION of CLIENT with EDITS."
+(defun gemini-companion-list--cli-headings (session edits)
+  "Return the headings of SESSION with EDITS."
   (let ((turns (gemini-companion-list--turns edits)))
     (cons
      (cons (list :key (list 'cli (or (plist-get session :pid)
-                                     (plist-get session :id)
-                                     client))
+                                     (plist-get session :id)))
                  :level 1 :open t :session session :edits (cdar turns))
-           (gemini-companion-list--cli-line session client))
+           (gemini-companion-list--cli-line session))
      (mapcan (lambda (turn)
                (gemini-companion-list--turn-headings
                 turn session (eq turn (car turns))))
@@ -170,24 +163,19 @@ LAST is non-nil if it is the last one."
                                          (1- (window-width window))
                                        79))))
 
-(defun gemini-companion-list--cli-line (session client)
-  "Return the heading of SESSION of CLIENT, with what it does."
+(defun gemini-companion-list--cli-line (session)
+  "Return the heading of SESSION, with what it does."
   (gemini-companion-list--fit
-   (list nil (propertize
-              (cond (session (gemini-companion-session-name session))
-                    ((gemini-companion-clients-get client :title))
-                    (t "A CLI"))
-              'face 'font-lock-keyword-face))
+   (list nil (propertize (gemini-companion-session-name session)
+                         'face 'font-lock-keyword-face))
    (list 1 (mapconcat
             (apply-partially #'concat "  ")
-            (and session
-                 (delq nil
-                       (list (unless (gemini-companion-session-connected-p
-                                      session)
-                               "disconnected")
-                             (gemini-companion-notify-state session)
-                             (when (gemini-companion-auto-on-p session)
-                               (propertize "auto-accept" 'face 'warning)))))
+            (delq nil
+                  (list (unless (gemini-companion-session-connected-p session)
+                          "disconnected")
+                        (gemini-companion-notify-state session)
+                        (when (gemini-companion-auto-on-p session)
+                          (propertize "auto-accept" 'face 'warning))))
             ""))))
 
 (defun gemini-companion-list--turn-line (turn)

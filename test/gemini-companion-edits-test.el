@@ -46,9 +46,9 @@
 
 (ert-deftest gemini-companion-edits-counts-the-lines-of-several ()
   (gemini-companion-test-with-edits '(("a" "1\n2\n"))
-    (gemini-companion-edits-written session nil (expand-file-name "a")
+    (gemini-companion-edits-written session (expand-file-name "a")
                                     "1\n2\n" "1\ntwo\n3\n")
-    (gemini-companion-edits-written session nil (expand-file-name "b")
+    (gemini-companion-edits-written session (expand-file-name "b")
                                     nil "b\n")
     (should (equal '("2 files" "+3 −1")
                    (gemini-companion-edits-total (gemini-companion-edits))))
@@ -123,11 +123,11 @@
   (gemini-companion-test-with-edits nil
     (let ((file (expand-file-name "a"))
           (large (make-string (* 6 1024 1024) ?x)))
-      (gemini-companion-edits-written session "gemini" file "é\n" "new\n")
-      (gemini-companion-edits-written nil "qwen" file nil "newer\n")
-      (gemini-companion-edits-written nil nil file large "newest\n")
+      (gemini-companion-edits-written session file "é\n" "new\n")
+      (gemini-companion-edits-written session file nil "newer\n")
+      (gemini-companion-edits-written session file large "newest\n")
       ;; A CLI takes any file for UTF-8.
-      (gemini-companion-edits-written nil nil file "caf\uFFFD\n" "last\n")
+      (gemini-companion-edits-written session file "caf\uFFFD\n" "last\n")
       (should (equal '(("a" written "\303\251\n" "new\n")
                        ("a" written new "newer\n")
                        ("a" written unknown "newest\n")
@@ -138,7 +138,7 @@
   (gemini-companion-test-with-edits '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
     (let ((report (lambda (file before after)
                     (gemini-companion-edits-written
-                     session "gemini" (expand-file-name file) before after)))
+                     session (expand-file-name file) before after)))
           (states (lambda () (mapcar #'gemini-companion-edit-status
                                      (gemini-companion-edits)))))
       (gemini-companion-test-open "a" "1\n" 1 session)
@@ -169,7 +169,7 @@
     (gemini-companion-test-in-the-end
       (equal '(("a" unwritten "A\n" "1\n"))
              (gemini-companion-edits-test-reported)))
-    (gemini-companion-edits-written session "gemini" (expand-file-name "a")
+    (gemini-companion-edits-written session (expand-file-name "a")
                                    "A\n" "1\n")
     (should (equal '(("a" accepted "A\n" "1\n"))
                    (gemini-companion-edits-test-reported)))))
@@ -213,8 +213,7 @@
       (gemini-companion-test-with-edits '(("a" ""))
         (let ((file (expand-file-name "a")))
           (gemini-companion-test-write file written)
-          (gemini-companion-edits-written session "gemini" file
-                                          reported "new\n")
+          (gemini-companion-edits-written session file reported "new\n")
           (gemini-companion-edits-revert (car (gemini-companion-edits)))
           (should (equal expected
                          (gemini-companion-text-bytes file))))))))
@@ -256,13 +255,13 @@
   (gemini-companion-test-with-edits nil
     (let ((open (gemini-companion-test-open "open" "x\n" 1 session)))
       (dotimes (i 105)
-        (gemini-companion-edits-written session nil (format "/f%d" i) nil "x\n"))
+        (gemini-companion-edits-written session (format "/f%d" i) nil "x\n"))
       (pcase-let ((`(,first . ,others) (gemini-companion-edits)))
         (should (eq open (gemini-companion-edit-diff first)))
         (should (= 100 (length others)))
         (should (equal "/f5" (gemini-companion-edit-file (car others)))))
       (dotimes (_ 20)
-        (gemini-companion-edits-written session nil "/large" nil
+        (gemini-companion-edits-written session "/large" nil
                                        (make-string (* 4 1024 1024) ?x)))
       (should (> 12 (length (gemini-companion-edits)))))
     (gemini-companion-edits-stop)

@@ -116,15 +116,16 @@ A newline in TEXT is one before the line."
       (gemini-companion-list-test-open 2 1 "b" "C\n")
       (gemini-companion-diff-reject
        (gemini-companion-list-test-open 3 2 "new" "N\n"))
-      (gemini-companion-edits-written two nil (concat directory "x") "" "1\n2\n")
-      (gemini-companion-edits-written nil "qwen" "/gemini-companion-test" nil "1\n")
+      (gemini-companion-edits-written two (concat directory "x") "" "1\n2\n")
+      (gemini-companion-edits-written '(:id "unknown qwen" :client "qwen")
+                                      "/gemini-companion-test" nil "1\n")
       (gemini-companion-list-test-shows
        "  shown  +2 −1  a"
        "  waiting  +1 −1  b"
        (format "%s (2)  disconnected" project)
        "  rejected  +1 −0  new"
        "  written without review  +2 −0  x"
-       "Qwen Code"
+       "Qwen Code session unknown  disconnected"
        "  written without review  +1 −0  \
 a file outside your projects: /gemin...panion-test")
       (should (equal (format "%s (1)" project)
@@ -158,7 +159,7 @@ a file outside your projects: /gemin...panion-test")
     (gemini-companion-list-test-with `(("a.el" ,old) ("b.el" ,old))
       (gemini-companion-list-test-open 1 1 "a.el" new)
       (gemini-companion-edits-written
-       (gemini-companion-test-session "s1" 1) nil (concat directory "b.el")
+       (gemini-companion-test-session "s1" 1) (concat directory "b.el")
        (string-replace "\n" "\r\n" old) (string-replace "\n" "\r\n" new))
       (dolist (name '("a.el" "b.el"))
         (gemini-companion-list-test-go-to (concat "+1 −1  " name))

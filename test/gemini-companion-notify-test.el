@@ -124,7 +124,7 @@
                   (gemini-companion-session-turn session))
                  1000)
         (pcase-dolist (`(,name ,before ,after) edits)
-          (gemini-companion-edits-written session nil (expand-file-name name)
+          (gemini-companion-edits-written session (expand-file-name name)
                                           before after))
         (gemini-companion-notify-test-settled 'end
           (gemini-companion-test-eventually
