@@ -299,6 +299,42 @@ package-install RET %s), or customize `gemini-companion-terminal'"
                   (gemini-companion-clients-get client :node)
                   (gemini-companion-install-path-hint)))))
 
+;;;; Keys
+
+(defvar gemini-companion-run-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "ESC ESC") #'gemini-companion-run-escape)
+    map)
+  "Keys in the terminal of a CLI, in addition to the terminal's own.")
+
+(defvar gemini-companion-run-ended-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "g" 'gemini-companion-run)
+    (define-key map "r" 'gemini-companion-resume)
+    (define-key map "q" #'quit-window)
+    map)
+  "Keys in the buffer of a CLI that has ended.")
+
+(defun gemini-companion-run--use-keys (map)
+  "Use the keys of MAP in the current buffer, before any others.
+Some terminals have their keymaps in minor modes, too."
+  (setq-local minor-mode-overriding-map-alist (list (cons t map))))
+
+(defun gemini-companion-run-desktop (_directory)
+  "Return what a desktop is to save of the CLI in the current buffer.
+`gemini-companion-resume-restore' uses it."
+  (unless (plist-get gemini-companion-run-place :remote)
+    (mapcan (lambda (key) (list key (plist-get gemini-companion-run-place key)))
+            '(:client :directory :number))))
+
+(defun gemini-companion-run-escape ()
+  "Send Escape to the CLI in this terminal.
+In a text terminal, a single Escape is the beginning of a key of Emacs."
+  (interactive)
+  (if (gemini-companion-terminal-takes-keys-p)
+      (process-send-string (get-buffer-process (current-buffer)) "\e")
+    (keyboard-escape-quit)))
+
 ;;;; Start
 
 (defun gemini-companion-run--prepare (place)
@@ -422,42 +458,6 @@ Wait until the user pauses."
                   (buffer-local-value 'gemini-companion-run-place buffer))
                  (buffer-name buffer))
       (run-at-time 1 nil #'gemini-companion-run--hint buffer process))))
-
-;;;; Keys
-
-(defvar gemini-companion-run-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "ESC ESC") #'gemini-companion-run-escape)
-    map)
-  "Keys in the terminal of a CLI, in addition to the terminal's own.")
-
-(defvar gemini-companion-run-ended-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map "g" 'gemini-companion-run)
-    (define-key map "r" 'gemini-companion-resume)
-    (define-key map "q" #'quit-window)
-    map)
-  "Keys in the buffer of a CLI that has ended.")
-
-(defun gemini-companion-run--use-keys (map)
-  "Use the keys of MAP in the current buffer, before any others.
-Some terminals have their keymaps in minor modes, too."
-  (setq-local minor-mode-overriding-map-alist (list (cons t map))))
-
-(defun gemini-companion-run-desktop (_directory)
-  "Return what a desktop is to save of the CLI in the current buffer.
-`gemini-companion-resume-restore' uses it."
-  (unless (plist-get gemini-companion-run-place :remote)
-    (mapcan (lambda (key) (list key (plist-get gemini-companion-run-place key)))
-            '(:client :directory :number))))
-
-(defun gemini-companion-run-escape ()
-  "Send Escape to the CLI in this terminal.
-In a text terminal, a single Escape is the beginning of a key of Emacs."
-  (interactive)
-  (if (gemini-companion-terminal-takes-keys-p)
-      (process-send-string (get-buffer-process (current-buffer)) "\e")
-    (keyboard-escape-quit)))
 
 ;;;; End
 
