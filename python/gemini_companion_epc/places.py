@@ -19,7 +19,7 @@ import re
 import shutil
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path, PurePosixPath
@@ -186,7 +186,7 @@ class Place:
         ]
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_LONGEST_LINE
+                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE
             )
         except OSError as error:
             return f"cannot run {command[0]}: {error.strerror or error}"
@@ -200,7 +200,7 @@ class Place:
             await _within(self._config.place_limit, greeting)
             self._stdin = process.stdin
             self._greet()
-            while line := await _within(_SILENCE, process.stdout.readline()):
+            async for line in _lines(process.stdout):
                 await self._handle(*json.loads(line))
         except asyncio.TimeoutError:
             problem = "no answer"
@@ -419,6 +419,19 @@ async def _within(limit: float, awaitable: Awaitable[Result]) -> Result:
         return task.result()
     finally:
         task.cancel()
+
+
+async def _lines(stream: StreamReader) -> AsyncIterator[bytearray]:
+    """Yield the lines of ``stream``; a long one takes its time, if data arrives."""
+    line = bytearray()
+    while data := await _within(_SILENCE, stream.read(_CHUNK)):
+        *ends, data = data.split(b"\n")
+        for end in ends:
+            yield line + end
+            line.clear()
+        line += data
+        if len(line) > _LONGEST_LINE:
+            raise ValueError("too long a line")
 
 
 async def _ended(process: Process) -> int:

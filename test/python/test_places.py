@@ -16,6 +16,7 @@ import pytest
 
 from conftest import Alone, until
 from fake_cli import FakeCli
+from gemini_companion_epc import places
 from gemini_companion_epc.exceptions import EmacsError
 from gemini_companion_epc.places import OUTPOST, Place
 
@@ -293,6 +294,36 @@ def test_a_directory_that_cannot_be_a_root_is_reported(far: Far) -> None:
     facts = far.connect(directories=directories)
     assert facts["roots"] == [[home, None], [directories[1], str(far.project)]]
     assert json.loads(found.read_text())["workspacePath"] == str(far.project)
+
+
+SLOW = """
+import json, sys
+facts = dict.fromkeys(("port", "pid"), 1) | dict.fromkeys(("home", "tmp"), "/")
+facts |= {"node": "20", "container": 0, "problems": [], "roots": {}, "versions": {}}
+send = lambda text: print(text, end="", flush=True)
+pieces = []
+send("gemini-companion-outpost\\n")
+for line in sys.stdin:
+    kind, number, path = (*json.loads(line), None, None)[:3]
+    if kind == "H":
+        send(json.dumps(["H", facts, number]) + "\\n")
+    elif kind == "F":
+        end = '"mtime": 1, "text": ""', f"}}, {number}]\\n"
+        pieces = ['["F", ', f'{{"path": "{path}", ', *end]
+    elif pieces:
+        send(pieces.pop(0))
+"""
+
+
+def test_a_file_may_take_longer_than_the_silence_after_which_a_place_is_lost(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_SILENCE", 15)
+    far.connect(command=("python3", "-c", SLOW), files=())
+    file = far.project / "a.txt"
+    far.alone.run(_place(far).fetch(str(file)))
+    assert far.copy(file).read_bytes() == b""
+    assert far.alone.place_facts[-1]["state"] == "connected"
 
 
 LIAR = """
