@@ -68,7 +68,6 @@ user may edit.  STATE is `pending', `shown', `accepted', `rejected' or
 `dismissed'.  AUTO is nil until the diff was offered to auto-accept,
 and then t, `accepted' or a string."
   id session file-path proposed-text proposal-buffer (state 'pending)
-  (tick nil :documentation "Tick of the proposal buffer before any edit.")
   (target nil :documentation "Its file, a `gemini-companion-diff-target'.")
   (auto nil :documentation "Why it is not auto-accepted, or a symbol.")
   (view nil :documentation "Its view on the screen, or nil.")
@@ -82,12 +81,11 @@ gemini-companion-hunk.el.")
 (cl-defstruct (gemini-companion-diff-target
                (:copier nil))
   "The file of a diff.
-STAMP and TRUE-NAME are from when the edit was proposed, WATCH is its
-watch while the diff is open.  UNSAVED is non-nil if a buffer of the
-file has unsaved text.  CHANGED is nil, or else the text before the
-file changed, or t if that is unknown.  REMARK is nil, `new' if there
-was no file when it was read last, or `not-utf-8'."
-  stamp true-name watch unsaved changed remark)
+STAMP is from when the edit was proposed, WATCH is its watch while the
+diff is open.  UNSAVED is non-nil if a buffer of the file has unsaved
+text, CHANGED if the file has changed since.  REMARK is nil, `new' if
+there was no file when it was read last, or `not-utf-8'."
+  stamp watch unsaved changed remark)
 
 (cl-defgeneric gemini-companion-diff-view-frame (view)
   "Return the frame of VIEW, the view of a diff.")
@@ -159,15 +157,9 @@ hunks."
   (gemini-companion-hunk-remaining-text
    (gemini-companion-diff-proposal-buffer diff)))
 
-(defun gemini-companion-diff--touched-p (diff)
-  "Return non-nil if the proposal of DIFF was ever edited."
-  (/= (gemini-companion-diff-tick diff)
-      (buffer-chars-modified-tick
-       (gemini-companion-diff-proposal-buffer diff))))
-
 (defun gemini-companion-diff-edited-p (diff)
   "Return non-nil if the user has edited the proposal of DIFF."
-  (and (gemini-companion-diff--touched-p diff)
+  (and (buffer-modified-p (gemini-companion-diff-proposal-buffer diff))
        (not (equal (gemini-companion-diff-proposed-text diff)
                    (gemini-companion-text-of-buffer
                     (gemini-companion-diff-proposal-buffer diff))))))
@@ -175,11 +167,11 @@ hunks."
 (defun gemini-companion-diff-altered-p (diff)
   "Return non-nil if accepting DIFF sends another text than the CLI proposed.
 The user has edited it, or has excluded a hunk."
-  (and (or (gemini-companion-diff--touched-p diff)
-           (gemini-companion-hunk-marks
-            (gemini-companion-diff-proposal-buffer diff)))
-       (not (equal (gemini-companion-diff-proposed-text diff)
-                   (gemini-companion-diff-text diff)))))
+  (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
+    (and (or (buffer-modified-p proposal)
+             (gemini-companion-hunk-marks proposal))
+         (not (equal (gemini-companion-diff-proposed-text diff)
+                     (gemini-companion-diff-text diff))))))
 
 (defun gemini-companion-diff-new-file-p (diff)
   "Return non-nil if DIFF, whose review was shown, proposes a new file."
@@ -212,38 +204,34 @@ A list (HUNKS EXCLUDED ADDED REMOVED), the last two in lines."
   "Return the comments on DIFF, an alist of (SIDE . LINE) and texts.
 SIDE is `before' for a removed line, whose number in the file is LINE,
 or `after' for another one, whose number in the proposal it is now."
-  (mapcar (pcase-lambda (`((,side . ,place) . ,text))
-            (cons (cons side (if (markerp place)
-                                 (gemini-companion-text-line
-                                  (marker-buffer place) place)
-                               place))
-                  text))
+  (mapcar (pcase-lambda (`(,place . ,text))
+            (cons (gemini-companion-diff--place place) text))
           (gemini-companion-diff-commented diff)))
+
+(defun gemini-companion-diff--place (place)
+  "Return PLACE with a line in place of a marker."
+  (pcase place
+    (`(,side . ,(and (pred markerp) marker))
+     (cons side (gemini-companion-text-line (marker-buffer marker) marker)))
+    (_ place)))
 
 (defun gemini-companion-diff-comment (diff place text)
   "Make TEXT the comment on PLACE, a cons (SIDE . LINE), of DIFF.
 If TEXT is nil, delete that comment.  It follows edits of the proposal."
-  (let* ((index (seq-position (mapcar #'car
-                                      (gemini-companion-diff-comments diff))
-                              place))
-         (others (if index
-                     (remq (nth index (gemini-companion-diff-commented diff))
-                           (gemini-companion-diff-commented diff))
-                   (gemini-companion-diff-commented diff))))
-    (setf (gemini-companion-diff-commented diff)
-          (if text
-              (cons (cons (gemini-companion-diff--mark-place diff place) text)
-                    others)
-            others))))
-
-(defun gemini-companion-diff--mark-place (diff place)
-  "Return PLACE with a marker in the proposal of DIFF in place of a line there."
-  (pcase place
-    (`(after . ,line)
-     (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-       ;; A line that is inserted before it is another one.
-       (cons 'after (copy-marker (gemini-companion-hunk-line line) t))))
-    (_ place)))
+  (setf (gemini-companion-diff-commented diff)
+        (assoc-delete-all place (gemini-companion-diff-commented diff)
+                          (lambda (other place)
+                            (equal place (gemini-companion-diff--place other)))))
+  (when text
+    (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+      (push (cons (pcase place
+                    (`(after . ,line)
+                     ;; A line that is inserted before it is another one.
+                     (cons 'after
+                           (copy-marker (gemini-companion-hunk-line line) t)))
+                    (_ place))
+                  text)
+            (gemini-companion-diff-commented diff)))))
 
 (defun gemini-companion-diff-name (diff &optional plain)
   "Return the name of the file of DIFF for the user.
@@ -343,9 +331,7 @@ replaced; its edited text is kept."
          (diff (gemini-companion-diff--make
                 :id id :session session :file-path file-path
                 :target (make-gemini-companion-diff-target
-                         :stamp (gemini-companion-watch-stamp file-path)
-                         :true-name (gemini-companion-text-true-name
-                                     file-path)))))
+                         :stamp (gemini-companion-watch-stamp file-path)))))
     (when previous
       (gemini-companion-diff--keep-edits
        previous "New proposal for %s; %s shows your edits of the previous one")
@@ -395,15 +381,11 @@ PROPOSAL cannot be read, no buffer is left."
          (format "*gemini proposal: %s*"
                  (gemini-companion-diff-name diff 'plain))))
     ;; The nearest directory that exists.
-    (let ((directory (let ((file-name-handler-alist nil))
-                       (locate-dominating-file
-                        (gemini-companion-diff-file-path diff)
-                        #'file-directory-p))))
-      (setq default-directory
-            (if (or (null directory)
-                    (gemini-companion-text-remote-p directory))
-                "/"
-              directory)))
+    (setq default-directory
+          (let ((file-name-handler-alist nil))
+            (or (locate-dominating-file (gemini-companion-diff-file-path diff)
+                                        #'file-directory-p)
+                "/")))
     (condition-case problem
         (let ((inhibit-modification-hooks t)
               (buffer-undo-list t))
@@ -418,8 +400,7 @@ PROPOSAL cannot be read, no buffer is left."
     (gemini-companion-diff-adopt diff)
     (setf (gemini-companion-diff-proposal-buffer diff) (current-buffer)
           (gemini-companion-diff-proposed-text diff)
-          (if (stringp proposal) proposal (gemini-companion-text-of-buffer))
-          (gemini-companion-diff-tick diff) (buffer-chars-modified-tick))))
+          (if (stringp proposal) proposal (gemini-companion-text-of-buffer)))))
 
 (defun gemini-companion-diff-adopt (diff)
   "Make the current buffer one of DIFF's: add its keys and its hook.
@@ -439,13 +420,11 @@ Killing the buffer rejects DIFF, and asks before that if it was edited."
       (set-buffer-modified-p nil)
       (setq-local gemini-companion-diff-here nil
                   kill-buffer-query-functions nil)
-      (condition-case nil
-          (kill-buffer)
-        (error
-         ;; A hook of the user has failed, perhaps after the buffer was killed.
-         (when (buffer-live-p buffer)
-           (setq-local kill-buffer-hook nil)
-           (kill-buffer)))))))
+      ;; A hook of the user may fail.
+      (with-demoted-errors "Killing a buffer of a review: %S"
+        (run-hooks 'kill-buffer-hook))
+      (setq-local kill-buffer-hook nil)
+      (kill-buffer))))
 
 (defun gemini-companion-diff--ends-here ()
   "Return the open diff that ends if this buffer is killed, or nil.
@@ -508,7 +487,6 @@ in the terminal, %s writes its own text"
 If the user has edited TEXT, report a file that holds another text.  If
 DIFF is accepted, report a file that is not written."
   (let* ((file (gemini-companion-diff-file-path diff))
-         (stamp (gemini-companion-watch-stamp file))
          (edited (gemini-companion-diff--rewritten-p diff)))
     (gemini-companion-revert-expect
      file
@@ -532,9 +510,8 @@ DIFF is accepted, report a file that is not written."
      (not (eq 'accepted (gemini-companion-diff-auto diff))))
     ;; Qwen Code writes before it closes the review.
     (when (and edited
-               stamp
                (gemini-companion-diff-touched-file-p diff)
-               (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))
+               (gemini-companion-diff--as-proposed-p diff))
       (gemini-companion-diff--report-unedited diff text))))
 
 (defun gemini-companion-diff--report-unedited (diff text)
@@ -768,46 +745,35 @@ answer.  Call this again there for the text before, up to ten of them."
     (gemini-companion-text-plain
      (gemini-companion-text-read (gemini-companion-diff-file-path diff)))))
 
-(defun gemini-companion-diff--as-proposed-p (diff size)
-  "Return non-nil if the file of DIFF, of SIZE bytes, has the proposed text.
+(defun gemini-companion-diff--as-proposed-p (diff)
+  "Return non-nil if the file of open DIFF has the proposed text.
 CLIs keep the line ends that a file had."
-  (when-let* ((proposal (gemini-companion-diff-proposed-text diff))
-              (bytes (string-bytes proposal)))
-    ;; A file of another size cannot be equal.
-    (and (<= (/ bytes 2) size (+ 3 (* 2 bytes)))
-         (equal (gemini-companion-text-plain proposal)
-                (gemini-companion-diff--file-text diff)))))
+  (equal (gemini-companion-text-plain
+          (gemini-companion-diff-proposed-text diff))
+         (gemini-companion-diff--file-text diff)))
 
 ;;;;; Confirmation
 
 (defun gemini-companion-diff--objection (diff)
   "Return non-nil if the user objects to accepting DIFF.
-Ask only if the CLI would write to another file than proposed, or over
-a change of the file."
+Ask only if the CLI would write over a change of the file."
   ;; A large file counts as written if it is as at the previous check.
   (dotimes (_ 2)
     (gemini-companion-watch-check (gemini-companion-diff-target-watch
                                    (gemini-companion-diff-target diff))
                                   'now))
   (or (not (gemini-companion-diff-open-p diff))
-      (when-let* ((question (gemini-companion-diff--question diff)))
-        (not (gemini-companion-diff-ask
-              diff (lambda () (yes-or-no-p question)))))))
-
-(defun gemini-companion-diff--question (diff)
-  "Return what to ask before DIFF is accepted, or nil."
-  (let ((target (gemini-companion-diff-target diff)))
-    (cond ((not (equal (gemini-companion-diff-target-true-name target)
-                       (gemini-companion-text-true-name
-                        (gemini-companion-diff-file-path diff))))
-           (format "The edit would now be written to %s; accept? "
-                   (gemini-companion-diff-name diff)))
-          ((and (gemini-companion-diff-target-changed target)
-                (not (equal (gemini-companion-diff-text diff)
-                            (gemini-companion-diff--file-text diff))))
-           (format "%s has changed since the edit was proposed; \
+      (and (gemini-companion-diff-target-changed
+            (gemini-companion-diff-target diff))
+           (not (equal (gemini-companion-diff-text diff)
+                       (gemini-companion-diff--file-text diff)))
+           (not (gemini-companion-diff-ask
+                 diff
+                 (lambda ()
+                   (yes-or-no-p
+                    (format "%s has changed since the edit was proposed; \
 accept anyway? "
-                   (gemini-companion-diff-name diff))))))
+                            (gemini-companion-diff-name diff)))))))))
 
 ;;;;; Watch
 
@@ -827,30 +793,25 @@ accept anyway? "
               (gemini-companion-watch-stamp
                (gemini-companion-diff-file-path diff)))))
 
-(defun gemini-companion-diff-set-changed (diff &optional old new)
-  "Record that the text of the file of DIFF has changed from OLD to NEW.
-If these are nil, they are not known."
-  (let* ((target (gemini-companion-diff-target diff))
-         (base (or (gemini-companion-diff-target-changed target) old t)))
-    (setf (gemini-companion-diff-target-changed target)
-          (unless (equal base new) base))))
+(defun gemini-companion-diff-set-changed (diff)
+  "Record that the text of the file of DIFF has changed, or may have."
+  (setf (gemini-companion-diff-target-changed
+         (gemini-companion-diff-target diff))
+        t))
 
 (defun gemini-companion-diff--file-changed (diff now)
   "Follow a change of the file of DIFF; return nil if that has to wait.
 If the file has the proposed text, dismiss DIFF, else compare its view
 again, between two commands unless NOW is non-nil."
-  (let ((stamp (gemini-companion-watch-stamp
-                (gemini-companion-diff-file-path diff))))
-    (cond ((and stamp
-                (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))
-           (gemini-companion-diff--dismiss-written diff)
-           t)
-          ((or now (gemini-companion-idle-between-commands-p))
-           (with-demoted-errors "Reading a proposed file again: %S"
-             (if-let* ((view (gemini-companion-diff-view diff)))
-                 (gemini-companion-diff-view-refresh view)
-               (gemini-companion-diff-set-changed diff)))
-           t))))
+  (cond ((gemini-companion-diff--as-proposed-p diff)
+         (gemini-companion-diff--dismiss-written diff)
+         t)
+        ((or now (gemini-companion-idle-between-commands-p))
+         (with-demoted-errors "Reading a proposed file again: %S"
+           (if-let* ((view (gemini-companion-diff-view diff)))
+               (gemini-companion-diff-view-refresh view)
+             (gemini-companion-diff-set-changed diff)))
+         t)))
 
 (defun gemini-companion-diff--check-buffer (diff)
   "Record whether a buffer of the file of DIFF has unsaved text."

@@ -550,9 +550,8 @@ Show it as Ediff if that fits now that it may take the windows of files."
                   (gemini-companion-review--fill diff)
                   (buffer-string))))
       (with-current-buffer original
-        (gemini-companion-diff-set-changed
-         diff (gemini-companion-text-of-buffer) text)
-        (gemini-companion-text-replace text)
+        (when (gemini-companion-text-replace text)
+          (gemini-companion-diff-set-changed diff))
         (set-buffer-modified-p nil)))
     (gemini-companion-review--call view :compare)
     (force-mode-line-update t)))

@@ -67,7 +67,6 @@ If EDIT is non-nil, call it in the proposal instead."
     (let ((diff (gemini-companion-diff-test-edited #'text-mode)))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (dolist (edit (list (lambda () (insert "mine\n")) #'erase-buffer))
-          (set-buffer-modified-p nil)
           (funcall edit)
           (should (equal "new\n" (gemini-companion-diff-proposed-text diff))))
         (insert "new\n"))
@@ -433,19 +432,6 @@ if `answer' is non-nil."
             (gemini-companion-arrival-view diff)))
         (should (gemini-companion-diff-test-remark-p "file changed"))
         (should (equal '(1 nil) (list asked outcomes)))))))
-
-(ert-deftest gemini-companion-diff-asks-before-another-file-is-written ()
-  (gemini-companion-diff-test-with-answers '(("a" "old\n") ("b" "old\n"))
-    (let ((diff (gemini-companion-test-show "a" "new\n")))
-      (delete-file "a")
-      (make-symbolic-link "b" "a")
-      (gemini-companion-diff-accept diff)
-      (should (equal '(1 nil) (list asked outcomes)))
-      (should (gemini-companion-diff-test-remark-p
-               "b (by the symbolic link a)"))
-      (setq answer t)
-      (gemini-companion-diff-accept diff)
-      (should (equal (list (list 1 'accepted "new\n")) outcomes)))))
 
 ;;;; Edits that were not written
 
