@@ -63,7 +63,7 @@ width of the window."
 (defun gemini-companion-header--subject (diff)
   "Return the file of DIFF and remarks on it, parts of a header line.
 What guards text comes first: a long name may not fit."
-  (let ((name (copy-sequence (gemini-companion-header--name diff))))
+  (let ((name (copy-sequence (gemini-companion-diff-name diff))))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (append
      (mapcan (pcase-lambda (`(,remark ,rest))
@@ -107,27 +107,6 @@ What guards text comes first: a long name may not fit."
      '((3 "not connected")))
    (when (gemini-companion-diff-new-file-p diff)
      '((3 "new file")))))
-
-(defun gemini-companion-header--name (diff)
-  "Return the name of the file of DIFF for its header line.
-If there are CLIs in several directories, it includes the project."
-  (let ((name (gemini-companion-diff-name diff))
-        (sessions (append (mapcar #'gemini-companion-diff-session
-                                  (gemini-companion-diffs))
-                          (gemini-companion-sessions))))
-    (pcase-let ((`(,_ ,root ,own)
-                 (gemini-companion-name-place
-                  (gemini-companion-diff-file-path diff)
-                  (gemini-companion-diff-session diff))))
-      (if (and own
-               (cdr (seq-uniq
-                     (delq nil (mapcar (lambda (session)
-                                         (plist-get session :directory))
-                                       sessions)))))
-          (concat (gemini-companion-name-escaped
-                   (abbreviate-file-name (file-name-as-directory root)))
-                  name)
-        name))))
 
 (defun gemini-companion-header--amount (diff)
   "Return the amount of change in DIFF, parts of a header line."

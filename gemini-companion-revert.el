@@ -63,9 +63,6 @@ Emacs would collect garbage at the first key.")
 (defvar gemini-companion-revert--reported nil
   "The last report, or nil.")
 
-(defvar gemini-companion-revert--shown nil
-  "The window and buffer of the last file displayed by itself, a cons, or nil.")
-
 (defvar gemini-companion-revert--to-show nil
   "The buffer and place of a file that is to be displayed, a cons, or nil.")
 
@@ -395,24 +392,19 @@ See `gemini-companion-after-write'."
 
 (defun gemini-companion-revert-display ()
   "Display the file that is to be displayed, if any, at its first change.
-Use a window that shows it, or else the one of the last file that was
-displayed so, but hide no terminal and no review.  Point in the selected
-window stays."
+Use a window that shows it, or else the one that was not selected for
+the longest time, which is the same for one file after another, but hide
+no terminal and no review.  Point in the selected window stays."
   (pcase-let ((`(,buffer . ,position) gemini-companion-revert--to-show))
     (setq gemini-companion-revert--to-show nil)
     (when (buffer-live-p buffer)
-      (let* ((visible (get-buffer-window buffer 'visible))
-             (window (or visible
-                         (display-buffer
-                          buffer
-                          '((display-buffer-reuse-window
-                             gemini-companion-revert--display-again
-                             display-buffer-pop-up-window
-                             gemini-companion-revert--display-over
-                             display-buffer-below-selected)
-                            (inhibit-same-window . t))))))
-        (when (and window (not visible))
-          (setq gemini-companion-revert--shown (cons window buffer)))
+      (let ((window (or (get-buffer-window buffer 'visible)
+                        (display-buffer
+                         buffer
+                         '((gemini-companion-revert--display-over
+                            display-buffer-pop-up-window
+                            display-buffer-below-selected)
+                           (inhibit-same-window . t))))))
         (when (and window position (not (eq window (selected-window))))
           (set-window-point window position))))))
 
@@ -432,19 +424,6 @@ and no review.  Return the window, or nil."
                              (window-list nil 'no-minibuffer))))))
     (set-window-buffer window buffer)
     window))
-
-(defun gemini-companion-revert--display-again (buffer _alist)
-  "Display BUFFER in place of the last file that was displayed by itself.
-Return the window, or nil if the user has put something else there."
-  (pcase gemini-companion-revert--shown
-    ((and `(,window . ,previous)
-          (guard (and (window-live-p window)
-                      (eq previous (window-buffer window))
-                      (frame-visible-p (window-frame window))
-                      (not (eq window (selected-window)))
-                      (not (window-dedicated-p window)))))
-     (set-window-buffer window buffer)
-     window)))
 
 (defun gemini-companion-revert--go-to (position keys)
   "Go to POSITION in a window of the current buffer, if it is visible.

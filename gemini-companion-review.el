@@ -185,9 +185,9 @@ ORIGINAL is the buffer of the original, FRAME the frame of the view,
 LAYOUT the windows before the review, KIND the key in
 `gemini-companion-review--kinds', OPEN the plist that its function
 returned, WINDOWS the windows of its buffers, and TERMINAL the window
-of the CLI beside them, or nil.  SIZE is the size of the frame for which
-it was laid out.  CHOSEN is non-nil if the user has chosen KIND."
-  diff original frame layout kind open windows terminal size chosen)
+of the CLI beside them, or nil.  CHOSEN is non-nil if the user has
+chosen KIND."
+  diff original frame layout kind open windows terminal chosen)
 
 (cl-defmethod gemini-companion-diff-view-frame
   ((view gemini-companion-review--view))
@@ -279,7 +279,7 @@ exclude its last hunk? "))))
                (gemini-companion-hunk-toggle
                 hunk (gemini-companion-review--view-original view) proposal)
              (with-temp-buffer
-               (gemini-companion-review--fill diff)
+               (insert (gemini-companion-review--text diff))
                (gemini-companion-hunk-toggle hunk (current-buffer) proposal)))
       (when view
         (gemini-companion-review--call view :toggled hunk))
@@ -400,12 +400,9 @@ accept do nothing for a second."
 
 (defun gemini-companion-review--check-change (diff original)
   "Signal an error if DIFF does not change the text in ORIGINAL."
-  (when (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-          (save-restriction
-            (widen)
-            (let ((case-fold-search nil))
-              (zerop (compare-buffer-substrings original nil nil
-                                                nil nil nil)))))
+  (when (string= (gemini-companion-text-of-buffer original)
+                 (gemini-companion-text-of-buffer
+                  (gemini-companion-diff-proposal-buffer diff)))
     (user-error "Proposal for %s contains no changes"
                 (gemini-companion-diff-name diff))))
 
@@ -480,16 +477,18 @@ Follow the size of the frame."
       (add-hook 'window-size-change-functions
                 #'gemini-companion-review--resized nil t)))
   (setf (gemini-companion-review--view-windows view)
-        (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
-                    (gemini-companion-review--buffers view))
+        (gemini-companion-review--windows view)
         (gemini-companion-review--view-frame view)
         (window-frame (car (gemini-companion-review--view-windows view)))
-        (gemini-companion-review--view-size view)
-        (gemini-companion-review--frame-size view)
         (gemini-companion-review--view-terminal view)
         (gemini-companion-windows-terminal
          (gemini-companion-review--view-diff view)
          (gemini-companion-review--view-frame view))))
+
+(defun gemini-companion-review--windows (view)
+  "Return the windows that display the buffers of VIEW now."
+  (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
+              (gemini-companion-review--buffers view)))
 
 (defun gemini-companion-review--complete-p (view frame)
   "Return non-nil unless the window of the terminal beside VIEW was deleted.
@@ -544,17 +543,13 @@ Show it as Ediff if that fits now that it may take the windows of files."
 (cl-defmethod gemini-companion-diff-view-refresh
   ((view gemini-companion-review--view))
   "Read the original of VIEW again, as its file has changed, and compare."
-  (let* ((diff (gemini-companion-review--view-diff view))
-         (original (gemini-companion-review--view-original view)))
-    (let ((text (with-temp-buffer
-                  (gemini-companion-review--fill diff)
-                  (buffer-string))))
-      (with-current-buffer original
-        (when (gemini-companion-text-replace text)
-          (gemini-companion-diff-set-changed diff))
-        (set-buffer-modified-p nil)))
-    (gemini-companion-review--call view :compare)
-    (force-mode-line-update t)))
+  (let ((diff (gemini-companion-review--view-diff view)))
+    (with-current-buffer (gemini-companion-review--view-original view)
+      (when (gemini-companion-text-replace (gemini-companion-review--text diff))
+        (gemini-companion-diff-set-changed diff))
+      (set-buffer-modified-p nil)))
+  (gemini-companion-review--call view :compare)
+  (force-mode-line-update t))
 
 ;;;; Closing
 
@@ -679,44 +674,28 @@ the excluded hunks stay."
     (when line
       (gemini-companion-review--go-to view line))))
 
-(defun gemini-companion-review--frame-size (view)
-  "Return the size of the frame of VIEW."
-  (let ((frame (gemini-companion-review--view-frame view)))
-    (cons (frame-width frame) (frame-height frame))))
-
 (defun gemini-companion-review--resized (window)
   "Show the review in WINDOW in another way soon, if its frame was resized."
-  (when-let* ((diff (buffer-local-value 'gemini-companion-diff-here
+  (when-let* (((frame-size-changed-p (window-frame window)))
+              (diff (buffer-local-value 'gemini-companion-diff-here
                                         (window-buffer window)))
               (view (gemini-companion-diff-view diff)))
-    (unless (equal (gemini-companion-review--view-size view)
-                   (gemini-companion-review--frame-size view))
-      (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame
-                           view))))
+    (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame view)))
 (put 'gemini-companion-review--resized 'permanent-local-hook t)
 
 (defun gemini-companion-review--follow-frame (view)
   "Show VIEW as its frame has room for it, between two commands."
-  (let ((diff (gemini-companion-review--view-diff view)))
-    (when (and (eq view (gemini-companion-diff-view diff))
-               (gemini-companion-diff-open-p diff)
-               (not (equal (gemini-companion-review--view-size view)
-                           (gemini-companion-review--frame-size view)))
-               ;; The user may have deleted some.
-               (seq-every-p
-                (lambda (window)
-                  (and (window-live-p window)
-                       (memq (window-buffer window)
-                             (gemini-companion-review--buffers view))))
-                (gemini-companion-review--view-windows view)))
-      (if (not (gemini-companion-idle-between-commands-p))
-          (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame view)
-        (setf (gemini-companion-review--view-size view)
-              (gemini-companion-review--frame-size view))
-        (with-demoted-errors "Following the size of the frame: %S"
-          (with-selected-frame (gemini-companion-review--view-frame view)
-            (with-current-buffer (window-buffer)
-              (gemini-companion-review--fit view))))))))
+  (when (and (eq view (gemini-companion-diff-view
+                       (gemini-companion-review--view-diff view)))
+             ;; The user may have deleted some.
+             (equal (gemini-companion-review--view-windows view)
+                    (gemini-companion-review--windows view)))
+    (if (not (gemini-companion-idle-between-commands-p))
+        (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame view)
+      (with-demoted-errors "Following the size of the frame: %S"
+        (with-selected-frame (gemini-companion-review--view-frame view)
+          (with-current-buffer (window-buffer)
+            (gemini-companion-review--fit view)))))))
 
 (defun gemini-companion-review--fit (view)
   "Show VIEW as Ediff if that fits, else as a unified diff.
@@ -787,7 +766,8 @@ Accepting sends the rest."
 
 (defun gemini-companion-review--original (diff)
   "Return a read-only buffer with the original of DIFF."
-  (let ((directory (buffer-local-value
+  (let ((text (gemini-companion-review--text diff))
+        (directory (buffer-local-value
                     'default-directory
                     (gemini-companion-diff-proposal-buffer diff))))
     (with-current-buffer
@@ -796,40 +776,40 @@ Accepting sends the rest."
                  (gemini-companion-diff-name diff 'plain)))
       (setq default-directory directory)
       (buffer-disable-undo)
-      (condition-case problem
-          (gemini-companion-review--fill diff)
-        (error
-         (gemini-companion-diff-discard (current-buffer))
-         (signal (car problem) (cdr problem))))
+      (let ((inhibit-modification-hooks t))
+        (insert text))
       (goto-char (point-min))
       (set-buffer-modified-p nil)
       (setq buffer-read-only t)
       (gemini-companion-diff-adopt diff)
       (current-buffer))))
 
-(defun gemini-companion-review--fill (diff)
-  "Fill the current buffer with the original of DIFF; record a remark on it.
-It is the file, decoded as its CLI decodes it, or empty for a new file."
-  (let* ((inhibit-modification-hooks t)
-         (file (gemini-companion-diff-file-path diff))
-         (bytes (and (file-exists-p file)
-                     (gemini-companion-text-fill file)))
-         ;; In a buffer, a byte that is not UTF-8 takes two bytes.
-         (raw (and bytes (/= bytes (1- (position-bytes (point-max)))))))
-    ;; A search for a plain string takes three times as long.
-    (replace-regexp-in-region "\r[\n]" "\n" (point-min))
-    (when raw
-      (replace-regexp-in-region (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD"
-                                (point-min)))
-    (when (and (eq ?\uFEFF (char-after (point-min)))
-               (gemini-companion-clients-get
-                (plist-get (gemini-companion-diff-session diff) :client)
-                :restores-mark))
-      (delete-region (point-min) (1+ (point-min))))
-    (setf (gemini-companion-diff-target-remark
-           (gemini-companion-diff-target diff))
-          (cond ((null bytes) 'new)
-                (raw 'not-utf-8)))))
+(defun gemini-companion-review--text (diff)
+  "Return the original of DIFF, and record a remark on it.
+It is the text of the file, decoded as its CLI decodes it, or empty for
+a new file."
+  (with-temp-buffer
+    (let* ((inhibit-modification-hooks t)
+           (file (gemini-companion-diff-file-path diff))
+           (bytes (and (file-exists-p file)
+                       (gemini-companion-text-fill file)))
+           ;; In a buffer, a byte that is not UTF-8 takes two bytes.
+           (raw (and bytes (/= bytes (1- (position-bytes (point-max)))))))
+      ;; A search for a plain string takes three times as long.
+      (replace-regexp-in-region "\r[\n]" "\n" (point-min))
+      (when raw
+        (replace-regexp-in-region (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD"
+                                  (point-min)))
+      (when (and (eq ?\uFEFF (char-after (point-min)))
+                 (gemini-companion-clients-get
+                  (plist-get (gemini-companion-diff-session diff) :client)
+                  :restores-mark))
+        (delete-region (point-min) (1+ (point-min))))
+      (setf (gemini-companion-diff-target-remark
+             (gemini-companion-diff-target diff))
+            (cond ((null bytes) 'new)
+                  (raw 'not-utf-8))))
+    (buffer-string)))
 
 ;;;; Evil
 
@@ -842,7 +822,6 @@ A state that the user has set for MODE stays."
   (when (and (fboundp 'evil-initial-state)
              (not (evil-initial-state mode)))
     (evil-set-initial-state mode 'emacs)))
-
 
 (provide 'gemini-companion-review)
 ;;; gemini-companion-review.el ends here

@@ -49,26 +49,6 @@
             (should (string-match-p regexp text))
             (should (<= (string-width text) width))))))))
 
-(ert-deftest gemini-companion-header-tells-files-of-one-name-apart ()
-  (gemini-companion-test-with-reviews '()
-    (let ((propose
-           (lambda (id project)
-             (let ((default-directory
-                     (file-name-as-directory
-                      (expand-file-name project directory))))
-               (gemini-companion-test-write "a" "1\n")
-               (gemini-companion-test-open
-                "a" "2\n" id (gemini-companion-test-session project)))))
-          (header (lambda (diff)
-                    (gemini-companion-arrival-view diff)
-                    (gemini-companion-test-header
-                     (gemini-companion-review-main diff)))))
-      (let ((one (funcall propose 1 "x/one")))
-        (should (string-prefix-p " a, " (funcall header one)))
-        (let ((two (funcall propose 2 "y/one")))
-          (should (string-match-p "\\` .*/x/one/a, " (funcall header one)))
-          (should (string-match-p "\\` .*/y/one/a, " (funcall header two))))))))
-
 (ert-deftest gemini-companion-header-may-be-computed-at-any-time ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let* ((gemini-companion-review-view 'diff)
