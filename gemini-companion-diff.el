@@ -127,6 +127,10 @@ error in one is only reported.")
 (defconst gemini-companion-diff--most-kept 10
   "Maximum number of texts to keep for `gemini-companion-last-proposal'.")
 
+(defconst gemini-companion-diff--unedited
+  "%s was written without your edits; %s shows them"
+  "Report of a file and a key, as in `gemini-companion-diff-keep'.")
+
 (defvar gemini-companion-diff--kept nil
   "The last texts that were edited or accepted, and not written.
 An alist of files and texts, the last one first.")
@@ -314,12 +318,12 @@ Ask the user if there are any and a question is possible."
 
 (defun gemini-companion-diff--reject-aside (diff)
   "Reject DIFF, whose view is going away, and keep its edits."
-  (let ((reported (gemini-companion-diff--keep-edits
-                   diff "Rejected %s; %s shows your edits")))
+  (let ((kept (gemini-companion-diff--keep-edits diff)))
     (gemini-companion-diff--settle diff 'rejected)
-    (unless reported
-      (gemini-companion-revert-report
-       "Rejected %s" (gemini-companion-diff-name diff 'plain)))))
+    (gemini-companion-revert-report
+     (if kept "Rejected %s; %s shows your edits" "Rejected %s")
+     (gemini-companion-diff-name diff 'plain)
+     (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
 
 (defun gemini-companion-diff-open (id session file-path proposal)
   "Open a diff that proposes PROPOSAL as the text of FILE-PATH.
@@ -336,7 +340,6 @@ replaced; its edited text is kept."
       (gemini-companion-diff--keep-edits
        previous "New proposal for %s; %s shows your edits of the previous one")
       (gemini-companion-diff--settle previous 'dismissed 'later))
-    (gemini-companion-revert-keep-ancestor file-path)
     (gemini-companion-diff--make-buffer diff proposal)
     (gemini-companion-diff--watch diff)
     (setq gemini-companion-diff--open
@@ -459,18 +462,10 @@ the CLI closed the diff, `exited' if the process of the CLI has exited,
 it asks about another edit, and `lost' if the server gave up the diff."
   (when-let* ((diff (gemini-companion-diff-of-id id))
               (text (gemini-companion-diff-text diff)))
-    (if (not (eq reason 'closed))
-        (gemini-companion-diff--dismiss diff)
-      (gemini-companion-diff--keep-edits diff)
-      (when (gemini-companion-diff-emptied-p diff)
-        (gemini-companion-revert-report
-         "You emptied the proposal for %s; if you answered yes \
-in the terminal, %s writes its own text"
-         (gemini-companion-diff-name diff)
-         (gemini-companion-session-title
-          (gemini-companion-diff-session diff))))
-      (gemini-companion-diff--expect diff text)
-      (gemini-companion-diff--settle diff 'dismissed 'later))
+    (gemini-companion-diff--keep-edits diff)
+    (when (eq reason 'closed)
+      (gemini-companion-diff--expect diff text))
+    (gemini-companion-diff--settle diff 'dismissed 'later)
     (when (eq reason 'interrupted)
       ;; The CLI still waits for its outcome.
       (funcall gemini-companion-diff--send diff))
@@ -498,7 +493,8 @@ DIFF is accepted, report a file that is not written."
                     (delete (cons file text) gemini-companion-diff--kept)))
              (written
               (when edited
-                (gemini-companion-diff--report-unedited diff text)))
+                (gemini-companion-diff-keep
+                 diff text gemini-companion-diff--unedited)))
              ;; A user who interrupts Gemini CLI leaves a review that it
              ;; ignores.
              ((eq 'accepted (gemini-companion-diff-state diff))
@@ -512,44 +508,33 @@ DIFF is accepted, report a file that is not written."
     (when (and edited
                (gemini-companion-diff-touched-file-p diff)
                (gemini-companion-diff--as-proposed-p diff))
-      (gemini-companion-diff--report-unedited diff text))))
-
-(defun gemini-companion-diff--report-unedited (diff text)
-  "Keep TEXT of the review of DIFF, which the CLI did not write; report that."
-  (gemini-companion-diff-keep diff text)
-  (gemini-companion-revert-report
-   "%s was written without your edits; %s shows them"
-   (gemini-companion-diff-name diff)
-   (substitute-command-keys "\\[gemini-companion-last-proposal]")))
-
-(defun gemini-companion-diff--dismiss (diff)
-  "Dismiss open DIFF, whose answer is not needed any more.
-Keep its proposal if it was edited."
-  (gemini-companion-diff--keep-edits diff)
-  (gemini-companion-diff--settle diff 'dismissed 'later))
+      (gemini-companion-diff-keep diff text gemini-companion-diff--unedited))))
 
 (defun gemini-companion-diff--keep-edits (diff &optional format)
   "Keep the proposal of DIFF if the user has edited it and left some text.
-For FORMAT, see `gemini-companion-diff-keep'."
+Report that by FORMAT, if it was not kept before, and return non-nil."
   (when (and (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
              (gemini-companion-diff--rewritten-p diff))
-    (gemini-companion-diff-keep diff (gemini-companion-diff-text diff)
-                                format)))
+    (let ((text (gemini-companion-diff-text diff)))
+      (gemini-companion-diff-keep
+       diff text
+       (unless (member (cons (gemini-companion-diff-file-path diff) text)
+                       gemini-companion-diff--kept)
+         format)))
+    t))
 
 (defun gemini-companion-diff-keep (diff text &optional format)
   "Keep TEXT, of DIFF, for `gemini-companion-last-proposal'.
-If it is not kept already, report that by FORMAT, which has places for
-the name of the file and a key, and return non-nil."
-  (let* ((new (cons (gemini-companion-diff-file-path diff) text))
-         (known (member new gemini-companion-diff--kept)))
+Report that by FORMAT, which has places for the name of the file and a
+key, if it is non-nil."
+  (let ((new (cons (gemini-companion-diff-file-path diff) text)))
     (setq gemini-companion-diff--kept
           (seq-take (cons new (delete new gemini-companion-diff--kept))
                     gemini-companion-diff--most-kept))
-    (when (and format (not known))
+    (when format
       (gemini-companion-revert-report
        format (gemini-companion-diff-name diff 'plain)
-       (substitute-command-keys "\\[gemini-companion-last-proposal]"))
-      t)))
+       (substitute-command-keys "\\[gemini-companion-last-proposal]")))))
 
 (defun gemini-companion-diff--settle (diff state &optional later)
   "Move open DIFF to STATE and send its outcome, unless it is dismissed.
@@ -737,8 +722,6 @@ answer.  Call this again there for the text before, up to ten of them."
 
 ;;;; Changed files
 
-;;;;; Comparison
-
 (defun gemini-companion-diff--file-text (diff)
   "Return the text of the file of DIFF with plain line ends, or nil."
   (ignore-error file-error
@@ -751,8 +734,6 @@ CLIs keep the line ends that a file had."
   (equal (gemini-companion-text-plain
           (gemini-companion-diff-proposed-text diff))
          (gemini-companion-diff--file-text diff)))
-
-;;;;; Confirmation
 
 (defun gemini-companion-diff--objection (diff)
   "Return non-nil if the user objects to accepting DIFF.
@@ -774,8 +755,6 @@ Ask only if the CLI would write over a change of the file."
                     (format "%s has changed since the edit was proposed; \
 accept anyway? "
                             (gemini-companion-diff-name diff)))))))))
-
-;;;;; Watch
 
 (defun gemini-companion-diff--watch (diff)
   "Watch the file of DIFF."
@@ -824,12 +803,12 @@ again, between two commands unless NOW is non-nil."
 
 (defun gemini-companion-diff--dismiss-written (diff)
   "Dismiss DIFF, whose file has the proposed text, and report that."
-  (gemini-companion-diff--dismiss diff)
+  (gemini-companion-diff--settle diff 'dismissed 'later)
   (gemini-companion-revert (gemini-companion-diff-file-path diff))
   (cond
    ((gemini-companion-diff--rewritten-p diff)
-    (gemini-companion-diff--report-unedited
-     diff (gemini-companion-diff-text diff)))
+    (gemini-companion-diff-keep diff (gemini-companion-diff-text diff)
+                                gemini-companion-diff--unedited))
    ((not (active-minibuffer-window))
     (gemini-companion-revert-report
      "%s already has the proposed text; review closed (if %s still \

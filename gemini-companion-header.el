@@ -57,18 +57,16 @@ width of the window."
         `((2 ,(substitute-command-keys
                "  \\[gemini-companion-review] to answer")))))))
 
-;; The ranks: 0 is a remark that guards text of the user, 1 the rest of such a
-;; remark, 2 a key that answers; all others are omitted before the name is
-;; shortened.
+;; The ranks: 0 is a remark that guards text of the user, 2 a key that answers;
+;; all others are omitted before the name is shortened.
 (defun gemini-companion-header--subject (diff)
   "Return the file of DIFF and remarks on it, parts of a header line.
 What guards text comes first: a long name may not fit."
   (let ((name (copy-sequence (gemini-companion-diff-name diff))))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (append
-     (mapcan (pcase-lambda (`(,remark ,rest))
+     (mapcan (lambda (remark)
                (list (list 0 (propertize remark 'face 'bold))
-                     (list 1 (propertize rest 'face 'bold))
                      (list 0 "; ")))
              (gemini-companion-header--guards diff))
      (list (list nil name))
@@ -77,20 +75,20 @@ What guards text comes first: a long name may not fit."
              (gemini-companion-header--remarks diff)))))
 
 (defun gemini-companion-header--guards (diff)
-  "Return the remarks on DIFF that guard text, lists (REMARK REST)."
+  "Return the remarks on DIFF that guard text, a list of strings."
   (let ((target (gemini-companion-diff-target diff)))
     (append
      (when (and (gemini-companion-clients-get
                  (plist-get (gemini-companion-diff-session diff) :client)
                  :discards-edits)
                 (gemini-companion-diff-altered-p diff))
-       '(("answer here" ": a yes in the terminal writes the CLI's own text")))
+       '("answer here: a yes in the terminal writes the CLI's own text"))
      (when (gemini-companion-diff-target-unsaved target)
-       '(("unsaved changes here" "")))
+       '("unsaved changes here"))
      (when (gemini-companion-diff-target-changed target)
-       '(("file changed" " since the proposal")))
+       '("file changed since the proposal"))
      (when (eq 'not-utf-8 (gemini-companion-diff-target-remark target))
-       '(("not UTF-8" ""))))))
+       '("not UTF-8")))))
 
 (defun gemini-companion-header--remarks (diff)
   "Return the other remarks on DIFF, lists of a rank and a text."
@@ -196,9 +194,6 @@ For EXCLUDED and PANEL see there."
   "Return the buffer of the selected window, or nil.
 While a header line is computed, its own window is selected."
   (let ((window (old-selected-window)))
-    ;; Here `minibuffer-selected-window' returns nil.
-    (when (and (window-live-p window) (window-minibuffer-p window))
-      (setq window (get-mru-window (window-frame window) t)))
     (and (window-live-p window) (window-buffer window))))
 
 ;;;; Control panel

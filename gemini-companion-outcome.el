@@ -70,10 +70,7 @@ take an answer.  Then run"
    (plist-get (gemini-companion-diff-session diff) :id)
    (gemini-companion-diff-file-path diff)
    ;; The server does not use the proposal of a diff that has an outcome.
-   (if (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
-       (or (gemini-companion-diff-proposed-text diff)
-           (gemini-companion-diff-text diff))
-     (or (gemini-companion-diff-accepted-text diff) ""))
+   (or (gemini-companion-diff-proposed-text diff) "")
    (plist-get (gemini-companion-diff-session diff) :place)))
 
 (defun gemini-companion-outcome-opened (id)

@@ -101,7 +101,6 @@ review of FILE."
   ;; What changes is known if it is visited before.
   (with-demoted-errors "Showing a file: %S"
     (gemini-companion-revert--visit file))
-  (gemini-companion-revert-keep-ancestor file)
   (gemini-companion-revert--follow file (gemini-companion-watch-stamp file)
                                    (or written #'ignore)
                                    (and answered num-input-keys)))
@@ -243,28 +242,15 @@ For a remote file, that is its copy."
   "Return non-nil if the current buffer's file is remote and has a copy."
   (not (equal buffer-file-name (gemini-companion-revert--file))))
 
-(defmacro gemini-companion-revert--without-tramp (&rest body)
-  "Evaluate BODY without calling Tramp about the current buffer's file."
-  (declare (indent 0) (debug t))
-  `(let* ((remote (gemini-companion-revert--remote-p))
-          (file-name-handler-alist (unless remote file-name-handler-alist))
-          (create-lockfiles (unless remote create-lockfiles)))
-     ,@body))
-
 (defun gemini-companion-revert--current-p ()
   "Return non-nil if the current buffer's file has not changed since."
   (if (not (gemini-companion-revert--remote-p))
       (verify-visited-file-modtime)
     ;; Tramp would ask the remote host; it sets times in seconds only.
-    (let* ((written (car (gemini-companion-watch-stamp
-                          (gemini-companion-revert--file))))
-           (visited (visited-file-modtime))
-           (exact (not (time-equal-p visited
-                                     (time-convert visited 'integer)))))
+    (let ((written (car (gemini-companion-watch-stamp
+                         (gemini-companion-revert--file)))))
       (or (null written)
-          (if exact
-              (not (time-less-p visited written))
-            (time-less-p (time-convert written 'integer) visited))
+          (time-less-p written (visited-file-modtime))
           (equal (gemini-companion-revert--ancestor-text)
                  (car (gemini-companion-revert--read)))))))
 
@@ -280,13 +266,8 @@ See `gemini-companion-revert-now' for KEYS."
       (pcase-let* ((time (car (gemini-companion-watch-stamp
                                (gemini-companion-revert--file))))
                    (`(,text . ,coding) (gemini-companion-revert--read)))
-        (cond ((string= text (gemini-companion-text-of-buffer))
-               (gemini-companion-revert--without-tramp
-                 (set-visited-file-modtime time)
-                 (set-buffer-modified-p nil))
-               (gemini-companion-revert--save-as coding)
-               (gemini-companion-revert--show nil keys))
-              ((not (buffer-modified-p))
+        (cond ((or (not (buffer-modified-p))
+                   (string= text (gemini-companion-text-of-buffer)))
                (let ((lines (gemini-companion-revert--revert text coding time)))
                  (gemini-companion-revert--show lines keys)
                  (when (and keys lines)
@@ -305,17 +286,18 @@ See `gemini-companion-revert-now' for KEYS."
 Point, markers and undo stay, unless the buffer has its own way.
 Return the changed lines, if they are known; see
 `gemini-companion-text-replace'."
-  (let ((inhibit-message t)
-        ;; Hooks would call Tramp.
-        (local (not (gemini-companion-revert--remote-p)))
-        (revert-buffer-in-progress-p t)
-        lines)
+  (let* ((inhibit-message t)
+         ;; Hooks would call Tramp.
+         (local (not (gemini-companion-revert--remote-p)))
+         (revert-buffer-in-progress-p t)
+         lines)
     (if (and enable-multibyte-characters
              (eq revert-buffer-function #'revert-buffer--default))
         (progn
           (when local
             (gemini-companion-revert--run-hook 'before-revert-hook))
-          (gemini-companion-revert--without-tramp
+          (let ((file-name-handler-alist (and local file-name-handler-alist))
+                (create-lockfiles (and local create-lockfiles)))
             (set-visited-file-modtime time)
             ;; Undoing the first change of an unmodified buffer would make it
             ;; unmodified.
@@ -474,33 +456,13 @@ By default, it is the text of the buffer, which is about to change."
   (pcase gemini-companion-revert--ancestor
     (`(,(pred (equal (visited-file-modtime))) . ,text) text)))
 
-(defun gemini-companion-revert-keep-ancestor (file)
-  "Keep the text of FILE, which a CLI may write, for its modified buffer.
-That is necessary if the buffer is large, or was modified before the
-mode was on."
-  (when-let* ((buffer (gemini-companion-place-buffer file)))
-    (with-current-buffer buffer
-      (when (and (buffer-modified-p)
-                 (not (gemini-companion-revert--ancestor-text))
-                 (gemini-companion-revert--current-p)
-                 (gemini-companion-revert--readable-p))
-        (gemini-companion-revert--keep-ancestor
-         (let ((coding-system-for-read buffer-file-coding-system))
-           (with-temp-buffer
-             (insert-file-contents file)
-             (buffer-string))))))))
-
-(defun gemini-companion-revert--readable-p ()
-  "Return non-nil if the text of the current buffer's file can be merged."
-  (let ((file (gemini-companion-revert--file)))
-    (and (gemini-companion-text-attributes file)
-         (not (gemini-companion-text-unreadable-reason file)))))
-
 (defun gemini-companion-revert--mergeable-p ()
   "Return non-nil if the current buffer and its file can be merged."
-  (and (gemini-companion-revert--ancestor-text)
-       (gemini-companion-revert--readable-p)
-       (executable-find "diff3")))
+  (let ((file (gemini-companion-revert--file)))
+    (and (gemini-companion-revert--ancestor-text)
+         (gemini-companion-text-attributes file)
+         (not (gemini-companion-text-unreadable-reason file))
+         (executable-find "diff3"))))
 
 (defun gemini-companion-merge ()
   "Merge your unsaved text with what a CLI wrote to this file.
@@ -518,13 +480,10 @@ text is unknown or the program diff3 is missing; \
   (pcase-let* ((time (car (gemini-companion-watch-stamp
                            (gemini-companion-revert--file))))
                (`(,theirs . ,coding) (gemini-companion-revert--read))
-               (plain (if (eql 1 (coding-system-eol-type coding))
-                          #'gemini-companion-text-plain
-                        #'identity))
                (`(,status . ,text)
                 (gemini-companion-revert--merged
-                 (funcall plain (gemini-companion-text-of-buffer))
-                 (funcall plain (gemini-companion-revert--ancestor-text))
+                 (gemini-companion-text-of-buffer)
+                 (gemini-companion-revert--ancestor-text)
                  theirs)))
     (set-visited-file-modtime time)
     (gemini-companion-text-replace text)

@@ -40,21 +40,13 @@ A CLI takes it for a local one."
 (defun gemini-companion-text-unreadable-reason (file)
   "Return why the text of FILE cannot be read, or nil if it can.
 The value is the predicate of a sentence.  It is nil also if the
-file does not exist.  Reading a pipe, a terminal, a device or a file
-in /proc may never end."
-  (if (gemini-companion-text-remote-p file)
-      "has a remote file name"
-    (let ((file-name-handler-alist nil))
-      (cond ((null (gemini-companion-text-true-name file))
-             "is a loop of symbolic links")
-            ((and (file-exists-p file)
-                  (or (not (file-regular-p file))
-                      ;; Virtual files of the kernel have the size 0, and so
-                      ;; have their file systems.
-                      (and (eql 0 (file-attribute-size
-                                   (gemini-companion-text-attributes file)))
-                           (eql 0 (car (file-system-info file))))))
-             "is not a regular file")))))
+file does not exist.  Reading a pipe, a terminal or a device may never end."
+  (cond ((gemini-companion-text-remote-p file) "has a remote file name")
+        ((null (gemini-companion-text-true-name file))
+         "is a loop of symbolic links")
+        ((let ((file-name-handler-alist nil))
+           (and (file-exists-p file) (not (file-regular-p file))))
+         "is not a regular file")))
 
 ;;;; Comparison
 

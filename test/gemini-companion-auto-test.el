@@ -40,20 +40,6 @@
       (gemini-companion-diff-close 1 'closed)
       (gemini-companion-diff-objection diff))))
 
-(ert-deftest gemini-companion-auto-leaves-an-emptied-proposal-to-the-user ()
-  (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
-    (let ((diff (gemini-companion-test-arrive "a" "new\n" 1 session)))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-        (erase-buffer))
-      ;; It waits again.
-      (gemini-companion-arrival-view
-       (gemini-companion-test-open "b" "new\n" 2
-                                   (gemini-companion-test-session "two" 2)))
-      (gemini-companion-auto-accept session)
-      (should-not outcomes)
-      (should (equal "not auto-accepted: no text is left"
-                     (gemini-companion-diff-objection diff))))))
-
 (ert-deftest gemini-companion-auto-leaves-a-file-that-changed-to-the-user ()
   (pcase-dolist
       (`(,change . ,objection)

@@ -16,8 +16,7 @@
           (pcase-dolist
               (`(,unsaved ,changed ,width ,keys)
                '((t nil 79 t) (nil "file changed since the proposal" 79 nil)
-                 (t nil 50 nil) (t "file changed since the proposal" 79 nil)
-                 (t "file changed" 50 nil)))
+                 (t nil 50 nil) (t "file changed since the proposal" 79 nil)))
             (let ((target (gemini-companion-diff-target diff)))
               (setf (gemini-companion-diff-target-unsaved target) unsaved
                     (gemini-companion-diff-target-changed target)
