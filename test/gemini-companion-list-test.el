@@ -635,7 +635,7 @@ b has changed since; revert a later edit first, or this one by hand"
 (ert-deftest gemini-companion-list-leaves-nothing-behind ()
   (gemini-companion-list-test-with '(("a" "one\n"))
     (let ((temporary-file-directory directory)
-          (buffers (remove "*gemini reviews*" (gemini-companion-test-buffers))))
+          (buffers (gemini-companion-test-buffers)))
       (gemini-companion-list-test-open 1 1 "a" "x\n")
       (gemini-companion-list-test-go-to "+1 −1  a")
       (gemini-companion-diff-reject (car (gemini-companion-diffs)))
@@ -646,7 +646,7 @@ b has changed since; revert a later edit first, or this one by hand"
       (should-not gemini-companion-edits-changed-hook)
       (should-not gemini-companion-diff-functions)
       (should-not (directory-files directory nil "\\`gemini-"))
-      (should (equal buffers (gemini-companion-test-buffers)))
+      (should-not (gemini-companion-test-buffers buffers))
       (gemini-companion-test-eventually
         (not (gemini-companion-test-timers))))))
 

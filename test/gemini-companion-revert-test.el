@@ -275,7 +275,7 @@ the text that there is then, and the bytes that are saved of that."
 
 (ert-deftest gemini-companion-revert-stop-ends-every-watch ()
   (gemini-companion-revert-test-with "one\n"
-    (let ((timers (gemini-companion-test-timer-count)))
+    (let ((things (gemini-companion-test-things)))
       (gemini-companion-revert-expect file)
       (gemini-companion-revert-expect (expand-file-name "b"))
       ;; This cannot begin.
@@ -283,7 +283,7 @@ the text that there is then, and the bytes that are saved of that."
       (make-directory file)
       (ignore-errors (gemini-companion-revert-expect file))
       (gemini-companion-revert-stop)
-      (should (equal timers (gemini-companion-test-timer-count))))))
+      (gemini-companion-test-leaves-only things))))
 
 (ert-deftest gemini-companion-revert-highlights-what-changed ()
   (pcase-dolist (`(,new . ,expected)

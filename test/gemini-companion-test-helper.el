@@ -71,13 +71,33 @@ Emacs does what else it has to do meanwhile.  Assert that it succeeds."
       (kill-buffer output)
       (kill-buffer errors))))
 
-;;;; Buffers
+;;;; Leftovers
 
-(defun gemini-companion-test-buffers ()
-  "Return the names of the buffers, without those in which Emacs decodes text."
-  (sort (seq-remove (lambda (name) (string-prefix-p " *code-conver" name))
-                    (mapcar #'buffer-name (buffer-list)))
-        #'string<))
+;; What other tests have left may end at any time, so what is gone does not count;
+;; nor does what Emacs makes by itself, to decode text and for undo.
+
+(defun gemini-companion-test-buffers (&optional before)
+  "Return the names of the buffers that are not in BEFORE."
+  (seq-difference (seq-remove (apply-partially #'string-prefix-p " *code-conver")
+                              (mapcar #'buffer-name (buffer-list)))
+                  before))
+
+(defun gemini-companion-test-things (&optional before)
+  "Return the names of buffers, the timers and processes not in BEFORE."
+  (seq-difference
+   (append (seq-remove (lambda (timer)
+                         (eq 'undo-auto--boundary-timer
+                             (timer--function timer)))
+                       (append timer-list timer-idle-list))
+           (process-list)
+           (gemini-companion-test-buffers))
+   before))
+
+(defun gemini-companion-test-leaves-only (before)
+  "Assert that in the end there is nothing that is not in BEFORE."
+  (gemini-companion-test-wait
+   (lambda () (not (gemini-companion-test-things before))))
+  (should-not (gemini-companion-test-things before)))
 
 ;;;; Another host
 
@@ -108,13 +128,6 @@ Assert that it is not connected to."
                 (string-search "gemini-companion"
                                (format "%S" (timer--function timer))))
               (append timer-list timer-idle-list)))
-
-(defun gemini-companion-test-timer-count ()
-  "Return the number of timers, without that of Emacs for undo.
-It comes with a change, and goes in ten seconds."
-  (seq-count (lambda (timer)
-               (not (eq 'undo-auto--boundary-timer (timer--function timer))))
-             timer-list))
 
 (defun gemini-companion-test-pending ()
   "Return the timers that do not repeat, as a watch of a file does."

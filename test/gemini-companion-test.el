@@ -20,19 +20,14 @@
   "Return the state that the mode must restore."
   (list (gemini-companion-test-hooks)
         (get-variable-watchers 'server-clients)
-        (gemini-companion-test-buffers)
-        (length (gemini-companion-test-processes))
         (copy-sequence (default-value 'process-environment))
-        (gemini-companion-test-timer-count)
-        (length timer-idle-list)
         epc:live-connections))
 
 (ert-deftest gemini-companion-mode-off-leaves-nothing-behind ()
   ;; Load what the first start loads.
   (gemini-companion-test-with-mode '())
-  ;; An earlier test may have a timer that is about to run.
-  (gemini-companion-test-eventually (= 0 (gemini-companion-test-timer-count)))
   (let ((before (gemini-companion-test-trace))
+        (things (gemini-companion-test-things))
         discovery)
     (gemini-companion-test-with-mode '(("a" "text"))
       (setq discovery (gemini-companion-test-discovery-file))
@@ -46,8 +41,7 @@
       (gemini-companion-test-eventually
         (not (or (gemini-companion-test-processes)
                  (file-exists-p discovery)))))
-    (gemini-companion-test-wait
-     (lambda () (equal before (gemini-companion-test-trace))))
+    (gemini-companion-test-leaves-only things)
     (should (equal before (gemini-companion-test-trace)))))
 
 (ert-deftest gemini-companion-mode-sends-new-roots-and-keeps-the-port ()
@@ -76,10 +70,12 @@
 
 (ert-deftest gemini-companion-mode-without-a-program-is-off ()
   (let ((gemini-companion-server-command '("/no/such/python"))
-        (before (gemini-companion-test-trace)))
+        (before (gemini-companion-test-trace))
+        (things (gemini-companion-test-things)))
     (should-error (gemini-companion-mode 1) :type 'user-error)
     (should-not gemini-companion-mode)
     (should-not gemini-companion-share-directory)
+    (should-not (gemini-companion-test-things things))
     (should (equal before (gemini-companion-test-trace)))))
 
 (ert-deftest gemini-companion-mode-errors-stop-no-function-of-others ()
