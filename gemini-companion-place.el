@@ -20,17 +20,17 @@
 (require 'format-spec)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-server)
+(require 'map)
 (require 'seq)
 (require 'subr-x)
 
 (declare-function tramp-compute-multi-hops "tramp-sh")
 (declare-function tramp-dissect-file-name "tramp")
-(declare-function tramp-file-name-hop "tramp")
 (declare-function tramp-file-name-host "tramp")
 (declare-function tramp-file-name-method "tramp")
 (declare-function tramp-file-name-port "tramp")
 (declare-function tramp-file-name-user "tramp")
-(declare-function tramp-make-tramp-hop-name "tramp")
+(declare-function tramp-shell-quote-argument "tramp")
 
 ;;;; Customization
 
@@ -109,44 +109,44 @@ from which the user wants to connect, the `:state', \"connecting\",
     (setf (alist-get name gemini-companion-place-all nil nil #'equal) place)))
 
 (defun gemini-companion-place-title (name)
-  "Return the place NAME for the user: its host if no other place has it."
-  (let ((host (file-remote-p name 'host)))
-    (if (and host
-             (seq-every-p (pcase-lambda (`(,other . ,_))
-                            (or (equal other name)
-                                (not (equal host (file-remote-p other 'host)))))
-                          gemini-companion-place-all))
-        host
-      (substring name 1 -1))))
+  "Return the place NAME for the user."
+  (substring name 1 -1))
 
 ;;;; Names
+
+(defun gemini-companion-place--moved (file pairs)
+  "Return the name of FILE by the first of PAIRS, (FROM TO), that has it."
+  (let ((file-name-handler-alist nil))
+    (seq-some (pcase-lambda (`(,from ,to))
+                (let ((from (file-name-as-directory from)))
+                  (and (string-prefix-p from file)
+                       (concat (file-name-as-directory to)
+                               (substring file (length from))))))
+              pairs)))
+
+(defun gemini-companion-place--shared (name)
+  "Return the directories that are here and in the place NAME, (THERE HERE)."
+  (mapcar (pcase-lambda (`(,there . ,here))
+            (list there (expand-file-name here)))
+          (cdr (assoc name gemini-companion-places))))
 
 (defun gemini-companion-place-copy (file)
   "Return the name of the copy of the remote FILE, or nil.
 It is nil if the place of FILE is not connected.  The copy need not exist."
   (when-let* ((name (and gemini-companion-place-all (file-remote-p file)))
               (place (cdr (assoc name gemini-companion-place-all))))
-    (let* ((there (file-local-name file))
-           (there (if (string-prefix-p "~/" there)
-                      (concat (plist-get place :home) (substring there 1))
-                    there))
-           (pair (seq-find (pcase-lambda (`(,directory . ,_))
-                             (string-prefix-p (file-name-as-directory directory)
-                                              there))
-                           (cdr (assoc name gemini-companion-places)))))
-      (if pair
-          (expand-file-name (substring there (length (file-name-as-directory
-                                                      (car pair))))
-                            (cdr pair))
-        (concat (plist-get place :mirror) there)))))
+    (gemini-companion-place--moved
+     (replace-regexp-in-string "\\`~/" (concat (plist-get place :home) "/")
+                               (file-local-name file) t t)
+     `(,@(gemini-companion-place--shared name)
+       ("/" ,(plist-get place :mirror))))))
 
 (defun gemini-companion-place-original (file)
   "Return the remote name of the file whose copy is FILE, or nil."
-  (seq-some (pcase-lambda (`(,name . ,place))
-              (let ((mirror (plist-get place :mirror)))
-                (and (string-prefix-p (file-name-as-directory mirror) file)
-                     (concat name (substring file (length mirror))))))
-            gemini-companion-place-all))
+  (gemini-companion-place--moved
+   file (mapcar (pcase-lambda (`(,name . ,place))
+                  (list (plist-get place :mirror) (concat name "/")))
+                gemini-companion-place-all)))
 
 (defun gemini-companion-place-file (file)
   "Return the name by which Emacs visits FILE, which may be a copy."
@@ -173,15 +173,13 @@ It is nil if the place of FILE is not connected.  The copy need not exist."
 
 (defun gemini-companion-place-roots (&optional name)
   "Return the copies of the workspace roots of the place NAME, or of all."
-  (seq-mapcat (pcase-lambda (`(,name . ,place))
-                (delq nil
-                      (mapcar (pcase-lambda (`(,_ ,root))
-                                (and root (gemini-companion-place-copy
-                                           (concat name root))))
-                              (plist-get place :roots))))
-              (if name
-                  (list (assoc name gemini-companion-place-all))
-                gemini-companion-place-all)))
+  (seq-mapcat (pcase-lambda (`(,place . ,(map :roots)))
+                (when (member name (list nil place))
+                  (delq nil (mapcar (pcase-lambda (`(,_ ,root))
+                                      (and root (gemini-companion-place-copy
+                                                 (concat place root))))
+                                    roots))))
+              gemini-companion-place-all))
 
 (defun gemini-companion-place-check (copy)
   "Signal an error if the place of the file whose copy is COPY is lost."
@@ -200,11 +198,9 @@ If BYTES is nil, delete the file.  Do nothing if COPY is no copy."
 
 ;;;; Commands of the system
 
-(defun gemini-companion-place--quote (words)
+(defun gemini-companion-place--line (words)
   "Return WORDS as a line for a POSIX shell."
-  (mapconcat (lambda (word)
-               (concat "'" (string-replace "'" "'\\''" word) "'"))
-             words " "))
+  (mapconcat #'tramp-shell-quote-argument words " "))
 
 (defun gemini-companion-place--wrap (program hop kind)
   "Return the command for PROGRAM, a list, on HOP.
@@ -226,36 +222,31 @@ customize `gemini-companion-place-commands'" method)))
           (`(,(or :pipe :terminal) . ,more) (and (eq kind (car words)) more))
           ;; Without a value for one of them, there is an error.
           (words (ignore-errors
-                   (mapcar (lambda (word) (format-spec word values)) words)))))
+                   (mapcar (lambda (word)
+                             (substring-no-properties
+                              (format-spec word values)))
+                           words)))))
       (remq :line (cdr row)))
      (if (memq :line row)
-         (list (gemini-companion-place--quote program))
+         (list (gemini-companion-place--line program))
        program))))
 
 (defun gemini-companion-place-command (name kind program)
   "Return the command for PROGRAM, a list, in the place NAME.
 KIND is `:pipe' or `:terminal'."
-  (require 'tramp)
-  ;; Without default values, as Tramp need not know the method: a place
-  ;; whose files are mounted here is only a name.
-  (let* ((last (tramp-dissect-file-name name 'nodefault))
-         (before (or (tramp-file-name-hop last)
-                     (gemini-companion-place--hop-before name)))
-         (command (gemini-companion-place--wrap program last kind)))
-    (if before
-        (gemini-companion-place-command
-         (concat "/" (string-remove-suffix "|" before) ":") kind command)
-      command)))
-
-(defun gemini-companion-place--hop-before (name)
-  "Return the hop before the place NAME, which has none in its name, or nil.
-Emacs 30 keeps the hops of a name in `tramp-default-proxies-alist'."
-  ;; Tramp does not know all methods, and says so.
-  (pcase (let ((inhibit-message t))
-           (ignore-errors
-             (last (tramp-compute-multi-hops (tramp-dissect-file-name name))
-                   2)))
-    (`(,hop ,_) (tramp-make-tramp-hop-name hop))))
+  (require 'tramp-sh)
+  (seq-reduce
+   (lambda (program hop) (gemini-companion-place--wrap program hop kind))
+   (condition-case problem
+       (let ((inhibit-message t))
+         (reverse (tramp-compute-multi-hops (tramp-dissect-file-name name))))
+     (error
+      (when (string-search "|" name)
+        (signal (car problem) (cdr problem)))
+      ;; Tramp need not know the method: a place whose files are mounted here
+      ;; is only a name.
+      (list (tramp-dissect-file-name name 'nodefault))))
+   program))
 
 (defun gemini-companion-place--in-shell (name kind directory variables program)
   "Return the command for PROGRAM in DIRECTORY of the place NAME.
@@ -266,17 +257,9 @@ is a list; it may be only in the path of a login shell."
    (list "sh" "-c" "cd \"$1\" || exit
 command -v \"$2\" >/dev/null && eval \"$0\"
 exec \"${SHELL:-sh}\" -lic \"$0\""
-         (concat "exec " (gemini-companion-place--quote
+         (concat "exec " (gemini-companion-place--line
                           (append '("env") variables program)))
          directory (car program))))
-
-(defun gemini-companion-place--outpost (name)
-  "Return the command for the outpost of the place NAME.
-The server puts its program in place of the word \"outpost-base64\"."
-  (gemini-companion-place--in-shell
-   name :pipe "/" nil
-   '("node" "-e" "eval(Buffer.from(process.argv[1],'base64')+'')"
-     "outpost-base64")))
 
 (defun gemini-companion-place-run-command (name directory program)
   "Return the command for PROGRAM, a list, in a terminal.
@@ -296,18 +279,12 @@ It runs in DIRECTORY of the place NAME."
 Return nil if FILE is local and in no directory that is shared."
   (if-let* ((name (file-remote-p file)))
       (cons name (directory-file-name (file-local-name file)))
-    (seq-some
-     (pcase-lambda (`(,name . ,pairs))
-       (seq-some (pcase-lambda (`(,there . ,here))
-                   (let ((here (file-name-as-directory
-                                (expand-file-name here))))
-                     (when (string-prefix-p here file)
-                       (cons name
-                             (directory-file-name
-                              (concat (file-name-as-directory there)
-                                      (substring file (length here))))))))
-                 pairs))
-     gemini-companion-places)))
+    (seq-some (pcase-lambda (`(,name . ,_))
+                (when-let* ((shared (gemini-companion-place--shared name))
+                            (there (gemini-companion-place--moved
+                                    file (mapcar #'reverse shared))))
+                  (cons name (directory-file-name there))))
+              gemini-companion-places)))
 
 (defun gemini-companion-place-here ()
   "Return what `gemini-companion-place-there' has for the current directory."
@@ -371,22 +348,20 @@ if that is not possible."
     (gemini-companion-server-call
      'place-start
      `( :name ,name
-        :command ,(gemini-companion-place--outpost name)
-        :files ,(gemini-companion-place--files)
-        :shared ,(mapcar (pcase-lambda (`(,there . ,here))
-                           (list (directory-file-name there)
-                                 (directory-file-name (expand-file-name here))))
-                         (cdr (assoc name gemini-companion-places)))
+        ;; The server puts its program in place of the last word.
+        :command ,(gemini-companion-place--in-shell
+                   name :pipe "/" nil
+                   '("node" "-e" "eval(Buffer.from(process.argv[1],'base64')+'')"
+                     "outpost-base64"))
+        ;; They decide what is shared, or are settings.  They are in a workspace
+        ;; root unless they begin with a tilde.
+        :files (".dir-locals.el"
+                ,@(gemini-companion-clients-all :ignore-files)
+                ,@(seq-mapcat #'gemini-companion-place-settings
+                              (mapcar #'car gemini-companion-clients)))
+        :shared ,(gemini-companion-place--shared name)
         ;; A previous server has reported the port and the token.
         ,@(cdr (assoc name gemini-companion-place-all))))))
-
-(defun gemini-companion-place--files ()
-  "Return the names of files there that decide what is shared, or are settings.
-They are in a workspace root unless they begin with a tilde."
-  `(".dir-locals.el"
-    ,@(gemini-companion-clients-all :ignore-files)
-    ,@(seq-mapcat #'gemini-companion-place-settings
-                  (mapcar #'car gemini-companion-clients))))
 
 (defun gemini-companion-place-settings (client)
   "Return the names of the settings files of CLIENT, of project and user."
@@ -418,21 +393,20 @@ They are in a workspace root unless they begin with a tilde."
 (defun gemini-companion-place--call-waiting (name problem)
   "Call the functions that wait for the place NAME, with PROBLEM if any.
 Those whose directory has not been checked go on to wait."
-  (dolist (waiting gemini-companion-place--waiting)
-    (pcase-let* ((`(,place ,directory ,function) waiting)
-                 (roots (gemini-companion-place--get name :roots))
-                 (root (assoc directory roots)))
+  (pcase-dolist ((and waiting `(,place ,directory ,function))
+                 gemini-companion-place--waiting)
+    (let ((root (assoc directory (gemini-companion-place--get name :roots))))
       (when (and (equal place name) (or problem root))
         (setq gemini-companion-place--waiting
               (delq waiting gemini-companion-place--waiting))
         (with-demoted-errors "Connecting a remote CLI: %S"
           (funcall function (cadr root)
-                   (cond (problem)
-                         ((null (cadr root))
-                          (format "No CLI can connect from %s on %s: it does \
+                   (or problem
+                       (unless (cadr root)
+                         (format "No CLI can connect from %s on %s: it does \
 not exist, or is the home directory or /"
-                                  directory
-                                  (gemini-companion-place-title name))))))))))
+                                 directory
+                                 (gemini-companion-place-title name))))))))))
 
 (defun gemini-companion-place-explain (name)
   "Return a sentence about why the place NAME is not connected."

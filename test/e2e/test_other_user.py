@@ -196,7 +196,7 @@ def test_an_outpost_answers_its_user_only(world: World) -> None:
     emacs.command("gemini-companion-connect")
     emacs.wait_for("share your open files there with them? (y or n)")
     emacs.keys("y")
-    emacs.says("Connected to far; run ")
+    emacs.says("Connected to docker:far; run ")
     (file,) = far.discovery_files("gemini")
     found = json.loads(file.read_text())
     let_others_in(world.scratch)

@@ -102,12 +102,12 @@ def run(world: World, emacs: Emacs, question: str = QUESTION) -> Gemini:
     return cli
 
 
-def connect(emacs: Emacs, name: str = "far") -> None:
-    """Connect the place of the selected buffer, called ``name``."""
+def connect(emacs: Emacs, place: Place) -> None:
+    """Connect ``place``, which is the one of the selected buffer."""
     emacs.command("gemini-companion-connect")
     emacs.wait_for(QUESTION)
     emacs.keys("y")
-    emacs.says(f"Connected to {name}; run ")
+    emacs.says(f"Connected to {place.title}; run ")
 
 
 def by_hand(world: World, place: Place, is_qwen: bool) -> Gemini:
@@ -151,7 +151,7 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     # Nothing of a review waits for the other host.
     emacs.eval("(setq e2e-tramp nil)")
     reviews.proposed(cli, there, write_file(there, "one\n2\n"), say("done"))
-    emacs.wait_for("far:a.txt")
+    emacs.wait_for("ssh:far:a.txt")
     emacs.wait_for("two")
     reviews.edit("2", "mine")
     reviews.accept()
@@ -244,7 +244,7 @@ def test_two_places_and_here_are_apart_and_nothing_is_left_there(
     clis = []
     for place, file in zip(places, files, strict=True):
         visit(emacs, place, file)
-        connect(emacs, place.name)
+        connect(emacs, place)
         clis.append(by_hand(world, place, is_qwen=place.name == "far"))
         clis[-1].wait_until_connected()
     emacs.eval(f"(progn (find-file {lisp(local)}) nil)")
@@ -262,7 +262,7 @@ def test_two_places_and_here_are_apart_and_nothing_is_left_there(
     names = emacs.value(
         "(mapcar #'gemini-companion-diff-name (gemini-companion-diffs))"
     )
-    assert names == ["near:a.txt", "far:a.txt", "a.txt"]
+    assert names == ["docker:near:a.txt", "docker:far:a.txt", "a.txt"]
     for _ in clis:
         emacs.eval("(gemini-companion-diff-accept (car (gemini-companion-diffs)))")
     for cli in clis:
@@ -310,7 +310,7 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
 
     for outpost in outposts(world.scratch):
         outpost.kill()
-    emacs.says("Connection to far is back; run /ide enable in each CLI there")
+    emacs.says("Connection to docker:far is back; run /ide enable in each CLI there")
     emacs.holds("(gemini-companion-sessions)", "a session")
     reviews.proposed(cli, there, write_file(there, "three\n"), say("second done"))
     reviews.accept()

@@ -147,7 +147,8 @@ class Place:
     ) -> None:
         self.scratch = scratch
         self.name = name
-        self.prefix = f"/{method}:{name}:"
+        self.title = f"{method}:{name}"
+        self.prefix = f"/{self.title}:"
         self.root = scratch.root / name
         self.project = self._directory("project")
         self.home = self._directory("home")
