@@ -58,21 +58,14 @@ Its file may be hidden.")
 (defvar gemini-companion-context--active-tick nil
   "Modification tick of the active buffer when its state was recorded.")
 
-(defvar gemini-companion-context--invisible nil
-  "Buffer that was selected last in the invisible frame of a daemon.")
-
 (defvar gemini-companion-context--order nil
   "Alist of (BUFFER . MILLISECONDS), the one selected last first.")
 
 ;;;; Files
 
-(defun gemini-companion-context--visited (buffer)
-  "Return the name of the file that BUFFER or its base visits, or nil."
-  (buffer-file-name (or (buffer-base-buffer buffer) buffer)))
-
 (defun gemini-companion-context--name (buffer)
   "Return the name to share of the file that BUFFER visits, or nil."
-  (when-let* ((file (gemini-companion-context--visited buffer))
+  (when-let* ((file (gemini-companion-text-visited buffer))
               ((not (gemini-companion-privacy-hidden-p buffer))))
     (if-let* ((copy (gemini-companion-place-copy-of
                      (or (buffer-base-buffer buffer) buffer))))
@@ -165,18 +158,13 @@ Each file counts once."
 (defun gemini-companion-context--unselected ()
   "Return an alist of (BUFFER . 0), the file buffers that were never selected."
   (delq nil (mapcar (lambda (buffer)
-                      (and (gemini-companion-context--visited buffer)
+                      (and (gemini-companion-text-visited buffer)
                            (not (assq buffer gemini-companion-context--order))
                            (cons buffer 0)))
                     (buffer-list))))
 
 (defun gemini-companion-context--refresh-active ()
   "Update the active file if it is selected; drop it if its buffer is killed."
-  (let ((selected (window-buffer (selected-window))))
-    (when (and (gemini-companion-context--visited selected)
-               (not (eq selected gemini-companion-context-active))
-               (gemini-companion-context--chosen-p selected))
-      (gemini-companion-context--focus selected)))
   (cond ((not (buffer-live-p gemini-companion-context-active))
          (setq gemini-companion-context-active nil
                gemini-companion-context--active-file nil))
@@ -232,9 +220,6 @@ It changes when a CLI writes the file, for example."
   (setq gemini-companion-context--report report)
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (add-hook hook function))
-  ;; A daemon without frames never redisplays, and `emacsclient --eval' runs
-  ;; no command, so no hook would be run.
-  (add-variable-watcher 'server-clients #'gemini-companion-context--notice)
   (gemini-companion-context--notice)
   (gemini-companion-context-changed))
 
@@ -242,7 +227,6 @@ It changes when a CLI writes the file, for example."
   "Stop tracking and drop the recorded state."
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (remove-hook hook function))
-  (remove-variable-watcher 'server-clients #'gemini-companion-context--notice)
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
   (setq gemini-companion-context--timer nil
@@ -250,7 +234,6 @@ It changes when a CLI writes the file, for example."
         gemini-companion-context-active nil
         gemini-companion-context--active-file nil
         gemini-companion-context--active-tick nil
-        gemini-companion-context--invisible nil
         gemini-companion-context--order nil))
 
 (defsubst gemini-companion-context--see (place value)
@@ -271,8 +254,7 @@ It changes when a CLI writes the file, for example."
                             (bound-and-true-p evil-visual-selection))))))
     (or buffer point tick mark shape)))
 
-;; A &rest argument would be garbage at each redisplay.
-(defun gemini-companion-context--notice (&optional _ _ _ _)
+(defun gemini-companion-context--notice (&optional _)
   "Check whether the selected buffer, point or selection has changed.
 Run after every command and before every redisplay, which also
 detects changes made by Lisp without a command."
@@ -280,19 +262,7 @@ detects changes made by Lisp without a command."
     (let ((previous (aref gemini-companion-context--seen 0)))
       (when (gemini-companion-context--changed-p)
         (gemini-companion-events-guarded 'context
-          (if (or (eq (current-buffer) gemini-companion-context-active)
-                  (gemini-companion-context--chosen-p (current-buffer)))
-              (gemini-companion-context--handle previous)
-            (aset gemini-companion-context--seen 0 previous)))))))
-
-(defun gemini-companion-context--chosen-p (buffer)
-  "Return non-nil if BUFFER, which is selected, was chosen by the user.
-When its last frame is closed, a daemon falls back to an invisible
-frame, and to the buffer that was selected there before."
-  (not (and (daemonp)
-            (equal (terminal-name) "initial_terminal")
-            (eq buffer (prog1 gemini-companion-context--invisible
-                         (setq gemini-companion-context--invisible buffer))))))
+          (gemini-companion-context--handle previous))))))
 
 (defun gemini-companion-context--handle (previous)
   "Report a change in the current buffer, selected after the buffer PREVIOUS.
@@ -308,13 +278,13 @@ Changes within a buffer without a file are not reported."
         (gemini-companion-context--record-active))
       (gemini-companion-context--focus buffer))
     (when (or new
-              (gemini-companion-context--visited buffer)
+              (gemini-companion-text-visited buffer)
               (gemini-companion-context--outdated-p))
       (gemini-companion-context-changed))))
 
 (defun gemini-companion-context--focus (buffer)
   "Make BUFFER the active one if it visits a file and is not already."
-  (when (and (gemini-companion-context--visited buffer)
+  (when (and (gemini-companion-text-visited buffer)
              (not (eq buffer gemini-companion-context-active)))
     (setq gemini-companion-context--order
           (cons (cons buffer

@@ -302,6 +302,10 @@ Keep how they begin and end alike."
 
 ;;;; Names
 
+(defun gemini-companion-text-visited (buffer)
+  "Return the name of the file that BUFFER or its base visits, or nil."
+  (buffer-file-name (or (buffer-base-buffer buffer) buffer)))
+
 (defun gemini-companion-text-same-file-p (a b)
   "Return non-nil if A and B, two local true names, are of one file.
 On a volume that ignores case they may differ."

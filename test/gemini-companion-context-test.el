@@ -9,7 +9,6 @@
 (require 'gemini-companion-test-helper)
 
 (defvar evil-state)
-(defvar server-clients)
 
 (defmacro gemini-companion-context-test-with (files &rest body)
   "Track the context while BODY is run in a directory with FILES.
@@ -117,17 +116,6 @@
         (should (equal '("a") (gemini-companion-test-names snapshot)))
         (should (equal 3 (plist-get (car snapshot) :line))))
       (setq buffer-file-name nil))))
-
-(ert-deftest gemini-companion-context-follows-clients-where-nothing-is-drawn ()
-  (gemini-companion-context-test-with '(("a" "1\n2\n"))
-    (find-file "a")
-    (gemini-companion-test-eventually reported)
-    (setq reported nil)
-    (forward-line)
-    ;; As `server-delete-client' does, after emacsclient --eval, too.
-    (setq server-clients (bound-and-true-p server-clients))
-    (gemini-companion-test-eventually reported)
-    (should (equal 2 (plist-get (car (car reported)) :line)))))
 
 ;;;; Any text
 
