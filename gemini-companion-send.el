@@ -145,57 +145,48 @@ begins with PROBLEM."
   (let ((task (list text find problem)))
     (push task gemini-companion-send--tasks)
     ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
-    (gemini-companion-send--begin
+    (gemini-companion-send--step
      task (/ seconds gemini-companion-send--check-seconds))))
 
-(defun gemini-companion-send--begin (task left &optional mark)
-  "Type the text of TASK if MARK, a space that was typed, is shown.
-Otherwise type one, and check again soon, at most LEFT times."
+(defun gemini-companion-send--step (task left &optional mark shown)
+  "Type what is next of TASK, and go on soon, at most LEFT times.
+First type MARK, a space, until it is shown, then the text and another
+one, and then press Enter.  SHOWN is nil before the text, and else the
+number of checks in a row that have found MARK."
   (pcase-let* ((`(,text ,find) task)
                (session (funcall find))
                (process (and session
-                             (gemini-companion-send--process session))))
+                             (gemini-companion-send--process session)))
+               (found (and process mark
+                           (gemini-companion-send--shown-p mark process))))
     (cond ((or (< left 0)
                (and session
                     (not (gemini-companion-session-terminal session))
                     (not (gemini-companion-session-connected-p session))))
            (gemini-companion-send--end task 'failed))
-          ((and mark process (gemini-companion-send--shown-p mark process))
-           (gemini-companion-send--enter
-            task left session process
-            (gemini-companion-send--type-text process text) 0))
+          ((and found (eql shown gemini-companion-send--shown-checks))
+           (gemini-companion-send--end task)
+           (gemini-companion-state-submitted session text)
+           (gemini-companion-send--write process "\r")
+           (message "Prompt submitted in %s"
+                    (buffer-name (process-buffer process))))
           (t
-           (when (and process
-                      (if mark
-                          ;; A dialog may have taken the last one.
-                          (zerop (mod left 10))
-                        (gemini-companion-send--first-p task session)))
-             (setq mark (or mark (gemini-companion-send--unused-mark process)))
-             (gemini-companion-send--paste process mark))
+           (cond (shown
+                  (setq shown (if found (1+ shown) 0)))
+                 (found
+                  (setq mark (gemini-companion-send--type-text process text)
+                        shown 0))
+                 ((and process
+                       (if mark
+                           ;; A dialog may have taken the last one.
+                           (zerop (mod left 10))
+                         (gemini-companion-send--first-p task session)))
+                  (setq mark (or mark
+                                 (gemini-companion-send--unused-mark process)))
+                  (gemini-companion-send--paste process mark)))
            (run-at-time gemini-companion-send--check-seconds nil
-                        #'gemini-companion-send--begin
-                        task (1- left) mark)))))
-
-(defun gemini-companion-send--enter (task left session process mark shown)
-  "Press Enter in PROCESS, of SESSION, if MARK, typed with TASK, stays shown.
-SHOWN checks in a row have found it.  Check again at most LEFT times."
-  (if (and (eq process (gemini-companion-send--process session))
-           (gemini-companion-send--shown-p mark process))
-      (setq shown (1+ shown))
-    (setq shown 0))
-  (cond ((or (< left 0)
-             (not (gemini-companion-session-terminal session)))
-         (gemini-companion-send--end task 'failed))
-        ((<= shown gemini-companion-send--shown-checks)
-         (run-at-time gemini-companion-send--check-seconds nil
-                      #'gemini-companion-send--enter
-                      task (1- left) session process mark shown))
-        (t
-         (gemini-companion-send--end task)
-         (gemini-companion-state-submitted session (car task))
-         (gemini-companion-send--write process "\r")
-         (message "Prompt submitted in %s"
-                  (buffer-name (process-buffer process))))))
+                        #'gemini-companion-send--step
+                        task (1- left) mark shown)))))
 
 (defun gemini-companion-send--first-p (task session)
   "Return non-nil if no text is to be submitted to SESSION before TASK."
@@ -210,8 +201,7 @@ SHOWN checks in a row have found it.  Check again at most LEFT times."
 
 (defun gemini-companion-send-stop ()
   "Submit no more; put the texts into the kill ring."
-  (cancel-function-timers #'gemini-companion-send--begin)
-  (cancel-function-timers #'gemini-companion-send--enter)
+  (cancel-function-timers #'gemini-companion-send--step)
   (dolist (task gemini-companion-send--tasks)
     (gemini-companion-send--keep (car task) "Prompt not submitted"))
   (setq gemini-companion-send--tasks nil))
