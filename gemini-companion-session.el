@@ -133,9 +133,6 @@ If the process is unknown, use the beginning of its `:id'."
 
 ;;;; Terminals
 
-(defconst gemini-companion-session--max-ancestors 32
-  "Maximum number of parent processes to search for a terminal.")
-
 (defun gemini-companion-session-terminal (session)
   "Return the terminal buffer of SESSION in this Emacs, or nil.
 If the CLI runs in a remote place, it must be the only one there."
@@ -159,12 +156,11 @@ If the CLI runs in a remote place, it must be the only one there."
         (buffers (mapcar (lambda (process)
                            (cons (process-id process) (process-buffer process)))
                          (seq-filter #'process-tty-name (process-list))))
-        (left gemini-companion-session--max-ancestors)
         found)
-    (while (and buffers pid (not (buffer-live-p found)) (< 0 left))
+    ;; In macOS, process 0 is its own parent.
+    (while (and buffers pid (< 0 pid) (not (buffer-live-p found)))
       (setq found (alist-get pid buffers)
-            pid (alist-get 'ppid (process-attributes pid))
-            left (1- left)))
+            pid (alist-get 'ppid (process-attributes pid))))
     (and (buffer-live-p found) found)))
 
 (provide 'gemini-companion-session)
