@@ -76,8 +76,7 @@ itself reads only the one in the directory where it was started.)
 The same holds for .qwenignore, .agentignore and .aiignore, which
 Qwen Code reads; a file that one of them names is shared with no
 CLI.  They are read again when they are saved in Emacs, and when a
-CLI connects.  If one is larger than 32 kB, no file below it is
-shared."
+CLI connects."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -134,18 +133,16 @@ depend."
   (setq gemini-companion-privacy--cache nil
         gemini-companion-privacy-problem nil))
 
-(defun gemini-companion-privacy-cached (key state compute)
+(defun gemini-companion-privacy-cached (key compute)
   "Return the value kept for KEY, or else call COMPUTE for it.
-A value is kept until a refresh while STATE is equal.  KEY is a list
-whose first element is the kind of the value."
+KEY is a list of all on which the value depends until a refresh."
   (let* ((cache gemini-companion-privacy--cache)
-         (known (and cache (gethash key cache))))
-    (if (and known (equal state (car known)))
-        (cdr known)
-      (let ((value (funcall compute)))
-        (when cache
-          (puthash key (cons state value) cache))
-        value))))
+         (value (if cache (gethash key cache 'none) 'none)))
+    (when (eq value 'none)
+      (setq value (funcall compute))
+      (when cache
+        (puthash key value cache)))
+    value))
 
 (defun gemini-companion-privacy-drop (key)
   "Drop the value kept for KEY."
@@ -222,7 +219,7 @@ In a directory for all backups, its last part is the whole name."
 (defun gemini-companion-privacy-directory-hidden-p (directory)
   "Return non-nil if nothing in the local DIRECTORY may be shared."
   (gemini-companion-privacy--hidden-if
-   (list 'directory directory) nil
+   (list 'directory directory)
    (lambda ()
      (or (seq-some
           (lambda (name)
@@ -235,11 +232,10 @@ In a directory for all backups, its last part is the whole name."
          (not (gemini-companion-privacy--local-share
                (file-name-as-directory directory)))))))
 
-(defun gemini-companion-privacy--hidden-if (key state predicate)
-  "Return the value of PREDICATE, or t if it signals an error.
-See `gemini-companion-privacy-cached' for KEY and STATE."
+(defun gemini-companion-privacy--hidden-if (key predicate)
+  "Return the value kept for KEY, or of PREDICATE, or t if it signals an error."
   (gemini-companion-privacy-cached
-   key state
+   key
    (lambda ()
      (condition-case problem
          (save-match-data (funcall predicate))
@@ -251,9 +247,6 @@ See `gemini-companion-privacy-cached' for KEY and STATE."
         t)))))
 
 ;;;; Ignored files
-
-(defconst gemini-companion-privacy--most-bytes 32768
-  "Size in bytes above which an ignore file is not read, but hides all files.")
 
 (defun gemini-companion-privacy--ignored-p (file)
   "Return non-nil if an ignore file, such as .geminiignore, names FILE.
@@ -284,7 +277,7 @@ The first rule that matches decides."
 The rules of the innermost file come first, see
 `gemini-companion-privacy--rules'.  NAME is for example .geminiignore."
   (gemini-companion-privacy-cached
-   (list 'ignored name directory) nil
+   (list 'ignored name directory)
    (lambda ()
      (when-let* ((place (locate-dominating-file
                          directory
@@ -345,19 +338,14 @@ The rules of the innermost file come first, see
 Each is a list of ABOVE, the number of parts of its directory, a
 pattern, whether it is for directories only, and whether it includes
 again what a previous rule ignores."
-  (when (< gemini-companion-privacy--most-bytes
-           (file-attribute-size (gemini-companion-text-attributes file)))
-    (error "Too large: %s" file))
-  (with-temp-buffer
-    (insert (gemini-companion-text-plain
-             (concat (gemini-companion-text-read file) "\n")))
-    (delete-trailing-whitespace)
-    (let (rules)
-      (dolist (line (split-string (buffer-string) "\n"))
-        (when-let* ((rule (ignore-error invalid-regexp
-                            (gemini-companion-privacy--rule line))))
-          (push (cons above rule) rules)))
-      rules)))
+  (let ((text (gemini-companion-text-plain
+               (concat (gemini-companion-text-read file) "\n")))
+        (rules nil))
+    (dolist (line (split-string text " *\n"))
+      (when-let* ((rule (ignore-error invalid-regexp
+                          (gemini-companion-privacy--rule line))))
+        (push (cons above rule) rules)))
+    rules))
 
 (defun gemini-companion-privacy--rule (line)
   "Return the rule on LINE, or nil; see `gemini-companion-privacy--rules'."
@@ -405,22 +393,19 @@ Signal an error if it is a class that does not exist."
 
 (defun gemini-companion-privacy-hidden-p (buffer)
   "Return non-nil if the file that BUFFER visits may not be shared.
-A remote file may not, unless its place is connected, nor the file of
-an indirect buffer whose base buffer is hidden."
-  (let* ((base (buffer-base-buffer buffer))
-         (file (or (gemini-companion-place-copy-of (or base buffer))
-                   (buffer-file-name (or base buffer)))))
-    (or (and base (gemini-companion-privacy-hidden-p base))
-        (gemini-companion-privacy--hidden-if
-         (list 'buffer buffer)
-         (list file
-               (buffer-local-value 'major-mode buffer)
-               (buffer-local-value 'gemini-companion-share buffer)
-               (with-current-buffer buffer (visited-file-modtime)))
-         (lambda ()
-           (or (not file)
-               (not (buffer-local-value 'gemini-companion-share buffer))
-               (gemini-companion-privacy--file-hidden-p file buffer)))))))
+A remote file may not, unless its place is connected."
+  (let* ((buffer (or (buffer-base-buffer buffer) buffer))
+         (file (or (gemini-companion-place-copy-of buffer)
+                   (buffer-file-name buffer)))
+         (shared (buffer-local-value 'gemini-companion-share buffer)))
+    (gemini-companion-privacy--hidden-if
+     (list 'buffer buffer file shared
+           (buffer-local-value 'major-mode buffer)
+           (with-current-buffer buffer (visited-file-modtime)))
+     (lambda ()
+       (or (not file)
+           (not shared)
+           (gemini-companion-privacy--file-hidden-p file buffer))))))
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
   "Return non-nil if FILE, which has the major mode of BUFFER, is hidden."
@@ -439,9 +424,9 @@ an indirect buffer whose base buffer is hidden."
 It need not be visited."
   (let ((mode (assoc-default file auto-mode-alist #'string-match-p)))
     (gemini-companion-privacy--hidden-if
-     (list 'file file)
-     (list mode (file-attribute-modification-time
-                 (gemini-companion-text-attributes file)))
+     (list 'file file mode
+           (file-attribute-modification-time
+            (gemini-companion-text-attributes file)))
      (lambda ()
        (with-temp-buffer
          ;; Modes, too, may be excluded.

@@ -69,10 +69,6 @@ If NAME is a directory, it ends with a slash."
   "Drop the roots."
   (setq gemini-companion-roots-last nil))
 
-(defun gemini-companion-roots-refresh (directory)
-  "Drop what is known of DIRECTORY, which may now be a project."
-  (gemini-companion-privacy-drop (list 'place directory)))
-
 (defun gemini-companion-roots--directories (directory)
   "Return the directories of all file and terminal buffers, and DIRECTORY.
 Omit hidden ones."
@@ -108,7 +104,7 @@ Omit hidden ones."
 PLACE is the root of the project of DIRECTORY, or else DIRECTORY
 itself, and TRUE-NAME is the true name of PLACE."
   (gemini-companion-privacy-cached
-   (list 'place directory) nil
+   (list 'place directory)
    (lambda ()
      (seq-find
       (lambda (place) (gemini-companion-roots--allowed-p (cdr place)))

@@ -110,8 +110,9 @@ It was opened, saved or reverted."
                   (append (gemini-companion-clients-all :ignore-files)
                           '(".dir-locals.el" ".dir-locals-2.el")))
           (gemini-companion-privacy-refresh)
-        (gemini-companion-roots-refresh (file-name-directory
-                                         buffer-file-name))))))
+        ;; It may be in a new project.
+        (gemini-companion-privacy-drop
+         (list 'place (file-name-directory buffer-file-name)))))))
 
 (defun gemini-companion-share-ready (_how)
   "Send everything to the server, which is new."

@@ -200,18 +200,6 @@
                      (gemini-companion-privacy-test-hidden
                       "a.log" "<bold>x.tmp" "a.tmp"))))))
 
-(ert-deftest gemini-companion-privacy-hides-what-a-huge-geminiignore-may-name ()
-  (gemini-companion-test-with-directory '(("a" ""))
-    (with-temp-file ".geminiignore"
-      (insert-char ?b 33000))
-    (let ((buffer (find-file-noselect "a")))
-      (gemini-companion-privacy-forget)
-      (should (gemini-companion-privacy-hidden-p buffer))
-      (should gemini-companion-privacy-problem)
-      (delete-file ".geminiignore")
-      (gemini-companion-privacy-forget)
-      (should-not (gemini-companion-privacy-hidden-p buffer)))))
-
 (ert-deftest gemini-companion-privacy-is-not-held-up-by-hostile-patterns ()
   (let ((begin (float-time (get-internal-run-time))))
     (pcase-dolist (`(,piece ,end)

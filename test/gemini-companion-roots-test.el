@@ -77,7 +77,7 @@ Roots are cached, but not from before."
                                  directory (gemini-companion-roots nil))))
       (make-directory (expand-file-name "p/.git" directory))
       (vc-file-clearprops source)
-      (gemini-companion-roots-refresh source)
+      (gemini-companion-privacy-drop (list 'place source))
       (should (equal '("p") (gemini-companion-roots-test-below
                              directory (gemini-companion-roots nil)))))))
 
