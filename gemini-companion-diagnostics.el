@@ -580,7 +580,7 @@ them, it reports what the previous ones make of the text."
 (defun gemini-companion-diagnostics--shared-p (file)
   "Return non-nil if errors of FILE may be shared."
   (and (not gemini-companion-paused)
-       (not (gemini-companion-lookup-hidden-p file))
+       (not (gemini-companion-privacy-name-hidden-p file))
        (or gemini-companion-share-outside-projects
            (cadr (gemini-companion-name-place file)))))
 

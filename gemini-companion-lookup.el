@@ -84,16 +84,10 @@ A timer or a filter must not change it."
                 (equal name (buffer-local-value 'buffer-file-truename buffer)))
               (buffer-list))))
 
-(defun gemini-companion-lookup-hidden-p (file)
-  "Return non-nil if nothing of FILE, a true name, may be shared."
-  (or (gemini-companion-privacy-name-hidden-p file)
-      (when-let* ((buffer (gemini-companion-lookup-buffer file)))
-        (gemini-companion-privacy-hidden-p buffer))))
-
 (defun gemini-companion-lookup-shared-p (file)
   "Return non-nil if FILE, a true name, may be shared and is in a root."
   (and (not (gemini-companion-text-unreadable-reason file))
-       (not (gemini-companion-lookup-hidden-p file))
+       (not (gemini-companion-privacy-name-hidden-p file))
        (gemini-companion-roots-name file)))
 
 (defun gemini-companion-lookup-true-name (file)
@@ -503,7 +497,8 @@ not the text, of a definition outside the roots."
                                           (gemini-companion-text-true-name file))
                           when name collect (list name line)))
          (open (seq-remove (lambda (place)
-                             (gemini-companion-lookup-hidden-p (car place)))
+                             (gemini-companion-privacy-name-hidden-p
+                              (car place)))
                            places))
          (first (seq-find (lambda (place)
                             (gemini-companion-lookup-shared-p (car place)))

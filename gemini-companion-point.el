@@ -22,7 +22,6 @@
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
-(require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
@@ -65,16 +64,13 @@ which is quoted, or a list (FILE LINES TEXT) for a reference to FILE, an
 absolute file name: LINES is a number, a cons (FIRST . LAST), or nil,
 and TEXT is a string from FILE or about it, or nil.")
 
-(defconst gemini-companion-point--most-lines 200
-  "Maximum number of lines of the output of a command.")
-
 ;;;; Files
 
 (defun gemini-companion-point-file ()
   "Return a reference to the lines of the region, the defun or the line.
 With a diagnostic on the line of point, it has its message.  An image
 has no lines.  Without a file, return the region or the paragraph."
-  (let ((file (buffer-file-name (buffer-base-buffer)))
+  (let ((file (gemini-companion-text-visited (current-buffer)))
         messages)
     (cond ((null file)
            (gemini-companion-point-text))
@@ -182,13 +178,12 @@ Searches have a text property on each, other lists the id of an entry."
   "Return a reference with TEXT to PLACE, a position in BUFFER.
 For a file that is not visited, Flymake has its name, and (LINE . COLUMN).
 If BUFFER visits no file, return TEXT; if it was killed, nil."
-  (cond ((stringp buffer) (list buffer (car place) text))
-        ((not (buffer-live-p buffer)) nil)
-        ((buffer-file-name (or (buffer-base-buffer buffer) buffer))
-         (list (buffer-file-name (or (buffer-base-buffer buffer) buffer))
-               (gemini-companion-text-line buffer place)
-               text))
-        (t text)))
+  (cond ((stringp buffer)
+         (list buffer (car place) text))
+        ((buffer-live-p buffer)
+         (if-let* ((file (gemini-companion-text-visited buffer)))
+             (list file (gemini-companion-text-line buffer place) text)
+           text))))
 
 ;;;; Texts
 
@@ -232,17 +227,15 @@ same last name for it then."
                      (gemini-companion-point--fenced text "diff"))))))
 
 (defun gemini-companion-point-shell ()
-  "Return the region, or the last command and its output."
+  "Return the region, or the last command and the end of its output."
   (if (use-region-p)
       (gemini-companion-point-text)
     (save-excursion
       (if-let* ((start (or (bound-and-true-p eshell-last-input-start)
                            (bound-and-true-p comint-last-input-start))))
           (goto-char start)
-        ;; In a terminal that is suspended, point may be anywhere.
-        (unless (gemini-companion-terminal-takes-keys-p)
-          (goto-char (point-max))
-          (skip-chars-backward " \t\n"))
+        (goto-char (point-max))
+        (skip-chars-backward " \t\n")
         (let ((prompt (string-trim-right (buffer-substring-no-properties
                                           (line-beginning-position) (point)))))
           (forward-line 0)
@@ -253,7 +246,7 @@ same last name for it then."
                                                 (line-beginning-position)
                                                 (point-max)))
                                   "\n")
-                    gemini-companion-point--most-lines)
+                    200)
               "\n")
              "")))))
 
@@ -340,23 +333,16 @@ M-x gemini-companion-run starts one, /ide enable connects a running one"))))
 (defun gemini-companion-point--reference (session file lines text)
   "Return a reference for SESSION to FILE, with LINES and TEXT.
 Ask about a file that is not shared, and omit its TEXT, or outside the
-directory of the CLI.  A file that does not exist is only named, if there
-is TEXT about it."
-  (when (string-match-p "[\0-\37\177\u0080-\u009f]" file)
-    (user-error "A prompt cannot name a file with a control character"))
+directory of the CLI.  A file that does not exist is only named."
   (pcase-let* ((name (gemini-companion-point--name file session))
                (file (gemini-companion-point--local-name file name session))
-               (hidden (if-let* ((buffer (gemini-companion-place-buffer file)))
-                           (gemini-companion-privacy-hidden-p buffer)
-                         (gemini-companion-privacy-name-hidden-p
-                          ;; A directory is hidden as the files in it are.
-                          (if (file-directory-p file)
-                              (expand-file-name "x" file)
-                            file))))
+               (hidden (gemini-companion-privacy-name-hidden-p
+                        ;; A directory is hidden as the files in it are.
+                        (if (file-directory-p file)
+                            (expand-file-name "x" file)
+                          file)))
                (exists (or (plist-get session :place) (file-exists-p file)))
                (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
-    (unless (or text exists)
-      (user-error "No file %s; save it first if it is new" file))
     (unless (or (and name (not hidden))
                 (y-or-n-p (format (if hidden
                                       "%s is not shared; name it anyway? "

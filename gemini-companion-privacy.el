@@ -422,16 +422,17 @@ A remote file may not, unless its place is connected."
 (defun gemini-companion-privacy-name-hidden-p (file)
   "Return non-nil if FILE, a true name, may not be shared.
 It need not be visited."
-  (let ((mode (assoc-default file auto-mode-alist #'string-match-p)))
+  (if-let* ((buffer (gemini-companion-place-buffer file)))
+      (gemini-companion-privacy-hidden-p buffer)
     (gemini-companion-privacy--hidden-if
-     (list 'file file mode
-           (file-attribute-modification-time
-            (gemini-companion-text-attributes file)))
+     (list 'file file (file-attribute-modification-time
+                       (gemini-companion-text-attributes file)))
      (lambda ()
        (with-temp-buffer
          ;; Modes, too, may be excluded.
-         (when (symbolp mode)
-           (setq major-mode mode))
+         (let ((mode (assoc-default file auto-mode-alist #'string-match-p)))
+           (when (symbolp mode)
+             (setq major-mode mode)))
          (gemini-companion-privacy--file-hidden-p file (current-buffer)))))))
 
 (provide 'gemini-companion-privacy)
