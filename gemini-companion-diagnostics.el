@@ -45,7 +45,6 @@
 (declare-function flymake-reporting-backends "flymake")
 (declare-function flymake-running-backends "flymake")
 (declare-function flymake-start "flymake")
-(declare-function jsonrpc-async-request "jsonrpc")
 (declare-function jsonrpc-notify "jsonrpc")
 (declare-function jsonrpc-running-p "jsonrpc")
 (defvar flycheck-current-errors)
@@ -88,10 +87,9 @@ This is also a backend of Flymake, which calls REPORT with no errors."
 (defun gemini-companion-diagnostics--flycheck-ended ()
   "Keep the errors of this buffer, which Flycheck clears before a revert."
   (gemini-companion-events-guarded 'errors
-    (when (gemini-companion-diagnostics--checked-p)
+    (when-let* ((known (gemini-companion-diagnostics--checked-errors)))
       (setq gemini-companion-diagnostics--report
-            (list gemini-companion-diagnostics--begun
-                  (gemini-companion-diagnostics--checked-errors))))))
+            (cons gemini-companion-diagnostics--begun known)))))
 
 (defun gemini-companion-diagnostics--start-check ()
   "Start a check by Flymake or Flycheck, unless one has begun.
@@ -104,37 +102,44 @@ By itself one may begin only when the buffer is displayed."
       ('flycheck-mode (flycheck-stop)
                       (flycheck-buffer)))))
 
+(defun gemini-companion-diagnostics--checkable-p ()
+  "Return non-nil if Flymake or Flycheck can check this buffer."
+  (pcase (gemini-companion-diagnostics-checker (current-buffer))
+    ('flymake-mode (gemini-companion-diagnostics--backends))
+    ('flycheck-mode
+     (not (memq flycheck-last-status-change '(no-checker errored))))))
+
 (defun gemini-companion-diagnostics--checked-p ()
   "Return non-nil if Flymake or Flycheck has checked this text."
   (and (eql gemini-companion-diagnostics--begun (buffer-chars-modified-tick))
-       (pcase (gemini-companion-diagnostics-checker (current-buffer))
-         ('flymake-mode
-          (and (gemini-companion-diagnostics--backends)
-               (null (seq-difference (flymake-running-backends)
-                                     (flymake-reporting-backends)))))
-         ('flycheck-mode (eq 'finished flycheck-last-status-change)))))
+       (gemini-companion-diagnostics--checkable-p)
+       (if (bound-and-true-p flymake-mode)
+           (null (seq-difference (flymake-running-backends)
+                                 (flymake-reporting-backends)))
+         (eq 'finished flycheck-last-status-change))))
 
 (defun gemini-companion-diagnostics--checked-errors ()
-  "Return the errors of this buffer that Flymake or Flycheck has."
-  (cl-loop for (line severity text)
-           in (gemini-companion-diagnostics--of-buffer (current-buffer))
-           when (equal severity "error")
-           collect (list line text nil)))
+  "Return a list of the errors that Flymake or Flycheck has found in this text.
+Return nil if it has not checked this text."
+  (when (gemini-companion-diagnostics--checked-p)
+    (list (cl-loop for (line severity text)
+                   in (gemini-companion-diagnostics--of-buffer)
+                   when (equal severity "error")
+                   collect (list line text nil)))))
 
-(defun gemini-companion-diagnostics--of-buffer (buffer)
-  "Return the diagnostics that Flymake or Flycheck has in BUFFER.
+(defun gemini-companion-diagnostics--of-buffer ()
+  "Return what Flymake or Flycheck has in this buffer.
 They are lists of LINE, SEVERITY and TEXT."
-  (with-current-buffer buffer
-    (if (eq 'flycheck-mode (gemini-companion-diagnostics-checker buffer))
-        (delq nil (mapcar #'gemini-companion-diagnostics--of-flycheck
-                          flycheck-current-errors))
-      (save-restriction
-        (widen)
-        (mapcar (lambda (diagnostic)
-                  (gemini-companion-diagnostics--of-flymake
-                   diagnostic
-                   (line-number-at-pos (flymake-diagnostic-beg diagnostic))))
-                (flymake-diagnostics))))))
+  (if (eq 'flycheck-mode (gemini-companion-diagnostics-checker (current-buffer)))
+      (delq nil (mapcar #'gemini-companion-diagnostics--of-flycheck
+                        flycheck-current-errors))
+    (save-restriction
+      (widen)
+      (mapcar (lambda (diagnostic)
+                (gemini-companion-diagnostics--of-flymake
+                 diagnostic
+                 (line-number-at-pos (flymake-diagnostic-beg diagnostic))))
+              (flymake-diagnostics)))))
 
 (defun gemini-companion-diagnostics--of-flycheck (error)
   "Return ERROR, of Flycheck, as LINE, SEVERITY and TEXT.
@@ -208,25 +213,18 @@ ask again"))))))
 
 (defun gemini-companion-diagnostics--answerable-p ()
   "Return non-nil unless this text is yet to be checked.
-Have it checked if necessary.  Signal an error if it cannot be."
-  (let ((checker (gemini-companion-diagnostics-checker (current-buffer))))
-    (when checker
-      (gemini-companion-diagnostics--start-check))
-    (when (pcase checker
-            ('flymake-mode (null (gemini-companion-diagnostics--backends)))
-            ('flycheck-mode
-             (memq flycheck-last-status-change '(no-checker errored))))
-      (gemini-companion-diagnostics--fail-unchecked))
-    (or (null checker)
-        (and (verify-visited-file-modtime)
-             (gemini-companion-diagnostics--checked-p)
-             ;; Flymake does not know whether a server has yet to report; of one
-             ;; that names no versions, it is not known either.
-             (pcase gemini-companion-diagnostics--report
-               (`(,tick ,_ ,(pred identity))
-                (or (eql tick (buffer-chars-modified-tick))
-                    (not (gemini-companion-lookup-managed-p))))
-               (_ t))))))
+Have it checked if necessary."
+  (gemini-companion-diagnostics--start-check)
+  (or (not (gemini-companion-diagnostics--checkable-p))
+      (and (verify-visited-file-modtime)
+           (gemini-companion-diagnostics--checked-p)
+           ;; Flymake does not know whether a server has yet to report; of one
+           ;; that names no versions, it is not known either.
+           (pcase gemini-companion-diagnostics--report
+             (`(,tick ,_ ,(pred identity))
+              (or (eql tick (buffer-chars-modified-tick))
+                  (not (gemini-companion-lookup-managed-p))))
+             (_ t)))))
 
 (defun gemini-companion-diagnostics--checked-files ()
   "Return the names of files that may have diagnostics."
@@ -237,26 +235,25 @@ Have it checked if necessary.  Signal an error if it cannot be."
                                          (buffer-list)))))))
 
 (defun gemini-companion-diagnostics--of-file (file)
-  "Return the diagnostics of FILE, lists of LINE, SEVERITY and TEXT."
+  "Return the diagnostics of FILE, lists of LINE, SEVERITY and TEXT.
+Signal an error if it is not checked."
   (let ((buffer (gemini-companion-lookup-buffer file)))
-    (if (and buffer (gemini-companion-diagnostics-checker buffer))
-        (gemini-companion-diagnostics--of-buffer buffer)
-      (let ((known (cdr (assoc file (bound-and-true-p
-                                     flymake-list-only-diagnostics)))))
-        ;; A server also reports none for a file that it does not check.
-        (unless known
-          (gemini-companion-diagnostics--fail-unchecked))
-        (mapcar (lambda (diagnostic)
-                  (gemini-companion-diagnostics--of-flymake
-                   diagnostic
-                   ;; Of a file without a buffer, it is (LINE . COLUMN).
-                   (car (flymake-diagnostic-beg diagnostic))))
-                known)))))
-
-(defun gemini-companion-diagnostics--fail-unchecked ()
-  "Signal that a file is not checked."
-  (gemini-companion-lookup-fail
-   "Emacs does not check this file; run the project's own checks"))
+    (if (and buffer
+             (with-current-buffer buffer
+               (gemini-companion-diagnostics--checkable-p)))
+        (with-current-buffer buffer
+          (gemini-companion-diagnostics--of-buffer))
+      (mapcar (lambda (diagnostic)
+                (gemini-companion-diagnostics--of-flymake
+                 diagnostic
+                 ;; Of a file without a buffer, it is (LINE . COLUMN).
+                 (car (flymake-diagnostic-beg diagnostic))))
+              ;; A server also reports none for a file that it does not check.
+              (or (cdr (assoc file (bound-and-true-p
+                                    flymake-list-only-diagnostics)))
+                  (gemini-companion-lookup-fail
+                   "Emacs does not check this file; run the project's own \
+checks"))))))
 
 (defun gemini-companion-diagnostics--sorted (diagnostics)
   "Return DIAGNOSTICS with the errors first, each kind by line."
@@ -269,17 +266,17 @@ Have it checked if necessary.  Signal an error if it cannot be."
   "Return the numbers of the diagnostics of the files in NAMES, a hash table.
 The value has a list of FILE and TEXT for each file with diagnostics;
 files with errors come first."
-  (let (rows)
-    (dolist (name (sort (hash-table-values names) #'string<))
-      (let* ((found (ignore-errors (gemini-companion-diagnostics--of-file name)))
-             (severities (mapcar #'cadr found))
-             (errors (cl-count "error" severities :test #'equal))
-             (warnings (cl-count "warning" severities :test #'equal)))
-        (unless (= 0 errors warnings)
-          (push (list errors name
-                      (format "%d errors, %d warnings" errors warnings))
-                rows))))
-    (mapcar #'cdr (seq-sort-by #'car #'> (nreverse rows)))))
+  (cl-loop for name in (sort (hash-table-values names) #'string<)
+           for severities = (mapcar #'cadr
+                                    (ignore-errors
+                                      (gemini-companion-diagnostics--of-file name)))
+           for errors = (cl-count "error" severities :test #'equal)
+           for warnings = (cl-count "warning" severities :test #'equal)
+           unless (= 0 errors warnings)
+           collect (list errors name
+                         (format "%d errors, %d warnings" errors warnings))
+           into rows
+           finally return (mapcar #'cdr (seq-sort-by #'car #'> rows))))
 
 ;;;; Errors that are new
 
@@ -313,52 +310,43 @@ OLD-ERRORS are the errors of OLD-TEXT, the earlier text.  An error that
 has only moved is not new, nor is one that may be a changed form of an
 earlier error.  If an error is gone that may have hidden others, only
 errors in new lines are new."
-  (let ((counts (make-hash-table :test #'equal))
-        (key (lambda (located)
-               (cons (nth 1 located) (string-trim (nth 2 located)))))
-        gone)
-    (dolist (located (gemini-companion-diagnostics--located old-errors old-text))
-      (cl-incf (gethash (funcall key located) counts 0)))
-    (let ((new (seq-filter
-                (lambda (located)
-                  (> 0 (cl-decf (gethash (funcall key located) counts 0))))
-                (gemini-companion-diagnostics--located errors text))))
-      (maphash (lambda (key count)
-                 (when (< 0 count)
-                   (push (car key) gone)))
-               counts)
-      (setq new (seq-remove (lambda (located) (member (nth 1 located) gone)) new))
-      (mapcar #'car
-              (if (let ((case-fold-search t))
-                    (seq-some (apply-partially
-                               #'string-match-p
-                               gemini-companion-diagnostics--hiding)
-                              gone))
-                  (gemini-companion-diagnostics--in-new-lines new old-text)
-                new)))))
-
-(defun gemini-companion-diagnostics--in-new-lines (located old-text)
-  "Return those errors of LOCATED whose line is not in OLD-TEXT.
-Leave out all but the first 20, as each takes time in a large text."
-  (let ((old (concat "\n" (string-replace "\r" "\n" old-text) "\n")))
-    (seq-remove (lambda (one)
-                  (string-search (concat "\n" (nth 2 one) "\n") old))
-                (seq-take located 20))))
+  (let* ((counts (make-hash-table :test #'equal))
+         (count (pcase-lambda (change `(,_ ,kind ,content))
+                  (cl-incf (gethash (cons kind (string-trim content)) counts 0)
+                           change)))
+         (old (gemini-companion-diagnostics--located old-errors old-text))
+         (new (progn
+                (mapc (apply-partially count 1) old)
+                (seq-filter (lambda (one) (> 0 (funcall count -1 one)))
+                            (gemini-companion-diagnostics--located errors text))))
+         (gone (cl-loop for key being the hash-keys of counts
+                        using (hash-values left)
+                        when (< 0 left) collect (car key)))
+         (case-fold-search t))
+    (setq new (seq-remove (lambda (one) (member (nth 1 one) gone)) new))
+    (when (seq-some (apply-partially #'string-match-p
+                                     gemini-companion-diagnostics--hiding)
+                    gone)
+      (setq old-text (concat "\n" (string-replace "\r" "\n" old-text) "\n")
+            new (seq-remove
+                 (lambda (one)
+                   (string-search (concat "\n" (nth 2 one) "\n") old-text))
+                 ;; Each takes time in a large text.
+                 (seq-take new 20))))
+    (mapcar #'car new)))
 
 (defun gemini-companion-diagnostics--text (errors name others)
   "Return the text for the model about the new ERRORS of the file NAME.
 OTHERS is an alist of the names of other files and their new errors.
 Return nil if there are none."
-  (let* ((count (length errors))
-         (count-other (apply #'+ (mapcar #'length (mapcar #'cdr others))))
-         (all (+ count count-other)))
+  (let ((all (apply #'+ (length errors) (mapcar #'length (mapcar #'cdr others)))))
     (unless (zerop all)
       (string-join
        (append
         (list (format "Emacs sees %d new error%s in %s \
 (a later edit may already fix %s):"
                       all (if (= 1 all) "" "s")
-                      (cond ((zerop count) "other files")
+                      (cond ((null errors) "other files")
                             (others (concat name " and other files"))
                             (t name))
                       (if (= 1 all) "it" "them")))
@@ -366,7 +354,12 @@ Return nil if there are none."
          (mapcar (apply-partially #'gemini-companion-diagnostics--line "") errors)
          10 "more")
         (gemini-companion-diagnostics--cut
-         (mapcar #'gemini-companion-diagnostics--other others)
+         (mapcar (pcase-lambda (`(,name ,first . ,more))
+                   (concat (gemini-companion-diagnostics--line
+                            (concat name ":") first)
+                           (when more
+                             (format " (and %d more there)" (length more)))))
+                 others)
          5 "more files"))
        "\n"))))
 
@@ -375,13 +368,6 @@ Return nil if there are none."
   (append (seq-take lines most)
           (when (< most (length lines))
             (list (format "... %d %s" (- (length lines) most) noun)))))
-
-(defun gemini-companion-diagnostics--other (other)
-  "Return the line for the model about OTHER, a file and its errors."
-  (pcase-let ((`(,name ,first . ,more) other))
-    (concat (gemini-companion-diagnostics--line (concat name ":") first)
-            (when more
-              (format " (and %d more there)" (length more))))))
 
 (defun gemini-companion-diagnostics--line (place error)
   "Return the line for the model about ERROR, with PLACE before it."
@@ -402,13 +388,12 @@ Return nil if there are none."
   "A check of FILE, a true name, that was written; it had the text BEFORE, now AFTER.
 CALLBACK is called at the end, which is at the time END at the latest.  PLACE is
 the buffer that visits FILE, or else one of its language server, SERVER, which has
-the text with VERSION then.  LEFT are the texts whose errors are to be known.  NEW
-and OLD are the elements of `gemini-companion-diagnostics--known' for AFTER and
-BEFORE, or nil.  TICK is the tick of AFTER in the buffer that visits FILE.  NAMES is
-a regexp for the names of definitions that were changed, and OTHERS is an alist of
-the buffers that have one and the last report about each."
-  file before after callback end place server version left new old
-  tick names others)
+the text with VERSION then.  LEFT are the texts whose errors are to be known, and
+ASKED is an alist of texts and their elements of
+`gemini-companion-diagnostics--known'.  NAMES is a regexp for the names of
+definitions that were changed, and OTHERS is an alist of the buffers that have one
+and the last report about each."
+  file before after callback end place server version left asked names others)
 
 (defvar gemini-companion-diagnostics-timeout 2.6
   "Seconds after which an unfinished check ends without a result.
@@ -425,14 +410,9 @@ The CLI waits for it.")
 The texts that another check sends would disturb it.")
 
 (defvar gemini-companion-diagnostics--known nil
-  "List of (FILE TEXT VERSION ERRORS), the last texts.
+  "Alist of the last texts, whose elements are ((FILE . TEXT) ERRORS VERSION).
 FILE is a true name.  ERRORS is `unknown' until they are reported, maybe by the
 VERSION of a text that was sent.  A change of another file forgets them.")
-
-(defvar gemini-companion-diagnostics--reverted nil
-  "The last buffer that was reverted, as ((FILE . TEXT) . REPORTS), or nil.
-TEXT is the text before, and REPORTS is an alist of the buffers and the
-last report about each until then.")
 
 (defvar gemini-companion-diagnostics--busy
   (make-hash-table :test #'eq :weakness 'key)
@@ -441,24 +421,18 @@ last report about each until then.")
 (defun gemini-companion-diagnostics--expect (file text)
   "Return a new element of `gemini-companion-diagnostics--known'.
 It is for TEXT of FILE, a true name, whose errors may have changed."
-  (let ((known (list file text nil 'unknown)))
+  (let* ((key (cons file text))
+         (known (list key 'unknown nil)))
     (setq gemini-companion-diagnostics--known
           (cons known
-                (seq-take (remq (gemini-companion-diagnostics--recall file text)
-                                gemini-companion-diagnostics--known)
+                (seq-take (assoc-delete-all key gemini-companion-diagnostics--known)
                           7)))
     known))
-
-(defun gemini-companion-diagnostics--recall (file text)
-  "Return the element of `gemini-companion-diagnostics--known' for TEXT of FILE."
-  (seq-find (pcase-lambda (`(,other-file ,other . ,_))
-              (and (equal file other-file) (equal text other)))
-            gemini-companion-diagnostics--known))
 
 (defun gemini-companion-diagnostics--forget-others (file)
   "Forget the errors of other files than FILE, as its change may change them."
   (setq gemini-companion-diagnostics--known
-        (seq-filter (pcase-lambda (`(,other ,_ ,_ ,errors))
+        (seq-filter (pcase-lambda (`((,other . ,_) ,errors . ,_))
                       (or (equal file other) (eq 'unknown errors)))
                     gemini-companion-diagnostics--known)))
 
@@ -470,8 +444,6 @@ it were reverted.  The text is for the model, nil if there are no
 new errors, or if they are not known within three seconds."
   (let ((file (or (gemini-companion-text-true-name file) file)))
     (gemini-companion-diagnostics--forget-others file)
-    (dolist (check gemini-companion-diagnostics--checks)
-      (setf (gemini-companion-diagnostics--check-place check) nil))
     (gemini-companion-diagnostics--add file before after callback)))
 
 (defun gemini-companion-diagnostics--arrived (diff)
@@ -530,69 +502,46 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
 Return nil if no checker knows about it, or if it may not be shared."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
                 check)
-               (buffer (and (not (gemini-companion-text-unreadable-reason file))
-                            (gemini-companion-lookup-buffer file)))
-               (place (or buffer (gemini-companion-lookup-neighbor file)))
+               (shared (and (not gemini-companion-paused)
+                            (gemini-companion-lookup-shared-p file)))
+               (buffer (and shared (gemini-companion-lookup-buffer file)))
+               (place (or buffer
+                          (and shared (gemini-companion-lookup-neighbor file))))
                (server (and place (gemini-companion-lookup-server place))))
     (when (and (or server (and buffer (gemini-companion-diagnostics-checker buffer)))
                (file-exists-p file)
                (<= (max (string-bytes (or before "")) (string-bytes after))
                    (if buffer
                        gemini-companion-diagnostics--largest
-                     gemini-companion-lookup-sendable))
-               (gemini-companion-diagnostics--shared-p file))
+                     gemini-companion-lookup-sendable)))
       (setf (gemini-companion-diagnostics--check-place check) place
             (gemini-companion-diagnostics--check-server check) server)
       (when server
         (gemini-companion-diagnostics--find-others check))
       (let ((others (gemini-companion-diagnostics--check-others check))
-            (old (gemini-companion-diagnostics--recall file before)))
-        (setf (gemini-companion-diagnostics--check-new check) nil
-              (gemini-companion-diagnostics--check-old check)
-              (and (or buffer (and (listp (nth 3 old)) (null others)))
-                   old)
+            (old (assoc (cons file before) gemini-companion-diagnostics--known)))
+        (setf (gemini-companion-diagnostics--check-asked check)
+              (and old
+                   (or buffer (and (listp (nth 1 old)) (null others)))
+                   (list (cons before old)))
               (gemini-companion-diagnostics--check-left check)
-              (cond ((or buffer (null before)) (list after))
+              (cond ((null before) (list after))
                     ;; The server may know the text after the edit from the file.
                     (others (list before after))
                     (t (list after before))))))))
 
-(defun gemini-companion-diagnostics--ambiguous-p (check)
-  "Return non-nil if a text of CHECK has characters that end a line in JavaScript.
-Its server then takes changes of the text for others."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check before after) check))
-    (string-match-p "[\u2028\u2029]" (concat before after))))
-
-(defun gemini-companion-diagnostics--reopen-p (check)
-  "Return non-nil if the server has to open the file of CHECK again.
-That is so if the edit affects which files C includes: until clangd has read
-them, it reports what the previous ones make of the text."
-  (cl-flet ((includes (text)
-              (cl-loop with at = 0
-                       while (string-match "^[ \t]*#[ \t]*include.*$" text at)
-                       do (setq at (match-end 0))
-                       collect (match-string 0 text))))
-    (pcase-let (((cl-struct gemini-companion-diagnostics--check before after) check))
-      (or (gemini-companion-diagnostics--ambiguous-p check)
-          (and before
-               (not (equal (includes before) (includes after))))))))
-
-(defun gemini-companion-diagnostics--shared-p (file)
-  "Return non-nil if errors of FILE may be shared."
-  (and (not gemini-companion-paused)
-       (not (gemini-companion-privacy-name-hidden-p file))
-       (or gemini-companion-share-outside-projects
-           (cadr (gemini-companion-name-place file)))))
-
 (defun gemini-companion-diagnostics--learn (check)
   "Ask for the errors of the texts of CHECK, and end it when all are known."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           after server (left `(,text . ,rest)) new old others)
+                           after server (left `(,text . ,rest)) asked others)
                 check)
-               (known (if (eq text after) new old)))
+               (known (alist-get text asked)))
     (cond
      ((null text)
-      (unless (seq-some #'gemini-companion-diagnostics--awaited-other-p others)
+      (unless (seq-some (pcase-lambda (`(,buffer . ,report))
+                          (eq report (gemini-companion-diagnostics--last-report
+                                      buffer)))
+                        others)
         (gemini-companion-diagnostics--report check)))
      ((null known)
       (gemini-companion-diagnostics--ask check text))
@@ -600,36 +549,34 @@ them, it reports what the previous ones make of the text."
       (gemini-companion-diagnostics--end check nil))
      ((gethash server gemini-companion-diagnostics--busy))
      (t
-      (gemini-companion-diagnostics--check-buffer check)
+      (when (eq text after)
+        (gemini-companion-diagnostics--read-buffer known))
       (pcase known
-        (`(,_ ,_ ,_ ,(and errors (pred listp)))
-         ;; Without errors after the edit, those before it do not matter.
+        (`(,_ ,(and errors (pred listp)) . ,_)
          (setf (gemini-companion-diagnostics--check-left check)
-               (and (or errors others) rest))
+               ;; Without errors after the edit, those before it do not matter.
+               (and (or errors (not (eq text after))) rest))
          (when (eq text after)
            (gemini-companion-diagnostics--ask-others check))
          (gemini-companion-diagnostics--learn check)))))))
 
 (defun gemini-companion-diagnostics--ask (check text)
   "Ask for the errors of TEXT of CHECK, to remember them."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file after server)
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file server others)
                 check)
                (known (gemini-companion-diagnostics--expect file text)))
-    (if (not (eq text after))
-        (setf (gemini-companion-diagnostics--check-old check) known)
-      (setf (gemini-companion-diagnostics--check-new check) known)
-      (gemini-companion-diagnostics--note-others check))
+    (push (cons text known) (gemini-companion-diagnostics--check-asked check))
+    (dolist (other others)
+      (setcdr other (gemini-companion-diagnostics--last-report (car other))))
     (if-let* ((buffer (gemini-companion-lookup-buffer file)))
         (with-current-buffer buffer
           (unless (string= text (gemini-companion-text-of-buffer))
             (error "The buffer has another text"))
-          (setf (gemini-companion-diagnostics--check-tick check)
-                (buffer-chars-modified-tick))
-          (when (and server (gemini-companion-diagnostics--reopen-p check))
-            (gemini-companion-diagnostics--reopen))
-          (if server
-              (gemini-companion-diagnostics--query known)
-            (gemini-companion-diagnostics--start-check)))
+          (if (null server)
+              (gemini-companion-diagnostics--start-check)
+            (when (gemini-companion-diagnostics--reopen-p check)
+              (gemini-companion-diagnostics--reopen))
+            (gemini-companion-diagnostics--request-known known t)))
       ;; Sending a text to a server that does not read would block Emacs.  It must
       ;; answer that it does not know this method.
       (gemini-companion-lookup-request
@@ -650,45 +597,53 @@ Request its errors if the server supports that."
         (setq version nil))
       (with-current-buffer place
         (setf version (gemini-companion-lookup-send
-                       file server (nth 1 known)
+                       file server (cdar known)
                        (unless version
                          (gemini-companion-lookup-language)))
               (gemini-companion-diagnostics--check-version check) version)
         (unless (gemini-companion-diagnostics--request-known known)
           (setf (nth 2 known) version))))))
 
-(defun gemini-companion-diagnostics--check-buffer (check)
-  "Remember the errors of the buffer that visits the file of CHECK, if any.
+(defun gemini-companion-diagnostics--reopen-p (check)
+  "Return non-nil if the server has to open the file of CHECK again.
+That is so if the edit affects which files C includes: until clangd has read
+them, it reports what the previous ones make of the text."
+  (cl-flet ((includes (text)
+              (cl-loop with at = 0
+                       while (string-match "^[ \t]*#[ \t]*include.*$" text at)
+                       do (setq at (match-end 0))
+                       collect (match-string 0 text))))
+    (pcase-let (((cl-struct gemini-companion-diagnostics--check before after) check))
+      (and before
+           (not (equal (includes before) (includes after)))))))
+
+(defun gemini-companion-diagnostics--read-buffer (known)
+  "Remember in KNOWN the errors of the buffer that visits its file, if any.
 Signal an error if it has another text."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check file new tick)
-               check))
-    (when tick
-      (with-current-buffer (gemini-companion-lookup-buffer file)
-        (unless (eql tick (buffer-chars-modified-tick))
+  (pcase-let ((`((,file . ,text) . ,_) known))
+    (when-let* ((buffer (gemini-companion-lookup-buffer file)))
+      (with-current-buffer buffer
+        (unless (string= text (gemini-companion-text-of-buffer))
           (error "The buffer has another text"))
         (unless (gemini-companion-diagnostics--requests file)
           (pcase (gemini-companion-diagnostics--current)
-            (`(,errors) (setf (nth 3 new) errors))))))))
+            (`(,errors) (setf (nth 1 known) errors))))))))
 
 (defun gemini-companion-diagnostics--report (check)
   "End CHECK with its result, if its text is still in the file."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file before after new old names others)
+                           file before after asked names others)
                 check)
-               (old-errors (nth 3 old))
-               (text (and (or old (null before))
-                          (listp old-errors)
-                          (not (gemini-companion-diagnostics--ambiguous-p check))
-                          (gemini-companion-diagnostics--text
-                           (gemini-companion-diagnostics--new
-                            (nth 3 new) after old-errors (or before ""))
-                           (gemini-companion-diagnostics--name file)
-                           (delq nil
-                                 (mapcar
-                                  (lambda (other)
-                                    (gemini-companion-diagnostics--new-in-other
-                                     other names))
-                                  others))))))
+               (text (gemini-companion-diagnostics--text
+                      (gemini-companion-diagnostics--new
+                       (cadr (alist-get after asked)) after
+                       (cadr (alist-get before asked)) (or before ""))
+                      (gemini-companion-diagnostics--name file)
+                      (delq nil
+                            (mapcar (lambda (other)
+                                      (gemini-companion-diagnostics--new-in-other
+                                       other names))
+                                    others)))))
     (gemini-companion-diagnostics--end
      check
      (and text
@@ -699,8 +654,7 @@ Signal an error if it has another text."
 (defun gemini-companion-diagnostics--name (file)
   "Return the name of FILE for the model."
   (pcase-let ((`(,file ,root) (gemini-companion-name-place file)))
-    (gemini-companion-name-escaped
-     (if root (file-relative-name file root) file))))
+    (gemini-companion-name-escaped (file-relative-name file root))))
 
 (defun gemini-companion-diagnostics--end-of (file)
   "End the check of FILE, a true name, if any."
@@ -716,15 +670,14 @@ Signal an error if it has another text."
     (unless gemini-companion-diagnostics--checks
       (cancel-timer gemini-companion-diagnostics--timer)
       (setq gemini-companion-diagnostics--timer nil))
-    (gemini-companion-events-guarded 'errors
-      (pcase check
-        ((cl-struct gemini-companion-diagnostics--check
-                    file (server (and server (pred identity)))
-                    (version (pred identity)))
-         (when (jsonrpc-running-p server)
-           (gemini-companion-lookup-close file server)))))
-    (gemini-companion-events-guarded 'errors
-      (funcall (gemini-companion-diagnostics--check-callback check) text))))
+    (pcase-let (((cl-struct gemini-companion-diagnostics--check
+                            file callback server version)
+                 check))
+      (gemini-companion-events-guarded 'errors
+        (when (and version (jsonrpc-running-p server))
+          (gemini-companion-lookup-close file server)))
+      (gemini-companion-events-guarded 'errors
+        (funcall callback text)))))
 
 ;;;; Language servers
 
@@ -768,10 +721,10 @@ Signal an error if it has another text."
                            (not gemini-companion-diagnostics--reopened)))
               (gemini-companion-diagnostics--record errors version)))
         (dolist (known gemini-companion-diagnostics--known)
-          (when (and version (equal file (car known)) (eql version (nth 2 known))
+          (when (and version (equal file (caar known)) (eql version (nth 2 known))
                      ;; A server may report none when the file is closed.
-                     (or errors (eq 'unknown (nth 3 known))))
-            (setf (nth 3 known) errors)))))))
+                     (or errors (eq 'unknown (nth 1 known))))
+            (setf (nth 1 known) errors)))))))
 
 (defun gemini-companion-diagnostics--record (errors &optional version)
   "Record the ERRORS of this text, of which its server has named the VERSION."
@@ -846,18 +799,15 @@ Return nil if the server does not support that."
                   (mapcan #'gemini-companion-diagnostics--answered results)))))
     t))
 
-(defun gemini-companion-diagnostics--request-known (known)
+(defun gemini-companion-diagnostics--request-known (known &optional visited)
   "Request the errors of KNOWN, whose text the server of this buffer has.
+If VISITED is non-nil, this buffer has that text, and its server gets it now.
 Return nil if the server does not support that."
-  (gemini-companion-diagnostics--request
-   (car known) (lambda (errors) (setf (nth 3 known) errors))))
-
-(defun gemini-companion-diagnostics--query (known)
-  "Request the errors of KNOWN, whose text this buffer has, of its server."
   ;; Eglot itself waits until Emacs is idle.
-  (when (fboundp 'eglot--signal-textDocument/didChange)
+  (when (and visited (fboundp 'eglot--signal-textDocument/didChange))
     (eglot--signal-textDocument/didChange))
-  (gemini-companion-diagnostics--request-known known))
+  (gemini-companion-diagnostics--request
+   (caar known) (lambda (errors) (setf (nth 1 known) errors))))
 
 (defun gemini-companion-diagnostics--reopen ()
   "Close and open the file of this buffer in its server."
@@ -899,9 +849,8 @@ Return nil if the server does not support that."
         ((eql (car gemini-companion-diagnostics--report)
               (buffer-chars-modified-tick))
          (list (nth 1 gemini-companion-diagnostics--report)))
-        ((and (not (gemini-companion-lookup-managed-p))
-              (gemini-companion-diagnostics--checked-p))
-         (list (gemini-companion-diagnostics--checked-errors)))))
+        ((not (gemini-companion-lookup-managed-p))
+         (gemini-companion-diagnostics--checked-errors))))
 
 ;;;; Other files
 
@@ -941,44 +890,25 @@ Return nil if there are none."
 (defun gemini-companion-diagnostics--find-others (check)
   "Record in CHECK the buffers of its server that its edit may concern.
 They have the name of a definition that the edit has changed."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file before after server)
-                check)
-               (names (and before (gemini-companion-diagnostics--changed-names
-                                   before after))))
-    (when names
-      (setf (gemini-companion-diagnostics--check-names check) names
-            (gemini-companion-diagnostics--check-others check)
-            (mapcar #'list
-                    (seq-filter
-                     (lambda (buffer)
-                       (with-current-buffer buffer
-                         (and buffer-file-name
-                              (not (eq buffer (gemini-companion-lookup-buffer file)))
-                              (eq server (gemini-companion-lookup-server buffer))
-                              (gemini-companion-diagnostics--current)
-                              (let ((case-fold-search nil))
-                                (string-match-p
-                                 names (gemini-companion-text-of-buffer))))))
-                     (buffer-list)))))))
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check
+                          file before after server)
+               check))
+    (when-let* ((before)
+                (names (gemini-companion-diagnostics--changed-names before after)))
+      (setf (gemini-companion-diagnostics--check-names check) names)
+      (dolist (buffer (remq (gemini-companion-lookup-buffer file) (buffer-list)))
+        (with-current-buffer buffer
+          (when (and buffer-file-name
+                     (eq server (gemini-companion-lookup-server buffer))
+                     (gemini-companion-diagnostics--current)
+                     (let ((case-fold-search nil))
+                       (string-match-p names (gemini-companion-text-of-buffer))))
+            (push (list buffer)
+                  (gemini-companion-diagnostics--check-others check))))))))
 
-(defun gemini-companion-diagnostics--reports ()
-  "Return an alist of the buffers and what was reported last about them."
-  (mapcar (lambda (buffer)
-            (cons buffer (buffer-local-value
-                          'gemini-companion-diagnostics--report buffer)))
-          (buffer-list)))
-
-(defun gemini-companion-diagnostics--note-others (check)
-  "Record in CHECK what was reported about other buffers before the edit.
-The server may have reported about them again since its file was reverted."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before others)
-                check)
-               (`(,reverted . ,reports) gemini-companion-diagnostics--reverted))
-    (unless (equal reverted (cons file before))
-      (setq reports (gemini-companion-diagnostics--reports)))
-    (dolist (other others)
-      (setcdr other (alist-get (car other) reports)))))
+(defun gemini-companion-diagnostics--last-report (buffer)
+  "Return the last report about BUFFER."
+  (buffer-local-value 'gemini-companion-diagnostics--report buffer))
 
 (defun gemini-companion-diagnostics--ask-others (check)
   "Make the server of CHECK report about the other buffers.
@@ -1002,40 +932,32 @@ Request the errors if it supports that."
             ;; The server may have published a part of them.
             (setq gemini-companion-diagnostics--report report)))))))
 
-(defun gemini-companion-diagnostics--awaited-other-p (other)
-  "Return non-nil if no report followed OTHER, a buffer and its last report."
-  (and (buffer-live-p (car other))
-       (eq (cdr other)
-           (buffer-local-value 'gemini-companion-diagnostics--report (car other)))))
-
 (defun gemini-companion-diagnostics--new-in-other (other names)
   "Return a list of the name of the file of OTHER and its new errors, or nil.
 OTHER is a buffer and its last report before the edit.  The errors, or
 their lines, have one of NAMES, a regexp."
   (pcase-let ((`(,buffer . (,tick ,old . ,_)) other))
-    (when (buffer-live-p buffer)
-      (with-current-buffer buffer
-        (when-let* ((file (gemini-companion-text-true-name buffer-file-name))
-                    ((eql tick (buffer-chars-modified-tick)))
-                    ((gemini-companion-diagnostics--shared-p file))
-                    (now (gemini-companion-diagnostics--current))
-                    (text (gemini-companion-text-of-buffer))
-                    (new (seq-filter
-                          (pcase-lambda (`((,_ ,error . ,_) ,_ ,line))
-                            (string-match-p names (concat error "\n" line)))
-                          (gemini-companion-diagnostics--located
-                           (gemini-companion-diagnostics--new
-                            (car now) text old text)
-                           text))))
-          (cons (gemini-companion-diagnostics--name file)
-                (mapcar #'car new)))))))
+    (with-current-buffer buffer
+      (when-let* ((file (gemini-companion-text-true-name buffer-file-name))
+                  ((eql tick (buffer-chars-modified-tick)))
+                  ((gemini-companion-lookup-shared-p file))
+                  (now (gemini-companion-diagnostics--current))
+                  (text (gemini-companion-text-of-buffer))
+                  (new (seq-filter
+                        (pcase-lambda (`((,_ ,error . ,_) ,_ ,line))
+                          (string-match-p names (concat error "\n" line)))
+                        (gemini-companion-diagnostics--located
+                         (gemini-companion-diagnostics--new
+                          (car now) text old text)
+                         text))))
+        (cons (gemini-companion-diagnostics--name file)
+              (mapcar #'car new))))))
 
 ;;;; Life
 
 (defun gemini-companion-diagnostics--visiting ()
   "End the check of the file of this buffer, which Eglot may open now."
   (when (and gemini-companion-diagnostics--checks buffer-file-truename)
-    (setq gemini-companion-diagnostics--reopened t)
     (gemini-companion-diagnostics--end-of (expand-file-name buffer-file-truename))))
 
 (defun gemini-companion-diagnostics--before-revert ()
@@ -1046,29 +968,27 @@ their lines, have one of NAMES, a regexp."
       (let ((file (expand-file-name buffer-file-truename))
             (text (gemini-companion-text-of-buffer))
             (errors (gemini-companion-diagnostics--current)))
-        (setq gemini-companion-diagnostics--reverted
-              (cons (cons file text) (gemini-companion-diagnostics--reports)))
         (cond ((gemini-companion-diagnostics--requests file)
-               (gemini-companion-diagnostics--query
-                (gemini-companion-diagnostics--expect file text)))
+               (gemini-companion-diagnostics--request-known
+                (gemini-companion-diagnostics--expect file text) t))
               (errors
-               (setf (nth 3 (gemini-companion-diagnostics--expect file text))
+               (setf (nth 1 (gemini-companion-diagnostics--expect file text))
                      (car errors))))))))
-
-(defun gemini-companion-diagnostics--attach ()
-  "Listen to the language servers of Eglot, if that is loaded."
-  (when (fboundp 'eglot-handle-notification)
-    (advice-add 'eglot-handle-notification
-                :after #'gemini-companion-diagnostics--notified)
-    (when (fboundp 'eglot--flymake-report-push+pulled)
-      (advice-add 'eglot--flymake-report-push+pulled
-                  :before #'gemini-companion-diagnostics--pulled))))
 
 (defun gemini-companion-diagnostics--managed ()
   "Await the first report about this buffer, if Eglot manages it now."
-  (gemini-companion-diagnostics--attach)
+  (gemini-companion-diagnostics--listen)
   (setq gemini-companion-diagnostics--report
         (and (gemini-companion-lookup-managed-p) '(nil nil 0))))
+
+(defun gemini-companion-diagnostics--listen ()
+  "Listen to the language servers of Eglot, if that is loaded."
+  (when (fboundp 'eglot-handle-notification)
+    (advice-add 'eglot-handle-notification
+                :after #'gemini-companion-diagnostics--notified))
+  (when (fboundp 'eglot--flymake-report-push+pulled)
+    (advice-add 'eglot--flymake-report-push+pulled
+                :before #'gemini-companion-diagnostics--pulled)))
 
 (defconst gemini-companion-diagnostics--hooks
   '((change-major-mode-after-body-hook . gemini-companion-diagnostics--visiting)
@@ -1082,7 +1002,7 @@ their lines, have one of NAMES, a regexp."
 
 (defun gemini-companion-diagnostics-start ()
   "Start keeping the errors of visited files."
-  (gemini-companion-diagnostics--attach)
+  (gemini-companion-diagnostics--listen)
   (pcase-dolist (`(,hook . ,function) gemini-companion-diagnostics--hooks)
     (add-hook hook function)))
 
@@ -1096,8 +1016,7 @@ their lines, have one of NAMES, a regexp."
   (advice-remove 'eglot--flymake-report-push+pulled
                  #'gemini-companion-diagnostics--pulled)
   (clrhash gemini-companion-diagnostics--busy)
-  (setq gemini-companion-diagnostics--known nil
-        gemini-companion-diagnostics--reverted nil)
+  (setq gemini-companion-diagnostics--known nil)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (mapc #'kill-local-variable '(gemini-companion-diagnostics--begun

@@ -5,8 +5,9 @@
 The error `syntax` hides all others.  `uses X` is an error, named without a severity,
 unless a text that is open has `def X`.
 
-The references to a word are all its places in the same file.  The notification
-`test/sleep` makes it read nothing for some seconds.
+The references to a word are all its places in the same file.  The answer to
+`test/reported` is whether it has a text and has reported all that it does.  The
+notification `test/pause` makes it read nothing until it gets a signal.
 
 Usage: language_server.py [versions] [pull] [pyright] [busy] [mute] [once] [saved]
                           [open] [stale] [includes]
@@ -27,9 +28,9 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -39,6 +40,7 @@ TEXTS: dict[str, str] = {}
 VERSIONS: dict[str, int] = {}
 REPORTED: list[str] = []
 READ: dict[str, str] = {}
+TIMERS: list[threading.Timer] = []
 LOCK = threading.Lock()
 LEVELS = {"error": 1, "warning": 2}
 INCLUDE = re.compile("#include.*")
@@ -115,7 +117,8 @@ def report(uri: str) -> None:
     found = {"uri": uri, "diagnostics": diagnostics(TEXTS[uri])}
     if "versions" in FLAGS and VERSIONS[uri]:
         found["version"] = VERSIONS[uri]
-    threading.Timer(0.15, publish, [found]).start()
+    TIMERS.append(threading.Timer(0.15, publish, [found]))
+    TIMERS[-1].start()
 
 
 def publish(found: dict[str, Any]) -> None:
@@ -181,14 +184,19 @@ def handle(message: dict[str, Any]) -> None:
     elif method in ("textDocument/references", "textDocument/documentHighlight"):
         uri = params["textDocument"]["uri"]
         send(id=message["id"], result=references(uri, params["position"]))
-    elif method == "test/sleep":
-        time.sleep(params["seconds"])
+    elif method == "test/pause":
+        signal.sigwait({signal.SIGUSR1})
+    elif method == "test/reported":
+        for timer in TIMERS:
+            timer.join()
+        send(id=message["id"], result=TEXTS.get(params["uri"]) == params["text"])
     elif method == "exit":
         sys.exit()
     elif "id" in message and method:
         send(id=message["id"], result=None)
 
 
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
 while header := sys.stdin.buffer.readline():
     if found := re.match(rb"Content-Length: (\d+)", header):
         sys.stdin.buffer.readline()

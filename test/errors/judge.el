@@ -92,8 +92,8 @@ By itself Emacs would ask whether to, if it visits FILE."
 
 (defun judge-known-p (file)
   "Record when the errors of `judge-text' in FILE are known."
-  (when (or (pcase (gemini-companion-diagnostics--recall file judge-text)
-              (`(,_ ,_ ,_ ,errors) (listp errors)))
+  (when (or (pcase (assoc (cons file judge-text) gemini-companion-diagnostics--known)
+              (`(,_ ,errors . ,_) (listp errors)))
             (and (find-buffer-visiting file)
                  (with-current-buffer (find-buffer-visiting file)
                    (gemini-companion-diagnostics--current))))
