@@ -56,8 +56,6 @@ class Config:
     """Time limit for Emacs to find the new errors after an edit."""
     diff_limit: float = 120
     """Time limit for Emacs to answer open-diff and close-diff."""
-    place_limit: float = 30
-    """Time limit for an outpost to start."""
     file_check: float = 15
     """Time between two checks of the files that a cleanup may remove."""
     headers_time: float = 300

@@ -145,7 +145,7 @@ class Diffs:
     async def _open_in_emacs(self, diff: Diff, session: Session) -> None:
         try:
             if session.place is not None:
-                await session.place.fetch(diff.path)
+                await session.place.update(diff.path)
             if diff.id in self._diffs:
                 await self._answer_to(self._reviewer.open_diff(diff, session.facts))
         except EmacsGone:

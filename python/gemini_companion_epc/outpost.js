@@ -100,7 +100,6 @@ function sendFile(name, number, text) { // Null deletes the file, another text i
 }
 
 function receive(kind, key, data, text) {
-  silence.refresh();
   const one = connections.get(key);
   if (kind === 'D' && one) one.write(data, 'base64');
   else if (kind === 'C' && one) one.end();
@@ -116,5 +115,6 @@ function end() {
 }
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(name, end);
 process.stdout.on('error', end);
+process.stdin.on('data', () => silence.refresh());
 require('readline').createInterface(process.stdin).on('line', (line) => receive(...JSON.parse(line))).on('close', end);
 process.stdout.write('\ngemini-companion-outpost\n');

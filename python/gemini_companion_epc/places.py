@@ -26,7 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias, TypeVar
 
 from .clients import CLIENTS, bearers
-from .config import Config, new_token
+from .config import new_token
 from .exceptions import EmacsError, MalformedArgument
 from .types import Facts, clean
 
@@ -45,6 +45,7 @@ _MOST_CONNECTIONS = 256
 _CHUNK = 64 * 1024
 _GREETING = b"gemini-companion-outpost\n"
 _PORT_TRIES = 60
+_START = 30
 _SILENCE = 45
 _END = 1
 _DELAYS = (0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)
@@ -59,9 +60,7 @@ class Place:
     ``wanted`` is the description by Emacs; ``report`` is called with facts for Emacs.
     """
 
-    def __init__(
-        self, wanted: Facts, config: Config, server_port: int, report: Report
-    ) -> None:
+    def __init__(self, wanted: Facts, server_port: int, report: Report) -> None:
         self.name: str = wanted["name"]
         self.mirror: str = wanted["mirror"]
         self.token: str = wanted.get("token") or new_token()
@@ -69,7 +68,6 @@ class Place:
         self._writers: dict[int, StreamWriter] = {}
         """By their numbers, the connections that the outpost carries."""
         self._wanted = wanted
-        self._config = config
         self._server_port = server_port
         self._report_to_emacs = report
         pairs = [*(wanted.get("shared") or ()), ("/", self.mirror)]
@@ -103,25 +101,16 @@ class Place:
 
     # Files
 
-    async def fetch(self, path: str) -> None:
+    async def update(self, path: str, *text: str | None) -> None:
         """Copy the file ``path`` into the mirror, and keep the copy up to date.
 
-        Raise EmacsError if it cannot be read.
+        Before, write ``text``, in base64, to the file, or delete it if that is None.
+        Raise EmacsError if that fails, or the file cannot be read.
         """
         if _is_below(self.here(path), self.mirror):
-            await self._ask_for(path)
-
-    async def write(self, path: str, text: str | None) -> None:
-        """Write ``text``, in base64, to the file ``path`` there, or delete the file.
-
-        Raise EmacsError if that fails.
-        """
-        await self._ask_for(path, text)
-
-    async def _ask_for(self, path: str, *text: str | None) -> None:
-        self._asked.add(path)
-        if problem := await self._request("F", path, *text):
-            raise EmacsError(problem)
+            self._asked.add(path)
+            if problem := await self._request("F", path, *text):
+                raise EmacsError(problem)
 
     def _store(self, facts: Facts) -> str:
         """Write or delete the copy of a file that was sent; return the problem."""
@@ -142,21 +131,20 @@ class Place:
 
     # The life of the outpost
 
-    def connect_from(self, directories: Sequence[str]) -> None:
-        """Serve CLIs in ``directories``, and report to Emacs."""
+    def connect_from(self, directories: Sequence[str]) -> bool:
+        """Serve CLIs in ``directories``, and report to Emacs.
+
+        Return False if no outpost runs, and none will be started again.
+        """
         self._wanted["directories"] = directories
         if self._stdin is not None:
             self._greet()
+        return not self._life.done()
 
-    @property
-    def is_over(self) -> bool:
-        """Whether no outpost runs, and none will be started again."""
-        return self._life.done()
-
-    async def stop(self) -> None:
-        """End the outpost, and wait for its end, but not for long."""
+    def stop(self) -> "asyncio.Task[None]":
+        """End the outpost soon; return the task that ends then."""
         self._life.cancel()
-        await asyncio.wait([self._life])
+        return self._life
 
     async def _live(self) -> None:
         delays = iter(_DELAYS)
@@ -191,13 +179,11 @@ class Place:
         except OSError as error:
             return f"cannot run {command[0]}: {error.strerror or error}"
         assert process.stdout is not None
-        assert process.stderr is not None
-        errors = asyncio.create_task(_last_line(process.stderr))
         pings = asyncio.create_task(self._ping())
         problem = ""
         try:
             greeting = process.stdout.readuntil(_GREETING)
-            await _within(self._config.place_limit, greeting)
+            await _within(_START, greeting)
             self._stdin = process.stdin
             self._greet()
             async for line in _lines(process.stdout):
@@ -214,10 +200,7 @@ class Place:
             self._stdin = None
             self._drop()
             status = await _ended(process)
-        words = [problem]
-        with suppress(asyncio.TimeoutError):
-            # A process that it has left may keep its stderr.
-            words.append(await _within(0.5, errors))
+        words = [problem, await _last_line(process)]
         return ": ".join(filter(None, words)) or f"exit status {status}"
 
     async def _ping(self) -> None:
@@ -318,7 +301,7 @@ class Place:
             for top in ([home] if name.startswith("~/") else tops)
         }
         # Those of the previous outpost may have changed since.
-        asked = [self._ask_for(path) for path in files | self._asked]
+        asked = [self.update(path) for path in files | self._asked]
         copied = asyncio.gather(*asked, return_exceptions=True)
         copied.add_done_callback(self._connected)
 
@@ -359,21 +342,16 @@ class Place:
 class Places:
     """All remote places, by name; ``report`` is called with facts about one."""
 
-    def __init__(self, config: Config, server_port: int, report: Report) -> None:
-        self._config = config
+    def __init__(self, server_port: int, report: Report) -> None:
         self._server_port = server_port
         self._report = report
         self._all: dict[str, Place] = {}
-        self._ending: set[asyncio.Task[None]] = set()
 
     def start(self, wanted: Facts) -> None:
         """Connect the place that Emacs describes, from more directories if it is."""
-        place = self.get(wanted["name"])
-        if place is not None and not place.is_over:
-            place.connect_from(wanted["directories"])
-        else:
-            place = Place(wanted, self._config, self._server_port, self._report)
-            self._all[place.name] = place
+        name, directories = wanted["name"], wanted["directories"]
+        if name not in self._all or not self._all[name].connect_from(directories):
+            self._all[name] = Place(wanted, self._server_port, self._report)
 
     def get(self, name: str) -> Place | None:
         """Return the place ``name``, if it has been started."""
@@ -382,16 +360,14 @@ class Places:
     def stop(self, name: str) -> None:
         """Disconnect the place ``name``."""
         if place := self._all.pop(name, None):
-            task = asyncio.create_task(place.stop())
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            place.stop()
 
     async def stop_all(self, is_last: bool) -> None:
         """Disconnect all places, and delete the copies unless a process follows."""
-        stops = [place.stop() for place in self._all.values()]
-        await asyncio.gather(*stops, *self._ending)
-        for place in self._all.values():
-            if is_last:
+        ends = [place.stop() for place in self._all.values()]
+        await asyncio.gather(*ends, return_exceptions=True)
+        if is_last:
+            for place in self._all.values():
                 shutil.rmtree(place.mirror, ignore_errors=True)
 
     def name_for(self, place: Place | None, path: str) -> str | None:
@@ -447,12 +423,14 @@ async def _ended(process: Process) -> int:
     return -9
 
 
-async def _last_line(stream: StreamReader) -> str:
-    """Return the last line of ``stream`` for the user."""
-    last = ""
-    while piece := await stream.read(_CHUNK):
-        last = (last + piece.decode(errors="replace"))[-1000:]
-    lines = [_shown(line) for line in last.splitlines()]
+async def _last_line(process: Process) -> str:
+    """Return the last line of the errors of ``process``, which has ended."""
+    assert process.stderr is not None
+    errors = b""
+    with suppress(asyncio.TimeoutError):
+        # A process that it has left may keep its stderr.
+        errors = await _within(0.5, process.stderr.read())
+    lines = [_shown(line) for line in errors.decode(errors="replace").splitlines()]
     return next((line for line in reversed(lines) if line), "")
 
 

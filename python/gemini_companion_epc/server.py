@@ -77,7 +77,7 @@ class Server:
         )
         self._diffs = Diffs(config, self._sessions, self._emacs)
         self._questions = Questions(config, self._emacs.ask)
-        self._places = Places(config, self._port, self._emacs.place_update)
+        self._places = Places(self._port, self._emacs.place_update)
         self._sessions.name_for = self._places.name_for
         self._discovery = DiscoveryFiles(
             config.emacs_pid, self._port, config.token, os.environ
@@ -288,7 +288,7 @@ class Server:
     async def _place_write(self, name: str, path: str, text: str | None) -> None:
         try:
             if place := self._places.get(name):
-                await place.write(path, text)
+                await place.update(path, text)
         except EmacsError as error:
             self._emacs.warn(f"Cannot revert {name}{path} ({error}); check the file")
 

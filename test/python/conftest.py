@@ -197,7 +197,7 @@ class Alone:
         self.questions = Questions(config, self.emacs.ask)
         self.questions.roots = ["/"]
         self.place_facts: list[dict[str, Any]] = []
-        self.places = Places(config, self.port, self.place_facts.append)
+        self.places = Places(self.port, self.place_facts.append)
         self.sessions.name_for = self.places.name_for
         self._config = config
         self._ready = threading.Event()

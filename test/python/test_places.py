@@ -65,7 +65,7 @@ class Far:
     def write(self, file: Path, text: str | None = None) -> str:
         """Write ``text`` to ``file``, or delete it; return the problem, or ""."""
         try:
-            self.alone.run(_place(self).write(str(file), text))
+            self.alone.run(_place(self).update(str(file), text))
         except EmacsError as error:
             return str(error)
         return ""
@@ -321,7 +321,7 @@ def test_a_file_may_take_longer_than_the_silence_after_which_a_place_is_lost(
     monkeypatch.setattr(places, "_SILENCE", 15)
     far.connect(command=("python3", "-c", SLOW), files=())
     file = far.project / "a.txt"
-    far.alone.run(_place(far).fetch(str(file)))
+    far.alone.run(_place(far).update(str(file)))
     assert far.copy(file).read_bytes() == b""
     assert far.alone.place_facts[-1]["state"] == "connected"
 
