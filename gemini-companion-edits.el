@@ -91,11 +91,6 @@ Its functions display the edits; they must be fast and not fail.")
   "Return non-nil if EDIT has changed its file."
   (memq (gemini-companion-edit-state edit) '(accepted automatic written)))
 
-(defun gemini-companion-edits--of (diff)
-  "Return the edit of DIFF, or nil."
-  (seq-find (lambda (edit) (eq diff (gemini-companion-edit-diff edit)))
-            gemini-companion-edits--edits))
-
 (defun gemini-companion-edits--add (edit)
   "Keep EDIT, and drop the oldest ones if there are too many."
   (setf (gemini-companion-edit-turn edit) (gemini-companion-edits--turn edit))
@@ -441,7 +436,9 @@ Return nil if there are none, or the hunks of one are unknown."
 
 (defun gemini-companion-edits--follow (diff event)
   "Record EVENT of DIFF; see `gemini-companion-diff-functions'."
-  (let ((edit (gemini-companion-edits--of diff)))
+  (let ((edit (seq-find (lambda (edit)
+                          (eq diff (gemini-companion-edit-diff edit)))
+                        gemini-companion-edits--edits)))
     (pcase event
       ('opened (gemini-companion-edits--begin diff))
       ;; The CLI is about to write the file.

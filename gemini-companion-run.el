@@ -99,10 +99,11 @@ others; `:environment' and `:path' are what it is started with, and
   (or (file-exists-p "/.dockerenv")
       (file-exists-p "/run/.containerenv")))
 
-(defun gemini-companion-run--entries (port pid)
-  "Return the entries of an environment that name Emacs PID at PORT to a CLI.
+(defun gemini-companion-run--entries ()
+  "Return the entries of an environment that name this Emacs to a CLI.
 An entry without = unsets its variable."
-  `(,@(gemini-companion-clients-variables port pid)
+  `(,@(gemini-companion-clients-variables
+       (plist-get (gemini-companion-server-info) :port) (emacs-pid))
     ,@(copy-sequence (gemini-companion-clients-all :unset))
     ;; In a container the client connects to the host, unless this
     ;; variable indicates that its editor is in the container.
@@ -197,7 +198,14 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
          (exec-path (plist-get here :path))
          (client (or (and (not (consp number))
                           (or (plist-get here :client)
-                              (gemini-companion-run--live-client directory)))
+                              ;; A live one, the chosen one first.
+                              (seq-find
+                               (lambda (client)
+                                 (gemini-companion-run-live-buffer
+                                  `( :client ,client :number 1 ,@here)))
+                               (cons gemini-companion-run-client
+                                     (mapcar #'car
+                                             gemini-companion-clients)))))
                      (gemini-companion-run--choose-client (consp number))))
          (number (pcase number
                    ('nil (or (plist-get here :number) 1))
@@ -231,14 +239,6 @@ Until its workspace root is known, the directory stands for that."
       (user-error "Directory %s does not exist; switch to another buffer"
                   (abbreviate-file-name directory)))
     (file-name-as-directory directory)))
-
-(defun gemini-companion-run--live-client (directory)
-  "Return a live CLI of DIRECTORY, the chosen one first, or nil."
-  (seq-find (lambda (client)
-              (gemini-companion-run-live-buffer
-               (list :client client :directory directory :number 1)))
-            (cons gemini-companion-run-client
-                  (mapcar #'car gemini-companion-clients))))
 
 (defun gemini-companion-run--buffer (place)
   "Return the buffer of PLACE, or nil."
@@ -340,10 +340,9 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
 (defun gemini-companion-run--prepare (place)
   "Show a buffer in which the CLI of PLACE will run."
   (let ((buffer (gemini-companion-run-show-buffer place)))
-    (with-current-buffer buffer
-      (insert (gemini-companion-session-title place)
-              " starts here when the server is ready.\n")
-      (set-buffer-modified-p nil))
+    (insert (gemini-companion-session-title place)
+            " starts here when the server is ready.\n")
+    (set-buffer-modified-p nil)
     (if-let* ((remote (plist-get place :remote)))
         (gemini-companion-place-connect
          remote (plist-get place :there)
@@ -391,9 +390,9 @@ If PROBLEM, why that is not possible, is non-nil, show it instead."
 (defun gemini-companion-run--start (&optional problem)
   "Start the CLIs in the prepared buffers.
 If PROBLEM, why none can start, is non-nil, show it there instead."
-  (let ((buffers (nreverse gemini-companion-run--waiting)))
-    (setq gemini-companion-run--waiting nil)
-    (dolist (buffer (seq-filter #'buffer-live-p buffers))
+  (dolist (buffer (prog1 gemini-companion-run--waiting
+                    (setq gemini-companion-run--waiting nil)))
+    (when (buffer-live-p buffer)
       (gemini-companion-run--start-in buffer problem))))
 
 (defun gemini-companion-run--start-in (buffer problem)
@@ -522,9 +521,7 @@ PREVIOUS are the CLIs that were connected before."
   "Start the CLIs that waited for the server, and prepare for others."
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-run--check-settings)
-  (gemini-companion-run--export
-   (gemini-companion-run--entries
-    (plist-get (gemini-companion-server-info) :port) (emacs-pid)))
+  (gemini-companion-run--export (gemini-companion-run--entries))
   (gemini-companion-run--start))
 
 (defun gemini-companion-run-stop ()

@@ -259,18 +259,17 @@ nil."
   "Do what the OSC sequence with CONTENT in the output of PROCESS is for."
   (cond
    ((string-match "\\`[02];" content)
+    ;; Not all terminals have decoded it.
     (gemini-companion-state-title
-     process (gemini-companion-terminal--decode (substring content 2))))
+     process (decode-coding-string
+              (encode-coding-string (substring content 2) 'utf-8-emacs)
+              'utf-8)))
    ;; It does the rest itself.
    ((gemini-companion-terminal--mode-p process 'eat-mode))
    ((string-match "\\`1\\([01]\\);\\?\\'" content)
     (gemini-companion-terminal--answer-color process (match-string 1 content)))
    ((string-match "\\`52;[^;]*;\\([A-Za-z0-9+/=]+\\)\\'" content)
     (gemini-companion-terminal--copy (match-string 1 content)))))
-
-(defun gemini-companion-terminal--decode (text)
-  "Return TEXT of the output of a terminal, decoded unless it is already."
-  (decode-coding-string (encode-coding-string text 'utf-8-emacs) 'utf-8))
 
 (defun gemini-companion-terminal--copy (encoded)
   "Add the text that is ENCODED in base64 to the kill ring."
