@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from harness import gemini
 from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.model import say, write_file
@@ -108,28 +106,6 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
     assert prompts(cli)[-1] == "1. Größe: 1 word, not 2"
     assert file.read_text() == "one\n"
     cli.is_free()
-
-
-@pytest.mark.once
-def test_cli_whose_ide_integration_is_off_gets_an_offer_and_then_a_hint(
-    world: World,
-) -> None:
-    emacs = world.emacs(
-        world.file("a.txt"), extra="(setq gemini-companion-terminal 'term)"
-    )
-    settings = world.home / ".gemini" / "settings.json"
-    disabled = {**gemini.SETTINGS, "ide": {"enabled": False, "hasSeenNudge": True}}
-    settings.write_text(json.dumps(disabled), encoding="utf-8")
-    question = "Enable IDE integration in Gemini CLI? (y or n)"
-    cli = world.run(emacs, question=question, key="n")
-
-    emacs.wait_for("is not connected; run /ide enable there")
-    emacs.eval("(gemini-companion-status)")
-    emacs.wait_for("Not connected: IDE integration is off in Gemini CLI")
-    emacs.eval(f"(select-window (get-buffer-window {lisp(BUFFER)}))")
-    cli.ide("enable")
-
-    emacs.wait_for("Connected: Gemini CLI")
 
 
 @pytest.mark.once
