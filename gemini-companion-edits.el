@@ -106,15 +106,14 @@ Its functions display the edits; they must be fast and not fail.")
                      session (gemini-companion-edit-session other)))
                   gemini-companion-edits--edits)))
     (cond ((gemini-companion-session-turn session))
-          ((seq-some #'gemini-companion-edits--going-on-p others)
+          ((seq-some
+            (lambda (other)
+              (or (gemini-companion-edit-diff other)
+                  (< (- (float-time) (gemini-companion-edit-time other))
+                     gemini-companion-edits--pause)))
+            others)
            (gemini-companion-edit-turn (car others)))
           (t (gemini-companion-state-make-turn)))))
-
-(defun gemini-companion-edits--going-on-p (edit)
-  "Return non-nil if the turn of EDIT has not ended."
-  (or (gemini-companion-edit-diff edit)
-      (< (- (float-time) (gemini-companion-edit-time edit))
-         gemini-companion-edits--pause)))
 
 (defun gemini-companion-edits--trim ()
   "Drop the oldest edits that have ended if there are too many."

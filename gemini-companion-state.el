@@ -130,7 +130,7 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
       (gemini-companion-state--end record)
       (run-hook-with-args 'gemini-companion-state-functions
                           (gemini-companion-state--session record) 'unknown))
-    (gemini-companion-state--update-all)))
+    (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
 (defun gemini-companion-state--diff-changed (diff event)
   "Update the states of all CLIs if EVENT opened or settled DIFF."
@@ -143,13 +143,9 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
                    ('dismissed (eq 'waiting (gemini-companion-state--reported
                                              record))))))
       (setf (gemini-companion-state--reported record) nil))
-    (gemini-companion-state--update-all)))
+    (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
 ;;;; State
-
-(defun gemini-companion-state--update-all ()
-  "Update the states of all CLIs."
-  (mapc #'gemini-companion-state--update gemini-companion-state--records))
 
 (defun gemini-companion-state--update (record &optional changed)
   "Update the state of RECORD; run the hook if it differs, or CHANGED."
