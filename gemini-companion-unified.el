@@ -50,14 +50,14 @@
 (defconst gemini-companion-unified--colored (* 1024 1024)
   "Size of a text above which it is displayed without colors.")
 
-(defconst gemini-companion-unified--long-text 50000
-  "Number of characters whose words are only compared if most are the same.")
+(defconst gemini-companion-unified--most-characters 1000000
+  "Maximum number of characters of a text whose words are compared.")
 
 (defconst gemini-companion-unified--long-line 400
   "Length of a line above which only a part of it is displayed.")
 
 (defconst gemini-companion-unified--longest-line 10000
-  "Maximum number of characters to display of a line that is new.")
+  "Maximum number of characters to display of a line.")
 
 (defconst gemini-companion-unified--near 60
   "Number of characters to display on each side of a change in a long line.")
@@ -84,13 +84,14 @@
                (:copier nil))
   "Data for the lines of a diff between the buffers OLD and NEW.
 OLD-LAST and NEW-LAST are the numbers of their last lines, WIDTH is the
-width of a line number, and EXCLUDED has the excluded hunks.  USER-LINES
+width of a line number, EXCLUDED has the excluded hunks, and WORDS the
+words that differ; see `gemini-companion-unified--words'.  USER-LINES
 is a table of the lines that the user has changed, or nil; see
 `gemini-companion-unified--user-lines'.  UNFOLDED has the folds whose
 lines are shown, and ROOM is the number of lines that can still be
-displayed.  Colors are used, and words marked, until Emacs has used
-UNTIL seconds of processor time."
-  old new old-last new-last width excluded user-lines unfolded room
+displayed.  Colors are used until Emacs has used UNTIL seconds of
+processor time."
+  old new old-last new-last width excluded words user-lines unfolded room
   ;; Some modes need a tenth of a second for each hunk, whatever the size.
   (until (+ (float-time (get-internal-run-time))
             gemini-companion-unified--seconds)))
@@ -164,6 +165,8 @@ the lines that were in one, have the fold."
   (let ((view (gemini-companion-unified--view file original proposal diff
                                               unfolded))
         (last nil))
+    (setf (gemini-companion-unified--view-words view)
+          (gemini-companion-unified--words view hunks))
     (unless (catch 'gemini-companion-full
               (dolist (hunk hunks)
                 (gemini-companion-unified--insert-between view last hunk)
@@ -273,20 +276,19 @@ If it is unfolded, insert its lines."
 
 (defun gemini-companion-unified--insert-hunk (view hunk)
   "Insert the lines of HUNK in VIEW: the removed ones, then the added ones."
-  (let ((words (gemini-companion-unified--words view hunk))
-        (beg (point)))
+  (let ((beg (point)))
     (unwind-protect
-        (dolist (kind '(removed added))
-          (gemini-companion-unified--insert-changed view kind hunk words))
+        (dolist (removed '(t nil))
+          (gemini-companion-unified--insert-changed view hunk removed))
       (put-text-property beg (point) 'gemini-companion-hunk hunk)
       (put-text-property beg (min (1+ beg) (point)) 'gemini-companion-change
                          t))))
 
-(defun gemini-companion-unified--insert-changed (view kind hunk words)
-  "Insert the lines of KIND of HUNK of VIEW, `removed' or `added'.
-WORDS are those that differ, see `gemini-companion-unified--words'."
+(defun gemini-companion-unified--insert-changed (view hunk removed)
+  "Insert the lines of HUNK of VIEW that are REMOVED, or else the added ones."
   (pcase-let* ((`(,old ,old-count ,new ,new-count) hunk)
-               (removed (eq kind 'removed))
+               (`(,old-words ,new-words)
+                (gemini-companion-unified--view-words view))
                (`(,buffer ,line ,count ,last)
                 (if removed
                     (list (gemini-companion-unified--view-old view)
@@ -302,7 +304,7 @@ WORDS are those that differ, see `gemini-companion-unified--words'."
       (gemini-companion-unified--insert-line
        view
        (gemini-companion-unified--marked
-        text (alist-get (cons kind line) words nil nil #'equal)
+        text (gethash line (if removed old-words new-words))
         (cond (excluded nil)
               (removed 'diff-refine-removed)
               (t 'diff-refine-added)))
@@ -319,26 +321,34 @@ WORDS are those that differ, see `gemini-companion-unified--words'."
       (gemini-companion-unified--insert-end view buffer))))
 
 (defun gemini-companion-unified--marked (text ranges face)
-  "Return TEXT, a line, with FACE, if non-nil, on RANGES.
-If the line is long, return only what is near them; in an added line,
-all but the first one are places to go to."
-  (when face
-    (pcase-dolist (`(,beg . ,end) ranges)
-      ;; Bold: red words on a red line are all but invisible to some users.
-      ;; Colors of the mode are hard to read on green in a dark theme.
-      (put-text-property beg end 'face (list face 'bold) text))
-    (when (eq face 'diff-refine-added)
+  "Return TEXT, a line, with FACE, if non-nil, on RANGES, the last one first.
+If they are most of the line, ignore them.  If the line is long, return
+only what is near them; in an added line, all but the first one are
+places to go to."
+  (let ((amount (apply #'+ (mapcar (lambda (range)
+                                     (- (cdr range) (car range)))
+                                   ranges)))
+        (whole (list (cons 0 (length text)))))
+    ;; Indentation does not count.
+    (when (<= (length (string-trim-left text)) (* 2 amount))
+      (setq ranges nil))
+    (setq ranges (reverse ranges))
+    (when face
+      (pcase-dolist (`(,beg . ,end) ranges)
+        ;; Bold: red words on a red line are all but invisible to some users.
+        ;; Colors of the mode are hard to read on green in a dark theme.
+        (put-text-property beg end 'face (list face 'bold) text)))
+    (when (and (eq face 'diff-refine-added)
+               (< gemini-companion-unified--long-line (length text)))
       (pcase-dolist (`(,beg . ,_) (cdr ranges))
-        (put-text-property beg (min (length text) (1+ beg))
-                           'gemini-companion-change t text))))
-  (let ((ranges (or ranges
-                    (list (cons 0 gemini-companion-unified--longest-line)))))
-    (gemini-companion-unified--abridged text ranges)))
+        (put-text-property beg (1+ beg) 'gemini-companion-change t text)))
+    (gemini-companion-unified--abridged text (or ranges whole))))
 
 (defun gemini-companion-unified--abridged (text ranges)
   "Return TEXT, a line, without what is far from RANGES if it is long.
 RANGES are a list of (BEG . END), in order."
   (let ((length (length text))
+        (room gemini-companion-unified--longest-line)
         (position 0)
         (pieces nil))
     (if (<= length gemini-companion-unified--long-line)
@@ -351,10 +361,14 @@ RANGES are a list of (BEG . END), in order."
                           pieces)
                     (setq position end))))
         (pcase-dolist (`(,beg . ,end) ranges)
-          (omit (- beg gemini-companion-unified--near))
-          (let ((end (min length (+ end gemini-companion-unified--near))))
-            (push (substring text position (max position end)) pieces)
-            (setq position (max position end))))
+          (when (< 0 room)
+            (omit (- beg gemini-companion-unified--near))
+            (let ((end (min length (+ position room)
+                            (+ end gemini-companion-unified--near))))
+              (when (< position end)
+                (push (substring text position end) pieces)
+                (setq room (- room (- end position))
+                      position end)))))
         (omit length)
         (apply #'concat (nreverse pieces))))))
 
@@ -417,123 +431,66 @@ It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
 
 ;;;; Changed words
 
-(defun gemini-companion-unified--words (view hunk)
-  "Return which words differ between the removed and added lines of HUNK.
-The value is an alist of (KIND . LINE) and lists of (BEG . END).  Only
-similar lines of VIEW are compared."
-  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
-              (words nil))
-    (when (and (< 0 old-count 40)
-               (< 0 new-count 40)
-               (gemini-companion-unified--early-p view))
-      (let ((added (gemini-companion-unified--texts
-                    (gemini-companion-unified--view-new view) new new-count)))
-        (dolist (removed (gemini-companion-unified--texts
-                          (gemini-companion-unified--view-old view)
-                          old old-count))
-          (let* ((ranges nil)
-                 (index (seq-position
-                         added removed
-                         (lambda (one other)
-                           (setq ranges (gemini-companion-unified--differing
-                                         one other))))))
-            (when index
-              (push (cons (cons 'added (+ new index)) (car ranges)) words)
-              (push (cons (cons 'removed old) (cdr ranges)) words)
-              (setq added (nthcdr (1+ index) added)
-                    new (+ new index 1))))
-          (setq old (1+ old)))))
-    words))
+(defun gemini-companion-unified--words (view hunks)
+  "Return which words differ between the removed and added lines of HUNKS.
+The value is a list of two tables, of the old and the new text of VIEW,
+from the number of a line to a list of (BEG . END), the last one first."
+  (let* (;; Collecting garbage takes longer than all else.
+         (gc-cons-threshold (max gc-cons-threshold (* 128 1024 1024)))
+         (room (gemini-companion-unified--view-room view))
+         (hunks (seq-filter (pcase-lambda (`(,_ ,old-count ,_ ,new-count))
+                              (and (< 0 old-count)
+                                   (< 0 new-count)
+                                   (< 0 (cl-decf room old-count))))
+                            hunks))
+         (old (gemini-companion-unified--split
+               (gemini-companion-unified--view-old view) hunks))
+         (new (gemini-companion-unified--split
+               (gemini-companion-unified--view-new view)
+               (mapcar #'cddr hunks)))
+         (found (and hunks
+                     (gemini-companion-text-diff (list (car old) (car new))))))
+    (list (gemini-companion-unified--differing (cdr old) found)
+          (gemini-companion-unified--differing (cdr new)
+                                               (mapcar #'cddr found)))))
 
-(defun gemini-companion-unified--differing (one other)
-  "Return where the words of ONE and OTHER differ, if most are the same.
-The value is a cons of two lists of ranges (BEG . END), or nil.  In
-lines that are not long, it is one range, from the first word to the
-last one that differ."
-  (let* ((beg (gemini-companion-unified--alike one other))
-         (end (gemini-companion-unified--alike (reverse (substring one beg))
-                                               (reverse (substring other beg))))
-         (one-end (- (length one) end))
-         (other-end (- (length other) end))
-         (one-text (substring one beg one-end))
-         (other-text (substring other beg other-end))
-         (ranges
-          (if (or (< (min (length one) (length other))
-                     gemini-companion-unified--long-line)
-                  (gemini-companion-unified--too-different-p one-text other-text))
-              (cons (list (cons beg one-end)) (list (cons beg other-end)))
-            (gemini-companion-unified--refined one-text other-text beg)))
-         (amount (lambda (ranges)
-                   (apply #'+ (mapcar (pcase-lambda (`(,beg . ,end))
-                                        (- end beg))
-                                      ranges)))))
-    ;; Indentation does not count.
-    (when (< (* 2 (+ (funcall amount (car ranges))
-                     (funcall amount (cdr ranges))))
-             (+ (length (string-trim-left one))
-                (length (string-trim-left other))))
-      ranges)))
+(defun gemini-companion-unified--split (buffer hunks)
+  "Split the lines of HUNKS in BUFFER into words and other characters.
+Each of HUNKS begins with the first of its lines and their number.  The
+value is a cons of a text with a line for each word and of a vector of
+their places, lists (LINE BEG END), or nil for the end of a line."
+  (let ((room gemini-companion-unified--most-characters)
+        words places)
+    (pcase-dolist (`(,line ,count . ,_) hunks)
+      ;; No word has a space; so hunks are compared with each other.
+      (push "next hunk" words)
+      (push nil places)
+      (dolist (text (gemini-companion-unified--texts buffer line count))
+        (let ((position 0))
+          (when (< 0 (cl-decf room (length text)))
+            (while (string-match "[[:alnum:]_]+\\|." text position)
+              (push (match-string 0 text) words)
+              (push (list line position (match-end 0)) places)
+              (setq position (match-end 0)))))
+        (push "" words)
+        (push nil places)
+        (setq line (1+ line))))
+    (cons (mapconcat (lambda (word) (concat word "\n")) (nreverse words) "")
+          (vconcat (nreverse places)))))
 
-(defun gemini-companion-unified--alike (one other)
-  "Return the number of characters in the words with which ONE and OTHER begin.
-It counts only the words that are the same in both."
-  (let ((count (gemini-companion-text-alike one other)))
-    (while (and (< 0 count)
-                (string-match-p "[[:alnum:]_]"
-                                (substring one (1- count) count)))
-      (setq count (1- count)))
-    count))
-
-(defun gemini-companion-unified--too-different-p (one other)
-  "Return non-nil if comparing the words of ONE and OTHER would take long.
-They are long, and few of 64 pieces of ONE are in OTHER."
-  (and (< gemini-companion-unified--long-text
-          (max (length one) (length other)))
-       (or (< (length one) gemini-companion-unified--long-text)
-           (let ((step (/ (length one) 64)))
-             (< (seq-count (lambda (piece)
-                             (string-search
-                              (substring one (* piece step) (+ 30 (* piece step)))
-                              other))
-                           (number-sequence 0 63))
-                32)))))
-
-(defun gemini-companion-unified--refined (one other offset)
-  "Return where the words of ONE and OTHER differ, each plus OFFSET.
-The value is a cons of two lists of ranges (BEG . END)."
-  (let* ((texts (mapcar #'gemini-companion-unified--chopped (list one other)))
-         (hunks (gemini-companion-text-diff texts)))
-    (cons (gemini-companion-unified--ranges hunks (car texts) offset)
-          (gemini-companion-unified--ranges (mapcar #'cddr hunks) (cadr texts)
-                                            offset))))
-
-(defun gemini-companion-unified--chopped (line)
-  "Return a text with a line for each word of LINE, and each other character."
-  (with-temp-buffer
-    (insert line)
-    (goto-char (point-min))
-    (while (re-search-forward "[[:alnum:]_]+\\|." nil t)
-      (insert "\n"))
-    (buffer-string)))
-
-(defun gemini-companion-unified--ranges (hunks text offset)
-  "Return where HUNKS are in the line of which TEXT has the words.
-Each begins with the first of its words and their number.  The value is a
-list of (BEG . END), each plus OFFSET."
-  (with-temp-buffer
-    (insert text)
-    (goto-char (point-min))
-    (let ((next 1)
-          (place (lambda (word)
-                   (+ offset (- (point) word)))))
-      (mapcan (pcase-lambda (`(,word ,count . ,_))
-                (unless (zerop count)
-                  (forward-line (- word next))
-                  (setq next (+ word count))
-                  (list (cons (funcall place word)
-                              (progn (forward-line count)
-                                     (funcall place next))))))
-              hunks))))
+(defun gemini-companion-unified--differing (places hunks)
+  "Return a table of the lines in which the words of HUNKS are, and where.
+PLACES are the places of all words.  Each of HUNKS begins with the first
+of its words and their number.  See `gemini-companion-unified--words'."
+  (let ((table (make-hash-table)))
+    (pcase-dolist (`(,first ,count . ,_) hunks table)
+      (dotimes (n count)
+        (pcase (aref places (+ first n -1))
+          (`(,line ,beg ,end)
+           (let ((last (car (gethash line table))))
+             (if (eql beg (cdr last))
+                 (setcdr last end)
+               (push (cons beg end) (gethash line table))))))))))
 
 ;;;; Folds
 

@@ -120,7 +120,7 @@
                              (concat "+" (funcall near "10" "2"))
                              " same" " 1" " 2" " ... 2 unchanged lines" " 5"
                              " 6" (concat " " (make-string 60 ?x) "...")
-                             (concat "+" (make-string 10060 ?y) "..."))
+                             (concat "+" (make-string 10000 ?y) "..."))
                        (gemini-companion-test-diff)))
         (should (string-search "hunk 1 of 2" (gemini-companion-test-header
                                               (current-buffer))))
