@@ -39,9 +39,6 @@
                      (("C-v" "V" "M-v" "^") . ediff-scroll-vertically)
                      (("<" ">") . ediff-scroll-horizontally)
                      (("|") . ediff-toggle-split)
-                     (("*") . ediff-make-or-kill-fine-diffs)
-                     (("@") . ediff-toggle-autorefine)
-                     (("h") . ediff-toggle-hilit)
                      (("C-l") . ediff-recenter)))
       (dolist (key keys)
         (define-key map (kbd key) command)))
@@ -85,28 +82,19 @@ on the line that follows.  The control panel is current."
                    `((A ,ediff-current-diff-overlay-A "-" ediff-current-diff-A)
                      (B ,ediff-current-diff-overlay-B "+" ediff-current-diff-B)))
       (when (and overlay (overlay-buffer overlay))
-        (let* ((beg (ediff-get-diff-posn side 'beg))
-               (empty (= beg (ediff-get-diff-posn side 'end))))
-          (when empty
-            (move-overlay overlay beg beg))
-          (overlay-put overlay 'before-string
-                       (and empty
-                            ;; It has a line already.
-                            (not (gemini-companion-ediff--excluded-p))
-                            (propertize "\n" 'face face)))
-          (overlay-put overlay 'line-prefix
-                       (propertize (if (gemini-companion-ediff--excluded-p)
-                                       "x"
-                                     sign)
-                                   'face (list 'bold face)))
-          (overlay-put overlay 'wrap-prefix (propertize " " 'face face)))))))
-
-(defun gemini-companion-ediff--unmark-current ()
-  "Display no empty side of the current hunk.  The control panel is current."
-  (dolist (overlay (list ediff-current-diff-overlay-A
-                         ediff-current-diff-overlay-B))
-    (when overlay
-      (overlay-put overlay 'before-string nil))))
+        (move-overlay overlay (ediff-get-diff-posn side 'beg)
+                      (ediff-get-diff-posn side 'end))
+        (overlay-put overlay 'before-string
+                     (and (= (overlay-start overlay) (overlay-end overlay))
+                          ;; It has a line already.
+                          (not (gemini-companion-ediff--excluded-p))
+                          (propertize "\n" 'face face)))
+        (overlay-put overlay 'line-prefix
+                     (propertize (if (gemini-companion-ediff--excluded-p)
+                                     "x"
+                                   sign)
+                                 'face (list 'bold face)))
+        (overlay-put overlay 'wrap-prefix (propertize " " 'face face))))))
 
 ;;;; View
 
@@ -187,8 +175,7 @@ the control panel.  The user's own hooks for Ediff do not run."
               (list #'gemini-companion-ediff--lay-out)
               ediff-after-setup-windows-hook nil
               ediff-select-hook (list #'gemini-companion-ediff--selected)
-              ediff-unselect-hook
-              (list #'gemini-companion-ediff--unmark-current)
+              ediff-unselect-hook nil
               ediff-grab-mouse nil
               ediff-verbose-p nil
               ;; The user's own program and options may hide changes.
@@ -300,13 +287,9 @@ has customized that, or has changed it since WINDOW became so wide."
                 #'split-window-vertically)
         (setq ediff-split-window-function
               (if wide #'split-window-horizontally #'split-window-vertically))))
-    (save-current-buffer
-      (let ((function ediff-split-window-function))
-        (select-window window)
-        (funcall function)
-        (when (eq window (selected-window))
-          (select-window (next-window nil 'no-minibuffer)))
-        (selected-window)))))
+    (let ((function ediff-split-window-function))
+      (with-selected-window window
+        (funcall function)))))
 
 (defun gemini-companion-ediff--select (panel)
   "Select the window of PANEL if the session is laid out for its width.

@@ -609,9 +609,10 @@ If KEEP is non-nil, the selected window stays visible.  The user's
    (or (display-buffer
         buffer
         (list (list #'display-buffer-reuse-window
-                    (lambda (buffer _)
-                      (unless keep
-                        (gemini-companion-unified--use-window buffer diff)))
+                    ;; The terminal may be in the selected one.
+                    (lambda (buffer alist)
+                      (unless (gemini-companion-windows-terminal diff)
+                        (display-buffer-same-window buffer alist)))
                     (lambda (buffer _)
                       (gemini-companion-windows-make
                        buffer diff
@@ -624,27 +625,6 @@ If KEEP is non-nil, the selected window stays visible.  The user's
               (cons 'inhibit-same-window keep)))
        (user-error "No window for the review of %s"
                    (gemini-companion-diff-name diff)))))
-
-(defun gemini-companion-unified--use-window (buffer diff)
-  "Show BUFFER, the view of DIFF, in a window of this frame, and return that.
-It is the window of the file, the selected one, or the largest.  Return
-nil if each of them is small or dedicated, or if the terminal of the CLI
-is visible."
-  (let ((file (gemini-companion-place-buffer
-               (gemini-companion-diff-file-path diff))))
-    (when-let* (((not (gemini-companion-windows-terminal diff)))
-                (window (seq-find
-                         (lambda (window)
-                           (not (or (window-dedicated-p window)
-                                    (window-minibuffer-p window)
-                                    (window-parameter window 'window-side)
-                                    (< (window-body-height window)
-                                       gemini-companion-unified--least-lines))))
-                         (delq nil (list (and file (get-buffer-window file))
-                                         (selected-window)
-                                         (get-largest-window))))))
-      (set-window-buffer window buffer)
-      window)))
 
 (defun gemini-companion-unified--close (buffer proposal)
   "Close the view in BUFFER of PROPOSAL without changing the windows."

@@ -239,10 +239,9 @@ They show that one again when the other buffer is quit."
                (:constructor gemini-companion-windows--layout-make)
                (:copier nil))
   "The windows of FRAME before a review.
-CONFIGURATION is their configuration, WINDOWS a list of them, SELECTED
-the selected one, and POINT a marker at its point.  BURIED are the
-buffers that were quit before."
-  frame configuration windows selected point buried)
+CONFIGURATION is their configuration, SELECTED the selected one, and
+POINT a marker at its point."
+  frame configuration selected point)
 
 (defun gemini-companion-windows-layout (frame)
   "Return the layout of FRAME, for `gemini-companion-windows-restore'."
@@ -253,38 +252,26 @@ buffers that were quit before."
     (gemini-companion-windows--layout-make
      :frame frame
      :configuration (current-window-configuration frame)
-     :windows (window-list frame 'no-minibuffer)
      ;; A configuration does not keep point in the selected window, if others
      ;; show the same buffer.
      :selected window
      :point (set-marker (make-marker) (window-point window)
-                        (window-buffer window))
-     :buried (frame-parameter frame 'buried-buffer-list))))
+                        (window-buffer window)))))
 
 (defun gemini-companion-windows-restore (layout &optional buffers)
   "Restore the frame of LAYOUT.
 Windows of a terminal follow its output.  If BUFFERS of a
 review are given, a window that shows another buffer keeps it, its
-point and the selection: the user may have worked there meanwhile.  A
-buffer that the user has quit since LAYOUT is not displayed again."
+point and the selection: the user may have worked there meanwhile."
   (let ((frame (gemini-companion-windows-layout-frame layout)))
     (when (frame-live-p frame)
       (let ((kept (and buffers
                        (gemini-companion-windows--others frame buffers)))
-            (last (frame-selected-window frame))
-            (quit (seq-remove (lambda (buffer) (get-buffer-window buffer frame))
-                              (seq-difference
-                               (frame-parameter frame 'buried-buffer-list)
-                               (append buffers
-                                       (gemini-companion-windows-layout-buried
-                                        layout))
-                               #'eq))))
+            (last (frame-selected-window frame)))
         (gemini-companion-windows--set layout)
         (pcase-dolist (`(,window . ,place) kept)
           (when (window-live-p window)
             (apply #'set-window-buffer-start-and-point window place)))
-        (dolist (buffer quit)
-          (mapc #'quit-restore-window (get-buffer-window-list buffer nil frame)))
         (when (and (window-live-p last) (assq last kept))
           (set-frame-selected-window frame last 'norecord))))))
 
@@ -321,19 +308,19 @@ A list of (WINDOW BUFFER START POINT)."
 
 ;;;; Closing
 
-(defun gemini-companion-windows--tabs-p (frame)
-  "Return non-nil if FRAME is live and has several tabs."
-  (and (frame-live-p frame)
-       (cdr (frame-parameter frame 'tabs))))
-
 (defun gemini-companion-windows-restore-after-review (layout buffers windows)
   "Restore LAYOUT from a review in BUFFERS, which was in WINDOWS.
 If the user has moved to another tab, do that when one of WINDOWS is on
 the frame again.  Elsewhere, delete only the windows of BUFFERS."
-  (let ((frame (gemini-companion-windows-layout-frame layout)))
-    (cond ((gemini-companion-windows--shown-p layout buffers windows)
+  (let* ((frame (gemini-companion-windows-layout-frame layout))
+         (tabs (cdr (frame-parameter frame 'tabs))))
+    (cond ((not (frame-live-p frame)))
+          ((and (or (null tabs) (seq-some #'window-live-p windows))
+                (or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                              buffers)
+                    (gemini-companion-windows-displayed-over frame buffers)))
            (gemini-companion-windows--restore-around layout buffers))
-          ((gemini-companion-windows--tabs-p frame)
+          (tabs
            (push (cons windows layout) gemini-companion-windows--left)
            (add-hook 'window-configuration-change-hook
                      #'gemini-companion-windows--restore-left))))
@@ -342,21 +329,6 @@ the frame again.  Elsewhere, delete only the windows of BUFFERS."
     (mapc #'bury-buffer live)
     (dolist (buffer live)
       (mapc #'quit-restore-window (get-buffer-window-list buffer nil t)))))
-
-(defun gemini-companion-windows--shown-p (layout buffers windows)
-  "Return non-nil if a review in BUFFERS is displayed where LAYOUT was taken.
-If its frame has several tabs, that is the tab with WINDOWS, in which
-the review was, or with the windows of LAYOUT."
-  (let ((frame (gemini-companion-windows-layout-frame layout)))
-    (and (frame-live-p frame)
-         (or (not (gemini-companion-windows--tabs-p frame))
-             (seq-some #'window-live-p
-                       (append windows
-                               (gemini-companion-windows-layout-windows
-                                layout))))
-         (or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                       buffers)
-             (gemini-companion-windows-displayed-over frame buffers)))))
 
 (defun gemini-companion-windows--restore-around (layout buffers)
   "Restore LAYOUT from a review in BUFFERS.

@@ -52,22 +52,6 @@ def test_list_displays_one_and_the_other_waits_again(world: World) -> None:
     emacs.becomes("(e2e-windows)", before)
 
 
-def test_list_that_was_quit_during_a_review_does_not_return(world: World) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs = world.emacs(file, extra=PROPOSE)
-    reviews = Reviews(emacs)
-    before = emacs.value("(e2e-layout)")
-    emacs.command("gemini-companion-list")
-    emacs.holds(IN_LIST)
-    propose(emacs, file, "uno\n")
-    reviews.shown("a.txt")
-
-    emacs.keys("q")
-    emacs.holds('(not (get-buffer-window "*gemini reviews*"))')
-    reviews.reject()
-    emacs.becomes("(e2e-layout)", before)
-
-
 @pytest.mark.once
 def test_edits_are_auto_accepted_and_reverted(world: World) -> None:
     file, other = world.file("a.txt", "one\r\ntwo\r\n"), world.file("b.txt", "b\n")

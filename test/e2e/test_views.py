@@ -97,25 +97,6 @@ def test_current_hunk_in_ediff_has_signs_and_an_excluded_one_is_struck_through(
     assert file.read_text() == text.replace("twenty", "20")
 
 
-def test_highlighting_of_ediff_leaves_nothing_in_the_other_view(world: World) -> None:
-    emacs, reviews, _ = proposed(world, EDIFF)
-    for presses in range(4):
-        emacs.keys(*presses * "h", "v")
-        emacs.wait_for("+twenty")
-        overlays = """
-        (seq-mapcat (lambda (buffer)
-                      (with-current-buffer buffer
-                        (mapcar #'overlay-properties
-                                (overlays-in (point-min) (point-max)))))
-                    (remq (window-buffer) (buffer-list)))
-        """
-        assert emacs.eval(overlays) == "nil", presses
-        emacs.keys("v")
-        emacs.wait_for("Hunk 1 of 2")
-        assert emacs.eval(overlays) != "nil"
-    reviews.reject()
-
-
 @pytest.mark.parametrize(
     "view", ["ediff", pytest.param("diff", marks=pytest.mark.once)]
 )
