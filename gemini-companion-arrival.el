@@ -194,12 +194,10 @@ It is of the same CLI and turn, and the user has pressed no key since."
            (not (gemini-companion-arrival--frame-p)))))
 
 (defun gemini-companion-arrival--frame-p ()
-  "Return non-nil if there is a frame for reviews.
-It is no child frame, and not the frame of a daemon."
+  "Return non-nil if there is a frame other than the one of a daemon."
   (seq-some (lambda (frame)
-              (and (not (frame-parameter frame 'parent-frame))
-                   (not (equal (terminal-name (frame-terminal frame))
-                               "initial_terminal"))))
+              (not (equal (terminal-name (frame-terminal frame))
+                          "initial_terminal")))
             (frame-list)))
 
 ;;;; Announcement
@@ -223,14 +221,12 @@ command is never omitted."
   (let ((command (format "%s %s it"
                          (substitute-command-keys
                           "\\[gemini-companion-review]")
-                         does))
-        (objection (gemini-companion-diff-objection diff)))
+                         does)))
     (if (< width (+ 20 (string-width command)))
         command
       (gemini-companion-name-fit
        `((1 "Edit of ")
-         (nil ,(gemini-companion-diff-name diff (and objection 'plain)))
-         (3 ,(if objection (format " (%s)" objection) ""))
+         (nil ,(gemini-companion-diff-name diff))
          (4 ,(concat " by " (gemini-companion-session-title
                              (gemini-companion-diff-session diff))))
          (0 ,(concat "; " command)))

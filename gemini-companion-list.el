@@ -89,9 +89,6 @@
 (defvar-local gemini-companion-list--unfolded nil
   "Alist of (ID . FOLDS), the folds in the diff of the edit ID that are shown.")
 
-(defvar-local gemini-companion-list--drawn nil
-  "Table from edits to (STATE . TEXT), their diffs as they were drawn.")
-
 ;;;; Headings
 
 (defun gemini-companion-list--clis ()
@@ -301,7 +298,9 @@ FOLDS is as in `gemini-companion-list--folds'."
     (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
     (propertize
      (concat text "\n"
-             (and edit (gemini-companion-list--body edit (not folded))))
+             (cond ((null edit) nil)
+                   (folded "    ...\n")
+                   (t (gemini-companion-list--diff-text edit))))
      'gemini-companion-section key
      'gemini-companion-list-item (append (list :folded folded) item))))
 
@@ -327,26 +326,12 @@ Record its hunks."
    (get-buffer gemini-companion-list--buffer) 0.2))
 (put 'gemini-companion-list--proposal-changed 'permanent-local-hook t)
 
-(defun gemini-companion-list--body (edit shown)
-  "Return the diff of EDIT, drawn again if it is SHOWN and differs."
-  (let* ((diff (gemini-companion-edit-diff edit))
-         (folds (alist-get (gemini-companion-edit-id edit)
-                           gemini-companion-list--unfolded))
-         (state (list (gemini-companion-edits-hunks edit)
-                      (gemini-companion-edit-stamp edit)
-                      folds
-                      (gemini-companion-list--excluded diff)
-                      (and diff (gemini-companion-diff-comments diff))))
-         (drawn (gethash edit gemini-companion-list--drawn)))
-    (when (and shown (not (equal state (car drawn))))
-      (setq drawn (cons state (gemini-companion-list--draw edit folds)))
-      (puthash edit drawn gemini-companion-list--drawn))
-    (or (cdr drawn) "    ...\n")))
-
-(defun gemini-companion-list--draw (edit folds)
-  "Return the diff of EDIT, with the lines of FOLDS."
+(defun gemini-companion-list--diff-text (edit)
+  "Return the diff of EDIT."
   (let ((hunks (gemini-companion-edits-hunks edit))
-        (diff (gemini-companion-edit-diff edit)))
+        (diff (gemini-companion-edit-diff edit))
+        (folds (alist-get (gemini-companion-edit-id edit)
+                          gemini-companion-list--unfolded)))
     (pcase hunks
       ('nil "    no difference\n")
       ('failed "    cannot be compared\n")
@@ -412,8 +397,7 @@ CLI is open, and none has arrived or ended for a minute.
   :after-hook (setq display-line-numbers nil)
   (buffer-disable-undo)
   (setq truncate-lines t
-        header-line-format '(:eval (gemini-companion-list--header))
-        gemini-companion-list--drawn (make-hash-table :weakness 'key))
+        header-line-format '(:eval (gemini-companion-list--header)))
   (setq-local outline-regexp "\\s|"
               outline-level (lambda () (gemini-companion-list--get :level))
               parse-sexp-lookup-properties t)
