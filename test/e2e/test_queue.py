@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from harness.emacs import Emacs, Reviews
 from harness.model import replace, say, together, write_file
-from harness.proposals import PROPOSE, propose
 from harness.wait import wait_until_saved
 from harness.world import World
 from test_prompt import prompts
