@@ -195,10 +195,10 @@ def test_the_port_variable_decides_then_the_newest_that_answers(
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         dead = discovery(tmp_path, unused.getsockname()[1], "x")
-    os.utime(dead, (2e9, 2e9))
-    assert "/new" in start_bridge(tmp_path).call("diagnostics")
-    port = {"GEMINI_CLI_IDE_SERVER_PORT": str(old.port)}
-    assert "/old" in start_bridge(tmp_path, **port).call("diagnostics")
+        os.utime(dead, (2e9, 2e9))
+        assert "/new" in start_bridge(tmp_path).call("diagnostics")
+        port = {"GEMINI_CLI_IDE_SERVER_PORT": str(old.port)}
+        assert "/old" in start_bridge(tmp_path, **port).call("diagnostics")
 
 
 def test_the_emacs_that_has_the_directory_is_asked_first(
