@@ -20,7 +20,6 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-context)
 (require 'gemini-companion-extension)
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)
 (require 'gemini-companion-notify)
@@ -48,7 +47,6 @@
     ("Sharing" . gemini-companion-status--sharing)
     ("Remote place" . gemini-companion-status--places)
     ("Other editors" . gemini-companion-status--others)
-    ("Diff program" . gemini-companion-status--diff)
     ("Running CLIs" . gemini-companion-status--running)
     ("Links" . gemini-companion-extension-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
@@ -149,7 +147,10 @@ Type \\[describe-mode] there for its keys."
         (gemini-companion-sessions))
        (gemini-companion-status--insert-shared)
        (gemini-companion-status--insert-section
-        "Workspace roots" #'gemini-companion-status--insert-root
+        "Workspace roots"
+        (lambda (root)
+          (gemini-companion-status--insert
+           (concat "    " (gemini-companion-status--file root))))
         (gemini-companion-roots-all))
        (gemini-companion-status--insert-section
         "Notes" #'gemini-companion-status--insert-finding
@@ -270,11 +271,6 @@ PROBLEM is the first finding that is a problem or awaits an answer."
           . gemini-companion-pause)))
       (mapc #'gemini-companion-status--insert-file files))))
 
-(defun gemini-companion-status--insert-root (root)
-  "Insert the workspace root ROOT."
-  (gemini-companion-status--insert
-   (concat "    " (gemini-companion-status--file root))))
-
 (defun gemini-companion-status--insert-file (file)
   "Insert FILE, a plist of `gemini-companion-context-snapshot'."
   (pcase-let (((map :path :active :line :character :selected-text) file)
@@ -333,10 +329,6 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
       `((bad "gemini-companion-mode is off"
              "Turn the mode on, and restart a CLI that was running."
              ,turn-on))))))
-
-(defun gemini-companion-status--diff (_directory)
-  "Check whether reviews find a program that compares files."
-  (ignore (gemini-companion-hunk-check-program)))
 
 ;;;; Installed CLIs
 

@@ -168,13 +168,10 @@
     (gemini-companion-privacy-forget)))
 
 (ert-deftest gemini-companion-status-test-a-check-that-fails-is-alone ()
-  (let ((exec-path nil)
-        (gemini-companion-status-checks
-         `(,(assoc "Diff program" gemini-companion-status-checks)
+  (let ((gemini-companion-status-checks
+         `(("One" . ,(lambda (&rest _) (user-error "No such program")))
            ("Two" . ,(lambda (&rest _) '((good "fine")))))))
-    (should (equal '(("Diff program" bad "Cannot find the program diff; \
-install it or customize `diff-command'")
-                     ("Two" good "fine"))
+    (should (equal '(("One" bad "No such program") ("Two" good "fine"))
                    (gemini-companion-status-findings "/")))))
 
 (ert-deftest gemini-companion-status-test-works-with-nothing-there ()
