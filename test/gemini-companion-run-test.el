@@ -246,7 +246,7 @@ prompts, the last first, and `saved' what would be saved."
           (kill-buffer-query-functions nil)
           (gemini-companion-run-commands
            '(("gemini" "sh" "-c"
-              "stty raw -echo; echo up; exec cat >answers"))))
+              "stty raw -echo; >answers; echo up; exec cat >answers"))))
       (gemini-companion-run)
       (with-current-buffer (window-buffer)
         (gemini-companion-test-eventually
