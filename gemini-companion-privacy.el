@@ -122,9 +122,7 @@ the home directory and in /."
   "Symbol of the last error in a check, or nil.")
 
 (defun gemini-companion-privacy-refresh ()
-  "Start caching, and drop the values cached before.
-Call this when an option or a file has changed on which the values
-depend."
+  "Start caching, and drop the values cached before."
   (setq gemini-companion-privacy--cache (make-hash-table :test #'equal)
         gemini-companion-privacy-problem nil))
 
@@ -192,16 +190,7 @@ A backup of a file has the name of that file, too."
                   ,(if (file-symlink-p below) (file-truename below) below)
                   ,@(when original (list (file-local-name original))))))
     (delete-dups
-     (append names (mapcar #'gemini-companion-privacy--without-version names)))))
-
-(defun gemini-companion-privacy--without-version (name)
-  "Return the name of the file whose backup is NAME, or NAME itself.
-In a directory for all backups, its last part is the whole name."
-  (let ((name (file-name-sans-versions
-               (replace-regexp-in-string "/#\\([^/]+\\)#\\'" "/\\1" name))))
-    (if (string-match "/\\(![^/]*\\)\\'" name)
-        (string-replace "!" "/" (match-string 1 name))
-      name)))
+     (append names (mapcar #'file-name-sans-versions names)))))
 
 ;;;; Projects
 
@@ -251,31 +240,28 @@ In a directory for all backups, its last part is the whole name."
 (defun gemini-companion-privacy--ignored-p (file)
   "Return non-nil if an ignore file, such as .geminiignore, names FILE.
 A file in an ignored directory cannot be included again."
-  (let ((parts (split-string file "/" t))
-        (case-fold-search (file-name-case-insensitive-p file)))
+  (let* ((parts (split-string file "/" t))
+         (case-fold-search (file-name-case-insensitive-p file))
+         (depths (number-sequence 1 (length parts))))
     (seq-some
      (lambda (name)
-       (when-let* ((rules (gemini-companion-privacy--ignore-rules
-                           name (file-name-directory file))))
-         (cl-loop for depth from 1 to (length parts)
-                  thereis (gemini-companion-privacy--ignored-at-p
-                           rules parts depth))))
+       (let ((rules (gemini-companion-privacy--ignore-rules
+                     name (file-name-directory file))))
+         (seq-some
+          (lambda (depth)
+            ;; The first rule that matches decides.
+            (cl-loop for (above pattern directory negated) in rules
+                     when (and (< above depth)
+                               (or (not directory) (< depth (length parts)))
+                               (gemini-companion-privacy--match-p
+                                pattern (seq-subseq parts above depth)))
+                     return (not negated)))
+          depths)))
      (gemini-companion-clients-all :ignore-files))))
-
-(defun gemini-companion-privacy--ignored-at-p (rules parts depth)
-  "Return non-nil if RULES exclude the first DEPTH of PARTS.
-The first rule that matches decides."
-  (cl-loop for (above pattern directory negated) in rules
-           when (and (< above depth)
-                     (or (not directory) (< depth (length parts)))
-                     (gemini-companion-privacy--match-p
-                      pattern (seq-subseq parts above depth)))
-           return (not negated)))
 
 (defun gemini-companion-privacy--ignore-rules (name directory)
   "Return the rules of the files NAME in DIRECTORY and above.
-The rules of the innermost file come first, see
-`gemini-companion-privacy--rules'.  NAME is for example .geminiignore."
+The rules of the innermost file come first."
   (gemini-companion-privacy-cached
    (list 'ignored name directory)
    (lambda ()
@@ -366,7 +352,7 @@ again what a previous rule ignores."
             negated))))
 
 (defun gemini-companion-privacy--name (text)
-  "Return the name TEXT of a pattern, or nil for `**'."
+  "Return a pattern for the name TEXT, or nil for `**'."
   (unless (string-match-p "\\`\\*\\*+\\'" text)
     (split-string (concat "\\`"
                           (replace-regexp-in-string

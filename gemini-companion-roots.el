@@ -72,32 +72,29 @@ If NAME is a directory, it ends with a slash."
 (defun gemini-companion-roots--directories (directory)
   "Return the directories of all file and terminal buffers, and DIRECTORY.
 Omit hidden ones."
-  (delete-dups
-   (append (delq nil (mapcar #'gemini-companion-roots--buffer-directory
-                             (buffer-list)))
-           (and directory
-                (gemini-companion-roots--shared-p directory)
-                (list directory)))))
+  (delq nil (delete-dups
+             (append (mapcar #'gemini-companion-roots--of-buffer (buffer-list))
+                     (list (gemini-companion-roots--shared directory))))))
 
-(defun gemini-companion-roots--buffer-directory (buffer)
-  "Return the local directory of BUFFER, or nil if it is hidden or remote."
+(defun gemini-companion-roots--of-buffer (buffer)
+  "Return the directory of BUFFER, or nil if it is none to share."
   (if-let* ((file (buffer-file-name buffer)))
       ;; Tramp would search for a project.
       (unless (or (file-remote-p file)
                   (gemini-companion-privacy-hidden-p buffer))
         (file-name-directory file))
-    (let ((directory (buffer-local-value 'default-directory buffer)))
-      (and directory
-           (apply #'provided-mode-derived-p
-                  (buffer-local-value 'major-mode buffer)
-                  gemini-companion-roots--terminal-modes)
-           (gemini-companion-roots--shared-p directory)
-           directory))))
+    (and (apply #'provided-mode-derived-p
+                (buffer-local-value 'major-mode buffer)
+                gemini-companion-roots--terminal-modes)
+         (gemini-companion-roots--shared
+          (buffer-local-value 'default-directory buffer)))))
 
-(defun gemini-companion-roots--shared-p (directory)
-  "Return non-nil if DIRECTORY is local and not hidden."
-  (not (or (file-remote-p directory)
-           (gemini-companion-privacy-directory-hidden-p directory))))
+(defun gemini-companion-roots--shared (directory)
+  "Return DIRECTORY if it is local and not hidden."
+  (unless (or (null directory)
+              (file-remote-p directory)
+              (gemini-companion-privacy-directory-hidden-p directory))
+    directory))
 
 (defun gemini-companion-roots--place (directory)
   "Return (PLACE . TRUE-NAME) for DIRECTORY, or nil if it cannot be a root.
