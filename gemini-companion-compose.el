@@ -61,14 +61,6 @@
 
 ;;;; History
 
-(defun gemini-companion-compose--load-history ()
-  "Load the history."
-  (let ((file (gemini-companion-compose--file "history")))
-    (when (and (not gemini-companion-compose-history)
-               (file-exists-p file))
-      (setq gemini-companion-compose-history
-            (ignore-errors (read (gemini-companion-text-read file)))))))
-
 (defun gemini-companion-compose--remember (text)
   "Add TEXT to the history, and save that."
   (let ((history-delete-duplicates t)
@@ -80,7 +72,7 @@
 
 (defun gemini-companion-compose-previous (&optional n)
   "Replace the text by the previous prompt of the history, or the Nth one.
-Add the text to the history if it is another one."
+Add the text to the history."
   (interactive "p")
   (let ((text (string-trim (gemini-companion-text-of-buffer))))
     (unless (or (string-empty-p text)
@@ -126,19 +118,18 @@ For `completion-at-point-functions'."
                      :annotation-function
                      (lambda (name) (cdr (assoc name commands))))))))))
 
-(defun gemini-companion-compose--complete-file (string predicate action)
+(defun gemini-companion-compose--complete-file (string _predicate action)
   "Complete STRING to the name of a shared file of the project.
-A completion table, see `all-completions' for PREDICATE and ACTION.  It
-has no completions if a key is typed meanwhile."
+A completion table, see `all-completions' for ACTION.  It has no
+completions if a key is typed meanwhile."
   (let (value)
     (while-no-input
       (setq value (complete-with-action
                    action (gemini-companion-compose--file-names) string
+                   ;; It takes milliseconds, so only if the name matches.
                    (lambda (name)
-                     (and (or (null predicate) (funcall predicate name))
-                          ;; It takes milliseconds, so only if the name matches.
-                          (not (gemini-companion-privacy-name-hidden-p
-                                (cdr name))))))))
+                     (not (gemini-companion-privacy-name-hidden-p
+                           (cdr name)))))))
     value))
 
 (defun gemini-companion-compose--file-names ()
@@ -149,10 +140,9 @@ Their names are quoted for the CLI; the values are absolute names."
         (setq gemini-companion-compose--files
               (when-let* ((project (project-current nil directory)))
                 (mapcar (lambda (file)
-                          (let ((file (expand-file-name file)))
-                            (cons (gemini-companion-point-escape
-                                   (file-relative-name file directory))
-                                  file)))
+                          (cons (gemini-companion-point-escape
+                                 (file-relative-name file directory))
+                                (expand-file-name file)))
                         (project-files project)))))))
 
 (defun gemini-companion-compose--command-names ()
@@ -170,12 +160,12 @@ Their names are quoted for the CLI; the values are absolute names."
 (defun gemini-companion-compose--commands-in (directory)
   "Return an alist of the commands in files below DIRECTORY, as above."
   (let ((directory (expand-file-name "commands/" directory)))
-    (when (file-directory-p directory)
-      (mapcar (lambda (file)
-                (cons (string-replace "/" ":" (file-name-sans-extension
-                                               (file-relative-name
-                                                file directory)))
-                      (gemini-companion-compose--description file)))
+    (mapcar (lambda (file)
+              (cons (string-replace "/" ":" (file-name-sans-extension
+                                             (file-relative-name
+                                              file directory)))
+                    (gemini-companion-compose--description file)))
+            (ignore-error file-missing
               (directory-files-recursively
                directory "\\`[^.].*\\.\\(?:toml\\|md\\)\\'")))))
 
@@ -225,9 +215,8 @@ Their names are quoted for the CLI; the values are absolute names."
 
 (defun gemini-companion-compose--find-session ()
   "Return the session of this buffer, or another one in its directory, or nil."
-  (unless (and gemini-companion-compose--session
-               (gemini-companion-session-connected-p
-                gemini-companion-compose--session))
+  (unless (gemini-companion-session-connected-p
+           gemini-companion-compose--session)
     (setq gemini-companion-compose--session
           (gemini-companion-session-read
            (gemini-companion-point-sessions default-directory))))
@@ -334,7 +323,10 @@ the CLI does; submit it? "
                     dnd-protocol-alist))
   (when (fboundp 'yank-media-handler)
     (yank-media-handler "image/.*" #'gemini-companion-compose--yank-image))
-  (gemini-companion-compose--load-history))
+  (unless gemini-companion-compose-history
+    (setq gemini-companion-compose-history
+          (ignore-errors (read (gemini-companion-text-read
+                                (gemini-companion-compose--file "history")))))))
 
 (defun gemini-companion-compose--header ()
   "Return the header line: the CLI and its state, and the keys."
@@ -343,7 +335,7 @@ the CLI does; submit it? "
      "%" "%%"
      (concat
       " "
-      (if (and session (gemini-companion-session-connected-p session))
+      (if (gemini-companion-session-connected-p session)
           (concat (gemini-companion-session-name session)
                   (pcase (gemini-companion-session-state session)
                     ('working " works; the prompt is queued")

@@ -18,13 +18,6 @@
 (require 'gemini-companion-text)
 (require 'seq)
 
-(defconst gemini-companion-name--columns 60
-  "Width above which a name is shortened in the middle.")
-
-(defconst gemini-companion-name--invisible
-  "[\u034F\u115F\u1160\u17B4\u17B5\u180B-\u180F\u2800\u3164\uFE00-\uFE0F\uFFA0]"
-  "Regexp for invisible characters that are not format characters.")
-
 ;;;; Text
 
 (defun gemini-companion-name-escaped (text)
@@ -36,16 +29,11 @@ ones, and blanks other than a space."
    (lambda (match)
      (let ((char (aref match 0)))
        (cond ((< #x3FFF7F char) (format "\\x%02X" (- char #x3FFF00)))
-             ((gemini-companion-name--invisible-p char) (format "\\u%04X" char))
+             ((memq (get-char-code-property char 'general-category)
+                    '(nil Cc Cf Cn Co Cs Zl Zp Zs))
+              (format "\\u%04X" char))
              (t match))))
    text t t))
-
-(defun gemini-companion-name--invisible-p (char)
-  "Return non-nil if CHAR is invisible, or affects other characters."
-  (or (memq (get-char-code-property char 'general-category)
-            '(nil Cc Cf Cn Co Cs Zl Zp Zs))
-      (string-match-p gemini-companion-name--invisible (string char))
-      (<= #xE0100 char #xE01EF)))
 
 ;;;; Places
 
@@ -128,10 +116,10 @@ name is shortened in its middle."
       (abbreviate-file-name (gemini-companion-place-file file)))))
 
 (defun gemini-companion-name-shown (name &optional columns)
-  "Return NAME, escaped and shortened in the middle to COLUMNS."
+  "Return NAME, escaped and shortened in the middle to COLUMNS, or to 60."
   (let* ((name (gemini-companion-name-escaped name))
          (width (string-width name))
-         (most (or columns gemini-companion-name--columns))
+         (most (or columns 60))
          (head (/ most 3)))
     (if (<= width most)
         name

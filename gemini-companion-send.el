@@ -87,19 +87,16 @@ It cannot if SESSION waits for an answer, which the text would be."
   "Type TEXT into the prompt of SESSION; press Enter too if SUBMIT.
 Return non-nil if SESSION takes it, nil if it runs in no terminal of
 this Emacs, or in a suspended one, or waits for an answer, which TEXT
-would be.  Control characters other than newlines and tabs are omitted.
-TEXT may have up to 200,000 characters."
+would be.  Control characters other than newlines and tabs are omitted."
   (when-let* ((process (gemini-companion-send--process session)))
-    (cond (submit
-           (gemini-companion-send-submit
-            text (lambda () session) 30
-            (format "%s did not take the prompt"
-                    (gemini-companion-session-name session)))
-           t)
-          (t
-           (gemini-companion-send--check-length text)
-           (gemini-companion-send--paste process text)
-           (process-live-p process)))))
+    (if submit
+        (gemini-companion-send-submit
+         text (lambda () session) 30
+         (format "%s did not take the prompt"
+                 (gemini-companion-session-name session)))
+      (gemini-companion-send--check-length text)
+      (gemini-companion-send--paste process text))
+    t))
 
 (defun gemini-companion-send--check-length (text)
   "Signal an error if TEXT is too long for a prompt."

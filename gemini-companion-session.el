@@ -88,9 +88,6 @@ counts once."
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."
   (gemini-companion-clients-title (plist-get session :client)))
 
-(defconst gemini-companion-session--columns 30
-  "Width above which the name of a session's directory is shortened.")
-
 (defun gemini-companion-session-name (session)
   "Return a name of SESSION for the user: program, directory, process.
 If the process is unknown, use the beginning of its `:id'."
@@ -104,7 +101,7 @@ If the process is unknown, use the beginning of its `:id'."
             (format "%s (%d)"
                     (gemini-companion-name-shown
                      (file-name-nondirectory (directory-file-name directory))
-                     gemini-companion-session--columns)
+                     30)
                     pid))
            (pid (format "process %d" pid))
            (t (format "%ssession %s"
