@@ -161,18 +161,18 @@ rank 2 or less."
 (defun gemini-companion-name--shortened (name columns)
   "Return NAME, shortened to COLUMNS.
 Of a name with a warning, only the path is shortened."
-  (pcase (text-property-any 0 (length name) 'gemini-companion-path t name)
-    ('nil (gemini-companion-name-shown name columns))
-    (beg
-     (let* ((end (or (text-property-not-all beg (length name)
-                                            'gemini-companion-path t name)
-                     (length name)))
-            (path (substring name beg end))
-            (others (- (string-width name) (string-width path))))
-       (concat (substring name 0 beg)
-               (gemini-companion-name-shown path (max gemini-companion-name--least
+  (if-let* ((beg (text-property-any 0 (length name)
+                                    'gemini-companion-path t name)))
+      (let* ((end (next-single-property-change beg 'gemini-companion-path
+                                               name (length name)))
+             (path (substring name beg end))
+             (others (- (string-width name) (string-width path))))
+        (concat (substring name 0 beg)
+                (gemini-companion-name-shown path
+                                             (max gemini-companion-name--least
                                                   (- columns others)))
-               (substring name end))))))
+                (substring name end)))
+    (gemini-companion-name-shown name columns)))
 
 (provide 'gemini-companion-name)
 ;;; gemini-companion-name.el ends here

@@ -107,9 +107,6 @@ Its keys are labels, its values lists of `greyed' and `on'."
                           (gemini-companion-menu-test--that-are 'greyed
                                                                 items))))))))
 
-(ert-deftest gemini-companion-menu-test-keys-are-there-before-the-package ()
-  (should (keymapp 'gemini-companion-command-map)))
-
 (ert-deftest gemini-companion-menu-test-lighter-shows-state-and-count ()
   (let ((gemini-companion-review-arrival 'notify)
         (inhibit-message t))
