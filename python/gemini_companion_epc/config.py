@@ -32,17 +32,13 @@ class Config:
     log_file: str = ""
     log_level: str = "info"
 
-    review_grace: float = 30
-    """Time for which the diffs of a session outlive its event stream.
+    return_limit: float = 2
+    """Time in which the clients of the previous process open their streams."""
+    session_grace: float = 30
+    """Time for which a session without an event stream and requests is kept.
 
     A Gemini CLI that formats a large edit takes more than 10 s to connect again.
     """
-    return_limit: float = 2
-    """Time in which the clients of the previous process open their streams."""
-    session_grace: float = 120
-    """Time for which a session without an event stream and requests is kept."""
-    report_interval: float = 0.1
-    """Minimum time between two reports of the sessions to Emacs."""
     cancel_window: float = 2
     """Time in which the next openDiff after an interrupted one belongs to it.
 

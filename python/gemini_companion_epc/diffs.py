@@ -42,7 +42,7 @@ class Diffs:
         self._config = config
         self._sessions = sessions
         self._reviewer = reviewer
-        sessions.on_gone = self._abandon
+        sessions.on_end = self._abandon
         self._diffs: dict[int, Diff] = {}
         self._closing: dict[int, str | None] = {}
         # Emacs may still know diffs of a previous process.
@@ -60,8 +60,6 @@ class Diffs:
         if diff.id in self._diffs or diff.path in session.diffs:
             raise MalformedArgument(f"The diff {diff.id} is open already")
         self._add(session, diff)
-        if session.stream is None:
-            self._sessions.expect_stream(session)
 
     def accept(self, diff_id: int, content: str) -> None:
         """Accept the diff ``diff_id``: its client writes ``content``.
@@ -98,9 +96,6 @@ class Diffs:
         session = self._sessions.get(diff.session_id)
         self._remove(session, diff)
         now = asyncio.get_running_loop().time()
-        session.settled = {
-            path: until for path, until in session.settled.items() if until > now
-        }
         session.settled[diff.path] = now + self._config.cancel_window
         session.notify(diff.path, content, diff.id)
 

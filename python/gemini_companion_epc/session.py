@@ -51,8 +51,7 @@ class Session:
         self.flushed.set()
         self.stream: Stream | None = None
         self.requests = 0
-        self.review_timer: asyncio.TimerHandle | None = None
-        self.session_timer: asyncio.TimerHandle | None = None
+        self.timer: asyncio.TimerHandle | None = None
 
     @property
     def short_id(self) -> str:

@@ -6,9 +6,9 @@ This module depends neither on HTTP nor on EPC.  Everything runs in the event lo
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TypeAlias
 from uuid import uuid4
 
 from .clients import Client
@@ -41,8 +41,8 @@ class Sessions:
         acknowledged: Callable[[int], None],
     ) -> None:
         self.is_stopping = False
-        self.on_gone: Callable[[Session, CloseReason], None] = lambda *_: None
-        """Function called with a session whose client is gone, and why."""
+        self.on_end: Callable[[Session, CloseReason], None] = lambda *_: None
+        """Function called with a session that ends, and why."""
         self.name_for: Callable[[Place | None, str], str | None] = lambda _, path: path
         """Function that returns the name in a place of a file in Emacs, or None."""
         self._config = config
@@ -54,8 +54,6 @@ class Sessions:
         self._context: Sequence[Facts] | None = None
         # Emacs sends a context to a new process before its clients reconnect.
         self._wants_context = True
-        self._reported = 0.0
-        self._report: asyncio.TimerHandle | None = None
         self._is_ending = False
 
     def new(self, client: Client, place: Place | None = None) -> Session:
@@ -75,7 +73,7 @@ class Sessions:
             session.place = place
             self._sessions[session_id] = session
             session.context = self._event(session)
-            self._start_session_timer(session)
+            self._expect_client(session)
         # An adopted session is known before its first request comes.
         session.client = session.client or client
         return session
@@ -90,8 +88,8 @@ class Sessions:
         if session is None:
             return
         logger.info("Session %s ended: %s", session.short_id, reason)
-        _cancel(session.review_timer, session.session_timer)
-        self.on_gone(session, reason)
+        _cancel(session.timer)
+        self.on_end(session, reason)
         # The client will not receive the rejections that are left, and Emacs would
         # send them again after a crash.
         while session.outcomes:
@@ -105,12 +103,12 @@ class Sessions:
     def request(self, session: Session) -> Iterator[None]:
         """Keep ``session`` while one of its requests is answered."""
         session.requests += 1
-        _cancel(session.session_timer)
+        _cancel(session.timer)
         try:
             yield
         finally:
             session.requests -= 1
-            self._start_session_timer(session)
+            self._expect_client(session)
 
     # Processes
 
@@ -158,7 +156,7 @@ class Sessions:
         previous, session.stream = session.stream, Stream(session)
         if previous is not None:
             previous.end()
-        _cancel(session.review_timer, session.session_timer)
+        _cancel(session.timer)
         if self.is_stopping:
             session.stream.end()
         self.report()
@@ -171,30 +169,26 @@ class Sessions:
             return
         session.stream = None
         stream.end()
-        self.expect_stream(session)
-        self._start_session_timer(session)
+        self._expect_client(session)
         self.report()
         self._end_if_exited(session)
 
-    def expect_stream(self, session: Session) -> None:
-        """Take the client of ``session`` for gone if it opens no stream in time."""
-        _cancel(session.review_timer)
-        loop = asyncio.get_running_loop()
-        session.review_timer = loop.call_later(
-            self._config.review_grace, self.on_gone, session, "disconnected"
-        )
+    def _expect_client(self, session: Session) -> None:
+        """End ``session`` if its client sends no request and opens no stream in time.
 
-    def _start_session_timer(self, session: Session) -> None:
-        _cancel(session.session_timer)
-        if session.stream is None and not session.requests:
+        One that comes later is taken in, as after a restart.
+        """
+        _cancel(session.timer)
+        if self.has(session) and session.stream is None and not session.requests:
             loop = asyncio.get_running_loop()
-            session.session_timer = loop.call_later(
-                self._config.session_grace, self.end, session.id
-            )
+            grace = self._config.session_grace
+            session.timer = loop.call_later(grace, self.end, session.id)
 
     async def flush(self, limit: float) -> None:
         """Wait until all outcomes are written, ``limit`` seconds at most."""
-        await _within(limit, [one.flushed.wait() for one in self._sessions.values()])
+        waits = [one.flushed.wait() for one in self._sessions.values()]
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*waits), limit)
 
     async def end_streams(self) -> None:
         """End all event streams gracefully, waiting ``end_limit`` at most."""
@@ -203,22 +197,14 @@ class Sessions:
         streams = [one.stream for one in sessions if one.stream is not None]
         for stream in streams:
             stream.end()
-        await _within(
-            self._config.end_limit, [stream.closed.wait() for stream in streams]
-        )
+        waits = [stream.closed.wait() for stream in streams]
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*waits), self._config.end_limit)
 
     # Emacs
 
     def report(self) -> None:
-        """Report the connected sessions to Emacs, soon and not too often."""
-        if self._report is None:
-            self._report = asyncio.get_running_loop().call_at(
-                self._reported + self._config.report_interval, self._report_now
-            )
-
-    def _report_now(self) -> None:
-        self._report = None
-        self._reported = asyncio.get_running_loop().time()
+        """Report the connected sessions to Emacs."""
         if self._is_ending:
             # The clients connect again to a successor, or Emacs knows.
             return
@@ -258,15 +244,6 @@ class Sessions:
         return encode_event(context_update(files, self._config.is_trusted))
 
 
-async def _within(limit: float, waiting: Sequence[Coroutine[Any, Any, object]]) -> None:
-    if waiting:
-        tasks = [asyncio.ensure_future(one) for one in waiting]
-        _, late = await asyncio.wait(tasks, timeout=limit)
-        for task in late:
-            task.cancel()
-
-
-def _cancel(*timers: asyncio.TimerHandle | None) -> None:
-    for timer in timers:
-        if timer is not None:
-            timer.cancel()
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

@@ -141,7 +141,6 @@ def target_with(
         alone = serve_alone(
             headers_time=headers_time,
             comment_interval=0.05,
-            review_grace=0.05,
             session_grace=0.2,
         )
         return Target(alone, cli_of(alone), caplog)

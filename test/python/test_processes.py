@@ -118,7 +118,7 @@ input()
 def test_the_process_of_a_cli_decides_on_its_tools_and_its_reviews(
     serve_alone: Callable[..., Alone], options: list[str], tools: int
 ) -> None:
-    alone = serve_alone(finds_processes=True, review_grace=BOUND, list_limit=BOUND)
+    alone = serve_alone(finds_processes=True, session_grace=BOUND, list_limit=BOUND)
     with subprocess.Popen(
         [sys.executable, "-c", CLIENT, str(alone.port), alone.token, *options],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},

@@ -24,31 +24,20 @@ async def test_a_context_that_crosses_the_end_of_the_last_session_is_dropped(
 
 
 @in_loop(session_grace=0.01)
-async def test_an_idle_session_is_forgotten_with_its_diffs(rig: Rig) -> None:
+async def test_a_request_in_progress_keeps_a_session(rig: Rig) -> None:
     session = rig.sessions.new(CLIENTS[0])
     with rig.sessions.request(session):
         await rig.diffs.open(session, "/a", "x")
         await asyncio.sleep(0.05)
-        assert rig.sessions.get(session.id) is session
+        assert rig.sessions.has(session)
     await until(lambda: rig.emacs.closed)
-    assert rig.sessions.get(session.id) is not session
+    assert not rig.sessions.has(session)
 
 
-@in_loop()
-async def test_many_sessions_are_reported_together(rig: Rig) -> None:
-    for _ in range(100):
-        rig.session()
-        await asyncio.sleep(0)
-    await until(lambda: len(rig.emacs.sessions[-1]) == 100)
-    assert len(rig.emacs.sessions) < 10
-
-
-@in_loop(end_limit=0.01, report_interval=0)
+@in_loop(end_limit=0.01)
 async def test_streams_that_end_with_the_server_are_not_reported(rig: Rig) -> None:
     session = rig.sessions.get("one")
     stream = rig.sessions.open_stream(session)
-    await until(lambda: rig.emacs.sessions)
     await rig.sessions.end_streams()
     rig.sessions.close_stream(session, stream)
-    await asyncio.sleep(0.02)
     assert len(rig.emacs.sessions) == 1
