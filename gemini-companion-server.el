@@ -10,7 +10,7 @@
 ;; Start, restart, recover, call and stop the Python server of this Emacs, which
 ;; is one process after another.  A new process takes over the port and token of
 ;; the previous one, so that connected CLIs stay connected.  At a restart it
-;; listens just before the previous one ends, so that their requests wait
+;; listens before the previous one ends, so that their requests wait
 ;; meanwhile.  The meaning of the calls is not known here.
 ;;
 ;; Nothing here waits for a process.
@@ -95,8 +95,7 @@ to restart it.  Takes effect when the server starts next."
   "Directory of this package; its directory `python' has the Python part.")
 
 (defconst gemini-companion-server--delays '(0 1 2 4 8)
-  "Seconds before each attempt to restart a crashed server.
-The first attempt after a crash is always immediate.")
+  "Seconds before each attempt to restart a crashed server.")
 
 (defconst gemini-companion-server--unnoticed-seconds 0.9
   "Seconds within which a crashed server must be ready for CLIs to reconnect.
@@ -125,11 +124,10 @@ The soak test crashes it more often, and sets this to 0.")
                (:predicate nil)
                (:copier nil))
   "One Python process and the connection to it.
-STATE is `starting', `ready', `handing-over', `stopping' or `ended'.
 CHILD is the process object, and INFO a plist, see
-`gemini-companion-server-info'.  TIMER is for what comes next, or if that
-does not come in time."
-  (state 'starting) child connection info timer
+`gemini-companion-server-info', or nil before its first answer.
+TIMER is for what comes next, or if that does not come in time."
+  child connection info timer
   (secret (secure-hash 'sha256 'iv-auto 64))
   (posts nil :documentation "Alist of (METHOD) or (METHOD VALUE): posts
 without an answer, and the value to post next, if any."))
@@ -151,7 +149,8 @@ without an answer, and the value to post next, if any."))
 
 (defun gemini-companion-server--callable-p (process)
   "Return non-nil if PROCESS can be called."
-  (memq (gemini-companion-server--state process) '(ready handing-over)))
+  (and (gemini-companion-server--info process)
+       (process-live-p (gemini-companion-server--child process))))
 
 (defun gemini-companion-server--used-p (process)
   "Return non-nil if PROCESS is in use or will be, and was not stopped."
@@ -445,15 +444,14 @@ buffer with it, and that is valid during the call."
 
 (defun gemini-companion-server--greeted (process info)
   "Make PROCESS, which answered hello with INFO, ready."
-  (when (eq (gemini-companion-server--state process) 'starting)
+  (when (gemini-companion-server--used-p process)
     (cancel-timer (gemini-companion-server--timer process))
     (setf (gemini-companion-server--info process)
           (let ((child (gemini-companion-server--child process)))
             (append (list :pid (process-id child)
                           :command (process-command child)
                           :since (float-time))
-                    info))
-          (gemini-companion-server--state process) 'ready)
+                    info)))
     (gemini-companion-server--ready process)))
 
 ;;;; End of a process
@@ -462,46 +460,41 @@ buffer with it, and that is valid during the call."
   "Stop PROCESS, if it has not ended, without waiting for it.
 At the end of its input it rejects open diffs, ends its streams and
 deletes its discovery file."
-  (gemini-companion-server--expect-end process 'stopping)
+  (gemini-companion-server--expect-end process)
   ;; This fails if the process is suspended or has exited.
   (ignore-errors
     (process-send-eof (gemini-companion-server--child process))))
 
-(defun gemini-companion-server--expect-end (process state)
-  "Expect PROCESS to end, unless it has, and kill it after some seconds.
-STATE is its state until then."
+(defun gemini-companion-server--expect-end (process)
+  "Expect PROCESS to end, unless it has, and kill it after some seconds."
   (cancel-timer (gemini-companion-server--timer process))
-  (unless (eq (gemini-companion-server--state process) 'ended)
-    (setf (gemini-companion-server--state process) state
-          (gemini-companion-server--timer process)
-          (run-at-time gemini-companion-server--stop-seconds nil
-                       #'delete-process
-                       (gemini-companion-server--child process)))))
+  (let ((child (gemini-companion-server--child process)))
+    (when (process-live-p child)
+      (setf (gemini-companion-server--timer process)
+            (run-at-time gemini-companion-server--stop-seconds nil
+                         #'delete-process child)))))
 
 (defun gemini-companion-server--fail (process reason)
   "End PROCESS, which did not start, because of REASON."
-  (when (eq (gemini-companion-server--state process) 'starting)
+  (when (and (gemini-companion-server--used-p process)
+             (process-live-p (gemini-companion-server--child process)))
     (gemini-companion-server--finish process reason)))
 
 (defun gemini-companion-server--exited (process)
   "End PROCESS, which has exited."
   (let ((child (gemini-companion-server--child process)))
     (gemini-companion-server--finish
-     process (unless (memq (gemini-companion-server--state process)
-                           '(handing-over stopping))
-               (format (if (eq (process-status child) 'signal)
-                           "Killed by signal %d"
-                         "Exited with status %d")
-                       (process-exit-status child))))))
+     process (format (if (eq (process-status child) 'signal)
+                         "Killed by signal %d"
+                       "Exited with status %d")
+                     (process-exit-status child)))))
 
 (defun gemini-companion-server--finish (process problem)
-  "Release all resources of PROCESS, and report PROBLEM, a string or nil."
+  "Release all resources of PROCESS, which has ended because of PROBLEM."
   (let* ((child (gemini-companion-server--child process))
          (connection (gemini-companion-server--connection process))
          (directory (gemini-companion-server--directory process))
-         (report (and problem
-                      (gemini-companion-server--report child problem))))
-    (setf (gemini-companion-server--state process) 'ended)
+         (report (gemini-companion-server--report child problem)))
     (cancel-timer (gemini-companion-server--timer process))
     (set-process-sentinel child #'ignore)
     (delete-process child)
@@ -531,38 +524,20 @@ STATE is its state until then."
 
 (defun gemini-companion-server--ready (process)
   "Use PROCESS, which became ready, once the current one has ended.
-The current one serves until no CLI waits for an answer.  One may have
-connected and be busy for minutes before it sends its request."
-  (let ((current gemini-companion-server--current))
-    (cond ((eq process current)
-           (gemini-companion-server--use process 'started))
-          ((eq 'ready (gemini-companion-server--state current))
-           (gemini-companion-server--ask
-            current
-            (lambda (_) (gemini-companion-server--hand-over current process))
-            'quiet))
-          ((eq 'ended (gemini-companion-server--state current))
-           (gemini-companion-server--use
-            process
-            (if (< (- (float-time) gemini-companion-server--died)
-                   gemini-companion-server--unnoticed-seconds)
-                'resumed
-              'recovered))))))
-
-(defun gemini-companion-server--hand-over (current next)
-  "Replace the process CURRENT, which is quiet, by NEXT.
-It answers the requests in progress, rejects nothing and leaves the
-discovery file.  It can be called until it ends."
-  ;; One of them may have ended meanwhile.
-  (when (and (eq next gemini-companion-server--next)
-             (gemini-companion-server--callable-p next))
-    (gemini-companion-server--ask
-     next
-     (lambda (_)
-       (gemini-companion-epc-call
-        (gemini-companion-server--connection current) 'hand-over nil)
-       (gemini-companion-server--expect-end current 'handing-over))
-     'listen)))
+The current one answers the requests in progress, rejects nothing and
+leaves the discovery file.  It can be called until it ends."
+  (cond ((eq process gemini-companion-server--current)
+         (gemini-companion-server--use process 'started))
+        ((gemini-companion-server-ready-p)
+         (gemini-companion-server-call 'hand-over)
+         (gemini-companion-server--expect-end gemini-companion-server--current))
+        (t
+         (gemini-companion-server--use
+          process
+          (if (< (- (float-time) gemini-companion-server--died)
+                 gemini-companion-server--unnoticed-seconds)
+              'resumed
+            'recovered)))))
 
 (defun gemini-companion-server--use (process how)
   "Use PROCESS, which became ready HOW, from now on."
@@ -573,20 +548,19 @@ discovery file.  It can be called until it ends."
   (gemini-companion-server-call 'serve))
 
 (defun gemini-companion-server--ended (process report)
-  "Handle the end of PROCESS; REPORT is the reason, nil if it was intended."
+  "Handle the end of PROCESS, whose reason is in REPORT."
   (let ((next gemini-companion-server--next))
     (cond ((not (gemini-companion-server--used-p process)))
           ((eq process next)
            (setq gemini-companion-server--next nil)
-           (if (eq 'ready (gemini-companion-server--state
-                           gemini-companion-server--current))
+           (if (gemini-companion-server-ready-p)
                (display-warning
                 'gemini-companion
                 (concat "Restart failed; the previous server is still running.  "
                         report))
              (gemini-companion-server--recover report)))
           ((and next (gemini-companion-server--callable-p next))
-           (gemini-companion-server--use next (if report 'resumed 'restarted)))
+           (gemini-companion-server--use next 'restarted))
           ((gemini-companion-server--info process)
            (gemini-companion-server--crashed process report))
           (t (gemini-companion-server--give-up report)))))
@@ -599,15 +573,13 @@ discovery file.  It can be called until it ends."
               (plist-get (gemini-companion-server--info process) :since)))
     (setq gemini-companion-server--delays-left gemini-companion-server--delays))
   (unless gemini-companion-server--next
-    (gemini-companion-server--recover report 'now)))
+    (gemini-companion-server--recover report)))
 
-(defun gemini-companion-server--recover (report &optional now)
-  "Start a process for the crashed server, or give up with REPORT.
-Start it immediately if NOW is non-nil."
+(defun gemini-companion-server--recover (report)
+  "Start a process for the crashed server, or give up with REPORT."
   (if-let* ((delay (pop gemini-companion-server--delays-left)))
       (setf (gemini-companion-server--timer gemini-companion-server--current)
-            (run-at-time (if now 0 delay) nil
-                         #'gemini-companion-server--try report))
+            (run-at-time delay nil #'gemini-companion-server--try report))
     (gemini-companion-server--give-up report)))
 
 (defun gemini-companion-server--try (report)

@@ -167,28 +167,6 @@
   "Return the message of the command that cannot restart the server."
   (cadr (should-error (gemini-companion-restart) :type 'user-error)))
 
-(ert-deftest gemini-companion-restart-serves-until-a-busy-cli-has-its-answer ()
-  "A server that is killed meanwhile is replaced by the one that waits."
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (let* ((port (plist-get (gemini-companion-server-info) :port))
-           (pid (gemini-companion-server-test-pid))
-           (busy (make-network-process :name "busy" :host "127.0.0.1"
-                                       :service port :noquery t)))
-      (unwind-protect
-          (progn
-            ;; The server accepts connections in their order.
-            (gemini-companion-test-disconnect (gemini-companion-test-connect))
-            (gemini-companion-restart)
-            (gemini-companion-test-eventually
-              (string-search " -> quiet" (gemini-companion-test-events)))
-            (gemini-companion-test-disconnect (gemini-companion-test-connect))
-            (should (equal pid (gemini-companion-server-test-pid)))
-            (gemini-companion-test-kill-server)
-            (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-            (should (equal port (plist-get (gemini-companion-server-info)
-                                           :port))))
-        (delete-process busy)))))
-
 (ert-deftest gemini-companion-restart-sends-outcomes-that-a-crash-interrupted ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "new")

@@ -64,15 +64,11 @@ class Config:
     """Time between two comments in a silent event stream."""
     flush_limit: float = 1
     """Time limit for writing the outcomes when the server stops."""
-    quiet_limit: float = 240
-    """Maximum time for which a successor waits until no request is in progress.
-
-    Gemini CLI may have connected and be busy, see ``headers_time``; the others are
-    served meanwhile.
-    """
+    request_limit: float = 2
+    """Time limit for the requests in progress when a successor takes over."""
     end_limit: float = 0.5
     """Time limit for Emacs, the event streams and the answers each, at the end."""
-    exit_limit: float = 4
+    exit_limit: float = 6
     """Time limit for a stop, after which the process exits anyway."""
 
 

@@ -174,8 +174,9 @@ class Handler(EPCHandler):
             logger.exception("A call from Emacs failed")
             self._send("return-error", uid, "The server failed; see its log")
         else:
-            if isinstance(value, asyncio.Future):
-                value.add_done_callback(lambda _: self._send("return", uid, True))
+            if asyncio.iscoroutine(value):
+                task = self.server.loop.create_task(value)
+                task.add_done_callback(lambda _: self._send("return", uid, True))
                 return
             # Let the tasks that the call has started run before the other thread.
             answer = True if value is None else value

@@ -2,7 +2,6 @@
 """The life of the server process: start, serve, stop."""
 
 import asyncio
-import gc
 import logging
 import os
 import sys
@@ -40,7 +39,7 @@ def run(install_command: str) -> int:
     try:
         config = parse_start_line(read_start_line())
         if config.is_successor:
-            # Loaded later, it would keep clients waiting.
+            # Loaded later, it would keep the clients that connect to it waiting.
             load_http()
         asyncio.run(Server(config).run())
     except StartError as error:
@@ -66,8 +65,6 @@ class Server:
             # The program that has the port now receives the previous token.
             config = replace(config, token=new_token(), is_exposed=False)
         self._config = config
-        if not config.is_successor:
-            self._connections.listen()
         self._emacs = Emacs(config)
         self._sessions = Sessions(
             config,
@@ -138,9 +135,7 @@ class Server:
                 "place-start": self._places.start,
                 "place-stop": self._places.stop,
                 "place-write": self.place_write,
-                "serve": self.serve,
-                "quiet": self.quiet,
-                "listen": self._connections.listen,
+                "serve": self._may_serve.set,
                 "hand-over": self.hand_over,
                 "stop": self.stop,
             },
@@ -205,7 +200,7 @@ class Server:
             self.stop()
 
     def hand_over(self) -> None:
-        """Begin to stop for a successor, which listens and takes over the diffs."""
+        """Begin to stop for a successor, which takes over the connections and diffs."""
         if not self._stop.is_set():
             logger.info("Handing over")
             self._has_successor = True
@@ -216,7 +211,7 @@ class Server:
         _exit_after(limits.exit_limit)
         if self._has_successor:
             await self._connections.stop_listening()
-            await self._connections.finish(limits.end_limit)
+            await self._connections.finish(limits.request_limit)
         # A stop in the meantime ends the successor, too.
         if not self._has_successor:
             self._discovery.remove()
@@ -242,19 +237,6 @@ class Server:
             "discovery": self._discovery.names(),
         }
 
-    def serve(self) -> None:
-        """Accept connections: Emacs has handed over its diffs."""
-        self._connections.listen()
-        self._may_serve.set()
-
-    def quiet(self) -> asyncio.Future[None]:
-        """Return a future that is done when no client waits for an answer.
-
-        One that has connected and is busy sends its request late.
-        """
-        limit = self._config.quiet_limit
-        return asyncio.ensure_future(self._connections.finish(limit))
-
     def roots_update(self, roots: Sequence[str]) -> None:
         """Update the workspace roots."""
         if self._stop.is_set():
@@ -279,13 +261,8 @@ class Server:
         path = self._places.name_for(place, here) or here
         self._diffs.adopt(Diff(diff_id, session_id, path, text, here), place)
 
-    def place_write(
-        self, name: str, path: str, text: str | None = None
-    ) -> "asyncio.Future[None]":
+    async def place_write(self, name: str, path: str, text: str | None = None) -> None:
         """Write ``text`` to the file ``path`` of the place ``name``, or delete it."""
-        return asyncio.ensure_future(self._place_write(name, path, text))
-
-    async def _place_write(self, name: str, path: str, text: str | None) -> None:
         try:
             if place := self._places.get(name):
                 await place.update(path, text)
@@ -311,12 +288,8 @@ def load_http() -> Serve:
 
     This takes half a second, in which clients wait in the listen queue, and 40 MB.
     """
-    # What is imported stays, and is never garbage.
-    gc.disable()
     from .http import serve
 
-    gc.enable()
-    gc.freeze()
     return serve
 
 

@@ -37,36 +37,6 @@ def has_followed(previous: psutil.Process, emacs: Emacs, scratch: Scratch) -> No
     eventually(lambda: len(scratch.servers()) == 1, "one server")
 
 
-@pytest.mark.shared("server")
-def test_restarts_while_a_long_line_keeps_the_cli_busy_lose_no_review(
-    world: World,
-) -> None:
-    # Gemini CLI formats it for some seconds before it sends openDiff.
-    file = world.file("big.txt", "a" * 700_000 + "\n")
-    emacs, reviews, cli = world.pair(world.file("small.txt"))
-    (server,) = world.scratch.servers()
-    cli.model.script(write_file(file, "b" * 700_000 + "\n"), say("first done"))
-    cli.prompt()
-    eventually(lambda: cli.model.requests, "the model is asked")
-
-    emacs.eval("(gemini-companion-restart)")
-    reviews.shown("big.txt")
-    has_followed(server, emacs, world.scratch)
-    (server,) = world.scratch.servers()
-    emacs.eval("(gemini-companion-restart)")
-    has_followed(server, emacs, world.scratch)
-    reviews.edit("bbb", "ccc")
-    reviews.accept()
-
-    cli.wait_for("first done")
-    assert file.read_text() == "ccc" + "b" * 699_997 + "\n"
-    small = world.file("small.txt", "one\n")
-    reviews.proposed(cli, small, write_file(small, "uno\n"), say("second done"))
-    reviews.accept()
-    cli.wait_for("second done")
-    assert small.read_text() == "uno\n"
-
-
 MISSED = "IDE fetch failed"
 WARNED = """
 (and (get-buffer "*Warnings*")

@@ -37,8 +37,7 @@ from verdict import judge
 CLIS = 3
 # How long after a kill a connection may be lost because of it.
 KILL_SHADOW = 8.0
-# A restart waits until no CLI waits for an answer, for 240 s at most.
-LONGEST_RESTART = 300.0
+LONGEST_RESTART = 60.0
 # How much memory may grow, as a factor and in MiB.
 BOUND = 1.15
 SLACK = 8.0
