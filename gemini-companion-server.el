@@ -157,10 +157,6 @@ without an answer, and the value to post next, if any."))
   (memq process (list gemini-companion-server--current
                       gemini-companion-server--next)))
 
-(defun gemini-companion-server--directory (process)
-  "Return the private directory of PROCESS, nil before its first answer."
-  (plist-get (gemini-companion-server--info process) :directory))
-
 (defun gemini-companion-server--property (key &rest args)
   "Call the function KEY of the properties of the server with ARGS."
   (apply (plist-get gemini-companion-server--properties key) args))
@@ -185,20 +181,19 @@ Python can read neither properties nor bytes in place of characters."
 
 (defun gemini-companion-server--write (process text)
   "Write TEXT to a new private file of PROCESS, and return its name."
-  (let ((directory (gemini-companion-server--directory process)))
-    ;; A cleanup of temporary files may have deleted it.
-    (with-file-modes #o700 (make-directory directory t))
-    (let ((file (make-temp-file (expand-file-name "emacs-" directory))))
-      (gemini-companion-text-write file text)
-      file)))
+  (let ((file (make-temp-file (gemini-companion-server--prefix process))))
+    (gemini-companion-text-write file text)
+    file))
+
+(defun gemini-companion-server--prefix (process)
+  "Return the beginning of the names of the private files of PROCESS."
+  (plist-get (gemini-companion-server--info process) :files))
 
 (defun gemini-companion-server--text-file (process value)
   "Return the private file of PROCESS that VALUE names, or nil."
   (pcase value
     (`(:file ,(and (pred stringp) file))
-     (and (equal (file-name-directory file)
-                 (file-name-as-directory
-                  (gemini-companion-server--directory process)))
+     (and (string-prefix-p (gemini-companion-server--prefix process) file)
           file))))
 
 (defun gemini-companion-server--unpack (process value)
@@ -493,7 +488,6 @@ deletes its discovery file."
   "Release all resources of PROCESS, which has ended because of PROBLEM."
   (let* ((child (gemini-companion-server--child process))
          (connection (gemini-companion-server--connection process))
-         (directory (gemini-companion-server--directory process))
          (report (gemini-companion-server--report child problem)))
     (cancel-timer (gemini-companion-server--timer process))
     (set-process-sentinel child #'ignore)
@@ -501,9 +495,6 @@ deletes its discovery file."
     (kill-buffer (process-buffer child))
     (when connection
       (gemini-companion-epc-close connection))
-    (with-demoted-errors "Deleting the server's directory: %S"
-      (when (and directory (file-directory-p directory))
-        (delete-directory directory t)))
     (gemini-companion-server--ended process report)))
 
 (defun gemini-companion-server--report (child problem)
@@ -641,8 +632,9 @@ Return non-nil if the call was sent."
 A plist of the `:pid' and the `:command' of its process; `:since',
 when that became ready, in seconds since 1970; and its answer to
 hello: `:version', `:port', `:token', `:discovery', lists of a client
-and the name of its discovery file, `:directory', its private directory,
-and `:is-exposed', which is non-nil if another user may know the token."
+and the name of its discovery file, `:files', with which the names of
+its private files begin, and `:is-exposed', which is non-nil if another
+user may know the token."
   (when-let* ((process (gemini-companion-server--process)))
     (gemini-companion-server--info process)))
 

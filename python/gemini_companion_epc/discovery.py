@@ -5,14 +5,14 @@ import json
 import logging
 import os
 import stat
+import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from .clients import CLIENTS, IDE_INFO, Client
-from .exceptions import DiscoveryError
 from .processes import lives
-from .system import IS_WINDOWS, is_own, write_private
+from .system import IS_WINDOWS, is_own
 
 logger = logging.getLogger(__name__)
 
@@ -109,8 +109,6 @@ class DiscoveryFiles:
                         _make_directory(path.parent.parent)
                     _make_directory(path.parent)
                     _replace(path, json.dumps(self._payload(client)).encode())
-            except DiscoveryError as error:
-                problems.append(str(error))
             except OSError as error:
                 problems.append(
                     f"Cannot write {path}: {error.strerror or error}; "
@@ -133,14 +131,14 @@ def true_names(roots: Iterable[str]) -> tuple[str, ...]:
 def _replace(path: Path, content: bytes) -> None:
     """Write ``content`` to the file ``path`` atomically."""
     # Clients ignore this name, so they never read an incomplete file.
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    draft.unlink(missing_ok=True)
+    descriptor, draft = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
     try:
-        write_private(draft, content)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
         os.replace(draft, path)
     except OSError:
         with suppress(OSError):
-            draft.unlink()
+            os.unlink(draft)
         raise
 
 
@@ -150,14 +148,12 @@ def _make_directory(path: Path) -> None:
         path.mkdir(mode=0o700)
     found = path.lstat()
     if not is_own(found):
-        raise DiscoveryError(
-            f"{path} belongs to another user; set TMPDIR to a directory of your "
-            "own for Emacs and the CLI"
+        raise OSError(
+            f"{path} belongs to another user (set TMPDIR to a directory of your own "
+            "for Emacs and the CLI)"
         )
     if not stat.S_ISDIR(found.st_mode):
-        raise DiscoveryError(
-            f"{path} is not a directory; remove it, or a new CLI cannot find this Emacs"
-        )
+        raise OSError(f"{path} is not a directory (remove it)")
     if not IS_WINDOWS and found.st_mode & 0o022:
         path.chmod(0o700)
 

@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 from sexpdata import Symbol
 
 from .config import Config
-from .directory import PrivateDirectory, Text
 from .epc_server import Handler, PeerServer, to_loop
 from .exceptions import EmacsError, EmacsGone, MalformedArgument
 from .processes import describe
 from .sexp import Sexp, value_of
+from .texts import Text, TextFiles
 from .types import CloseReason, Diff, Facts
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Emacs:
     """The Emacs that has started this process."""
 
     def __init__(self, config: Config) -> None:
-        self.directory = PrivateDirectory()
+        self.files = TextFiles()
         self._config = config
         self._hello: Callable[[], Facts] = dict
         self._stop: Callable[[], object] = lambda: None
@@ -67,7 +67,7 @@ class Emacs:
         threading.Thread(target=self._accept, daemon=True).start()
 
     async def close(self) -> None:
-        """Disconnect when Emacs has answered, and remove the directory."""
+        """Disconnect when Emacs has answered."""
         self._stop_listening()
         peer = self._peer
         if peer is not None:
@@ -81,7 +81,6 @@ class Emacs:
             await asyncio.to_thread(peer.writer.join, 0.2)
             peer.close()
             self._forget_peer()
-        self.directory.remove()
 
     def _accept(self) -> None:
         self._server.serve_forever()
@@ -91,8 +90,7 @@ class Emacs:
         logger.info("Emacs is connected")
         self._peer = handler
         self._stop_listening()
-        directory = str(self.directory.path)
-        handler._send("return", uid, {**self._hello(), "directory": directory})
+        handler._send("return", uid, {**self._hello(), "files": self.files.prefix})
         for call in self._queue:
             handler.call(*call)
         self._queue.clear()
@@ -129,7 +127,7 @@ class Emacs:
 
         Raise EmacsError if that is not possible.
         """
-        text = Text(diff.proposal, self.directory)
+        text = Text(diff.proposal, self.files)
         path = diff.here or diff.path
         await self._request("open-diff", diff.id, session, path, text)
 
@@ -155,7 +153,7 @@ class Emacs:
 
         ``texts`` go with the facts.  Raise EmacsError if it cannot be asked.
         """
-        packed = [text and Text(text, self.directory) for text in texts]
+        packed = [text and Text(text, self.files) for text in texts]
         return Facts(value_of(await self._request("ask", Symbol(kind), facts, *packed)))
 
     def sessions_update(self, sessions: Sequence[Facts]) -> None:
@@ -222,7 +220,7 @@ class Emacs:
         """Return the value of ``form``; the text if it is in a file."""
         value = value_of(form)
         if isinstance(value, dict) and value.keys() == {"file"}:
-            return self.directory.take(value["file"])
+            return self.files.take(value["file"])
         return value
 
 

@@ -6,10 +6,6 @@ class StartError(Exception):
     """The server cannot start; the message is shown to the user."""
 
 
-class DiscoveryError(Exception):
-    """The discovery file cannot be written; the server runs without one."""
-
-
 class EmacsError(Exception):
     """Emacs answered a call with an error."""
 

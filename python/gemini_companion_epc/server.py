@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from . import __version__, directory, log
+from . import __version__, log, texts
 from .config import Config, new_token, parse_start_line
 from .connections import Connections
 from .diffs import Diffs
@@ -95,7 +95,7 @@ class Server:
         on_signals(self.interrupt)
         watch_stdin(self.stop)
         self._listen_to_emacs()
-        directory.sweep()
+        texts.sweep()
         self._discovery.sweep()
         self.roots_update(self._config.roots)
         print(self._emacs.port, flush=True)
@@ -224,6 +224,7 @@ class Server:
         await self._connections.finish(limits.end_limit)
         await self._places.stop_all(not self._has_successor)
         await self._emacs.close()
+        texts.sweep(os.getpid())
 
     # Methods that Emacs calls
 

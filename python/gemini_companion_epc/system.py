@@ -14,7 +14,6 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
@@ -27,13 +26,6 @@ _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
 def is_own(found: os.stat_result) -> bool:
     """Return whether a file with the status ``found`` belongs to this user."""
     return IS_WINDOWS or found.st_uid == os.geteuid()
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write ``content`` to the new file ``path``, which only this user can read."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(content)
 
 
 def on_signals(stop: Callable[[], None]) -> None:

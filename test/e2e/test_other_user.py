@@ -167,7 +167,7 @@ def test_token_log_texts_and_port_are_private(world: World) -> None:
     (world.scratch.tmp / "public").write_text("readable by all")
 
     def texts() -> list[Path]:
-        return list(world.scratch.tmp.glob("gemini-companion-*/*"))
+        return list(world.scratch.tmp.glob("gemini-companion-*"))
 
     cli.model.script(write_file(file, text))
     with busy(emacs, world.scratch):

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from fake_emacs import BOUND, EpcClient
@@ -90,7 +89,3 @@ def _hello() -> dict[str, object]:
 
 def diff_of(text: str) -> Diff:
     return Diff(1, "session", "/a", text)
-
-
-def directory_of(rig: Endpoint) -> Path:
-    return rig.emacs.directory.path

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from sexpdata import Symbol
 
-from endpoint import SESSION, Endpoint, diff_of, directory_of
+from endpoint import SESSION, Endpoint, diff_of
 from fake_emacs import BOUND, NO_ANSWER, ReturnedError, plist
-from gemini_companion_epc.directory import LARGE_TEXT
 from gemini_companion_epc.emacs import Emacs
 from gemini_companion_epc.exceptions import EmacsError, EmacsGone
+from gemini_companion_epc.texts import LARGE_TEXT
 
 
 def test_emacs_learns_where_a_process_runs_and_with_which_environment(
@@ -106,27 +106,23 @@ def test_a_large_text_goes_through_a_private_file(
     if is_file:
         path = Path(plist(sent)["file"])
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert path.parent == directory_of(rig)
         sent = path.read_bytes().decode("utf-8")
     assert sent == text
 
 
 def test_a_large_text_is_refused_when_no_file_can_be_written(rig: Endpoint) -> None:
     peer = rig.peer()
-    directory_of(rig).rmdir()
-    directory_of(rig).touch()
-    text = "x" * LARGE_TEXT
+    rig.emacs.files.prefix = "/dev/null/"
     with pytest.raises(EmacsError, match="Not a directory"):
-        rig.run(rig.emacs.open_diff(diff_of(text), SESSION))
-    directory_of(rig).unlink()
-    rig.open(diff_of(text))
-    assert Path(plist(peer.expect("open-diff")[3])["file"]).read_text() == text
+        rig.run(rig.emacs.open_diff(diff_of("x" * LARGE_TEXT), SESSION))
+    rig.open(diff_of("less"))
+    assert peer.expect("open-diff")[3] == "less"
 
 
 def test_a_large_text_comes_back_through_a_file_that_is_deleted(rig: Endpoint) -> None:
     peer = rig.peer()
     text = "\r\n\ufeff\0\U0001f600" * 100_000
-    path = directory_of(rig) / "emacs-1"
+    path = Path(rig.emacs.files.prefix + "emacs")
     path.write_bytes(text.encode())
     peer.call("diff-accepted", 1, {"file": str(path)})
     assert rig.next() == ("diff-accepted", 1, text)
@@ -137,15 +133,11 @@ def test_a_large_text_comes_back_through_a_file_that_is_deleted(rig: Endpoint) -
     assert not path.exists()
 
 
-def test_a_file_outside_of_the_directory_is_neither_read_nor_deleted(
+def test_another_file_is_neither_read_nor_deleted(
     rig: Endpoint, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
     other.write_text("x")
-    link = directory_of(rig) / "link"
-    link.symlink_to(other)
-    peer = rig.peer()
-    for name in (str(other), str(link), "other"):
-        with pytest.raises(ReturnedError, match="private directory"):
-            peer.call("diff-accepted", 1, {"file": name})
+    with pytest.raises(ReturnedError, match="prefix"):
+        rig.peer().call("diff-accepted", 1, {"file": str(other)})
     assert other.read_text() == "x"

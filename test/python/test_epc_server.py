@@ -4,9 +4,7 @@
 import contextlib
 import gc
 import socket
-import stat
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from sexpdata import Symbol
 from endpoint import SECRET, Endpoint, diff_of
 from fake_emacs import BOUND, ReturnedError, plist
 from gemini_companion_epc import __version__
-from gemini_companion_epc.directory import LARGE_TEXT
+from gemini_companion_epc.texts import LARGE_TEXT
 
 
 @pytest.mark.parametrize(
@@ -42,7 +40,6 @@ def test_any_other_first_call_is_refused(
     answer = plist(rig.epc().call("hello", SECRET, __version__))
     assert answer["version"] == __version__
     assert (answer["port"], answer["token"], answer["discovery"]) == (1, "t", [])
-    assert stat.S_IMODE(Path(answer["directory"]).stat().st_mode) == 0o700
     assert rig.taken.empty()
 
 

@@ -57,7 +57,7 @@ def _stops(emacs: FakeEmacs, events: list[Events]) -> None:
         assert one.end()
     assert emacs.wait() == 0
     assert not _discovery_file(emacs).exists()
-    assert not Path(emacs.hello["directory"]).exists()
+    assert not list(emacs.tmp.glob("gemini-companion-*"))
 
 
 @pytest.mark.system
@@ -303,13 +303,13 @@ def test_a_stalled_client_does_not_prevent_a_stop(start: Start, cli_of: CliOf) -
     with cli.stall():
         emacs.expect("sessions-update")
         cli.open_diff("/a", "x")
-        path = Path(emacs.hello["directory"]) / "large"
+        path = Path(emacs.hello["files"] + "large")
         path.write_text("x" * 30_000_000)
         emacs.call("diff-accepted", emacs.expect("open-diff")[0], {"file": str(path)})
         emacs.call("stop")
         assert emacs.wait() == 0
     assert not _discovery_file(emacs).exists()
-    assert not Path(emacs.hello["directory"]).exists()
+    assert not list(emacs.tmp.glob("gemini-companion-*"))
 
 
 def test_the_log_has_every_event_but_no_text_and_no_secret(

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Private files for texts that are too large for EPC.
+
+Whoever reads one deletes it.
+"""
+
+import logging
+import os
+import re
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from sexpdata import Symbol
+
+from .exceptions import MalformedArgument, StartError
+from .processes import lives
+from .sexp import Sexp
+
+logger = logging.getLogger(__name__)
+
+LARGE_TEXT = 256 * 1024
+"""Size from which a text goes through a file."""
+
+_PREFIX = "gemini-companion-"
+_NAME = re.compile(rf"{_PREFIX}(\d+)-.*", re.ASCII)
+
+
+class Text:
+    """A text for Emacs, which is sent in one of ``files`` if it is large.
+
+    sexpdata converts it in the thread that writes.
+    """
+
+    def __init__(self, text: str, files: "TextFiles") -> None:
+        self._text = text
+        self._files = files
+
+    def __to_lisp_as__(self) -> Sexp:
+        if len(self._text) < LARGE_TEXT:
+            return self._text
+        return [Symbol(":file"), self._files.write(self._text)]
+
+
+class TextFiles:
+    """The private files of this process, whose names begin with ``prefix``.
+
+    Raise StartError if there is no temporary directory.
+    """
+
+    def __init__(self) -> None:
+        try:
+            directory = tempfile.gettempdir()
+        except OSError as error:
+            raise StartError(
+                f"Cannot use a temporary directory: {error.strerror or error}; "
+                "free disk space, or check TMPDIR"
+            ) from None
+        self.prefix = os.path.join(directory, f"{_PREFIX}{os.getpid()}-")
+
+    def write(self, text: str) -> str:
+        """Write ``text`` to a new file, and return its name.
+
+        Raise OSError if that is not possible.
+        """
+        directory, prefix = os.path.split(self.prefix)
+        descriptor, name = tempfile.mkstemp(prefix=prefix, dir=directory)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode(errors="replace"))
+        return name
+
+    def take(self, name: str) -> str:
+        """Return the text in the file ``name``, and delete it.
+
+        Raise MalformedArgument if it cannot be read.
+        """
+        if not name.startswith(self.prefix):
+            raise MalformedArgument("a text file must have the prefix of the server")
+        try:
+            content = Path(name).read_bytes()
+            os.unlink(name)
+        except OSError as error:
+            raise MalformedArgument(
+                f"cannot read a text file: {error.strerror or error}"
+            ) from None
+        return content.decode("utf-8", errors="replace")
+
+
+def sweep(own_pid: int = 0) -> None:
+    """Remove the files of servers that were killed, and those of ``own_pid``."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        name = _NAME.fullmatch(path.name)
+        if name and (int(name[1]) == own_pid or not lives(int(name[1]))):
+            # Another user may have made it.
+            with suppress(OSError):
+                path.unlink()
+                logger.info("Removed a file of a dead server: %s", path.name)
