@@ -28,34 +28,27 @@ def python_problem(version):
     )
 
 
-def package_problem():
-    # type: () -> str | None
-    """Return which packages are missing and how to install them, or None."""
-    missing = [name for name in NEEDED_PACKAGES if find_spec(name) is None]
-    if not missing:
-        return None
-    return "Missing Python packages: {}; run: {}".format(
-        ", ".join(missing), install_command(missing)
-    )
-
-
-def install_command(names):
-    # type: (list[str]) -> str
-    """Return the command that installs the packages ``names``."""
-    wanted = " ".join("'{}'".format(NEEDED_PACKAGES[name]) for name in names)
-    return "{} -m pip install {}".format(sys.executable, wanted)
-
-
 def main():
     # type: () -> int
     """Run the server and return the exit status."""
-    problem = python_problem(sys.version_info[:2]) or package_problem()
-    if problem is not None:
-        sys.stderr.write(problem + "\n")
-        return 1
-    from gemini_companion_epc.server import run
+    problem = python_problem(sys.version_info[:2])
+    if problem is None:
+        try:
+            # Most are imported late.
+            missing = [name for name in NEEDED_PACKAGES if find_spec(name) is None]
+            if missing:
+                raise ImportError(", ".join(missing))
+            from gemini_companion_epc.server import run
 
-    return run(install_command(list(NEEDED_PACKAGES)))
+            return run()
+        except ImportError as error:
+            wanted = " ".join("'{}'".format(one) for one in NEEDED_PACKAGES.values())
+            problem = (
+                "Missing or incompatible Python package: {}; to fix it, run: "
+                "{} -m pip install {}"
+            ).format(error, sys.executable, wanted)
+    sys.stderr.write(problem + "\n")
+    return 1
 
 
 if __name__ == "__main__":

@@ -137,10 +137,9 @@ class Handler(EPCHandler):
             self.close()
         elif version != __version__:
             self._send("return-error", uid, _version_sentence(version))
-        elif self.server.authenticate(self):
-            self.to_loop(self.server.on_authenticate, self, uid)
         else:
-            self.close()
+            self.is_authenticated = True
+            self.to_loop(self.server.on_authenticate, self, uid)
 
     def _receive(self, kind: str, uid: int, rest: list[Sexp]) -> None:
         if kind == "call":
@@ -243,7 +242,7 @@ def _version_sentence(version: Sexp) -> str:
 
 
 class PeerServer(ThreadingMixIn, EPCServer):
-    """The EPC server, which accepts one peer that knows the secret."""
+    """The EPC server, which accepts peers that know the secret."""
 
     daemon_threads = True
     block_on_close = False
@@ -258,15 +257,6 @@ class PeerServer(ThreadingMixIn, EPCServer):
         self.loop: asyncio.AbstractEventLoop
         self.on_authenticate: Callable[[Handler, int], None]
         self.on_disconnect: Callable[[Handler], None]
-        self._lock = threading.Lock()
-        self._has_peer = False
-
-    def authenticate(self, handler: Handler) -> bool:
-        """Authenticate ``handler`` if it is the first; return whether it is."""
-        with self._lock:
-            handler.is_authenticated = not self._has_peer
-            self._has_peer = True
-        return handler.is_authenticated
 
     def handle_client_disconnect(self, handler: Handler) -> None:
         handler.to_loop(self.on_disconnect, handler)

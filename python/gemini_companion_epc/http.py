@@ -12,7 +12,6 @@ from typing import Any, cast
 import h11
 import hypercorn.asyncio
 import hypercorn.asyncio.run
-import hypercorn.asyncio.tcp_server
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.config import Config as HypercornConfig
 from hypercorn.config import Sockets
@@ -27,8 +26,6 @@ from .places import Places
 from .questions import Questions
 from .sessions import Sessions
 from .tools import session_manager
-
-_CHUNK = 1024 * 1024
 
 
 async def serve(
@@ -75,8 +72,6 @@ def _patch(connections: Connections) -> None:
     hypercorn.asyncio.run.TCPServer = partial(  # type: ignore[attr-defined, assignment]
         _Connection, connections
     )
-    # Upstream: 64 KiB, which takes longer for a large body.
-    hypercorn.asyncio.tcp_server.MAX_RECV = _CHUNK
 
 
 async def _stay(self: H11Protocol, event: h11.Request) -> None:

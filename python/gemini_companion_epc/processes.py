@@ -32,7 +32,8 @@ def _process(pid: int) -> Process:
         directory = process.cwd()
     with suppress(psutil.Error, OSError):
         command = process.cmdline()
-    return Process(pid, directory or None, is_acp(command), hash(process))
+    started = int(1000 * process.create_time())
+    return Process(pid, directory or None, is_acp(command), started)
 
 
 def describe(pid: int) -> Facts:

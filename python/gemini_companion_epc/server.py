@@ -31,11 +31,8 @@ logger = logging.getLogger(__name__)
 Serve: TypeAlias = Callable[..., Awaitable[None]]
 
 
-def run(install_command: str) -> int:
-    """Serve the Emacs that started this process, and return the exit status.
-
-    ``install_command`` installs the packages that the server needs.
-    """
+def run() -> int:
+    """Serve the Emacs that started this process, and return the exit status."""
     try:
         config = parse_start_line(read_start_line())
         if config.is_successor:
@@ -44,12 +41,6 @@ def run(install_command: str) -> int:
         asyncio.run(Server(config).run())
     except StartError as error:
         print(error, file=sys.stderr)
-        return 1
-    except ImportError as error:
-        print(
-            f"Incompatible Python package: {error}; to fix it, run: {install_command}",
-            file=sys.stderr,
-        )
         return 1
     return 0
 

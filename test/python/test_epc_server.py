@@ -75,14 +75,6 @@ def test_silent_connections_are_closed_and_exclude_no_one(
     assert peer.call("diff-rejected", 1) is True
 
 
-def test_of_two_hellos_at_once_one_is_let_in(rig: Endpoint) -> None:
-    clients = [rig.epc(), rig.epc()]
-    for epc in clients:
-        epc.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
-    kinds = [epc.reply_to(1).get(timeout=BOUND)[0] for epc in clients]
-    assert sorted(kinds) == ["closed", "return"]
-
-
 def test_connections_during_the_hello_are_closed() -> None:
     for _ in range(20):
         rig = Endpoint()

@@ -33,7 +33,7 @@ def test_nothing_is_printed_but_the_remedy_when_packages_are_missing() -> None:
         timeout=120,
     )
     assert (found.returncode, found.stdout) == (1, "")
-    assert found.stderr.startswith("Missing Python packages: epc, ")
+    assert found.stderr.startswith("Missing or incompatible Python package: epc, ")
     assert f"{sys.executable} -m pip install 'epc>=0.0.5,<0.1' 'sexp" in found.stderr
     assert found.stderr.count("\n") == 1
 
