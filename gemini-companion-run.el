@@ -331,18 +331,6 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
 
 ;;;; Start
 
-(defun gemini-companion-run--prepare (place)
-  "Show a buffer in which the CLI of PLACE will run."
-  (let ((buffer (gemini-companion-run-show-buffer place)))
-    (insert (gemini-companion-session-title place)
-            " starts here when the server is ready.\n")
-    (set-buffer-modified-p nil)
-    (if-let* ((remote (plist-get place :remote)))
-        (gemini-companion-place-connect
-         remote (plist-get place :there)
-         (apply-partially #'gemini-companion-run--connected buffer))
-      (push buffer gemini-companion-run--waiting))))
-
 (defun gemini-companion-run-show-buffer (place)
   "Select and return an empty buffer for PLACE; use its previous one, if any."
   (let ((buffer (or (gemini-companion-run--buffer place)
@@ -550,15 +538,23 @@ there.  If that CLI is in a selected side window, the window is hidden."
 
 (defun gemini-companion-run-start (place)
   "Start the CLI of PLACE in a terminal, unless the user refuses."
-  (when (if-let* ((remote (plist-get place :remote)))
-            (gemini-companion-place-agree remote)
-          (gemini-companion-run--offer-ide place))
-    (unless gemini-companion-mode
-      (gemini-companion-mode 1))
-    (when gemini-companion-mode
-      (gemini-companion-run--prepare place)
-      (when (gemini-companion-server-ready-p)
-        (gemini-companion-run--start)))))
+  (let ((remote (plist-get place :remote)))
+    (when (if remote
+              (gemini-companion-place-agree remote)
+            (gemini-companion-run--offer-ide place))
+      (unless gemini-companion-mode
+        (gemini-companion-mode 1))
+      (when gemini-companion-mode
+        (let ((buffer (gemini-companion-run-show-buffer place)))
+          (insert (gemini-companion-session-title place)
+                  " starts here when the server is ready.\n")
+          (if remote
+              (gemini-companion-place-connect
+               remote (plist-get place :there)
+               (apply-partially #'gemini-companion-run--connected buffer))
+            (push buffer gemini-companion-run--waiting)
+            (when (gemini-companion-server-ready-p)
+              (gemini-companion-run--start))))))))
 
 ;;;###autoload
 (defun gemini-companion-connect ()

@@ -242,15 +242,10 @@ Return a cons of TEXT without them, and an incomplete one at its end, or
 nil."
   (let ((start 0)
         (plain nil))
-    (while (string-match
-            "\e]\\([^\a\e]*\\)\\(?:\a\\|\e\\(?:\\\\\\|\\([^\\]\\)\\)\\)"
-            text start)
+    (while (string-match "\e]\\([^\a\e]*\\)\\(?:\a\\|\e\\\\\\)" text start)
       (push (substring text start (match-beginning 0)) plain)
-      ;; Another sequence ends it, too, but then it is none.
-      (if-let* ((end (match-beginning 2)))
-          (setq start (1- end))
-        (setq start (match-end 0))
-        (funcall function (match-string 1 text))))
+      (setq start (match-end 0))
+      (funcall function (match-string 1 text)))
     (let ((end (string-match "\e\\(?:][^\a\e]*\e?\\)?\\'" text start)))
       (cons (string-join (nreverse (cons (substring text start end) plain)))
             (and end (substring text end))))))

@@ -148,12 +148,7 @@ r resumes a conversation, q quits"
           (should (string-match-p "The server is not running; g restarts it"
                                   (with-current-buffer buffer
                                     header-line-format)))
-          (should-not gemini-companion-run-test-started)))
-      (setq gemini-companion-server-command
-            (list (gemini-companion-test-python)
-                  "-m" "gemini_companion_epc"))
-      (gemini-companion-run)
-      (gemini-companion-test-eventually gemini-companion-run-test-started))))
+          (should-not gemini-companion-run-test-started))))))
 
 ;;;; Which CLI
 
@@ -368,19 +363,18 @@ prompts, the last first, and `saved' what would be saved."
 ;;;; Hint
 
 (ert-deftest gemini-companion-run-hints-at-a-cli-that-is-not-connected ()
-  (dolist (connected '(nil t))
-    (gemini-companion-run-test-with-mode
-      (let ((gemini-companion-terminal
-             (lambda (command)
-               (make-process :name "gemini" :buffer (current-buffer)
-                             :command command :connection-type 'pty
-                             :noquery t))))
-        (gemini-companion-run)
+  (gemini-companion-run-test-with-mode
+    (let ((gemini-companion-terminal
+           (lambda (command)
+             (make-process :name "gemini" :buffer (current-buffer)
+                           :command command :connection-type 'pty
+                           :noquery t))))
+      (dolist (connected '(nil t))
+        (gemini-companion-run '(4))
         (when connected
-          (gemini-companion-session-update
-           (list (list :id "one" :pid (process-id
-                                       (get-buffer-process
-                                        (current-buffer)))))))
+          (let ((process (get-buffer-process (current-buffer))))
+            (gemini-companion-session-update
+             (list (list :id "one" :pid (process-id process))))))
         ;; It may take seconds to connect, even if the user was idle before.
         (should (seq-find (lambda (timer)
                             (eq #'gemini-companion-run--hint
@@ -392,7 +386,8 @@ prompts, the last first, and `saved' what would be saved."
           (gemini-companion-test-run-timers)
           (should (eq connected
                       (not (string-search
-                            "is not connected; run /ide enable there" shown))))))
+                            "is not connected; run /ide enable there"
+                            shown))))))
       (gemini-companion-run '(4))
       (gemini-companion-mode -1)
       (should-not (gemini-companion-test-timers)))))
