@@ -22,20 +22,16 @@
 
 ;;;; Functions
 
-(defun gemini-companion-idle--seconds ()
-  "Return for how many seconds the user has pressed no key.
+(defun gemini-companion-idle-typing-p ()
+  "Return non-nil if the user has typed a key a moment ago.
 Emacs has no idle time after a prompt that no command has made, until
 the next key.  Then count from when the last key was noticed."
   (unless (eql num-nonmacro-input-events (car gemini-companion-idle--input))
     (setq gemini-companion-idle--input
           (cons num-nonmacro-input-events (float-time))))
-  (if (current-idle-time)
-      (float-time (current-idle-time))
-    (- (float-time) (cdr gemini-companion-idle--input))))
-
-(defun gemini-companion-idle-typing-p ()
-  "Return non-nil if the user has typed a key a moment ago."
-  (< (gemini-companion-idle--seconds) gemini-companion-idle--pause))
+  (< (float-time (or (current-idle-time)
+                     (time-since (cdr gemini-companion-idle--input))))
+     gemini-companion-idle--pause))
 
 (defun gemini-companion-idle-between-commands-p ()
   "Return non-nil if no command, prompt, search or menu is in progress.

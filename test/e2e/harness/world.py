@@ -111,10 +111,8 @@ class World:
             gemini.SIZE,
         )
 
-    def run(
-        self, emacs: Emacs, client: str = "gemini", question: str = "", key: str = "y"
-    ) -> Gemini:
-        """Start ``client`` by the command, and answer a ``question`` by ``key``.
+    def run(self, emacs: Emacs, client: str = "gemini", question: str = "") -> Gemini:
+        """Start ``client`` by the command, and answer a ``question`` by yes.
 
         Wait until it takes prompts, in a terminal of ``emacs``.
         """
@@ -127,7 +125,7 @@ class World:
         emacs.command("gemini-companion-run")
         if question:
             emacs.wait_for(question)
-            emacs.keys(key)
+            emacs.keys("y")
         buffer = f"*{client}: {self.project.name}*"
         emacs.holds(f"(get-buffer {lisp(buffer)})")
         cli = kind(TerminalBuffer(emacs, buffer), model)
