@@ -134,14 +134,6 @@ Its functions display the edits; they must be fast and not fail.")
 
 ;;;; Reviews
 
-(defun gemini-companion-edits--begin (diff)
-  "Record DIFF."
-  (let ((edit (gemini-companion-edits--make
-               :session (gemini-companion-diff-session diff)
-               :file (gemini-companion-diff-file-path diff) :diff diff)))
-    (gemini-companion-edits-read edit)
-    (gemini-companion-edits--add edit)))
-
 (defun gemini-companion-edits-read (edit)
   "Read the text of the file of EDIT, if it has changed; it is not written yet."
   (let* ((file (gemini-companion-edit-file edit))
@@ -216,8 +208,7 @@ the current one.  An edit that was reviewed is not recorded again."
       (progn
         (setf (gemini-companion-edit-reported edit) t)
         (when (eq 'unwritten (gemini-companion-edit-state edit))
-          (setf (gemini-companion-edit-state edit) 'accepted)
-          (run-hooks 'gemini-companion-edits-changed-hook)))
+          (setf (gemini-companion-edit-state edit) 'accepted)))
     (gemini-companion-edits--add
      (gemini-companion-edits--make
       :session session :file file :state 'written :reported t
@@ -227,21 +218,19 @@ the current one.  An edit that was reviewed is not recorded again."
                          (string-search "\uFFFD" before))
                      'unknown)
                     (t (encode-coding-string before 'utf-8)))
-      :after after))
-    (run-hooks 'gemini-companion-edits-changed-hook)))
+      :after after)))
+  (run-hooks 'gemini-companion-edits-changed-hook))
 
 (defun gemini-companion-edits--accounts-p (edit file text)
   "Return non-nil if EDIT may have written TEXT to FILE."
-  (let ((diff (gemini-companion-edit-diff edit)))
-    (and (equal (gemini-companion-text-true-name file)
-                (gemini-companion-text-true-name
-                 (gemini-companion-edit-file edit)))
-         (not (gemini-companion-edit-reported edit))
-         (not (eq 'rejected (gemini-companion-edit-state edit)))
-         (gemini-companion-text-same-written-p
-          text (if diff
-                   (gemini-companion-diff-text diff)
-                 (gemini-companion-edit-after edit))))))
+  (and (equal (gemini-companion-text-true-name file)
+              (gemini-companion-edit-place edit))
+       (not (gemini-companion-edit-reported edit))
+       (not (eq 'rejected (gemini-companion-edit-state edit)))
+       (gemini-companion-text-same-written-p
+        text (if-let* ((diff (gemini-companion-edit-diff edit)))
+                 (gemini-companion-diff-text diff)
+               (gemini-companion-edit-after edit)))))
 
 ;;;; Revert
 
@@ -439,7 +428,12 @@ Return nil if there are none, or the hunks of one are unknown."
                           (eq diff (gemini-companion-edit-diff edit)))
                         gemini-companion-edits--edits)))
     (pcase event
-      ('opened (gemini-companion-edits--begin diff))
+      ('opened
+       (setq edit (gemini-companion-edits--make
+                   :session (gemini-companion-diff-session diff)
+                   :file (gemini-companion-diff-file-path diff) :diff diff))
+       (gemini-companion-edits-read edit)
+       (gemini-companion-edits--add edit))
       ;; The CLI is about to write the file.
       ('accepting (gemini-companion-edits-read edit))
       ('settled (gemini-companion-edits--end edit diff))

@@ -210,19 +210,16 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
     (append (list :client client :number number :resume nil) here)))
 
 (defun gemini-companion-run--new-place ()
-  "Return a place for the current buffer, which is not the terminal of a CLI."
-  `(,@(if (file-remote-p default-directory)
-          (gemini-companion-run--remote-place)
-        (list :directory (gemini-companion-run--root)))
+  "Return a place for the current buffer, which is not the terminal of a CLI.
+Until the workspace root of a remote directory is known, that stands for it."
+  `(,@(if (not (file-remote-p default-directory))
+          (list :directory (gemini-companion-run--root))
+        (pcase-let* ((`(,name . ,there) (gemini-companion-place-here))
+                     (root (gemini-companion-place-root name there)))
+          (list :directory (file-name-as-directory
+                            (concat name (or root there)))
+                :remote name :there there)))
     :environment ,process-environment :path ,exec-path))
-
-(defun gemini-companion-run--remote-place ()
-  "Return properties of the place for the current, remote directory.
-Until its workspace root is known, the directory stands for that."
-  (pcase-let* ((`(,name . ,directory) (gemini-companion-place-here))
-               (root (gemini-companion-place-root name directory)))
-    (list :directory (file-name-as-directory (concat name (or root directory)))
-          :remote name :there directory)))
 
 (defun gemini-companion-run--root ()
   "Return the root of the project of the current buffer, or its directory."

@@ -264,13 +264,10 @@ nil."
    ((string-match "\\`1\\([01]\\);\\?\\'" content)
     (gemini-companion-terminal--answer-color process (match-string 1 content)))
    ((string-match "\\`52;[^;]*;\\([A-Za-z0-9+/=]+\\)\\'" content)
-    (gemini-companion-terminal--copy (match-string 1 content)))))
-
-(defun gemini-companion-terminal--copy (encoded)
-  "Add the text that is ENCODED in base64 to the kill ring."
-  (when-let* ((bytes (ignore-errors (base64-decode-string encoded))))
-    (kill-new (decode-coding-string bytes 'utf-8))
-    (message "Text that the CLI copied is in the kill ring")))
+    (when-let* ((bytes (ignore-errors
+                         (base64-decode-string (match-string 1 content)))))
+      (kill-new (decode-coding-string bytes 'utf-8))
+      (message "Text that the CLI copied is in the kill ring")))))
 
 (defun gemini-companion-terminal--answer-color (process which)
   "Report a color of the frame of PROCESS to it.
