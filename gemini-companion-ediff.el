@@ -119,7 +119,9 @@ value is a plist; see `gemini-companion-review--kinds'."
       (list :buffers (list proposal original panel)
             :hunk (apply-partially #'gemini-companion-ediff--at-point panel)
             :line (lambda () (nth 2 (gemini-companion-ediff--at-point panel)))
-            :toggled (apply-partially #'gemini-companion-ediff--toggled panel)
+            :toggled (lambda (_hunk)
+                       (with-current-buffer panel
+                         (gemini-companion-ediff--selected)))
             :move (apply-partially #'gemini-companion-ediff--move panel)
             :go-to (apply-partially #'gemini-companion-ediff--go-to panel)
             :edit (apply-partially #'gemini-companion-ediff--edit panel)
@@ -202,27 +204,15 @@ the control panel.  The user's own hooks for Ediff do not run."
   "Show BUFFER of DIFF in a window that fits Ediff, and return the window.
 If KEEP is non-nil, the selected window stays visible."
   (let* ((terminal (gemini-companion-windows-terminal diff))
-         (before (gemini-companion-ediff--state terminal))
-         (window (and (<= (gemini-companion-windows-ediff-lines
-                           most-positive-fixnum)
-                          (window-total-height (frame-root-window)))
-                      (gemini-companion-windows-make
-                       buffer diff #'gemini-companion-windows-ediff-lines
-                       (* 2 gemini-companion-windows-side-columns) keep))))
-    ;; A unified diff needs less of the terminal.
+         (window (gemini-companion-windows-make
+                  buffer diff #'gemini-companion-windows-ediff-lines
+                  (* 2 gemini-companion-windows-side-columns) keep)))
     (when (or (null window)
-              (and keep before
-                   (not (equal before
-                               (gemini-companion-ediff--state terminal)))))
+              ;; Beside a unified diff, the terminal may stay visible.
+              (and keep terminal
+                   (not (gemini-companion-windows-terminal diff))))
       (signal 'gemini-companion-ediff-too-small nil))
     window))
-
-(defun gemini-companion-ediff--state (window)
-  "Return the buffer and size of WINDOW, or nil if it is the only one or nil."
-  (and (window-live-p window)
-       (window-parent window)
-       (list (window-buffer window)
-             (window-total-width window) (window-total-height window))))
 
 (defvar-local gemini-companion-ediff--wide 'unknown
   "Non-nil if the windows of this control panel were wide at the last layout.")
@@ -340,11 +330,6 @@ The control panel is current."
 The control panel is current."
   (gemini-companion-ediff--mark-current)
   (gemini-companion-ediff--write-panel))
-
-(defun gemini-companion-ediff--toggled (panel _hunk)
-  "Display in PANEL that a hunk was excluded or restored."
-  (with-current-buffer panel
-    (gemini-companion-ediff--selected)))
 
 (defun gemini-companion-ediff--write-panel ()
   "Write the current hunk and the keys into the control panel.

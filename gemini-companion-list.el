@@ -223,7 +223,8 @@ prompt, as far as that is known."
    (lambda (remark) (concat "  " remark))
    (delq nil
          (when-let* ((diff (gemini-companion-edit-diff edit)))
-           (let ((excluded (gemini-companion-list--excluded diff))
+           (let ((excluded (gemini-companion-hunk-excluded
+                            (gemini-companion-diff-proposal-buffer diff)))
                  (comments (gemini-companion-diff-comments diff)))
              (list (and excluded (format "%d excluded" (length excluded)))
                    (and comments
@@ -233,12 +234,6 @@ prompt, as far as that is known."
                    (gemini-companion-diff-problem diff)
                    (gemini-companion-diff-objection diff)))))
    ""))
-
-(defun gemini-companion-list--excluded (diff)
-  "Return the excluded hunks of DIFF, or nil if that is nil."
-  (and diff
-       (gemini-companion-hunk-excluded
-        (gemini-companion-diff-proposal-buffer diff))))
 
 ;;;; Sections
 

@@ -167,13 +167,13 @@ the lines that were in one, have the fold."
         (last nil))
     (setf (gemini-companion-unified--view-words view)
           (gemini-companion-unified--words view hunks))
-    (unless (catch 'gemini-companion-full
-              (dolist (hunk hunks)
-                (gemini-companion-unified--insert-between view last hunk)
-                (gemini-companion-unified--insert-hunk view hunk)
-                (setq last hunk))
-              (gemini-companion-unified--insert-between view last nil)
-              t)
+    (dolist (hunk (append hunks '(nil)))
+      (when (<= 0 (gemini-companion-unified--view-room view))
+        (gemini-companion-unified--insert-between view last hunk)
+        (when hunk
+          (gemini-companion-unified--insert-hunk view hunk))
+        (setq last hunk)))
+    (when (< (gemini-companion-unified--view-room view) 0)
       (gemini-companion-unified--insert-fold
        view (list 'more (gemini-companion-unified--more unfolded))
        "... more lines"))))
@@ -249,9 +249,8 @@ If it is unfolded, insert its lines."
          view fold (format (ngettext "... %d unchanged line"
                                      "... %d unchanged lines" count)
                            count))
-      (unwind-protect
-          (gemini-companion-unified--insert-same view old new count)
-        (put-text-property beg (point) 'gemini-companion-unfolded fold)))))
+      (gemini-companion-unified--insert-same view old new count)
+      (put-text-property beg (point) 'gemini-companion-unfolded fold))))
 
 (defun gemini-companion-unified--insert-same (view old new count)
   "Insert COUNT unchanged lines of VIEW, from the lines OLD and NEW on."
@@ -277,12 +276,11 @@ If it is unfolded, insert its lines."
 (defun gemini-companion-unified--insert-hunk (view hunk)
   "Insert the lines of HUNK in VIEW: the removed ones, then the added ones."
   (let ((beg (point)))
-    (unwind-protect
-        (dolist (removed '(t nil))
-          (gemini-companion-unified--insert-changed view hunk removed))
-      (put-text-property beg (point) 'gemini-companion-hunk hunk)
-      (put-text-property beg (min (1+ beg) (point)) 'gemini-companion-change
-                         t))))
+    (dolist (removed '(t nil))
+      (gemini-companion-unified--insert-changed view hunk removed))
+    (put-text-property beg (point) 'gemini-companion-hunk hunk)
+    (put-text-property beg (min (1+ beg) (point)) 'gemini-companion-change
+                       t)))
 
 (defun gemini-companion-unified--insert-changed (view hunk removed)
   "Insert the lines of HUNK of VIEW that are REMOVED, or else the added ones."
@@ -390,8 +388,7 @@ RANGES are a list of (BEG . END), in order."
   "Insert TEXT, a line of VIEW, with FACE below its own and PROPERTIES.
 OLD and NEW are its numbers, or nil; SIGN is the sign before it.  If
 EXCLUDED is non-nil, do not use its own colors."
-  (when (< (cl-decf (gemini-companion-unified--view-room view)) 0)
-    (throw 'gemini-companion-full nil))
+  (cl-decf (gemini-companion-unified--view-room view))
   (let ((beg (point))
         (changed (when-let* ((signs
                               (gemini-companion-unified--view-user-lines view)))
@@ -682,10 +679,7 @@ If KEEP is non-nil, the selected window stays visible.  The user's
 (defun gemini-companion-unified--changed (&rest _)
   "Update the diff of the current buffer, a proposal that was edited, soon."
   (when-let* ((diff gemini-companion-diff-here)
-              (buffer (gemini-companion-review-main diff))
-              ;; It may be killed, or belong to another view.
-              ((buffer-live-p buffer))
-              ((buffer-local-value 'gemini-companion-unified--original buffer)))
+              (buffer (gemini-companion-review-main diff)))
     (gemini-companion-page-refresh-soon buffer 0.5)))
 
 (put 'gemini-companion-unified--changed 'permanent-local-hook t)

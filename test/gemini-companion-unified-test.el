@@ -228,25 +228,6 @@
             (should (eobp))
           (should (looking-at-p (concat "mine " edit "$"))))))))
 
-(ert-deftest gemini-companion-unified-ignores-an-edit-beside-another-view ()
-  "A clone of the proposal has its hooks."
-  (gemini-companion-unified-test-with '(("a" "old\n"))
-    (let* ((diff (gemini-companion-test-show "a" "new\n"))
-           (clone (make-indirect-buffer
-                   (gemini-companion-diff-proposal-buffer diff) "clone" t))
-           (inhibit-message t))
-      (unwind-protect
-          (progn
-            (with-current-buffer (window-buffer)
-              (gemini-companion-review-switch-view))
-            (should-not (gemini-companion-review-unified-p))
-            (let ((timers (gemini-companion-test-timers)))
-              (with-current-buffer clone
-                (insert "mine\n"))
-              (should-not (seq-difference (gemini-companion-test-timers) timers
-                                          #'eq))))
-        (kill-buffer clone)))))
-
 (ert-deftest gemini-companion-unified-stays-at-its-line-in-a-narrowed-view ()
   (gemini-companion-unified-test-with
       `(("a" ,(mapconcat #'number-to-string (number-sequence 1 60) "\n")))
