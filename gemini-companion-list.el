@@ -86,9 +86,6 @@
     (deleted "deleted" shadow))
   "Alist of (STATUS LABEL FACE).")
 
-(defvar-local gemini-companion-list--unfolded nil
-  "Alist of (ID . FOLDS), the folds in the diff of the edit ID that are shown.")
-
 ;;;; Headings
 
 (defun gemini-companion-list--clis ()
@@ -325,8 +322,7 @@ Record its hunks."
   "Return the diff of EDIT."
   (let ((hunks (gemini-companion-edits-hunks edit))
         (diff (gemini-companion-edit-diff edit))
-        (folds (alist-get (gemini-companion-edit-id edit)
-                          gemini-companion-list--unfolded)))
+        (unfolded gemini-companion-unified-unfolded))
     (pcase hunks
       ('nil "    no difference\n")
       ('failed "    cannot be compared\n")
@@ -336,7 +332,8 @@ Record its hunks."
         (lambda (old new)
           (with-temp-buffer
             (gemini-companion-unified-insert
-             (gemini-companion-edit-file edit) old new hunks diff folds)
+             (gemini-companion-edit-file edit) old new hunks diff
+             unfolded (gemini-companion-edit-id edit))
             (when diff
               (gemini-companion-list--insert-comments
                (gemini-companion-diff-comments diff)))
@@ -524,13 +521,8 @@ In a diff, show the lines that are folded at point, or fold unchanged
 lines again."
   (interactive nil gemini-companion-list-mode)
   (beginning-of-line)
-  (if-let* ((fold (gemini-companion-unified-fold-here))
-            (id (gemini-companion-edit-id (gemini-companion-list--edit))))
-      (progn
-        (setf (alist-get id gemini-companion-list--unfolded)
-              (gemini-companion-unified-toggled
-               fold (alist-get id gemini-companion-list--unfolded)))
-        (gemini-companion-list--refresh))
+  (if (gemini-companion-unified-fold-here)
+      (gemini-companion-unified-toggle-fold)
     (outline-back-to-heading)
     (gemini-companion-list--write (gemini-companion-list--get :key))))
 

@@ -74,7 +74,7 @@
 (defvar-local gemini-companion-unified--tick nil
   "Tick of the proposal when this view last compared it.")
 
-(defvar-local gemini-companion-unified--unfolded nil
+(defvar-local gemini-companion-unified-unfolded nil
   "Folds whose lines are shown; see `gemini-companion-unified-insert'.")
 
 ;;;; Lines
@@ -88,10 +88,10 @@ width of a line number, EXCLUDED has the excluded hunks, and WORDS the
 words that differ; see `gemini-companion-unified--words'.  USER-LINES
 is a table of the lines that the user has changed, or nil; see
 `gemini-companion-unified--user-lines'.  UNFOLDED has the folds whose
-lines are shown, and ROOM is the number of lines that can still be
-displayed.  Colors are used until Emacs has used UNTIL seconds of
+lines are shown, ID is the first element of each fold, and ROOM is the
+number of lines that can still be displayed.  Colors are used until Emacs has used UNTIL seconds of
 processor time."
-  old new old-last new-last width excluded words user-lines unfolded room
+  old new old-last new-last width excluded words user-lines unfolded id room
   ;; Some modes need a tenth of a second for each hunk, whatever the size.
   (until (+ (float-time (get-internal-run-time))
             gemini-companion-unified--seconds)))
@@ -146,13 +146,13 @@ have colors, as far as there is time."
 ;;;; Inserting
 
 (defun gemini-companion-unified-insert
-    (file original proposal hunks diff unfolded)
+    (file original proposal hunks diff unfolded &optional id)
   "Insert before point the lines of HUNKS of FILE.
 HUNKS are the differences between the buffers ORIGINAL and PROPOSAL, the
 text of DIFF, an open diff, or of an edit that has ended if it is nil.
-UNFOLDED are the folds whose lines are shown; each is a list of the
-first lines and the number of lines, or (more N) for the rest of a long
-diff.  If this takes long, the remaining lines have no colors.
+UNFOLDED are the folds whose lines are shown; each is a list of ID, the
+first lines and the number of lines, or (ID more N) for the rest of a
+long diff.  If this takes long, the remaining lines have no colors.
 
 The lines have these text properties:
 `gemini-companion-hunk' is the hunk of a changed line;
@@ -162,9 +162,10 @@ The lines have these text properties:
 changes in a long line;
 `gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
 the lines that were in one, have the fold."
-  (let ((view (gemini-companion-unified--view file original proposal diff
-                                              unfolded))
-        (last nil))
+  (let* ((unfolded (seq-filter (lambda (fold) (equal id (car fold))) unfolded))
+         (view (gemini-companion-unified--view file original proposal diff
+                                               unfolded id))
+         (last nil))
     (setf (gemini-companion-unified--view-words view)
           (gemini-companion-unified--words view hunks))
     (dolist (hunk (append hunks '(nil)))
@@ -175,16 +176,16 @@ the lines that were in one, have the fold."
         (setq last hunk)))
     (when (< (gemini-companion-unified--view-room view) 0)
       (gemini-companion-unified--insert-fold
-       view (list 'more (gemini-companion-unified--more unfolded))
+       view (list id 'more (gemini-companion-unified--more unfolded))
        "... more lines"))))
 
 (defun gemini-companion-unified--more (unfolded)
   "Return how often the rest of a long diff was shown, as in UNFOLDED."
-  (seq-count (lambda (fold) (eq 'more (car fold))) unfolded))
+  (seq-count (lambda (fold) (eq 'more (cadr fold))) unfolded))
 
-(defun gemini-companion-unified--view (file original proposal diff unfolded)
+(defun gemini-companion-unified--view (file original proposal diff unfolded id)
   "Return the view of the texts of FILE in the buffers ORIGINAL and PROPOSAL.
-For DIFF and UNFOLDED, see `gemini-companion-unified-insert'."
+For DIFF, UNFOLDED and ID, see `gemini-companion-unified-insert'."
   (dolist (text (list original proposal))
     (with-current-buffer text
       (gemini-companion-highlight file)))
@@ -194,7 +195,7 @@ For DIFF and UNFOLDED, see `gemini-companion-unified-insert'."
      :old original :new proposal :old-last last :new-last new-last
      :excluded (and diff (gemini-companion-hunk-excluded
                           (gemini-companion-diff-proposal-buffer diff)))
-     :unfolded unfolded
+     :unfolded unfolded :id id
      :room (ash gemini-companion-unified--most-lines
                 (gemini-companion-unified--more unfolded))
      :width (length (number-to-string (max 10 last new-last)))
@@ -242,7 +243,7 @@ TEXT, or `both'."
 (defun gemini-companion-unified--insert-hidden (view old new count)
   "Insert a fold in VIEW for COUNT unchanged lines from OLD and NEW on.
 If it is unfolded, insert its lines."
-  (let ((fold (list old new count))
+  (let ((fold (list (gemini-companion-unified--view-id view) old new count))
         (beg (point)))
     (if (not (member fold (gemini-companion-unified--view-unfolded view)))
         (gemini-companion-unified--insert-fold
@@ -268,7 +269,6 @@ If it is unfolded, insert its lines."
     (insert (propertize (concat text "\n")
                         'face 'gemini-companion-fold
                         'gemini-companion-fold fold
-                        'mouse-face 'highlight
                         'help-echo "TAB: show these lines"
                         'line-prefix prefix
                         'wrap-prefix prefix))))
@@ -501,11 +501,19 @@ Return nil if there is none."
                     (1+ (point)) 'gemini-companion-unfolded nil (point-min)))
         fold)))
 
-(defun gemini-companion-unified-toggled (fold unfolded)
-  "Return the list UNFOLDED with FOLD, or without it if it has that."
-  (if (member fold unfolded)
-      (remove fold unfolded)
-    (cons fold unfolded)))
+(defun gemini-companion-unified-toggle-fold ()
+  "Show the lines that are folded here, or fold unchanged lines again."
+  (interactive)
+  (gemini-companion-unified--toggle (or (gemini-companion-unified-fold-here)
+                                        (user-error "No folded lines here"))))
+
+(defun gemini-companion-unified--toggle (fold)
+  "Show the lines of FOLD, or fold them again."
+  (setq gemini-companion-unified-unfolded
+        (if (member fold gemini-companion-unified-unfolded)
+            (remove fold gemini-companion-unified-unfolded)
+          (cons fold gemini-companion-unified-unfolded)))
+  (gemini-companion-page-refresh))
 
 ;;;; Keys
 
@@ -654,7 +662,7 @@ If KEEP is non-nil, the selected window stays visible.  The user's
   "Draw the hunks; the first time, go to the first one."
   (let ((diff gemini-companion-diff-here)
         (original gemini-companion-unified--original)
-        (unfolded gemini-companion-unified--unfolded)
+        (unfolded gemini-companion-unified-unfolded)
         (first (zerop (buffer-size))))
     (gemini-companion-page-replace
      (with-temp-buffer
@@ -683,23 +691,6 @@ If KEEP is non-nil, the selected window stays visible.  The user's
     (gemini-companion-page-refresh-soon buffer 0.5)))
 
 (put 'gemini-companion-unified--changed 'permanent-local-hook t)
-
-(defun gemini-companion-unified-toggle-fold ()
-  "Show the lines that are folded here, or fold unchanged lines again.
-Elsewhere go to the next fold."
-  (interactive)
-  (if-let* ((fold (gemini-companion-unified-fold-here)))
-      (gemini-companion-unified--toggle fold)
-    (goto-char (or (text-property-not-all (point) (point-max)
-                                          'gemini-companion-fold nil)
-                   (user-error "No more folded lines")))))
-
-(defun gemini-companion-unified--toggle (fold)
-  "Show the lines of FOLD, or fold them again."
-  (setq gemini-companion-unified--unfolded
-        (gemini-companion-unified-toggled fold
-                                          gemini-companion-unified--unfolded))
-  (gemini-companion-unified--draw))
 
 ;;;; Hunks
 
@@ -757,7 +748,7 @@ If BACK is non-nil, return where the previous one begins."
   "Show more of a long diff; return nil if all of it is shown."
   (let ((fold (get-text-property (max (point-min) (1- (point-max)))
                                  'gemini-companion-fold)))
-    (when (eq 'more (car fold))
+    (when (eq 'more (cadr fold))
       (gemini-companion-unified--toggle fold)
       t)))
 

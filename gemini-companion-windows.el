@@ -93,22 +93,21 @@ COLUMNS is the desired width."
          (window-min-height 1)
          (used (and keep (gemini-companion-windows-in-use)))
          (terminal (gemini-companion-windows-terminal diff))
-         (window (or (and terminal
+         (beside (or (and terminal
                           (gemini-companion-windows--beside
                            (delete-dups (delq nil (list used terminal)))
                            lines columns))
                      (and used
                           (gemini-companion-windows--beside
-                           (list used) lines columns)))))
-    (unless (or window used)
-      ;; Otherwise another file could be selected meanwhile.
-      (setq window (select-window (frame-first-window (window-main-window))))
-      (set-window-dedicated-p window nil)
-      (set-window-buffer window buffer)
-      (delete-other-windows))
+                           (list used) lines columns))))
+         (window (or beside
+                     (unless used
+                       (frame-first-window (window-main-window))))))
     (when window
       (set-window-dedicated-p window nil)
       (set-window-buffer window buffer)
+      (unless beside
+        (delete-other-windows window))
       window)))
 
 (defun gemini-companion-windows-terminal (diff &optional frame)
@@ -265,14 +264,21 @@ review are given, a window that shows another buffer keeps it, its
 point and the selection: the user may have worked there meanwhile."
   (let ((frame (gemini-companion-windows-layout-frame layout)))
     (when (frame-live-p frame)
-      (let ((kept (and buffers
-                       (gemini-companion-windows--others frame buffers)))
-            (last (frame-selected-window frame)))
+      (let* ((others (and buffers
+                          (seq-remove (lambda (window)
+                                        (memq (window-buffer window) buffers))
+                                      (window-list frame 'no-minibuffer))))
+             (places (mapcar (lambda (window)
+                               (list window (window-buffer window)
+                                     (window-start window)
+                                     (window-point window)))
+                             others))
+             (last (frame-selected-window frame)))
         (gemini-companion-windows--set layout)
-        (pcase-dolist (`(,window . ,place) kept)
-          (when (window-live-p window)
-            (apply #'set-window-buffer-start-and-point window place)))
-        (when (and (window-live-p last) (assq last kept))
+        (dolist (place places)
+          (when (window-live-p (car place))
+            (apply #'set-window-buffer-start-and-point place)))
+        (when (and (window-live-p last) (memq last others))
           (set-frame-selected-window frame last 'norecord))))))
 
 (defun gemini-companion-windows--set (layout)
@@ -296,15 +302,6 @@ point and the selection: the user may have worked there meanwhile."
     (dolist (window (window-list frame 'no-minibuffer))
       (when-let* ((end (alist-get (window-buffer window) ends)))
         (set-window-point window end)))))
-
-(defun gemini-companion-windows--others (frame buffers)
-  "Return the windows of FRAME that show none of BUFFERS.
-A list of (WINDOW BUFFER START POINT)."
-  (mapcar (lambda (window)
-            (list window (window-buffer window)
-                  (window-start window) (window-point window)))
-          (seq-remove (lambda (window) (memq (window-buffer window) buffers))
-                      (window-list frame 'no-minibuffer))))
 
 ;;;; Closing
 

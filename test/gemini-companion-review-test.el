@@ -456,7 +456,7 @@
                   (should (member "+two" (gemini-companion-test-diff)))
                   (break)
                   (goto-char (point-min))
-                  (gemini-companion-unified-toggle-fold)
+                  (search-forward "... 24")
                   (gemini-companion-unified-toggle-fold)
                   (should-not (member " ... 24 unchanged lines"
                                       (gemini-companion-test-diff)))
