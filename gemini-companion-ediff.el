@@ -178,6 +178,7 @@ the control panel.  The user's own hooks for Ediff do not run."
               ediff-after-setup-windows-hook nil
               ediff-select-hook (list #'gemini-companion-ediff--selected)
               ediff-unselect-hook nil
+              vertical-scroll-bar nil
               ediff-grab-mouse nil
               ediff-verbose-p nil
               ;; The user's own program and options may hide changes.
@@ -237,8 +238,6 @@ itself always does.  If all windows exist, do nothing."
       (setq ediff-window-A there
             ediff-window-B here)
       (select-window bottom)
-      (with-current-buffer panel
-        (setq vertical-scroll-bar nil))
       (ediff-setup-control-buffer panel)
       (set-window-parameter bottom 'mode-line-format 'none)
       (window-resize bottom (- 1 (window-total-height bottom)) nil t)
@@ -484,10 +483,9 @@ hooks of the user, many of which kill the compared buffers."
         (ediff-clear-diff-vector 'ediff-difference-vector-A 'fine-diffs-also)
         (ediff-clear-diff-vector 'ediff-difference-vector-B 'fine-diffs-also)
         (mapc #'delete-overlay
-              (seq-filter #'overlayp
-                          (cons ediff-current-diff-overlay-A
-                                (cons ediff-current-diff-overlay-B
-                                      ediff-wide-bounds))))
+              (seq-filter #'overlayp `(,ediff-current-diff-overlay-A
+                                       ,ediff-current-diff-overlay-B
+                                       ,@ediff-wide-bounds)))
         (dolist (side (list ediff-buffer-A ediff-buffer-B))
           (when (buffer-live-p side)
             (with-current-buffer side

@@ -576,7 +576,7 @@ See `gemini-companion-review--kinds'."
           ;; Without a hunk, it will be drawn after the next comparison.
           :toggled (here (lambda (hunk)
                            (when hunk
-                             (gemini-companion-unified--draw))))
+                             (gemini-companion-page-refresh))))
           :move (apply-partially #'gemini-companion-unified--move buffer)
           :go-to (apply-partially #'gemini-companion-unified--go-to-hunk buffer)
           :edit (apply-partially #'gemini-companion-unified--edit buffer proposal)
@@ -642,14 +642,27 @@ If KEEP is non-nil, the selected window stays visible.  The user's
 ;;;; Text
 
 (defun gemini-companion-unified--write ()
-  "Compare again, and draw the diff."
+  "Compare again, and draw the diff; the first time, go to its first hunk."
   (let* ((diff gemini-companion-diff-here)
          (original gemini-companion-unified--original)
          (proposal (gemini-companion-diff-proposal-buffer diff))
-         (hunks (gemini-companion-hunk-find original proposal)))
+         (hunks (gemini-companion-hunk-find original proposal))
+         (unfolded gemini-companion-unified-unfolded)
+         (first (zerop (buffer-size))))
     (setq gemini-companion-unified--tick (buffer-chars-modified-tick proposal))
     (gemini-companion-review-set-hunks diff hunks original)
-    (gemini-companion-unified--draw)
+    (gemini-companion-page-replace
+     (with-temp-buffer
+       ;; A hook of the user may fail.
+       (with-silent-modifications
+         (if hunks
+             (gemini-companion-unified-insert
+              (gemini-companion-diff-file-path diff) original proposal hunks
+              diff unfolded)
+           (insert "No differences left.\n")))
+       (buffer-string)))
+    (when first
+      (goto-char (or (car (gemini-companion-unified--places)) (point-min))))
     (force-mode-line-update)))
 
 (defun gemini-companion-unified--current-p ()
@@ -657,25 +670,6 @@ If KEEP is non-nil, the selected window stays visible.  The user's
   (eql gemini-companion-unified--tick
        (buffer-chars-modified-tick
         (gemini-companion-diff-proposal-buffer gemini-companion-diff-here))))
-
-(defun gemini-companion-unified--draw ()
-  "Draw the hunks; the first time, go to the first one."
-  (let ((diff gemini-companion-diff-here)
-        (original gemini-companion-unified--original)
-        (unfolded gemini-companion-unified-unfolded)
-        (first (zerop (buffer-size))))
-    (gemini-companion-page-replace
-     (with-temp-buffer
-       ;; A hook of the user may fail.
-       (with-silent-modifications
-         (if-let* ((hunks (gemini-companion-diff-hunks diff)))
-             (gemini-companion-unified-insert
-              (gemini-companion-diff-file-path diff) original
-              (gemini-companion-diff-proposal-buffer diff) hunks diff unfolded)
-           (insert "No differences left.\n")))
-       (buffer-string)))
-    (when first
-      (goto-char (or (car (gemini-companion-unified--places)) (point-min))))))
 
 (defun gemini-companion-unified--line ()
   "Return the line of the proposal here, or the next one that is shown."
