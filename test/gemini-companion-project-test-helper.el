@@ -83,18 +83,16 @@ test without Eglot."
 
 (defun gemini-companion-test-view ()
   "Return what the user sees."
-  (list (buffer-list)
-        (window-list)
-        (selected-window)
-        (mapcar #'window-start (window-list))
-        (mapcar #'window-point (window-list))
+  (list (mapcar (lambda (window)
+                  (list window (window-start window) (window-point window)
+                        (eq window (selected-window))))
+                (window-list))
         (current-buffer)
         (mapcar (lambda (buffer)
                   (with-current-buffer buffer
-                    (list (point) (mark t) mark-active (buffer-modified-p)
-                          (point-min) (point-max))))
+                    (list buffer (point) (mark t) (buffer-modified-p)
+                          (buffer-narrowed-p))))
                 (seq-filter #'buffer-file-name (buffer-list)))
-        (minibuffer-depth)
         (with-current-buffer (messages-buffer) (buffer-string))))
 
 (defun gemini-companion-test-answer-of (function &rest args)

@@ -35,6 +35,13 @@ def _connected(emacs: Emacs, *clients: str) -> None:
     )
 
 
+def _stays_connected(emacs: Emacs, cli: Qwen) -> None:
+    """Wait until ``cli`` is connected; a busy machine may have let it give up."""
+    _connected(emacs, "qwen")
+    cli.wait_until_connected()
+    _connected(emacs, "qwen")
+
+
 def test_qwen_has_context_and_reviews_beside_gemini_cli_over_a_restart(
     world: World,
 ) -> None:
@@ -44,7 +51,7 @@ def test_qwen_has_context_and_reviews_beside_gemini_cli_over_a_restart(
     world.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(two, one)
     cli = world.qwen(directory=one.parent)
-    _connected(emacs, "qwen")
+    _stays_connected(emacs, cli)
     reviews = Reviews(emacs)
     assert str(one) in cli.editor_context()
 
@@ -189,7 +196,7 @@ def test_a_linked_qwen_is_sent_new_errors_and_answered(world: World) -> None:
     link(world, emacs)
     emacs.holds(CHECKED)
     reviews, cli = Reviews(emacs), world.qwen()
-    _connected(emacs, "qwen")
+    _stays_connected(emacs, cli)
 
     def accepted(old: str, new: str) -> str:
         """Return what the model was sent until the edit was accepted."""
