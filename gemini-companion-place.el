@@ -282,16 +282,15 @@ Return nil if FILE is local and in no directory that is shared."
     (seq-some (pcase-lambda (`(,name . ,_))
                 (when-let* ((shared (gemini-companion-place--shared name))
                             (there (gemini-companion-place--moved
-                                    file (mapcar #'reverse shared))))
+                                    (expand-file-name file)
+                                    (mapcar #'reverse shared))))
                   (cons name (directory-file-name there))))
               gemini-companion-places)))
 
 (defun gemini-companion-place-here ()
   "Return what `gemini-companion-place-there' has for the current directory."
   (gemini-companion-place-there
-   (cond (gemini-companion-place-terminal)
-         ((file-remote-p default-directory) default-directory)
-         (t (expand-file-name default-directory)))))
+   (or gemini-companion-place-terminal default-directory)))
 
 (defun gemini-companion-place-root (name directory)
   "Return the workspace root of DIRECTORY in the place NAME, if it is known."

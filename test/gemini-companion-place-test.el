@@ -53,17 +53,6 @@ a\\ it\\\\\\'s")))
                                 "/ftp:far:" :pipe '("a"))
                                :type 'user-error)))))
 
-(ert-deftest gemini-companion-place-quotes-for-a-real-shell ()
-  (let ((gemini-companion-place-commands '((("ssh") "sh" "-c" :line))))
-    (should
-     (equal "a b'c\"d$e\n"
-            (let ((command (gemini-companion-place-command
-                            "/ssh:one|ssh:two:" :pipe
-                            '("printf" "%s\\n" "a b'c\"d$e"))))
-              (with-temp-buffer
-                (apply #'call-process (car command) nil t nil (cdr command))
-                (buffer-string)))))))
-
 (ert-deftest gemini-companion-place-names-the-copy-of-a-remote-file ()
   (gemini-companion-place-test-with
     (pcase-dolist (`(,remote ,copy)

@@ -70,8 +70,7 @@ class Place:
         self._wanted = wanted
         self._server_port = server_port
         self._report_to_emacs = report
-        pairs = [*(wanted.get("shared") or ()), ("/", self.mirror)]
-        self._pairs = sorted(pairs, key=lambda pair: -len(pair[0]))
+        self._pairs = [*(wanted.get("shared") or ()), ("/", self.mirror)]
         self._facts: Facts = {"port": wanted.get("port") or 0}
         self._stdin: StreamWriter | None = None
         """The input of the outpost, or None if it does not run."""
