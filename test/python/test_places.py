@@ -144,16 +144,15 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     cli.close()
 
 
-def test_each_place_has_only_its_files_in_the_context(
-    far_of: Callable[[str], Far], alone: Alone, cli_of: Callable[[Any], FakeCli]
+def test_each_place_has_its_own_token_and_its_own_files(
+    far_of: Callable[[str], Far], alone: Alone
 ) -> None:
     a, b = far_of("a"), far_of("b")
-    shared = (("/workspace", str(b.directory / "shared")),)
-    clis = [cli_of(alone)]
-    for far, more in ((a, {}), (b, {"shared": shared})):
-        far.connect(**more)
-        clis.append(far.cli())
-    streams = [cli.connect() for cli in clis]
+    a.connect()
+    b.connect(shared=(("/workspace", str(b.directory / "shared")),))
+    here = FakeCli(alone.port, alone.token)
+    clis = {"here": here, "a": a.cli(), "b": b.cli()}
+    streams = [cli.connect() for cli in clis.values()]
     alone.emacs.until(lambda emacs: [len(ids) for ids in emacs.sessions][-1:] == [3])
     names = [
         "/here",
@@ -167,20 +166,6 @@ def test_each_place_has_only_its_files_in_the_context(
         for one in streams
     ]
     assert found == [["/here", names[3]], ["/srv/a"], ["/srv/b", "/workspace/c"]]
-    for cli in clis:
-        cli.close()
-
-
-def test_a_token_counts_in_its_place_only(
-    far_of: Callable[[str], Far], alone: Alone
-) -> None:
-    a, b = far_of("a"), far_of("b")
-    a.connect()
-    b.connect()
-    here = FakeCli(alone.port, alone.token)
-    clis = {"here": here, "a": a.cli(), "b": b.cli()}
-    for cli in clis.values():
-        cli.connect()
     for place, cli in clis.items():
         for other, another in clis.items():
             thief = FakeCli(cli.port, another.token)
@@ -191,6 +176,9 @@ def test_a_token_counts_in_its_place_only(
     own, thief.session_id = thief.session_id, clis["a"].session_id
     assert thief.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})[0] == 404
     thief.session_id = own
+    # Models elsewhere ask no questions about files here.
+    alone.questions.is_on = True
+    assert thief.request("POST", "{}", path="/tools")[0] == 404
     # Strangers who hold connections keep nobody out.
     address = "127.0.0.1", a.cli().port
     strangers = [socket.create_connection(address) for _ in range(150)]
@@ -198,9 +186,6 @@ def test_a_token_counts_in_its_place_only(
     clis["a again"].connect()
     for stranger in strangers:
         stranger.close()
-    # Models elsewhere ask no questions about files here.
-    alone.questions.is_on = True
-    assert thief.request("POST", "{}", path="/tools")[0] == 404
     for cli in clis.values():
         cli.close()
 
