@@ -74,21 +74,6 @@ Its file may be hidden.")
           (and gemini-companion-share-outside-projects
                (expand-file-name file))))))
 
-;;;; Positions
-
-(defun gemini-companion-context--cursor (position)
-  "Return POSITION of the current buffer as a plist, ignoring narrowing.
-Its `:line' and `:character' are 1-based; characters are counted
-in UTF-16 units from the beginning of the line."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char position)
-      (list :line (line-number-at-pos)
-            :character (1+ (gemini-companion-text-units
-                            (buffer-substring-no-properties
-                             (line-beginning-position) position)))))))
-
 ;;;; Selection
 
 (declare-function evil-visual-range "ext:evil-states")
@@ -119,22 +104,10 @@ Each has `:path' and `:timestamp' (milliseconds since 1970); the
 active file has `:active' t, `:line' and `:character' (1-based,
 in UTF-16 units), and `:selected-text' if there is a selection."
   (gemini-companion-context--refresh-active)
-  (gemini-companion-context--entries
-   (and gemini-companion-context-active
-        (gemini-companion-context--name gemini-companion-context-active))))
-
-(defun gemini-companion-context-idle-p ()
-  "Return non-nil if no report of a change is scheduled."
-  (null gemini-companion-context--timer))
-
-(defun gemini-companion-context--entries (active)
-  "Return the entries of a snapshot; ACTIVE is the active file, or nil.
-Each file counts once."
-  (setq gemini-companion-context--order
-        (seq-filter (lambda (place) (buffer-live-p (car place)))
-                    gemini-companion-context--order))
-  (let ((places (append gemini-companion-context--order
-                        (gemini-companion-context--unselected)))
+  (let ((active (and gemini-companion-context-active
+                     (gemini-companion-context--name
+                      gemini-companion-context-active)))
+        (places (gemini-companion-context--places))
         entries)
     (while (and places
                 (< (length entries) gemini-companion-context--max-files))
@@ -155,39 +128,42 @@ Each file counts once."
                 entries))))
     (nreverse entries)))
 
-(defun gemini-companion-context--unselected ()
-  "Return an alist of (BUFFER . 0), the file buffers that were never selected."
-  (delq nil (mapcar (lambda (buffer)
-                      (and (gemini-companion-text-visited buffer)
-                           (not (assq buffer gemini-companion-context--order))
-                           (cons buffer 0)))
-                    (buffer-list))))
+(defun gemini-companion-context-idle-p ()
+  "Return non-nil if no report of a change is scheduled."
+  (null gemini-companion-context--timer))
+
+(defun gemini-companion-context--places ()
+  "Return an alist of (BUFFER . MILLISECONDS), the buffers that visit files.
+The one selected last is the first; for those never selected it is 0."
+  (setq gemini-companion-context--order
+        (seq-filter (lambda (place) (buffer-live-p (car place)))
+                    gemini-companion-context--order))
+  (append gemini-companion-context--order
+          (mapcan (lambda (buffer)
+                    (and (gemini-companion-text-visited buffer)
+                         (not (assq buffer gemini-companion-context--order))
+                         (list (cons buffer 0))))
+                  (buffer-list))))
 
 (defun gemini-companion-context--refresh-active ()
-  "Update the active file if it is selected; drop it if its buffer is killed."
+  "Record the active file if it may have changed; forget a killed one.
+It changes also when a CLI writes it."
   (cond ((not (buffer-live-p gemini-companion-context-active))
          (setq gemini-companion-context-active nil
                gemini-companion-context--active-file nil))
         ((not (gemini-companion-context--name gemini-companion-context-active))
          (setq gemini-companion-context--active-file nil))
-        ((or (null gemini-companion-context--active-file)
-             (eq gemini-companion-context-active
-                 (window-buffer (selected-window))))
-         (gemini-companion-context--record-active))
-        ((gemini-companion-context--outdated-p)
+        ((not (and gemini-companion-context--active-file
+                   (not (eq gemini-companion-context-active
+                            (window-buffer (selected-window))))
+                   (eq gemini-companion-context--active-tick
+                       (buffer-chars-modified-tick
+                        gemini-companion-context-active))))
          (with-current-buffer gemini-companion-context-active
            (save-excursion
              (when-let* ((window (get-buffer-window nil t)))
                (goto-char (window-point window)))
              (gemini-companion-context--record-active))))))
-
-(defun gemini-companion-context--outdated-p ()
-  "Return non-nil if the text of the active file changed since its record.
-It changes when a CLI writes the file, for example."
-  (and gemini-companion-context--active-file
-       (buffer-live-p gemini-companion-context-active)
-       (not (eq (buffer-chars-modified-tick gemini-companion-context-active)
-                gemini-companion-context--active-tick))))
 
 (defun gemini-companion-context--record-active ()
   "Record the current cursor and selection of the active file."
@@ -195,7 +171,13 @@ It changes when a CLI writes the file, for example."
     (setq gemini-companion-context--active-tick (buffer-chars-modified-tick)
           gemini-companion-context--active-file
           (append (list :active t)
-                  (gemini-companion-context--cursor (point))
+                  (save-restriction
+                    (widen)
+                    (list :line (line-number-at-pos)
+                          :character (1+ (gemini-companion-text-units
+                                          (buffer-substring-no-properties
+                                           (line-beginning-position)
+                                           (point))))))
                   (when-let* ((text (gemini-companion-context--selected-text)))
                     (list :selected-text text))))))
 
@@ -255,32 +237,25 @@ It changes when a CLI writes the file, for example."
     (or buffer point tick mark shape)))
 
 (defun gemini-companion-context--notice (&optional _)
-  "Check whether the selected buffer, point or selection has changed.
+  "Schedule a report if the selected buffer, point or selection has changed.
 Run after every command and before every redisplay, which also
-detects changes made by Lisp without a command."
+detects changes made by Lisp without a command.  Changes within a
+buffer without a file are not reported."
   (with-current-buffer (window-buffer (selected-window))
-    (let ((previous (aref gemini-companion-context--seen 0)))
+    (let* ((buffer (current-buffer))
+           (previous (aref gemini-companion-context--seen 0))
+           (new (not (eq buffer previous))))
       (when (gemini-companion-context--changed-p)
         (gemini-companion-events-guarded 'context
-          (gemini-companion-context--handle previous))))))
-
-(defun gemini-companion-context--handle (previous)
-  "Report a change in the current buffer, selected after the buffer PREVIOUS.
-Changes within a buffer without a file are not reported."
-  (let* ((buffer (current-buffer))
-         (new (not (eq buffer previous))))
-    (when new
-      ;; The next snapshot would be too late: some modes end the selection.
-      (when (and (buffer-live-p gemini-companion-context-active)
-                 (eq gemini-companion-context-active previous)
-                 (gemini-companion-context--name
-                  gemini-companion-context-active))
-        (gemini-companion-context--record-active))
-      (gemini-companion-context--focus buffer))
-    (when (or new
-              (gemini-companion-text-visited buffer)
-              (gemini-companion-context--outdated-p))
-      (gemini-companion-context-changed))))
+          (when new
+            ;; The next snapshot would be too late: some modes end the selection.
+            (when (and (buffer-live-p previous)
+                       (eq gemini-companion-context-active previous)
+                       (gemini-companion-context--name previous))
+              (gemini-companion-context--record-active))
+            (gemini-companion-context--focus buffer))
+          (when (or new (gemini-companion-text-visited buffer))
+            (gemini-companion-context-changed)))))))
 
 (defun gemini-companion-context--focus (buffer)
   "Make BUFFER the active one if it visits a file and is not already."
