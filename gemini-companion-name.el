@@ -43,7 +43,8 @@ The root is the outermost one that contains FILE, or nil.  Roots of
 the CLI of SESSION come first, and OWN is non-nil if it is one of
 them.  The true name is FILE itself if its links are a loop, or if
 Emacs takes it for a remote name."
-  (let* ((file (gemini-companion-name--expanded file))
+  (let* ((file (let ((file-name-handler-alist nil))
+                 (expand-file-name file)))
          (name (or (and (not (gemini-companion-text-remote-p file))
                         (gemini-companion-text-true-name file))
                    file)))
@@ -65,11 +66,6 @@ Emacs takes it for a remote name."
     (list (or own (funcall outermost (gemini-companion-roots-all)))
           own)))
 
-(defun gemini-companion-name--expanded (file)
-  "Return FILE, an absolute name, without dots and doubled slashes."
-  (let ((file-name-handler-alist nil))
-    (expand-file-name file)))
-
 (defun gemini-companion-name (file &optional session plain)
   "Return a name of FILE to show to the user.
 It is its true name, relative to the root in which the CLI of
@@ -77,8 +73,7 @@ SESSION runs or, without SESSION, to any root.  Unless PLAIN is
 non-nil, it includes that FILE is outside all roots, or a symbolic
 link to somewhere else.  Invisible characters are escaped, and a long
 name is shortened in its middle."
-  (pcase-let* ((file (gemini-companion-name--expanded file))
-               (`(,true-name ,root ,own)
+  (pcase-let* ((`(,true-name ,root ,own)
                 (gemini-companion-name-place file session))
                (name (gemini-companion-name--below
                       true-name (and (or own (null session)) root)))

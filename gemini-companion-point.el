@@ -40,7 +40,6 @@
 
 (defvar gemini-companion-send-alist
   '((dired-mode . gemini-companion-point-dired)
-    (wdired-mode . gemini-companion-point-dired)
     (compilation-mode . gemini-companion-point-hits)
     (xref--xref-buffer-mode . gemini-companion-point-hits)
     (occur-mode . gemini-companion-point-hits)
@@ -194,20 +193,16 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
                                   start end)))
 
 (defun gemini-companion-point--diff-file ()
-  "Return the file of the hunk at point, or nil.
-It may have been deleted; `diff-find-file-name' takes any file with the
-same last name for it then."
-  (when-let* ((name (car (remove "/dev/null" (diff-hunk-file-names))))
-              (name (replace-regexp-in-string
-                     "\\`[abciow]/" ""
-                     ;; Git quotes the bytes of other than ASCII letters.
-                     (if (string-prefix-p "\"" name)
-                         (decode-coding-string (read name) 'utf-8)
-                       name))))
-    (let ((found (diff-find-file-name nil t)))
-      (if (and found (string-suffix-p name (expand-file-name found)))
-          found
-        (expand-file-name name (vc-root-dir))))))
+  "Return the file of the hunk at point, which may have been deleted, or nil."
+  (when-let* ((name (car (remove "/dev/null" (diff-hunk-file-names)))))
+    (expand-file-name
+     (replace-regexp-in-string
+      "\\`[abciow]/" ""
+      ;; Git quotes the bytes of other than ASCII letters.
+      (if (string-prefix-p "\"" name)
+          (decode-coding-string (read name) 'utf-8)
+        name))
+     (vc-root-dir))))
 
 (defun gemini-companion-point-magit ()
   "Return the hunk at point, with the name of its file."

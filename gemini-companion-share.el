@@ -128,10 +128,9 @@ It was opened, saved or reverted."
     (when (or new (null sessions))
       (setq gemini-companion-share--sent
             (assq-delete-all 'context-update gemini-companion-share--sent)))
-    (cond ((null sessions))
-          ;; A CLI also reads ignore files when it starts.
-          (new (gemini-companion-share--refresh))
-          (t (gemini-companion-share--send)))))
+    ;; A CLI also reads ignore files when it starts.
+    (when new
+      (gemini-companion-share--refresh))))
 
 (defun gemini-companion-share-lighter ()
   "Return the text and tooltip of sharing for the mode line."

@@ -60,7 +60,7 @@ symbolic link src/innocent.txt)" error)
       (let ((shown (gemini-companion-name
                     (if (string-prefix-p "/" file)
                         file
-                      (concat default-directory file))
+                      (expand-file-name file))
                     session)))
         (should (equal name shown))
         (should (eq face (get-text-property 0 'face shown)))))
