@@ -291,27 +291,31 @@ M-x gemini-companion-run starts one, /ide enable connects a running one"))))
 
 (defun gemini-companion-point-sessions (file)
   "Return the sessions in whose directory or place FILE is."
-  (seq-filter (apply-partially #'gemini-companion-point--name file)
+  (seq-filter (lambda (session)
+                (car (gemini-companion-point--names file session)))
               (gemini-companion-sessions)))
 
-(defun gemini-companion-point--name (file session)
-  "Return the name of FILE in the directory or the place of SESSION, or nil."
-  (if-let* ((place (plist-get session :place)))
-      (let ((there (gemini-companion-place-there file)))
-        (and (equal place (car there))
-             (cdr there)))
-    (when-let* (((not (file-remote-p file)))
-                (directory (plist-get session :directory))
-                (directory (file-truename directory))
-                (file (gemini-companion-point--true-name file))
-                ((gemini-companion-text-in-directory-p file directory)))
-      (file-relative-name file directory))))
-
-(defun gemini-companion-point--true-name (file)
-  "Return the name of FILE in its true directory; it may be a link."
-  (let ((file (expand-file-name file)))
-    (concat (file-truename (file-name-directory file))
-            (file-name-nondirectory file))))
+(defun gemini-companion-point--names (file session)
+  "Return (NAME . LOCAL) for FILE, or nil if it is not where SESSION is.
+NAME is its name in the directory or the place of SESSION, or nil, and
+LOCAL the name on this machine, in its true directory; it may be a link."
+  (let ((place (plist-get session :place))
+        (directory (plist-get session :directory))
+        (there (gemini-companion-place-there file)))
+    (cond (place
+           (when (equal place (car there))
+             (cons (cdr there)
+                   (gemini-companion-place-copy
+                    (concat place (cdr there))))))
+          ((not (file-remote-p file))
+           (let* ((file (expand-file-name file))
+                  (local (concat (file-truename (file-name-directory file))
+                                 (file-name-nondirectory file)))
+                  (root (and directory (file-truename directory))))
+             (cons (and root
+                        (gemini-companion-text-in-directory-p local root)
+                        (file-relative-name local root))
+                   local))))))
 
 (defun gemini-companion-point--text (things session)
   "Return the text for the prompt of SESSION about THINGS."
@@ -329,8 +333,10 @@ M-x gemini-companion-run starts one, /ide enable connects a running one"))))
   "Return a reference for SESSION to FILE, with LINES and TEXT.
 Ask about a file that is not shared, and omit its TEXT, or outside the
 directory of the CLI.  A file that does not exist is only named."
-  (pcase-let* ((name (gemini-companion-point--name file session))
-               (file (gemini-companion-point--local-name file name session))
+  (pcase-let* ((`(,name . ,file)
+                (or (gemini-companion-point--names file session)
+                    (user-error "%s is not a file on the machine of %s" file
+                                (gemini-companion-session-name session))))
                (hidden (gemini-companion-privacy-name-hidden-p
                         ;; A directory is hidden as the files in it are.
                         (if (file-directory-p file)
@@ -354,18 +360,6 @@ name it anyway? ")
             (and text (not hidden)
                  (concat (if (string-search "\n" text) ":\n" ": ")
                          (gemini-companion-point--quoted text))))))
-
-(defun gemini-companion-point--local-name (file name session)
-  "Return the name of FILE or of its copy on this machine.
-NAME is the name for SESSION, or nil.  Signal an error if FILE is not on
-the machine of SESSION."
-  (let ((place (plist-get session :place)))
-    (cond ((and place name)
-           (gemini-companion-place-copy (concat place name)))
-          ((not (or place (file-remote-p file)))
-           (gemini-companion-point--true-name file))
-          (t (user-error "%s is not a file on the machine of %s"
-                         file (gemini-companion-session-name session))))))
 
 (defun gemini-companion-point-escape (name)
   "Return the file NAME, quoted for the prompt of a CLI."
