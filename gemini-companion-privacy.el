@@ -184,10 +184,7 @@ BUFFER is nil for a directory."
 A backup of a file has the name of that file, too."
   (let* ((name (expand-file-name file))
          (original (gemini-companion-place-original name))
-         (below (concat (file-truename (file-name-directory name))
-                        (file-name-nondirectory name)))
-         (names `(,name ,below
-                  ,(if (file-symlink-p below) (file-truename below) below)
+         (names `(,name ,(file-truename name)
                   ,@(when original (list (file-local-name original))))))
     (delete-dups
      (append names (mapcar #'file-name-sans-versions names)))))
@@ -265,16 +262,12 @@ The rules of the innermost file come first."
   (gemini-companion-privacy-cached
    (list 'ignored name directory)
    (lambda ()
-     (when-let* ((place (locate-dominating-file
-                         directory
-                         (lambda (place)
-                           (file-regular-p (expand-file-name name place)))))
-                 (place (expand-file-name place))
-                 (outside (file-name-directory (directory-file-name place))))
-       (append (gemini-companion-privacy--rules
-                (expand-file-name name place)
-                (length (split-string place "/" t)))
-               (unless (equal outside place)
+     (let ((file (expand-file-name name directory))
+           (outside (file-name-directory (directory-file-name directory))))
+       (append (when (file-regular-p file)
+                 (gemini-companion-privacy--rules
+                  file (length (split-string directory "/" t))))
+               (unless (equal outside directory)
                  (gemini-companion-privacy--ignore-rules name outside)))))))
 
 ;;;; Patterns

@@ -189,9 +189,7 @@ While it is paused, no open files are reported to the CLIs.  Each
 stays connected, and reviews are shown as usual."
   (interactive)
   (setq gemini-companion-paused (not gemini-companion-paused))
-  ;; While the mode is off, nothing would drop what is cached.
-  (when (gemini-companion-server-ready-p)
-    (gemini-companion-share--refresh))
+  (gemini-companion-share--send)
   (force-mode-line-update t)
   (message (if gemini-companion-paused
                "Sharing paused; M-x gemini-companion-pause resumes it"

@@ -70,18 +70,6 @@
         (should (equal hidden (gemini-companion-privacy-test-hidden
                                "a.el" "b" "c")))))))
 
-(ert-deftest gemini-companion-privacy-hides-indirect-buffers-like-their-base ()
-  (gemini-companion-test-with-directory '(("a" ""))
-    (let* ((base (find-file-noselect "a"))
-           (indirect (make-indirect-buffer base "indirect")))
-      (unwind-protect
-          (progn
-            (should-not (gemini-companion-privacy-hidden-p indirect))
-            (with-current-buffer base
-              (setq-local gemini-companion-share nil))
-            (should (gemini-companion-privacy-hidden-p indirect)))
-        (kill-buffer indirect)))))
-
 (ert-deftest gemini-companion-privacy-lets-no-project-share-more ()
   (gemini-companion-test-with-directory
       '((".dir-locals.el" "((nil . ((gemini-companion-excluded . nil)

@@ -31,19 +31,6 @@
       (should-not (string-search " -> context-update\n  nil\n"
                                  (gemini-companion-test-events))))))
 
-(ert-deftest gemini-companion-share-pause-caches-nothing-while-the-mode-is-off ()
-  (gemini-companion-test-with-directory '(("a" "text"))
-    (let ((buffer (find-file-noselect "a"))
-          (inhibit-message t))
-      (gemini-companion-pause)
-      (gemini-companion-pause)
-      (unwind-protect
-          (progn
-            (should-not (gemini-companion-privacy-hidden-p buffer))
-            (write-region "a" nil ".geminiignore" nil 'silent)
-            (should (gemini-companion-privacy-hidden-p buffer)))
-        (gemini-companion-privacy-forget)))))
-
 (ert-deftest gemini-companion-share-lighter-shows-what-is-shared ()
   (gemini-companion-test-with-mode '(("a" "text") ("b" "text") (".env" "x"))
     (save-window-excursion
