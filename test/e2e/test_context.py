@@ -2,7 +2,6 @@
 """The context that the model receives."""
 
 import pytest
-from harness.emacs import lisp
 from harness.world import World
 
 pytestmark = [pytest.mark.shared("context"), pytest.mark.once]
@@ -30,20 +29,4 @@ def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
             "selectedText": "b naïve 日本 end",
         },
         "otherOpenFiles": [str(other)],
-    }
-
-
-@pytest.mark.shared("inside")
-def test_terminal_in_emacs_keeps_file_and_selection(world: World) -> None:
-    file = world.file("a.txt", "one two three\n")
-    emacs, _, cli = world.pair_inside(file)
-    emacs.eval(f"(progn (switch-to-buffer {lisp(file.name)}) nil)")
-    emacs.keys("M-<", "C-Space", "M-f")
-    emacs.holds(SELECTED % "one")
-    emacs.eval('(progn (switch-to-buffer "*terminal*") nil)')
-
-    assert cli.context()["activeFile"] == {
-        "path": str(file),
-        "cursor": {"line": 1, "character": 4},
-        "selectedText": "one",
     }

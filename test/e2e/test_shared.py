@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is shared of frames, names of files and selections, without a CLI."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from harness.emacs import Emacs, lisp
-from harness.scratch import Scratch
 from harness.terminal import Terminal
 from harness.world import World
 
@@ -77,12 +75,7 @@ def test_names_are_followed(world: World) -> None:
       (when (fboundp 'rename-visited-file) (rename-visited-file "uno.txt"))
       (unless (fboundp 'rename-visited-file) (write-file "uno.txt")))""")
     shares(emacs, "uno.txt", "deux.txt")
-    commit(world.scratch)
-    emacs.eval("""(let ((below (expand-file-name "below/")))
-      (require 'vc)
-      (vc-rename-file (concat below "deux.txt") (concat below "dos.txt")))""")
-    shares(emacs, "uno.txt", "dos.txt")
-    (world.project / "below/dos.txt").unlink()
+    (world.project / "below/deux.txt").unlink()
     shares(emacs, "uno.txt")
     world.file("zwei.txt", "2\n")
     emacs.act('(find-file "zwei.txt")')
@@ -91,17 +84,6 @@ def test_names_are_followed(world: World) -> None:
     shares(emacs, "zwei.txt")
     emacs.eval("""(with-current-buffer "zwei.txt" (set-visited-file-name nil))""")
     shares(emacs, None)
-
-
-def commit(scratch: Scratch) -> None:
-    """Commit all files of the project."""
-    for arguments in (["add", "."], ["commit", "-q", "-m", "All"]):
-        subprocess.run(
-            ["git", "-c", "user.name=x", "-c", "user.email=x@x", *arguments],
-            cwd=scratch.project,
-            env=scratch.environment,
-            check=True,
-        )
 
 
 TEXT = "one two\nthree four\nfive six\nseven\n"
