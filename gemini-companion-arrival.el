@@ -139,7 +139,7 @@ If AGAIN is non-nil, run it for all diffs that wait."
 Wait for the end of a command, of a prompt, of a drag, or of typing in
 the view: keys would go to another buffer."
   (unless (or (gemini-companion-arrival--awaited-p diff)
-              (gemini-companion-diff-asking-p diff)
+              (eq diff gemini-companion-diff-asking)
               (and (gemini-companion-diff-view diff)
                    (or (not (gemini-companion-idle-between-commands-p))
                        track-mouse

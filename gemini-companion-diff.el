@@ -82,10 +82,9 @@ gemini-companion-hunk.el.")
                (:copier nil))
   "The file of a diff.
 STAMP is from when the edit was proposed, WATCH is its watch while the
-diff is open.  UNSAVED is non-nil if a buffer of the file has unsaved
-text, CHANGED if the file has changed since.  REMARK is nil, `new' if
-there was no file when it was read last, or `not-utf-8'."
-  stamp watch unsaved changed remark)
+diff is open, and CHANGED non-nil if the file has changed since.  REMARK
+is nil, `new' if there was no file when it was read last, or `not-utf-8'."
+  stamp watch changed remark)
 
 (cl-defgeneric gemini-companion-diff-view-frame (view)
   "Return the frame of VIEW, the view of a diff.")
@@ -118,7 +117,7 @@ settled it from inside, and `closed' when its view is closed; and in
 the end `written' or `unwritten'.  These functions must be fast.  An
 error in one is only reported.")
 
-(defvar gemini-companion-diff--asking nil
+(defvar gemini-companion-diff-asking nil
   "The diff about which the user is being asked, or nil.")
 
 (defvar gemini-companion-diff-ending nil
@@ -351,8 +350,6 @@ replaced; its edited text is kept."
 (defun gemini-companion-diff-notify (diff event)
   "Call `gemini-companion-diff-functions' with DIFF and EVENT.
 Call also the functions that the user has for it."
-  (when (gemini-companion-diff-open-p diff)
-    (gemini-companion-diff--check-buffer diff))
   (force-mode-line-update t)
   (run-hook-wrapped 'gemini-companion-diff-functions
                     (lambda (function)
@@ -664,20 +661,16 @@ that is shown."
                   (gemini-companion-diff-state diff)))
     diff))
 
-(defun gemini-companion-diff-asking-p (diff)
-  "Return non-nil if the user is being asked about DIFF."
-  (eq diff gemini-companion-diff--asking))
-
 (defun gemini-companion-diff-quit-question ()
   "Quit our question to the user if its diff was settled meanwhile."
-  (when (memq gemini-companion-diff--asking gemini-companion-diff-ending)
-    (throw 'gemini-companion-diff--asking 'ended)))
+  (when (memq gemini-companion-diff-asking gemini-companion-diff-ending)
+    (throw 'gemini-companion-diff-asking 'ended)))
 
 (defun gemini-companion-diff-ask (diff ask)
   "Return the user's answer about DIFF, the value of calling ASK.
 If DIFF is settled meanwhile, quit the question and return nil."
-  (let ((answer (let ((gemini-companion-diff--asking diff))
-                  (catch 'gemini-companion-diff--asking
+  (let ((answer (let ((gemini-companion-diff-asking diff))
+                  (catch 'gemini-companion-diff-asking
                     (funcall ask)))))
     (if (eq answer 'ended)
         (gemini-companion-diff-finish diff)
@@ -762,7 +755,6 @@ accept anyway? "
         (gemini-companion-watch-start
          (gemini-companion-diff-file-path diff)
          (lambda (changed now)
-           (gemini-companion-diff--check-buffer diff)
            (and changed (gemini-companion-diff--file-changed diff now))))))
 
 (defun gemini-companion-diff-touched-file-p (diff)
@@ -791,15 +783,6 @@ again, between two commands unless NOW is non-nil."
                (gemini-companion-diff-view-refresh view)
              (gemini-companion-diff-set-changed diff)))
          t)))
-
-(defun gemini-companion-diff--check-buffer (diff)
-  "Record whether a buffer of the file of DIFF has unsaved text."
-  (let ((target (gemini-companion-diff-target diff))
-        (unsaved (gemini-companion-revert-unsaved-p
-                  (gemini-companion-diff-file-path diff))))
-    (unless (eq unsaved (gemini-companion-diff-target-unsaved target))
-      (setf (gemini-companion-diff-target-unsaved target) unsaved)
-      (force-mode-line-update t))))
 
 (defun gemini-companion-diff--dismiss-written (diff)
   "Dismiss DIFF, whose file has the proposed text, and report that."

@@ -17,6 +17,7 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-name)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-review)
 (require 'gemini-companion-session)
 (require 'seq)
@@ -83,7 +84,8 @@ What guards text comes first: a long name may not fit."
                  :discards-edits)
                 (gemini-companion-diff-altered-p diff))
        '("answer here: a yes in the terminal writes the CLI's own text"))
-     (when (gemini-companion-diff-target-unsaved target)
+     (when (gemini-companion-revert-unsaved-p
+            (gemini-companion-diff-file-path diff))
        '("unsaved changes here"))
      (when (gemini-companion-diff-target-changed target)
        '("file changed since the proposal"))

@@ -43,14 +43,12 @@ of Evil work there, too."
             ;; Some modes show messages, which clear the echo area even so.
             (inhibit-message t)
             (warning-minimum-log-level :emergency)
-            (inhibit-read-only nil)
-            (read-only buffer-read-only))
+            (inhibit-read-only nil))
         ;; A mode that would change the text fails.
-        (setq buffer-read-only t)
-        (seq-some #'gemini-companion-highlight--turn-on
-                  (delq nil (list (gemini-companion-highlight--mode file)
-                                  #'text-mode)))
-        (setq buffer-read-only read-only)
+        (let ((buffer-read-only t))
+          (seq-some #'gemini-companion-highlight--turn-on
+                    (delq nil (list (gemini-companion-highlight--mode file)
+                                    #'text-mode))))
         ;; In an internal buffer, Font Lock mode does not turn on, but its hook
         ;; would run.
         (unless (string-prefix-p " " (buffer-name))
@@ -64,8 +62,7 @@ of Evil work there, too."
 (defun gemini-companion-highlight--turn-on (mode)
   "Turn on MODE without its hooks; return nil if that fails."
   (with-demoted-errors "Mode for the review: %S"
-    (save-restriction
-      (delay-mode-hooks (funcall mode)))
+    (delay-mode-hooks (funcall mode))
     t))
 
 (defun gemini-companion-highlight--mode (file)
@@ -101,15 +98,11 @@ Return nil if that mode may do more."
 
 (defun gemini-companion-highlight--mode-by-name (name)
   "Return the mode for a file with NAME, or nil."
-  (pcase (seq-some (lambda (fold)
-                     (let ((case-fold-search fold))
-                       (assoc-default name auto-mode-alist #'string-match)))
-                   (list nil auto-mode-case-fold))
-    ;; The suffix of a backup, for example, does not count.
-    (`(,_ ,(pred identity) . ,_)
-     (gemini-companion-highlight--mode-by-name
-      (substring name 0 (match-beginning 0))))
-    ((or `(,mode . ,_) mode) mode)))
+  (car (ensure-list
+        (seq-some (lambda (fold)
+                    (let ((case-fold-search fold))
+                      (assoc-default name auto-mode-alist #'string-match)))
+                  (list nil auto-mode-case-fold)))))
 
 (provide 'gemini-companion-highlight)
 ;;; gemini-companion-highlight.el ends here

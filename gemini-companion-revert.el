@@ -355,8 +355,6 @@ written, the coding of the buffer stays."
 (defun gemini-companion-revert--save-as (coding)
   "Set the coding of the current buffer to the CODING of its file."
   (setq buffer-file-coding-system coding)
-  (when buffer-file-coding-system-explicit
-    (setq buffer-file-coding-system-explicit (list coding)))
   (force-mode-line-update))
 
 ;;;; Showing what changed
@@ -447,6 +445,8 @@ By default, it is the text of the buffer, which is about to change."
   (with-current-buffer (or (buffer-base-buffer) (current-buffer))
     (when (and buffer-file-name
                (or text (< (buffer-size) gemini-companion-revert--most-kept)))
+      ;; A review of the file displays that it is unsaved.
+      (force-mode-line-update t)
       (setq gemini-companion-revert--ancestor
             (cons (visited-file-modtime)
                   (or text (gemini-companion-text-of-buffer)))))))

@@ -490,20 +490,11 @@ Follow the size of the frame."
   (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
               (gemini-companion-review--buffers view)))
 
-(defun gemini-companion-review--complete-p (view frame)
-  "Return non-nil unless the window of the terminal beside VIEW was deleted.
-VIEW is on FRAME.  That the window displays another buffer now does
-not matter."
-  (let ((terminal (gemini-companion-review--view-terminal view)))
-    (or (null terminal)
-        (window-live-p terminal)
-        (gemini-companion-windows-terminal
-         (gemini-companion-review--view-diff view) frame))))
-
 (defun gemini-companion-review--select (view)
   "Select VIEW on its frame, if that is visible on this terminal.
 Otherwise, and if the user has changed its windows, lay it out again."
-  (let ((frame (gemini-companion-review--view-frame view)))
+  (let ((frame (gemini-companion-review--view-frame view))
+        (terminal (gemini-companion-review--view-terminal view)))
     (cond ((eq frame (selected-frame)))
           ((and (frame-live-p frame)
                 (eq (frame-terminal frame) (frame-terminal)))
@@ -512,7 +503,7 @@ Otherwise, and if the user has changed its windows, lay it out again."
     (mapc #'quit-restore-window
           (gemini-companion-windows-displayed-over
            frame (gemini-companion-review--buffers view)))
-    (unless (and (gemini-companion-review--complete-p view frame)
+    (unless (and (or (null terminal) (window-live-p terminal))
                  (gemini-companion-review--call view :select))
       (gemini-companion-review--restore-windows view)
       (setf (gemini-companion-review--view-layout view)

@@ -23,10 +23,8 @@
 (defun gemini-companion-text-attributes (file)
   "Return the attributes of the local FILE, or nil if it does not exist.
 Follow symbolic links."
-  (let ((file-name-handler-alist nil))
-    (when-let* ((name (if (file-symlink-p file)
-                          (gemini-companion-text-true-name file)
-                        file)))
+  (when-let* ((name (gemini-companion-text-true-name file)))
+    (let ((file-name-handler-alist nil))
       (file-attributes name))))
 
 (defun gemini-companion-text-remote-p (file)

@@ -11,16 +11,18 @@
   (let ((file "src/components/account-settings.py"))
     (gemini-companion-test-with-reviews nil
       (gemini-companion-test-write file "1\n")
-      (let ((diff (gemini-companion-test-show file "2\n")))
+      (let ((diff (gemini-companion-test-show file "2\n"))
+            (visiting (find-file-noselect file)))
         (with-current-buffer (gemini-companion-review-main diff)
           (pcase-dolist
               (`(,unsaved ,changed ,width ,keys)
                '((t nil 79 t) (nil "file changed since the proposal" 79 nil)
                  (t nil 50 nil) (t "file changed since the proposal" 79 nil)))
-            (let ((target (gemini-companion-diff-target diff)))
-              (setf (gemini-companion-diff-target-unsaved target) unsaved
-                    (gemini-companion-diff-target-changed target)
-                    (and changed t)))
+            (with-current-buffer visiting
+              (set-buffer-modified-p unsaved))
+            (setf (gemini-companion-diff-target-changed
+                   (gemini-companion-diff-target diff))
+                  (and changed t))
             (let ((text (cl-letf (((symbol-function 'old-selected-window)
                                    #'selected-window))
                           (gemini-companion-header-text width))))
