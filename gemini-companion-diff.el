@@ -68,7 +68,9 @@ user may edit.  STATE is `pending', `shown', `accepted', `rejected' or
 `dismissed'.  AUTO is nil until the diff was offered to auto-accept,
 and then t, `accepted' or a string."
   id session file-path proposed-text proposal-buffer (state 'pending)
-  (target nil :documentation "Its file, a `gemini-companion-diff-target'.")
+  (watch nil :documentation "The watch of its file.")
+  (remarks nil :documentation "What is to be known of its file: a list of
+`changed' since the proposal, `new' and `not-utf-8' when it was read last.")
   (auto nil :documentation "Why it is not auto-accepted, or a symbol.")
   (view nil :documentation "Its view on the screen, or nil.")
   (acknowledged nil :documentation "Whether the CLI knows that it is open.")
@@ -77,14 +79,6 @@ and then t, `accepted' or a string."
 gemini-companion-hunk.el.")
   (commented nil :documentation "Alist of places and comments of the user.")
   (accepted-text nil :documentation "The text that was accepted, or nil."))
-
-(cl-defstruct (gemini-companion-diff-target
-               (:copier nil))
-  "The file of a diff.
-STAMP is from when the edit was proposed, WATCH is its watch while the
-diff is open, and CHANGED non-nil if the file has changed since.  REMARK
-is nil, `new' if there was no file when it was read last, or `not-utf-8'."
-  stamp watch changed remark)
 
 (cl-defgeneric gemini-companion-diff-view-frame (view)
   "Return the frame of VIEW, the view of a diff.")
@@ -178,8 +172,7 @@ The user has edited it, or has excluded a hunk."
 
 (defun gemini-companion-diff-new-file-p (diff)
   "Return non-nil if DIFF, whose review was shown, proposes a new file."
-  (eq 'new (gemini-companion-diff-target-remark
-            (gemini-companion-diff-target diff))))
+  (memq 'new (gemini-companion-diff-remarks diff)))
 
 (defun gemini-companion-diff-emptied-p (diff)
   "Return non-nil if the user has left no text of the proposal of DIFF."
@@ -330,17 +323,25 @@ PROPOSAL is a string, or a function that fills the current buffer with
 the text.  ID is an integer that names the diff; SESSION is a plist with
 the `:id' of the CLI.  An open diff of that CLI for that file is
 replaced; its edited text is kept."
-  (let* ((previous (gemini-companion-diff--find session file-path))
-         (diff (gemini-companion-diff--make
-                :id id :session session :file-path file-path
-                :target (make-gemini-companion-diff-target
-                         :stamp (gemini-companion-watch-stamp file-path)))))
+  (let ((previous
+         (seq-find (lambda (diff)
+                     (and (equal file-path (gemini-companion-diff-file-path diff))
+                          (equal (plist-get session :id)
+                                 (plist-get (gemini-companion-diff-session diff)
+                                            :id))))
+                   gemini-companion-diff--open))
+        (diff (gemini-companion-diff--make
+               :id id :session session :file-path file-path)))
     (when previous
       (gemini-companion-diff--keep-edits
        previous "New proposal for %s; %s shows your edits of the previous one")
       (gemini-companion-diff--settle previous 'dismissed 'later))
     (gemini-companion-diff--make-buffer diff proposal)
-    (gemini-companion-diff--watch diff)
+    (setf (gemini-companion-diff-watch diff)
+          (gemini-companion-watch-start
+           file-path
+           (lambda (changed now)
+             (and changed (gemini-companion-diff--file-changed diff now)))))
     (setq gemini-companion-diff--open
           (append gemini-companion-diff--open (list diff)))
     ;; The rest is done later: the server is waiting for the answer.
@@ -361,14 +362,6 @@ Call also the functions that the user has for it."
                                   diff))
       ('closed (run-hook-with-args 'gemini-companion-diff-closed-functions
                                    diff)))))
-
-(defun gemini-companion-diff--find (session file-path)
-  "Return the open diff of SESSION for FILE-PATH, or nil."
-  (seq-find (lambda (diff)
-              (and (equal (gemini-companion-diff-file-path diff) file-path)
-                   (equal (plist-get (gemini-companion-diff-session diff) :id)
-                          (plist-get session :id))))
-            gemini-companion-diff--open))
 
 (defun gemini-companion-diff--make-buffer (diff proposal)
   "Make the buffer with the PROPOSAL of DIFF.
@@ -548,8 +541,7 @@ LATER is non-nil."
            (setf (gemini-companion-diff-state diff) previous
                  (gemini-companion-diff-accepted-text diff) nil)
            (signal (car problem) (cdr problem))))))
-    (gemini-companion-watch-end (gemini-companion-diff-target-watch
-                                 (gemini-companion-diff-target diff)))
+    (gemini-companion-watch-end (gemini-companion-diff-watch diff))
     (setq gemini-companion-diff--open
           (delq diff gemini-companion-diff--open))
     (gemini-companion-diff-notify diff 'settled)
@@ -733,12 +725,9 @@ CLIs keep the line ends that a file had."
 Ask only if the CLI would write over a change of the file."
   ;; A large file counts as written if it is as at the previous check.
   (dotimes (_ 2)
-    (gemini-companion-watch-check (gemini-companion-diff-target-watch
-                                   (gemini-companion-diff-target diff))
-                                  'now))
+    (gemini-companion-watch-check (gemini-companion-diff-watch diff) 'now))
   (or (not (gemini-companion-diff-open-p diff))
-      (and (gemini-companion-diff-target-changed
-            (gemini-companion-diff-target diff))
+      (and (memq 'changed (gemini-companion-diff-remarks diff))
            (not (equal (gemini-companion-diff-text diff)
                        (gemini-companion-diff--file-text diff)))
            (not (gemini-companion-diff-ask
@@ -749,26 +738,15 @@ Ask only if the CLI would write over a change of the file."
 accept anyway? "
                             (gemini-companion-diff-name diff)))))))))
 
-(defun gemini-companion-diff--watch (diff)
-  "Watch the file of DIFF."
-  (setf (gemini-companion-diff-target-watch (gemini-companion-diff-target diff))
-        (gemini-companion-watch-start
-         (gemini-companion-diff-file-path diff)
-         (lambda (changed now)
-           (and changed (gemini-companion-diff--file-changed diff now))))))
-
 (defun gemini-companion-diff-touched-file-p (diff)
   "Return non-nil if the file of DIFF was touched since the proposal."
-  (not (equal (gemini-companion-diff-target-stamp
-               (gemini-companion-diff-target diff))
+  (not (equal (gemini-companion-watch-first (gemini-companion-diff-watch diff))
               (gemini-companion-watch-stamp
                (gemini-companion-diff-file-path diff)))))
 
 (defun gemini-companion-diff-set-changed (diff)
   "Record that the text of the file of DIFF has changed, or may have."
-  (setf (gemini-companion-diff-target-changed
-         (gemini-companion-diff-target diff))
-        t))
+  (cl-pushnew 'changed (gemini-companion-diff-remarks diff)))
 
 (defun gemini-companion-diff--file-changed (diff now)
   "Follow a change of the file of DIFF; return nil if that has to wait.

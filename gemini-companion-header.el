@@ -49,7 +49,9 @@ width of the window."
 
 (defun gemini-companion-header--answers (diff)
   "Return the keys that answer DIFF, parts of a header line."
-  (let ((selected (gemini-companion-header--selected-buffer)))
+  ;; While a header line is computed, its own window is selected.
+  (let* ((window (old-selected-window))
+         (selected (and (window-live-p window) (window-buffer window))))
     (if (and selected
              (eq diff (buffer-local-value 'gemini-companion-diff-here selected)))
         (gemini-companion-header--end (gemini-companion-header--excluded-p))
@@ -77,7 +79,7 @@ What guards text comes first: a long name may not fit."
 
 (defun gemini-companion-header--guards (diff)
   "Return the remarks on DIFF that guard text, a list of strings."
-  (let ((target (gemini-companion-diff-target diff)))
+  (let ((remarks (gemini-companion-diff-remarks diff)))
     (append
      (when (and (gemini-companion-clients-get
                  (plist-get (gemini-companion-diff-session diff) :client)
@@ -87,9 +89,9 @@ What guards text comes first: a long name may not fit."
      (when (gemini-companion-revert-unsaved-p
             (gemini-companion-diff-file-path diff))
        '("unsaved changes here"))
-     (when (gemini-companion-diff-target-changed target)
+     (when (memq 'changed remarks)
        '("file changed since the proposal"))
-     (when (eq 'not-utf-8 (gemini-companion-diff-target-remark target))
+     (when (memq 'not-utf-8 remarks)
        '("not UTF-8")))))
 
 (defun gemini-companion-header--remarks (diff)
@@ -191,12 +193,6 @@ For EXCLUDED and PANEL see there."
         (gemini-companion-hunk-marks proposal (point) (point))
       (member (get-text-property (point) 'gemini-companion-hunk)
               (gemini-companion-hunk-excluded proposal)))))
-
-(defun gemini-companion-header--selected-buffer ()
-  "Return the buffer of the selected window, or nil.
-While a header line is computed, its own window is selected."
-  (let ((window (old-selected-window)))
-    (and (window-live-p window) (window-buffer window))))
 
 ;;;; Control panel
 

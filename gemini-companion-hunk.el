@@ -131,19 +131,15 @@ If BEG is non-nil, only those that touch the text from BEG to END."
   (with-current-buffer proposal
     (save-restriction
       (widen)
-      (sort (seq-filter (lambda (mark)
-                          (and (or (null beg)
-                                   (and (<= (overlay-start mark) end)
-                                        (<= beg (overlay-end mark))))
-                               (gemini-companion-hunk--valid-p mark)))
-                        (gemini-companion-hunk--all-marks))
-            (lambda (one other)
-              (let ((key (lambda (mark)
-                           (list (overlay-start mark)
-                                 (overlay-end mark)
-                                 (car (overlay-get mark
-                                                   'gemini-companion-hunk))))))
-                (version-list-< (funcall key one) (funcall key other))))))))
+      (seq-sort-by
+       (lambda (mark) (car (overlay-get mark 'gemini-companion-hunk)))
+       #'<
+       (seq-filter (lambda (mark)
+                     (and (or (null beg)
+                              (and (<= (overlay-start mark) end)
+                                   (<= beg (overlay-end mark))))
+                          (gemini-companion-hunk--valid-p mark)))
+                   (gemini-companion-hunk--all-marks))))))
 
 (defun gemini-companion-hunk--all-marks ()
   "Return the overlays of excluded hunks in the accessible text."

@@ -499,18 +499,17 @@ text is unknown or the program diff3 is missing; \
 
 (defun gemini-companion-revert--merged (&rest texts)
   "Merge the first and the last of TEXTS, whose ancestor is the second.
-The value is a cons of 0, or 1 if there are conflicts, and the merged
-text, in which each line of a conflict ends with a newline."
-  (pcase (gemini-companion-text-diff3 texts "--merge" "--label=unsaved"
-                                      "--label=before" "--label=CLI")
-    ((and `(,(or 0 1) . ,_) merged)
-     ;; Otherwise a marker comes behind the last line.
-     (let ((whole (mapcar (lambda (text)
-                            (replace-regexp-in-string "[^\n]\\'" "\\&\n" text))
-                          texts)))
-       (if (or (eql 0 (car merged)) (equal texts whole))
-           merged
-         (apply #'gemini-companion-revert--merged whole))))
+The value is a cons of 0, or 1 if there are conflicts, and the merged text."
+  (pcase (gemini-companion-text-diff3
+          ;; Otherwise a marker of a conflict comes behind the last line.
+          (mapcar (lambda (text)
+                    (replace-regexp-in-string "[^\n]\\'" "\\&\n" text))
+                  texts)
+          "--merge" "--label=unsaved" "--label=before" "--label=CLI")
+    ((and `(0 . ,merged)
+          (guard (not (string-suffix-p "\n" (nth 2 texts)))))
+     (cons 0 (string-remove-suffix "\n" merged)))
+    ((and `(,(or 0 1) . ,_) merged) merged)
     (`(,_ . ,output)
      (user-error "Merging failed: %s" (string-trim output)))))
 

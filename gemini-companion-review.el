@@ -367,7 +367,11 @@ by itself.  Signal an error if DIFF cannot be shown."
       (setq gemini-companion-review--by-itself (not select)))
     (condition-case problem
         (progn
-          (gemini-companion-review--check-change diff original)
+          (when (string= (gemini-companion-text-of-buffer original)
+                         (gemini-companion-text-of-buffer
+                          (gemini-companion-diff-proposal-buffer diff)))
+            (user-error "Proposal for %s contains no changes"
+                        (gemini-companion-diff-name diff)))
           (gemini-companion-review--open-fitting
            view gemini-companion-review--by-itself))
       ((error quit)
@@ -397,14 +401,6 @@ accept do nothing for a second."
                    (eq (selected-frame)
                        (gemini-companion-review--view-frame view))))
       (gemini-companion-review--select view))))
-
-(defun gemini-companion-review--check-change (diff original)
-  "Signal an error if DIFF does not change the text in ORIGINAL."
-  (when (string= (gemini-companion-text-of-buffer original)
-                 (gemini-companion-text-of-buffer
-                  (gemini-companion-diff-proposal-buffer diff)))
-    (user-error "Proposal for %s contains no changes"
-                (gemini-companion-diff-name diff))))
 
 (defun gemini-companion-review--check (diff)
   "Signal an error if DIFF is not to be shown."
@@ -653,7 +649,6 @@ the excluded hunks stay."
   "Close VIEW, and call OPEN to open it again at the same hunk."
   (let ((layout (gemini-companion-review--view-layout view))
         (line (gemini-companion-review--line view)))
-    (gemini-companion-hunk-check-program)
     (gemini-companion-windows-restore layout
                                       (gemini-companion-review--buffers view))
     (setf (gemini-companion-review--view-layout view)
@@ -776,7 +771,7 @@ Accepting sends the rest."
       (current-buffer))))
 
 (defun gemini-companion-review--text (diff)
-  "Return the original of DIFF, and record a remark on it.
+  "Return the original of DIFF, and record the remarks on it.
 It is the text of the file, decoded as its CLI decodes it, or empty for
 a new file."
   (with-temp-buffer
@@ -796,10 +791,11 @@ a new file."
                   (plist-get (gemini-companion-diff-session diff) :client)
                   :restores-mark))
         (delete-region (point-min) (1+ (point-min))))
-      (setf (gemini-companion-diff-target-remark
-             (gemini-companion-diff-target diff))
-            (cond ((null bytes) 'new)
-                  (raw 'not-utf-8))))
+      (setf (gemini-companion-diff-remarks diff)
+            (append (cond ((null bytes) '(new))
+                          (raw '(not-utf-8)))
+                    (seq-intersection '(changed)
+                                      (gemini-companion-diff-remarks diff)))))
     (buffer-string)))
 
 ;;;; Evil

@@ -28,10 +28,10 @@
                (:constructor gemini-companion-watch--make)
                (:copier nil))
   "A file that is watched.
-FUNCTION is as in `gemini-companion-watch-start', LAST the stamp at
-the last check, and CHANGED non-nil until FUNCTION has returned non-nil
-for the last change."
-  file function last changed timer
+FUNCTION is as in `gemini-companion-watch-start', FIRST the stamp at
+the start, LAST the one at the last check, and CHANGED non-nil until
+FUNCTION has returned non-nil for the last change."
+  file function first last changed timer
   (delay gemini-companion-watch--shortest))
 
 (defun gemini-companion-watch-stamp (file)
@@ -48,9 +48,10 @@ The arguments are non-nil if FILE has changed, and NOW of
 `gemini-companion-watch-check'.  The first one stays non-nil until
 FUNCTION returns non-nil.  If CHANGED is non-nil, FILE has changed
 before."
-  (let ((watch (gemini-companion-watch--make
-                :file file :function function :changed changed
-                :last (gemini-companion-watch-stamp file))))
+  (let* ((stamp (gemini-companion-watch-stamp file))
+         (watch (gemini-companion-watch--make
+                 :file file :function function :changed changed
+                 :first stamp :last stamp)))
     (gemini-companion-watch--schedule watch)
     watch))
 

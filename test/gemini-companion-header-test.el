@@ -20,9 +20,8 @@
                  (t nil 50 nil) (t "file changed since the proposal" 79 nil)))
             (with-current-buffer visiting
               (set-buffer-modified-p unsaved))
-            (setf (gemini-companion-diff-target-changed
-                   (gemini-companion-diff-target diff))
-                  (and changed t))
+            (setf (gemini-companion-diff-remarks diff)
+                  (and changed '(changed)))
             (let ((text (cl-letf (((symbol-function 'old-selected-window)
                                    #'selected-window))
                           (gemini-companion-header-text width))))

@@ -393,19 +393,6 @@
               (should-not (file-exists-p marker))))
         (tramp-change-syntax syntax)))))
 
-(ert-deftest gemini-companion-review-without-the-other-program-stays ()
-  (gemini-companion-test-with-reviews '(("a" "1\n"))
-    (let ((diff (gemini-companion-test-show "a" "2\n"))
-          (diff-command "no-such-diff"))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-        (should-error (gemini-companion-review-switch-view) :type 'user-error))
-      (should (eq 'shown (gemini-companion-diff-state diff)))
-      (should-not (get-buffer "*gemini diff: a*"))
-      (should (buffer-local-value 'ediff-this-buffer-ediff-sessions
-                                  (gemini-companion-diff-proposal-buffer diff)))
-      (gemini-companion-diff-accept)
-      (should (equal '((1 accepted "2\n")) outcomes)))))
-
 (ert-deftest gemini-companion-review-commands-report-that-no-review-is-here ()
   (gemini-companion-test-with-reviews nil
     (mapatoms
