@@ -118,7 +118,14 @@ accepted edits, and can revert them.
 Interactively, SESSION is the CLI of the current review, or the only
 connected CLI; if there are several, ask for one."
   (interactive
-   (list (gemini-companion-auto-confirm (gemini-companion-auto--read-session))))
+   (list
+    (gemini-companion-auto-confirm
+     (if gemini-companion-diff-here
+         (gemini-companion-diff-session gemini-companion-diff-here)
+       (gemini-companion-session-read
+        (or (gemini-companion-sessions)
+            (user-error "No CLI is connected; M-x gemini-companion-run \
+starts one")))))))
   (let ((name (gemini-companion-session-name session))
         (same (apply-partially #'gemini-companion-session-same-p session)))
     (if (gemini-companion-auto-on-p session)
@@ -135,15 +142,6 @@ connected CLI; if there are several, ask for one."
                    " (open reviews still await your answer)"
                  ""))))
   (force-mode-line-update t))
-
-(defun gemini-companion-auto--read-session ()
-  "Return the session of the current review, or read one."
-  (if gemini-companion-diff-here
-      (gemini-companion-diff-session gemini-companion-diff-here)
-    (gemini-companion-session-read
-     (or (gemini-companion-sessions)
-         (user-error "No CLI is connected; M-x gemini-companion-run starts \
-one")))))
 
 (defun gemini-companion-auto-confirm (session)
   "Return SESSION; if auto-accept is off for it, ask for confirmation.

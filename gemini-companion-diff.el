@@ -766,17 +766,14 @@ again, between two commands unless NOW is non-nil."
   "Dismiss DIFF, whose file has the proposed text, and report that."
   (gemini-companion-diff--settle diff 'dismissed 'later)
   (gemini-companion-revert (gemini-companion-diff-file-path diff))
-  (cond
-   ((gemini-companion-diff--rewritten-p diff)
-    (gemini-companion-diff-keep diff (gemini-companion-diff-text diff)
-                                gemini-companion-diff--unedited))
-   ((not (active-minibuffer-window))
+  (if (gemini-companion-diff--rewritten-p diff)
+      (gemini-companion-diff-keep diff (gemini-companion-diff-text diff)
+                                  gemini-companion-diff--unedited)
     (gemini-companion-revert-report
      "%s already has the proposed text; review closed (if %s still \
 prompts, answer there)"
      (gemini-companion-diff-name diff)
-     (gemini-companion-session-title
-      (gemini-companion-diff-session diff))))))
+     (gemini-companion-session-title (gemini-companion-diff-session diff)))))
 
 (provide 'gemini-companion-diff)
 ;;; gemini-companion-diff.el ends here

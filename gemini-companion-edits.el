@@ -380,8 +380,7 @@ The texts are decoded as the CLI reads them."
      edit
      (lambda (old new)
        (condition-case nil
-           (if (< gemini-companion-edits--most-bytes
-                  (gemini-companion-text-size new))
+           (if (< gemini-companion-edits--most-bytes (buffer-size new))
                'failed
              (gemini-companion-hunk-find old new))
          (error 'failed))))))

@@ -115,10 +115,6 @@ What guards text comes first: a long name may not fit."
   (let ((diffs (gemini-companion-diffs)))
     (append
      (pcase (gemini-companion-diff-counts diff)
-       ((and `(,_ ,_ ,added ,_)
-             (guard (gemini-companion-diff-new-file-p diff)))
-        (list (list 5 (format (ngettext ", %d line" ", %d lines" added)
-                              added))))
        (`(,hunks ,excluded ,added ,removed)
         (list
          (list 5 (concat "  " (gemini-companion-hunk-lines added removed)))

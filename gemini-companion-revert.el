@@ -238,21 +238,17 @@ For a remote file, that is its copy."
   (or (gemini-companion-place-copy-of (current-buffer))
       buffer-file-name))
 
-(defun gemini-companion-revert--remote-p ()
-  "Return non-nil if the current buffer's file is remote and has a copy."
-  (not (equal buffer-file-name (gemini-companion-revert--file))))
-
 (defun gemini-companion-revert--current-p ()
   "Return non-nil if the current buffer's file has not changed since."
-  (if (not (gemini-companion-revert--remote-p))
-      (verify-visited-file-modtime)
-    ;; Tramp would ask the remote host; it sets times in seconds only.
-    (let ((written (car (gemini-companion-watch-stamp
-                         (gemini-companion-revert--file)))))
-      (or (null written)
-          (time-less-p written (visited-file-modtime))
-          (equal (gemini-companion-revert--ancestor-text)
-                 (car (gemini-companion-revert--read)))))))
+  (let ((file (gemini-companion-revert--file)))
+    (if (equal file buffer-file-name)
+        (verify-visited-file-modtime)
+      ;; Tramp would ask the remote host; it sets times in seconds only.
+      (let ((written (car (gemini-companion-watch-stamp file))))
+        (or (null written)
+            (time-less-p written (visited-file-modtime))
+            (equal (gemini-companion-revert--ancestor-text)
+                   (car (gemini-companion-revert--read))))))))
 
 (defun gemini-companion-revert--buffer (buffer keys)
   "Bring BUFFER up to date if another program has written its file.
@@ -284,11 +280,10 @@ See `gemini-companion-revert-now' for KEYS."
 (defun gemini-companion-revert--revert (text coding time)
   "Revert the current buffer to TEXT, which is in CODING, written at TIME.
 Point, markers and undo stay, unless the buffer has its own way.
-Return the changed lines, if they are known; see
-`gemini-companion-text-replace'."
+Return the changed lines, if they are known."
   (let* ((inhibit-message t)
          ;; Hooks would call Tramp.
-         (local (not (gemini-companion-revert--remote-p)))
+         (local (equal buffer-file-name (gemini-companion-revert--file)))
          (revert-buffer-in-progress-p t)
          lines)
     (if (and enable-multibyte-characters
@@ -361,8 +356,7 @@ written, the coding of the buffer stays."
 
 (defun gemini-companion-revert--show (lines keys)
   "Show the current buffer and LINES, a list of (BEG . END).
-If KEYS is non-nil, the buffer is only displayed once no review is.
-See `gemini-companion-after-write'."
+If KEYS is non-nil, the buffer is only displayed once no review is."
   (when (eq gemini-companion-after-write 'show)
     (setq gemini-companion-revert--to-show (cons (current-buffer) (caar lines)))
     (unless keys
@@ -500,12 +494,14 @@ text is unknown or the program diff3 is missing; \
 (defun gemini-companion-revert--merged (&rest texts)
   "Merge the first and the last of TEXTS, whose ancestor is the second.
 The value is a cons of 0, or 1 if there are conflicts, and the merged text."
-  (pcase (gemini-companion-text-diff3
+  (pcase (gemini-companion-text-run
+          (lambda (status)
+            (cons status (buffer-string)))
           ;; Otherwise a marker of a conflict comes behind the last line.
           (mapcar (lambda (text)
                     (replace-regexp-in-string "[^\n]\\'" "\\&\n" text))
                   texts)
-          "--merge" "--label=unsaved" "--label=before" "--label=CLI")
+          "diff3" "--merge" "--label=unsaved" "--label=before" "--label=CLI")
     ((and `(0 . ,merged)
           (guard (not (string-suffix-p "\n" (nth 2 texts)))))
      (cons 0 (string-remove-suffix "\n" merged)))

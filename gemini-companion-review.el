@@ -66,9 +66,7 @@ ignored in such a review for the first second."
   "Bytes of a line above which Ediff does not fit, as it shows all of them.")
 
 (defconst gemini-companion-review--limit (* 8 1024 1024)
-  "Size in bytes above which an edit is not shown.
-Answer such an edit in the terminal of the CLI.  The larger one of
-the file and the proposal counts.")
+  "Size of a file or a proposal above which an edit is not shown.")
 
 ;;;; Keys
 
@@ -384,9 +382,8 @@ by itself.  Signal an error if DIFF cannot be shown."
 
 (defun gemini-companion-review--focus (view selected)
   "Select VIEW, which appears by itself, if the user wants that.
-SELECTED is non-nil if it takes the place of a review that was
-selected.  In a VIEW that is selected, letters and the keys that
-accept do nothing for a second."
+SELECTED is non-nil if it takes the place of a review that was selected.
+Some of its keys do nothing for a second."
   (when (or selected
             (pcase gemini-companion-review-focus
               ('terminal (eq (window-buffer)
@@ -408,8 +405,7 @@ accept do nothing for a second."
          (user-error "No review of %s, as `gemini-companion-review-view' is \
 nil" (gemini-companion-diff-name diff)))
         ((< gemini-companion-review--limit
-            (max (gemini-companion-text-size
-                  (gemini-companion-diff-proposal-buffer diff))
+            (max (buffer-size (gemini-companion-diff-proposal-buffer diff))
                  (or (file-attribute-size
                       (gemini-companion-text-attributes
                        (gemini-companion-diff-file-path diff)))

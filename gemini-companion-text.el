@@ -65,7 +65,7 @@ A CLI keeps the line ends and the last newline of a file."
                               (gemini-companion-text-plain text) "\n+"))
                            (list a b))))
 
-(defun gemini-companion-text--run (function texts program &rest options)
+(defun gemini-companion-text-run (function texts program &rest options)
   "Compare TEXTS by PROGRAM with OPTIONS, and return the value of FUNCTION.
 FUNCTION is called with the exit status; the output is the current
 buffer.  Return nil if there is no such program."
@@ -84,21 +84,13 @@ buffer.  Return nil if there is no such program."
                                      (append options files))))
         (mapc #'delete-file files)))))
 
-(defun gemini-companion-text-diff3 (texts &rest options)
-  "Compare TEXTS, a list of three, by the program diff3 with OPTIONS.
-Return (STATUS . OUTPUT), or nil if there is no such program."
-  (apply #'gemini-companion-text--run
-         (lambda (status)
-           (cons status (buffer-string)))
-         texts "diff3" options))
-
 (defun gemini-companion-text-diff (texts)
   "Return the hunks in which the two TEXTS differ, a list.
 Return nil if there is no such program, or the disk is full."
   (ignore-error file-error
-    (gemini-companion-text--run (lambda (_status)
-                                  (gemini-companion-text-hunks))
-                                texts diff-command)))
+    (gemini-companion-text-run (lambda (_status)
+                                 (gemini-companion-text-hunks))
+                               texts diff-command)))
 
 (defun gemini-companion-text-units (text)
   "Return the number of UTF-16 units of TEXT."
@@ -130,13 +122,6 @@ Return nil if there is no such program, or the disk is full."
     (save-restriction
       (widen)
       (buffer-substring-no-properties (point-min) (point-max)))))
-
-(defun gemini-companion-text-size (buffer)
-  "Return the size of the whole text of BUFFER in bytes."
-  (with-current-buffer buffer
-    (save-restriction
-      (widen)
-      (1- (position-bytes (point-max))))))
 
 (defun gemini-companion-text-line (buffer position)
   "Return the number of the line at POSITION in the whole text of BUFFER."

@@ -167,7 +167,7 @@
     (with-current-buffer (window-buffer)
       (should (equal '(" 1   def f():" " 2       pass")
                      (gemini-companion-test-diff 'numbers)))
-      (should (string-match-p "new file, 2 lines"
+      (should (string-match-p "new file  \\+2 .0"
                               (gemini-companion-test-header (current-buffer)))))))
 
 (ert-deftest gemini-companion-unified-opens-where-all-windows-are-taken ()
