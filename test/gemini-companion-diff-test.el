@@ -62,17 +62,6 @@ If EDIT is non-nil, call it in the proposal instead."
                        outcomes))
         (should-not (gemini-companion-last-proposal-p))))))
 
-(ert-deftest gemini-companion-diff-keeps-the-proposal-beside-its-edits ()
-  (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let ((diff (gemini-companion-diff-test-edited #'text-mode)))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-        (dolist (edit (list (lambda () (insert "mine\n")) #'erase-buffer))
-          (funcall edit)
-          (should (equal "new\n" (gemini-companion-diff-proposed-text diff))))
-        (insert "new\n"))
-      (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
-      (should-not (gemini-companion-test-last-proposal)))))
-
 (ert-deftest gemini-companion-diff-asks-before-edits-are-dropped ()
   (pcase-dolist (`(,what ,ask)
                  `(("killing" ,(lambda (diff)
@@ -151,13 +140,6 @@ If EDIT is non-nil, call it in the proposal instead."
         (gemini-companion-test-run-timers)
         (not (gemini-companion-test-timers)))
       (should (equal kept (gemini-companion-test-last-proposal))))))
-
-(ert-deftest gemini-companion-diff-is-rejected-after-its-directory-was-deleted ()
-  (gemini-companion-diff-test-with ()
-    (let ((diff (gemini-companion-diff-test-open 1 "d/a" "new\n")))
-      (make-symbolic-link "d" "d")
-      (gemini-companion-diff-reject diff)
-      (should (equal '((1 rejected nil)) outcomes)))))
 
 (ert-deftest gemini-companion-diff-refuses-to-accept-an-emptied-proposal ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
@@ -293,22 +275,6 @@ If EDIT is non-nil, call it in the proposal instead."
         (should (equal (list second) views))
         (gemini-companion-test-run-timers))
       (should (equal (list first) closed)))))
-
-(ert-deftest gemini-companion-diff-reports-what-was-typed-after-the-end ()
-  (gemini-companion-diff-test-with '(("a" "old\n"))
-    (dolist (typed '("" "and more "))
-      (let ((diff (gemini-companion-diff-test-edited)))
-        (gemini-companion-test-eventually views)
-        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-          (gemini-companion-diff-close 1 'exited)
-          (insert typed))
-        (should (eq (equal typed "")
-                    (not (string-search
-                          "shows your edits"
-                          (string-join
-                           (gemini-companion-test-messages
-                             (gemini-companion-test-eventually
-                               (not views))))))))))))
 
 (ert-deftest gemini-companion-diff-goes-on-if-an-ended-proposal-is-killed ()
   (gemini-companion-diff-test-with '(("a" "old\n"))

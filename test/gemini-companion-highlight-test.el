@@ -125,25 +125,13 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
 
 (ert-deftest gemini-companion-highlight-outlives-a-mode-that-fails ()
   (let ((auto-mode-alist '(("\\.bad\\'" . gemini-companion-highlight-test-mode))))
-    (dolist (form '((y-or-n-p "Go on? ")
-                    (error "Boom")))
-      (dolist (view '(ediff diff))
-        (ert-info ((format "%s: %S" view form))
-          (gemini-companion-test-with-reviews '(("a.bad" "a\n"))
-            (let* ((gemini-companion-review-view view)
-                   (text (format "\u00fc %S\n" form))
-                   (diff (gemini-companion-test-open "a.bad" text)))
-              (gemini-companion-test-demoted
-                (gemini-companion-test-wait
-                 (lambda () (eq 'shown (gemini-companion-diff-state diff))))
-                (gemini-companion-arrival-view diff)
-                (when (eq view 'diff)
-                  (with-current-buffer (window-buffer)
-                    (gemini-companion-review-edit))))
-              (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-                (should-not (gemini-companion-highlight-test-harm text)))
-              (should (equal text (gemini-companion-diff-proposed-text diff)))
-              (gemini-companion-diff-accept diff)
-              (should (equal `((1 accepted ,text)) outcomes)))))))))
+    (dolist (form '((y-or-n-p "Go on? ") (insert "more") (error "Boom")))
+      (let ((text (format "\u00fc %S\n" form)))
+        (with-temp-buffer
+          (insert text)
+          (should-not (gemini-companion-test-demoted
+                        (gemini-companion-highlight "/nowhere/a.bad")
+                        (gemini-companion-highlight-test-harm text)))
+          (should (eq 'text-mode major-mode)))))))
 
 ;;; gemini-companion-highlight-test.el ends here

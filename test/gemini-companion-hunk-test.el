@@ -210,53 +210,43 @@ The hunks were just compared."
      (current-buffer) (gemini-companion-diff-proposal-buffer diff))))
 
 (defun gemini-companion-hunk-test-go (diff)
-  "Go somewhere in the view of DIFF; call the result to get the hunk there.
-Its argument is a list of all hunks."
-  (let ((n (random 6))
-        (proposal (gemini-companion-diff-proposal-buffer diff)))
+  "Go somewhere in the view of DIFF."
+  (let ((n (random 6)))
     (set-buffer (gemini-companion-review-main diff))
     (cond ((gemini-companion-review-unified-p)
            (goto-char (point-min))
            (dotimes (_ n)
-             (ignore-error user-error (gemini-companion-review-next-hunk)))
-           (lambda (hunks)
-             (seq-find (lambda (hunk)
-                         (equal (nth 2 hunk)
-                                (nth 2 (get-text-property
-                                        (point) 'gemini-companion-hunk))))
-                       hunks)))
+             (ignore-error user-error (gemini-companion-review-next-hunk))))
           ((zerop n)
-           (goto-char (1+ (random (1+ (buffer-size proposal)))))
-           (lambda (hunks)
-             (let ((line (line-number-at-pos)))
-               (seq-find (pcase-lambda (`(,_ ,_ ,new ,count))
-                           (<= new line (+ new count)))
-                         hunks))))
+           (goto-char (1+ (random (1+ (buffer-size))))))
           (t
            (set-buffer (car ediff-this-buffer-ediff-sessions))
-           (ignore-errors (ediff-jump-to-difference n))
-           (lambda (hunks) (nth ediff-current-difference hunks))))))
+           (ignore-errors (ediff-jump-to-difference n))))))
 
 (defun gemini-companion-hunk-test-toggle (diff)
-  "Toggle a hunk of DIFF by its key, and return it."
+  "Toggle a hunk of DIFF by its key, here and in the model, and return it.
+One hunk must change, the one at point."
   (save-current-buffer
-    (let* ((where (gemini-companion-hunk-test-go diff))
-           (done (condition-case nil
+    (gemini-companion-hunk-test-go diff)
+    (let* ((done (condition-case nil
                      (progn (gemini-companion-review-toggle-hunk) t)
                    (user-error nil)))
            (hunks (gemini-companion-hunk-test-hunks diff))
            (file (gemini-companion-test-file-text
                   (gemini-companion-diff-file-path diff)))
-           (hunk (and done (funcall where hunks))))
+           (marks (mapcar (lambda (hunk)
+                            (gemini-companion-hunk-test-mark hunk file))
+                          (gemini-companion-hunk-excluded
+                           (gemini-companion-diff-proposal-buffer diff))))
+           (before (gemini-companion-hunk-test-compared hunks file)))
       (should (equal hunks (gemini-companion-diff-hunks diff)))
-      (gemini-companion-hunk-test-compared hunks file)
+      (should (eql (if done 1 0)
+                   (+ (length (seq-difference marks before))
+                      (length (seq-difference before marks)))))
       (when done
-        (let ((mark (gemini-companion-hunk-test-mark hunk file)))
-          (setq gemini-companion-hunk-test-marks
-                (if (member mark gemini-companion-hunk-test-marks)
-                    (delete mark gemini-companion-hunk-test-marks)
-                  (cons mark gemini-companion-hunk-test-marks)))))
-      hunk)))
+        (should (or (gemini-companion-review-excluded-p)
+                    (< (length marks) (length before)))))
+      (setq gemini-companion-hunk-test-marks marks))))
 
 (defun gemini-companion-hunk-test-step (diff file)
   "Do something at random in the review of DIFF, an edit of FILE.

@@ -8,13 +8,10 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-test-helper)
 
-(defun gemini-companion-revert-test-write (file text &optional append)
-  "Write TEXT to FILE as another program would, at another time.
-APPEND non-nil means after what it holds."
-  (call-process-region text nil "/bin/sh" nil nil nil "-c"
-                       (if append "cat >>\"$0\"" "cat >\"$0\"") file)
-  (unless append
-    (set-file-times file (time-add nil 5))))
+(defun gemini-companion-revert-test-write (file text)
+  "Write TEXT to FILE as another program would, at another time."
+  (call-process-region text nil "/bin/sh" nil nil nil "-c" "cat >\"$0\"" file)
+  (set-file-times file (time-add nil 5)))
 
 (defmacro gemini-companion-revert-test-with (text &rest body)
   "Evaluate BODY in the buffer of a new `file' with TEXT, with reverting on."
@@ -25,18 +22,6 @@ APPEND non-nil means after what it holds."
        (gemini-companion-revert-start)
        (with-current-buffer (find-file-noselect file)
          ,@body))))
-
-(ert-deftest gemini-companion-revert-goes-on-after-a-hook-that-fails ()
-  (gemini-companion-revert-test-with "one\n"
-    (let ((debug-on-error nil)
-          ends)
-      (add-hook 'after-revert-hook (lambda () (error "Boom")) nil t)
-      (gemini-companion-revert-expect file
-                                      (lambda (written) (push written ends)))
-      (gemini-companion-revert-test-write file "two\n")
-      (gemini-companion-test-in-the-end
-        (not (gemini-companion-test-timers)))
-      (should (equal '(t) ends)))))
 
 (ert-deftest gemini-companion-revert-follows-a-remote-file-twice-in-a-second ()
   (gemini-companion-test-with-directory '(("a" ""))
@@ -140,17 +125,6 @@ APPEND non-nil means after what it holds."
     (gemini-companion-revert-test-write file "three\n")
     (gemini-companion-revert-expect file)
     (gemini-companion-test-eventually (equal "three\n" (buffer-string)))))
-
-(ert-deftest gemini-companion-revert-waits-for-the-rest-of-a-large-file ()
-  (gemini-companion-revert-test-with "one\n"
-    (let ((half (make-string 100000 ?x)))
-      (gemini-companion-revert-expect file)
-      (gemini-companion-revert-test-write file half)
-      (run-hooks 'pre-command-hook)
-      (should (equal "one\n" (buffer-string)))
-      (gemini-companion-revert-test-write file half t)
-      (gemini-companion-test-eventually
-        (equal (concat half half) (buffer-string))))))
 
 (ert-deftest gemini-companion-revert-reads-nothing-but-files ()
   (dolist (make (list (lambda (file) (make-symbolic-link file file))
@@ -352,16 +326,6 @@ the text that there is then, and the bytes that are saved of that."
                    (= position (window-point window)))))
           (should (equal "*scratch*" (buffer-name (window-buffer))))
           (should (= 2 (length (window-list))))))
-      ;; The user puts something else there, maybe a file that is written.
-      (pcase-dolist (`(,user ,name ,position) '(("*Messages*" "a" 1) ("b" "b" 8)))
-        (set-window-buffer (next-window) user)
-        (let ((file (expand-file-name name directory)))
-          (gemini-companion-revert-expect file)
-          (gemini-companion-revert-test-write file "1\nzwei\nnew\n")
-          (gemini-companion-test-eventually
-            (when-let* ((window (get-buffer-window (get-file-buffer file))))
-              (= position (window-point window))))))
-      (should (equal "*scratch*" (buffer-name (window-buffer))))
       (delete-other-windows)
       ;; A terminal stays, and a review of another CLI.
       (dolist (set-up (list (lambda () (make-pipe-process :name "cli" :noquery t

@@ -59,13 +59,6 @@ at once."
        ,@body)
      (delq nil messages)))
 
-(defun gemini-companion-test-write-accepted (diff)
-  "Write the file of DIFF if that was accepted, as a CLI does.
-Return a cons of its id and its state."
-  (when-let* ((text (gemini-companion-diff-accepted-text diff)))
-    (gemini-companion-test-write (gemini-companion-diff-file-path diff) text))
-  (cons (gemini-companion-diff-id diff) (gemini-companion-diff-state diff)))
-
 (defun gemini-companion-test-session (id &optional pid)
   "Return the session ID of a CLI, the process PID, in this directory."
   (append (list :id id :directory (directory-file-name default-directory))
@@ -110,7 +103,12 @@ Return a cons of its id and its state."
            (gemini-companion-test-diff-start
             (lambda (&rest _) #'ignore)
             (lambda (diff)
-              (push (gemini-companion-test-write-accepted diff) outcomes)))
+              (when-let* ((text (gemini-companion-diff-accepted-text diff)))
+                (gemini-companion-test-write
+                 (gemini-companion-diff-file-path diff) text))
+              (push (cons (gemini-companion-diff-id diff)
+                          (gemini-companion-diff-state diff))
+                    outcomes)))
            (gemini-companion-auto-start)
            (gemini-companion-edits-start))
          (progn

@@ -32,45 +32,38 @@
       '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n"))
     (gemini-companion-test-show
      "a" "one\n2\n3\n5\n6\n7\n8\neight\n9\n10\n11\ntwelve\n")
-    (let ((here (lambda ()
-                  (with-current-buffer (window-buffer)
-                    (goto-char (window-point))
-                    (car (gemini-companion-review-hunk-p)))))
-          (switch (lambda ()
-                    (with-current-buffer (window-buffer)
-                      (gemini-companion-review-switch-view)))))
-      (dolist (line '(1 4 9 12))
+    (cl-flet ((here ()
+                (with-current-buffer (window-buffer)
+                  (goto-char (window-point))
+                  (car (gemini-companion-review-hunk-p))))
+              (call (command)
+                (with-current-buffer (window-buffer)
+                  (funcall command))))
+      (dolist (line '(1 4 9))
         (ert-info ((format "%s" line))
-          (should (equal line (funcall here)))
-          (dotimes (_ 2)
-            (funcall switch)
-            (should (equal line (funcall here))))
-          (with-current-buffer (window-buffer)
-            (unless (= line 12)
-              (gemini-companion-review-toggle-hunk))
-            (funcall switch)
-            (should (equal line (funcall here)))
-            (funcall switch)
-            (should (equal line (funcall here)))
-            (unless (= line 12)
-              (with-current-buffer (window-buffer)
-                (gemini-companion-review-next-hunk))))))
+          (dolist (command '(gemini-companion-review-switch-view
+                             gemini-companion-review-toggle-hunk
+                             gemini-companion-review-switch-view))
+            (should (equal line (here)))
+            (call command))
+          (should (equal line (here)))
+          (call #'gemini-companion-review-next-hunk)))
+      (should (equal 12 (here)))
       ;; Without a hunk at point, it is the previous one.
-      (funcall switch)
+      (call #'gemini-companion-review-switch-view)
       (with-current-buffer (window-buffer)
         (goto-char (point-min))
         (search-forward "10")
         (should-not (gemini-companion-review-hunk-p)))
-      (funcall switch)
-      (should (equal 9 (funcall here)))
+      (call #'gemini-companion-review-switch-view)
+      (should (equal 9 (here)))
       ;; In the proposal, it is that of the line there.
-      (with-current-buffer (window-buffer)
-        (gemini-companion-review-edit))
+      (call #'gemini-companion-review-edit)
       (with-current-buffer (window-buffer)
         (goto-char (point-min))
         (search-forward "6")
         (gemini-companion-review-switch-view))
-      (should (equal 4 (funcall here))))))
+      (should (equal 4 (here))))))
 
 (ert-deftest gemini-companion-review-keys-for-hunks-repeat ()
   (dolist (key '("C-c C-n" "C-c C-p" "C-c C-x"))
@@ -289,23 +282,12 @@
         (progn
           (define-key map (kbd "C-c C-k") nil)
           (define-key map (kbd "<f8>") #'gemini-companion-diff-reject)
-          (gemini-companion-test-in-each-view '(("a" "1\n"))
-            (let* ((diff (gemini-companion-test-show "a" "2\n"))
-                   (header (with-current-buffer
-                               (gemini-companion-review-main diff)
-                             (when (eq view 'diff)
-                               (gemini-companion-review-edit))
-                             (gemini-companion-test-header
-                              (gemini-companion-diff-proposal-buffer
-                               diff)))))
-              (should (string-match-p "C-c C-c accept  <f8> reject"
-                                      header))
-              (when (eq view 'ediff)
-                (gemini-companion-review-test-toggle-all diff)
-                (should (string-match-p
-                         "C-c C-x restore"
-                         (gemini-companion-test-header
-                          (gemini-companion-review-main diff))))))))
+          (gemini-companion-test-with-reviews '(("a" "1\n"))
+            (should (string-search
+                     "C-c C-c accept  <f8> reject"
+                     (gemini-companion-test-header
+                      (gemini-companion-review-main
+                       (gemini-companion-test-show "a" "2\n")))))))
       (define-key map (kbd "<f8>") nil)
       (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject))))
 
@@ -367,31 +349,18 @@
             `(("mark" (tramp-login-program ,program)
                (tramp-login-args (("%h")))
                (tramp-remote-shell "/bin/sh")
-               (tramp-remote-shell-args ("-c")))))
-           (tramp-default-method "mark")
-           (tramp-default-method-alist nil)
-           (syntax tramp-syntax))
+               (tramp-remote-shell-args ("-c"))))))
       (gemini-companion-test-write program (format "#!/bin/sh\ntouch '%s'\n" marker))
       (set-file-modes program #o700)
-      (unwind-protect
-          (dolist (style '(simplified separate default))
-            (tramp-change-syntax style)
-            (let* ((file (pcase style
-                           ('simplified "/host:/x")
-                           ('separate "/[mark/host]/x")
-                           (_ "/none:host:/x")))
-                   (diff (progn
-                           (gemini-companion-diff-open 1 '(:id "one") file
-                                                       "new\n")
-                           (car (gemini-companion-diffs)))))
-              (save-window-excursion
-                (gemini-companion-list)
-                (gemini-companion-test-eventually
-                  (gemini-companion-diff-problem diff)))
-              (gemini-companion-list-stop)
-              (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
-              (should-not (file-exists-p marker))))
-        (tramp-change-syntax syntax)))))
+      (dolist (file '("/mark:host:/x" "/none:host:/x"))
+        (gemini-companion-diff-open 1 '(:id "one") file "new\n")
+        (save-window-excursion
+          (gemini-companion-list)
+          (gemini-companion-test-eventually
+            (gemini-companion-diff-problem (car (gemini-companion-diffs)))))
+        (gemini-companion-list-stop)
+        (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
+        (should-not (file-exists-p marker))))))
 
 (ert-deftest gemini-companion-review-commands-report-that-no-review-is-here ()
   (gemini-companion-test-with-reviews nil
@@ -419,38 +388,5 @@
                                (cadr (should-error
                                       (gemini-companion-review-edit)
                                       :type 'user-error)))))))
-
-(ert-deftest gemini-companion-review-unified-works-although-a-hook-fails ()
-  (dolist (hook '( first-change-hook before-change-functions
-                   after-change-functions))
-    (ert-info ((symbol-name hook))
-      (gemini-companion-test-with-reviews
-          `(("a" ,(concat "1\n" (make-string 30 ?\n) "2\n")))
-        (let* ((gemini-companion-review-view 'diff)
-               (new (concat "one\n" (make-string 30 ?\n) "two\n"))
-               (diff (gemini-companion-test-open "a" new))
-               (fail (lambda (&rest _) (error "Boom")))
-               (restore (default-value hook)))
-          (unwind-protect
-              (cl-flet ((break () (set-default hook (cons fail restore))))
-                (break)
-                (gemini-companion-test-wait
-                 (lambda () (or (eq 'shown (gemini-companion-diff-state diff))
-                                (gemini-companion-diff-problem diff))))
-                (should-not (gemini-companion-diff-problem diff))
-                (gemini-companion-arrival-view diff)
-                (with-current-buffer (window-buffer)
-                  (should (member "+two" (gemini-companion-test-diff)))
-                  (break)
-                  (goto-char (point-min))
-                  (search-forward "... 24")
-                  (gemini-companion-unified-toggle-fold)
-                  (should-not (member " ... 24 unchanged lines"
-                                      (gemini-companion-test-diff)))
-                  (revert-buffer)
-                  (should (member "+two" (gemini-companion-test-diff))))
-                (gemini-companion-diff-accept diff))
-            (set-default hook restore))
-          (should (equal `((1 accepted ,new)) outcomes)))))))
 
 ;;; gemini-companion-review-test.el ends here

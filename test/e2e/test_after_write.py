@@ -8,31 +8,16 @@ from harness.world import World
 
 pytestmark = pytest.mark.shared("review")
 
-# A highlight lasts for less time than a busy machine may need to see it.
-HIGHLIGHTS = """
-(defvar e2e-highlights nil "What was highlighted, once that has ended.")
-(setq e2e-highlights nil)
-(defun e2e-highlight-ends (overlay)
-  (when (and (overlay-buffer overlay)
-             (eq 'gemini-companion-changed (overlay-get overlay 'face)))
-    (with-current-buffer (overlay-buffer overlay)
-      (push (buffer-substring (overlay-start overlay) (overlay-end overlay))
-            e2e-highlights))))
-(advice-add 'delete-overlay :before #'e2e-highlight-ends)
-"""
-
-
 def test_buffer_of_an_answered_file_goes_to_the_change(world: World) -> None:
     text = "".join(f"line {number}\n" for number in range(1, 101))
     file = world.file("a.txt", text)
-    emacs, reviews, cli = world.pair(file, extra=HIGHLIGHTS)
+    emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, replace(file, "line 80", "eighty"), say("all done"))
 
     reviews.select()
     emacs.keys("C-c", "C-c")
 
     cli.wait_for("all done")
-    emacs.becomes("e2e-highlights", ["eighty\n"])
     emacs.wait_for("eighty")
     emacs.holds('(with-current-buffer "a.txt" (looking-at-p "eighty"))')
 
