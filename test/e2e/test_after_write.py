@@ -8,6 +8,7 @@ from harness.world import World
 
 pytestmark = pytest.mark.shared("review")
 
+
 def test_buffer_of_an_answered_file_goes_to_the_change(world: World) -> None:
     text = "".join(f"line {number}\n" for number in range(1, 101))
     file = world.file("a.txt", text)

@@ -9,7 +9,6 @@ import pytest
 from harness.emacs import Emacs, Reviews, lisp
 from harness.proposals import PROPOSE, arrive, propose
 from harness.world import World
-from test_after_write import HIGHLIGHTS
 
 pytestmark = pytest.mark.shared
 ONCE = pytest.mark.once
@@ -517,7 +516,7 @@ def test_next_review_takes_the_place_of_the_previous_one(
     old = "".join(f"{n}\n" for n in range(1, 41))
     new = old.replace("\n5\n", "\nfive\n").replace("\n30\n", "\nthirty\n")
     files = [world.file(name, old) for name in ("c.txt", "b.txt", "a.txt")]
-    extra = PROPOSE + ONE_BY_ONE + HIGHLIGHTS + option("view", view)
+    extra = PROPOSE + ONE_BY_ONE + option("view", view)
     emacs = world.emacs(*files, extra=extra)
     reviews = Reviews(emacs)
     for file in reversed(files):
@@ -532,7 +531,6 @@ def test_next_review_takes_the_place_of_the_previous_one(
     emacs.says("Accepted a.txt: 1 of 2 hunks (+1 \u22121); 2 more waiting")
     reviews.shown("b.txt")
     emacs.becomes("(e2e-line)", 5)
-    emacs.becomes("e2e-highlights", ["five\n"])
     emacs.holds(f"(eq 'gemini-companion-diff-reject {R_HERE})", "keys work")
     emacs.becomes("(e2e-places)", places)
     emacs.keys("r")
