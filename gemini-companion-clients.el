@@ -214,8 +214,7 @@ ENVIRONMENT is as in `gemini-companion-clients-file'."
 
 (defun gemini-companion-settings--strip-comments ()
   "Delete the comments in the current buffer of JSON; return non-nil if any.
-Signal an error if a comma ends an object or array, which `json-read'
-accepts, and no CLI does.  Go to the beginning."
+Go to the beginning."
   (let ((found nil))
     (goto-char (point-min))
     (while (re-search-forward
@@ -223,18 +222,11 @@ accepts, and no CLI does.  Go to the beginning."
                          (* (or (not (any "\"\\\n")) (seq "\\" nonl)))
                          "\"")
                     (group (or (seq "//" (* nonl))
-                               (seq "/*" (*? anything) "*/")))
-                    (group (any "]}"))))
+                               (seq "/*" (*? anything) "*/")))))
             nil t)
-      (cond ((match-beginning 1)
-             (replace-match " " t t)
-             (setq found t))
-            ((and (match-beginning 2)
-                  (save-excursion
-                    (goto-char (match-beginning 2))
-                    (skip-chars-backward " \t\r\n")
-                    (eq ?, (char-before))))
-             (error "Comma before a closing bracket"))))
+      (when (match-beginning 1)
+        (replace-match " " t t)
+        (setq found t)))
     (goto-char (point-min))
     found))
 

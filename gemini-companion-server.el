@@ -348,19 +348,15 @@ Delete the discovery files if no process will do so."
         (default-directory
          (expand-file-name "python/" gemini-companion-server-directory))
         (output (generate-new-buffer " *gemini-companion output*" t)))
-    (condition-case problem
-        (setf (gemini-companion-server--child process)
-              (make-process
-               :name "gemini-companion" :noquery t :buffer output
-               :command command :connection-type 'pipe :coding 'utf-8-unix
-               :filter (lambda (_child string)
-                         (gemini-companion-server--read process string))
-               :sentinel (lambda (child _event)
-                           (unless (process-live-p child)
-                             (gemini-companion-server--exited process)))))
-      (error
-       (kill-buffer output)
-       (signal (car problem) (cdr problem))))))
+    (setf (gemini-companion-server--child process)
+          (make-process
+           :name "gemini-companion" :noquery t :buffer output
+           :command command :connection-type 'pipe :coding 'utf-8-unix
+           :filter (lambda (_child string)
+                     (gemini-companion-server--read process string))
+           :sentinel (lambda (child _event)
+                       (unless (process-live-p child)
+                         (gemini-companion-server--exited process)))))))
 
 (defun gemini-companion-server--instruct (process)
   "Send PROCESS its first line, which has its settings."

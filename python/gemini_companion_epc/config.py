@@ -62,12 +62,8 @@ class Config:
     """
     comment_interval: float = 30
     """Time between two comments in a silent event stream."""
-    flush_limit: float = 1
-    """Time limit for writing the outcomes when the server stops."""
-    request_limit: float = 2
-    """Time limit for the requests in progress when a successor takes over."""
-    end_limit: float = 0.5
-    """Time limit for Emacs, the event streams and the answers each, at the end."""
+    end_limit: float = 1
+    """Time limit for the outcomes, the event streams, answers and Emacs, at the end."""
     exit_limit: float = 6
     """Time limit for a stop, after which the process exits anyway."""
 

@@ -59,16 +59,10 @@ class DiscoveryFiles:
         )
 
     def remove(self) -> None:
-        """Remove the files that name this server.
-
-        The previous process may have written one that could not be replaced.
-        """
+        """Remove the files that name this server."""
         for client in CLIENTS:
-            path, own = self._path(client), self._payload(client)
-            found = _read(path)
-            if all(found.get(key) == own[key] for key in ("port", "authToken")):
-                with suppress(OSError):
-                    path.unlink()
+            with suppress(OSError):
+                self._path(client).unlink()
 
     def sweep(self) -> None:
         """Remove the stale files of this user's Emacsen, and no others.

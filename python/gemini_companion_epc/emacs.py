@@ -33,8 +33,7 @@ class Emacs:
     def __init__(self, config: Config) -> None:
         self.files = TextFiles()
         self._config = config
-        self._hello: Callable[[], Facts] = dict
-        self._stop: Callable[[], object] = lambda: None
+        self._methods: Mapping[str, Callable[..., Any]] = {}
         self._peer: Handler | None = None
         self._is_gone = False
         self._queue: list[tuple[str, list[Sexp], Reply, Reply]] = []
@@ -46,16 +45,14 @@ class Emacs:
         port: int = self._server.server_address[1]
         return port
 
-    def listen(
-        self, hello: Callable[[], Facts], methods: Mapping[str, Callable[..., object]]
-    ) -> None:
+    def listen(self, methods: Mapping[str, Callable[..., Any]]) -> None:
         """Accept connections; the event loop must be running.
 
-        ``hello`` returns the description of the server.  Emacs may call ``methods``,
-        which run in the event loop; ``stop`` is also called when it disconnects.
+        Emacs may call ``methods``, which run in the event loop: ``hello``, which
+        returns the description of the server, only at first.  ``stop`` is also called
+        when it disconnects.
         """
-        self._hello = hello
-        self._stop = methods["stop"]
+        self._methods = methods
         server = self._server
         server.funcs = {
             name: partial(self._prepare, function) for name, function in methods.items()
@@ -90,7 +87,8 @@ class Emacs:
         logger.info("Emacs is connected")
         self._peer = handler
         self._stop_listening()
-        handler._send("return", uid, {**self._hello(), "files": self.files.prefix})
+        hello = self._methods["hello"]()
+        handler._send("return", uid, {**hello, "files": self.files.prefix})
         for call in self._queue:
             handler.call(*call)
         self._queue.clear()
@@ -106,7 +104,7 @@ class Emacs:
         if handler is self._peer:
             logger.info("Emacs has disconnected")
             self._forget_peer()
-            self._stop()
+            self._methods["stop"]()
 
     def give_up(self) -> None:
         """Fail the calls that Emacs has not answered."""

@@ -32,9 +32,6 @@ class _PrivateFile(RotatingFileHandler):
         descriptor = os.open(self.baseFilename, flags, 0o600)
         return open(descriptor, "a", encoding="utf-8", errors="backslashreplace")
 
-    def handleError(self, record: logging.LogRecord) -> None:
-        """Ignore the error: a full disk must not fill stderr as well."""
-
 
 def to_stderr() -> None:
     """Log to stderr, the end of which Emacs keeps."""

@@ -32,8 +32,9 @@ def _process(pid: int) -> Process:
         directory = process.cwd()
     with suppress(psutil.Error, OSError):
         command = process.cmdline()
+    is_acp = any(word.split("=")[0] in _ACP_OPTIONS for word in command)
     started = int(1000 * process.create_time())
-    return Process(pid, directory or None, is_acp(command), started)
+    return Process(pid, directory or None, is_acp, started)
 
 
 def describe(pid: int) -> Facts:
@@ -61,11 +62,6 @@ def ancestors(pid: object) -> list[int]:
     with suppress(psutil.Error, OSError, OverflowError, ValueError):
         return [pid, *(parent.pid for parent in psutil.Process(pid).parents())]
     return []
-
-
-def is_acp(command: list[str]) -> bool:
-    """Return whether ``command`` runs Gemini CLI under an ACP client."""
-    return any(word.split("=")[0] in _ACP_OPTIONS for word in command)
 
 
 def lives(pid: int) -> bool:

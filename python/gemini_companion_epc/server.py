@@ -115,8 +115,8 @@ class Server:
 
     def _listen_to_emacs(self) -> None:
         self._emacs.listen(
-            self.hello,
             {
+                "hello": self.hello,
                 "context-update": self.context_update,
                 "roots-update": self.roots_update,
                 "tools-update": self.tools_update,
@@ -202,7 +202,7 @@ class Server:
         _exit_after(limits.exit_limit)
         if self._has_successor:
             await self._connections.stop_listening()
-            await self._connections.finish(limits.request_limit)
+            await self._connections.finish(limits.end_limit)
         # A stop in the meantime ends the successor, too.
         if not self._has_successor:
             self._discovery.remove()
@@ -210,7 +210,7 @@ class Server:
             self._diffs.reject_all()
         await self._diffs.finish_closing(limits.end_limit)
         self._emacs.give_up()
-        await self._sessions.flush(limits.flush_limit)
+        await self._sessions.flush()
         await self._sessions.end_streams()
         await self._connections.finish(limits.end_limit)
         await self._places.stop_all(not self._has_successor)

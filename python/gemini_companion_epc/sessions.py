@@ -184,11 +184,9 @@ class Sessions:
             grace = self._config.session_grace
             session.timer = loop.call_later(grace, self.end, session.id)
 
-    async def flush(self, limit: float) -> None:
-        """Wait until all outcomes are written, ``limit`` seconds at most."""
-        waits = [one.flushed.wait() for one in self._sessions.values()]
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.gather(*waits), limit)
+    async def flush(self) -> None:
+        """Wait until all outcomes are written, ``end_limit`` at most."""
+        await self._end([one.flushed for one in self._sessions.values()])
 
     async def end_streams(self) -> None:
         """End all event streams gracefully, waiting ``end_limit`` at most."""
@@ -197,9 +195,12 @@ class Sessions:
         streams = [one.stream for one in sessions if one.stream is not None]
         for stream in streams:
             stream.end()
-        waits = [stream.closed.wait() for stream in streams]
+        await self._end([stream.closed for stream in streams])
+
+    async def _end(self, events: Sequence[asyncio.Event]) -> None:
+        waits = asyncio.gather(*(event.wait() for event in events))
         with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.gather(*waits), self._config.end_limit)
+            await asyncio.wait_for(waits, self._config.end_limit)
 
     # Emacs
 

@@ -36,7 +36,7 @@ class Endpoint:
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
         methods = {name: partial(self._take, name) for name in METHODS}
-        self.do(self.emacs.listen, _hello, methods)
+        self.do(self.emacs.listen, {"hello": _hello, **methods})
 
     def _take(self, name: str, *args: Any) -> None:
         if args == (404,):

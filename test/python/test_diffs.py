@@ -213,13 +213,13 @@ async def test_a_diff_is_acknowledged_when_emacs_has_it(rig: Rig) -> None:
     assert rig.emacs.acknowledged == [1]
 
 
-@in_loop()
+@in_loop(end_limit=BOUND)
 async def test_a_stop_rejects_everything_and_waits_until_it_has_left(rig: Rig) -> None:
     session, stream = rig.session()
     await rig.diffs.open(session, "/a", "x")
     rig.stop()
     await rig.diffs.open(session, "/b", "y")
-    flushed = asyncio.ensure_future(rig.sessions.flush(BOUND))
+    flushed = asyncio.ensure_future(rig.sessions.flush())
     assert await take(stream) == rejected("/a")
     await asyncio.sleep(0)
     assert not flushed.done()

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import logging
-import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -47,11 +46,3 @@ def test_an_event_is_one_line(tmp_path: Path, log_to: LogTo) -> None:
     log_to(tmp_path / "log").debug("a\nb\r%s", "-")
     (line,) = (tmp_path / "log").read_bytes().splitlines()
     assert line.endswith(b"a\\nb\\r-")
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_log_on_a_full_disk_is_quiet(
-    log_to: LogTo, capfd: pytest.CaptureFixture[str]
-) -> None:
-    log_to(Path("/dev/full")).debug("lost")
-    assert capfd.readouterr() == ("", "")
