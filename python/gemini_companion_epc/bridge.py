@@ -36,7 +36,6 @@ NO_EMACS = (
     "files in Emacs."
 )
 SLOW_EMACS = "Emacs did not answer in time."
-NO_DIRECTORY = "The working directory was deleted; restart in another one."
 PROMPT = {"name": "emacs-not-found", "description": NO_EMACS}
 
 
@@ -177,6 +176,7 @@ class Bridge:
 
     def __init__(self, client: str) -> None:
         self._client = client
+        self._directory = os.getcwd()
         self._lock = threading.Lock()
         self._has_tools: bool | None = None
         self._seen: list[tuple[str, int]] = []
@@ -231,11 +231,7 @@ class Bridge:
                 os._exit(0)
 
     def _ask(self, limit: float, **request: Any) -> dict[str, Any]:
-        try:
-            directory = os.getcwd()
-        except OSError:
-            raise NoEmacs(NO_DIRECTORY) from None
-        body = json.dumps({"directory": directory, **request}).encode()
+        body = json.dumps({"directory": self._directory, **request}).encode()
         return dict(json.loads(ask(self._client, body, limit)))
 
     def _tools(self) -> list[Any]:

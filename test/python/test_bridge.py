@@ -163,25 +163,6 @@ def test_tools_appear_and_go_with_emacs(
     assert bridge.ask("tools/list") == {"tools": []}
 
 
-def test_a_bridge_whose_directory_is_deleted_answers(
-    alone: Alone, tmp_path: Path
-) -> None:
-    directory = tmp_path / "deleted"
-    directory.mkdir()
-    file = discovery(tmp_path, alone.port, alone.token)
-    alone.questions.is_on = True
-    one, other = Bridge(directory, tmp_path), Bridge(directory, tmp_path)
-    for bridge in (one, other):
-        assert bridge.ask("tools/list") == {"tools": TOOLS}
-    directory.rmdir()
-    one.send(id=1, method="tools/call", params={"name": "diagnostics"})
-    assert "directory was deleted" in one.end()
-    file.unlink()
-    other.until("notifications/tools/list_changed")
-    assert other.ask("tools/list") == {"tools": []}
-    other.end()
-
-
 def test_the_port_variable_decides_then_the_newest_that_answers(
     serve_alone: Callable[..., Alone],
     tmp_path: Path,
