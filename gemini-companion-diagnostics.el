@@ -595,14 +595,12 @@ Request its errors if the server supports that."
                  (gemini-companion-diagnostics--reopen-p check))
         (gemini-companion-lookup-close file server)
         (setq version nil))
-      (with-current-buffer place
-        (setf version (gemini-companion-lookup-send
-                       file server (cdar known)
-                       (unless version
-                         (gemini-companion-lookup-language)))
-              (gemini-companion-diagnostics--check-version check) version)
-        (unless (gemini-companion-diagnostics--request-known known)
-          (setf (nth 2 known) version))))))
+      (setf version (gemini-companion-lookup-send file server (cdar known)
+                                                  (unless version place))
+            (gemini-companion-diagnostics--check-version check) version)
+      (unless (with-current-buffer place
+                (gemini-companion-diagnostics--request-known known))
+        (setf (nth 2 known) version)))))
 
 (defun gemini-companion-diagnostics--reopen-p (check)
   "Return non-nil if the server has to open the file of CHECK again.

@@ -279,12 +279,12 @@ priority = 100
 
 (defun gemini-companion-extension-ask (&rest args)
   "Return the answer to a question of the server, which is known later.
-For ARGS see `gemini-companion-extension-answer'."
+For ARGS see `gemini-companion-extension--answer'."
   (gemini-companion-server-later
    (lambda (answer)
-     (apply #'gemini-companion-extension-answer answer args))))
+     (apply #'gemini-companion-extension--answer answer args))))
 
-(defun gemini-companion-extension-answer (answer kind facts &rest texts)
+(defun gemini-companion-extension--answer (answer kind facts &rest texts)
   "Call ANSWER, later, with the answer to a question of KIND.
 It is about FACTS, a plist, and TEXTS."
   (unless (eq kind 'turn)

@@ -223,11 +223,6 @@ the last one first."
     (decode-coding-string
      (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8)))
 
-(defun gemini-companion-lookup-language ()
-  "Return the language of this buffer as its language server knows it."
-  (when (fboundp 'eglot--TextDocumentItem)
-    (plist-get (eglot--TextDocumentItem) :languageId)))
-
 (defun gemini-companion-lookup-neighbor (file)
   "Return a buffer with the language server of FILE, or nil.
 It visits a file with the same extension, and FILE is below the root of
@@ -353,24 +348,26 @@ is too large."
     (when (< gemini-companion-lookup-sendable (string-bytes text))
       (gemini-companion-lookup-fail "%s is too large to be sent to the \
 language server; open it in Emacs, or use grep_search" file))
-    (gemini-companion-lookup-send
-     file server text
-     (with-current-buffer buffer (gemini-companion-lookup-language)))))
+    (gemini-companion-lookup-send file server text buffer)))
 
 (defvar gemini-companion-lookup--version 0
   "The version of the last text that was sent, of any file.
 A late report about an earlier text cannot be taken for a later one.")
 
-(defun gemini-companion-lookup-send (file server text &optional language)
+(defun gemini-companion-lookup-send (file server text &optional neighbor)
   "Send SERVER the TEXT of FILE, a true name; return its version.
-If LANGUAGE is non-nil, open FILE with it; else FILE is open."
+If NEIGHBOR is a buffer, open FILE with its language; else FILE is open."
   (let ((document (list :uri (gemini-companion-lookup-uri file)
                         :version (cl-incf gemini-companion-lookup--version))))
-    (if language
+    (if (and neighbor (fboundp 'eglot--TextDocumentItem))
         (jsonrpc-notify
          server :textDocument/didOpen
-         (list :textDocument (append document (list :languageId language
-                                                    :text text))))
+         (list :textDocument
+               (append document
+                       (list :languageId (with-current-buffer neighbor
+                                           (plist-get (eglot--TextDocumentItem)
+                                                      :languageId))
+                             :text text))))
       (jsonrpc-notify
        server :textDocument/didChange
        (list :textDocument document
