@@ -36,10 +36,14 @@ Skip the test if Eglot or the language server is not installed."
 
 (ert-deftest gemini-companion-lookup-defines-a-symbol-of-lisp ()
   (gemini-companion-test-in-project nil
-      '(("a.el" "\n(defun gemini-companion-lookup-test-f ()
+      '(("a.el" ";; -*- lexical-binding: t -*-
+(defun gemini-companion-lookup-test-f ()
   \"Do nothing.\"
   nil)\n\n(gemini-companion-lookup-test-f)\n"))
-    (load (expand-file-name "a.el") nil t)
+    ;; The documentation then is in the file.
+    (let ((byte-compile-verbose nil))
+      (byte-compile-file (expand-file-name "a.el")))
+    (load (expand-file-name "a.elc") nil t)
     (string-match "a\\(b\\)" "xab")
     (let ((answer (gemini-companion-test-answer-of
                    #'gemini-companion-lookup-definition
@@ -58,20 +62,6 @@ Skip the test if Eglot or the language server is not installed."
                         #'gemini-companion-lookup-references
                         (expand-file-name "a.el") "nil" nil nil)
                        :problem))))
-
-(ert-deftest gemini-companion-lookup-has-the-documentation-of-compiled-lisp ()
-  (gemini-companion-test-in-project nil
-      '(("a.el" ";; -*- lexical-binding: t -*-
-(defvar gemini-companion-lookup-test-v nil\n  \"Be nil.\")\n"))
-    (let ((byte-compile-verbose nil))
-      (byte-compile-file (expand-file-name "a.el")))
-    (load (expand-file-name "a.elc") nil t)
-    (should (equal "Be nil."
-                   (plist-get (gemini-companion-test-answer-of
-                               #'gemini-companion-lookup-definition
-                               (expand-file-name "a.el")
-                               "gemini-companion-lookup-test-v" nil)
-                              :documentation)))))
 
 (ert-deftest gemini-companion-lookup-answers-nothing-about-hidden-files ()
   (gemini-companion-test-in-project nil
@@ -187,12 +177,6 @@ print(os.getcwd())
       (let ((buffer-file-name (concat "/far:" buffer-file-name)))
         (gemini-companion-test-with-far-host
           (should-not (gemini-companion-lookup-neighbor file)))))))
-
-(ert-deftest gemini-companion-lookup-reads-the-uris-of-eglot ()
-  (skip-unless (require 'eglot nil t))
-  (dolist (file '("/a/b.py" "/a b/c:d.py" "/größe/1%.py"))
-    (should (equal file (gemini-companion-lookup-path
-                         (gemini-companion-lookup-uri file))))))
 
 ;;;; Texts that a language server does not have
 
