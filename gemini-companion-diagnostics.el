@@ -956,6 +956,7 @@ their lines, have one of NAMES, a regexp."
 (defun gemini-companion-diagnostics--visiting ()
   "End the check of the file of this buffer, which Eglot may open now."
   (when (and gemini-companion-diagnostics--checks buffer-file-truename)
+    (setq gemini-companion-diagnostics--reopened t)
     (gemini-companion-diagnostics--end-of (expand-file-name buffer-file-truename))))
 
 (defun gemini-companion-diagnostics--before-revert ()
