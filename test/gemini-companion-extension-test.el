@@ -102,25 +102,6 @@ End-to-end tests do so with the CLIs themselves.")
       (delete-directory gemini-companion-install-directory)
       (should (equal before (gemini-companion-extension-test-files directory))))))
 
-(ert-deftest gemini-companion-extension-hooks-of-running-clis-outlive-the-link ()
-  (gemini-companion-extension-test-with-home
-    (gemini-companion-extension-write)
-    (let ((commands
-           (mapcar
-            (lambda (name)
-              (let ((text (gemini-companion-test-file-text
-                           (expand-file-name
-                            name (gemini-companion-install-extension-directory)))))
-                (should (string-match "\"command\":\\(\"[^\"]*--hook[^\"]*\"\\)"
-                                      text))
-                (json-read-from-string (match-string 1 text))))
-            '("hooks/hooks.json" "qwen-extension.json"))))
-      (gemini-companion-extension-delete)
-      (dolist (command commands)
-        (with-temp-buffer
-          (should (eq 0 (call-process "sh" nil '(t nil) nil "-c" command)))
-          (should (equal "{}\n" (buffer-string))))))))
-
 (ert-deftest gemini-companion-extension-links-all-or-nothing ()
   (gemini-companion-extension-test-with-home
     (let ((before (gemini-companion-extension-test-files directory)))
@@ -133,11 +114,6 @@ End-to-end tests do so with the CLIs themselves.")
                                        (signal 'quit nil)))))
                         (gemini-companion-extension-test-tools))
                     (quit 'quit))))
-      ;; The bridge is not there.
-      (let ((gemini-companion-server-directory directory))
-        (gemini-companion-extension-test-answering '(t t)
-          (should-error (gemini-companion-extension-test-tools)
-                        :type 'file-error)))
       (should (equal before (gemini-companion-extension-test-files directory))))
     ;; The policy cannot be written.
     (write-region "" nil ".gemini/policies" nil 'silent)
