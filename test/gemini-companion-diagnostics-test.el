@@ -624,13 +624,9 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
          (measure (lambda (function &rest args)
                     (let ((began (funcall now)))
                       (prog1 (apply function args)
-                        (setq longest (max longest (- (funcall now) began)))))))
-         (functions '(gemini-companion-diagnostics--step
-                      gemini-companion-diagnostics--before-revert
-                      gemini-companion-diagnostics-after-edit)))
+                        (setq longest (max longest (- (funcall now) began))))))))
     (gemini-companion-diagnostics-test-with-flymake old
-      (dolist (function functions)
-        (advice-add function :around measure))
+      (advice-add 'gemini-companion-diagnostics--step :around measure)
       (unwind-protect
           (dotimes (_ 3)
             (garbage-collect)
@@ -639,8 +635,7 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
               (should (gemini-companion-diagnostics-test-edit "a.txt" old new))
               (push longest times)
               (gemini-companion-diagnostics-test-edit "a.txt" new old)))
-        (dolist (function functions)
-          (advice-remove function measure))))
+        (advice-remove 'gemini-companion-diagnostics--step measure)))
     ;; A limit for a busy machine; compiled, the longest piece takes 8 ms.
     (ert-info ((format "%S" times))
       (should (< (apply #'min times) 0.1)))))

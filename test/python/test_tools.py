@@ -24,22 +24,14 @@ ODD_TEXTS = [
 ]
 
 
-def test_the_tools_are_listed_with_exact_schemas(alone: Alone, cli_of: CliOf) -> None:
+def test_the_tools_are_listed_with_their_arguments(alone: Alone, cli_of: CliOf) -> None:
     cli = cli_of(alone)
     cli.connect()
-    tools = {
-        tool["name"]: tool for tool in cli.ask("tools/list", {})["result"]["tools"]
+    tools = cli.ask("tools/list", {})["result"]["tools"]
+    assert {tool["name"]: tool["inputSchema"]["required"] for tool in tools} == {
+        "openDiff": ["filePath", "newContent"],
+        "closeDiff": ["filePath"],
     }
-    assert set(tools) == {"openDiff", "closeDiff"}
-    assert tools["openDiff"]["inputSchema"] == {
-        "type": "object",
-        "properties": {
-            "filePath": {"type": "string"},
-            "newContent": {"type": "string"},
-        },
-        "required": ["filePath", "newContent"],
-    }
-    assert tools["closeDiff"]["inputSchema"]["required"] == ["filePath"]
 
 
 def test_context_only_lists_no_tools_but_answers_calls(
