@@ -546,10 +546,7 @@ M-x gemini-companion-mode turns it on"))
         ((gemini-companion-server-ready-p)
          (gemini-companion-server-restart))
         ((not (gemini-companion-server-running-p))
-         (condition-case problem
-             (gemini-companion--start)
-           (error
-            (gemini-companion--ended (error-message-string problem)))))))
+         (gemini-companion--start))))
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here
