@@ -86,9 +86,7 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
   "Record TITLE, the window title that the program of PROCESS has set."
   (unless (equal title (process-get process 'gemini-companion-state-title))
     (process-put process 'gemini-companion-state-title title)
-    (dolist (record gemini-companion-state--records)
-      (when (eq process (gemini-companion-state--process record))
-        (gemini-companion-state--update record)))))
+    (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
 (defun gemini-companion-state-report (session event prompt)
   "Record that a hook of SESSION has reported EVENT.
@@ -133,17 +131,17 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
     (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
 (defun gemini-companion-state--diff-changed (diff event)
-  "Update the states of all CLIs if EVENT opened or settled DIFF."
-  (when (memq event '(opened settled))
-    (when-let* ((record (gemini-companion-state--of
-                         (gemini-companion-diff-session diff)))
-                ;; Gemini CLI then ends its turn, which no hook reports.
-                ((pcase (gemini-companion-diff-state diff)
-                   ('rejected t)
-                   ('dismissed (eq 'waiting (gemini-companion-state--reported
-                                             record))))))
+  "Update the state of the CLI of DIFF if EVENT opened or settled that."
+  (when-let* (((memq event '(opened settled)))
+              (record (gemini-companion-state--of
+                       (gemini-companion-diff-session diff))))
+    ;; Gemini CLI then ends its turn, which no hook reports.
+    (when (pcase (gemini-companion-diff-state diff)
+            ('rejected t)
+            ('dismissed (eq 'waiting (gemini-companion-state--reported
+                                      record))))
       (setf (gemini-companion-state--reported record) nil))
-    (mapc #'gemini-companion-state--update gemini-companion-state--records)))
+    (gemini-companion-state--update record)))
 
 ;;;; State
 
