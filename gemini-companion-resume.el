@@ -156,10 +156,8 @@ CLI is running, the conversation is resumed in one more."
 the CLI"))
     (gemini-companion-run-check-place place)
     (when (gemini-companion-run-live-buffer place)
-      (setq place (append (list :number (gemini-companion-run-free-number
-                                         (plist-get place :client)
-                                         (plist-get place :directory)))
-                          place)))
+      (setq place `( :number ,(gemini-companion-run-free-number place)
+                     ,@place)))
     (gemini-companion-run-show-buffer place)
     (gemini-companion-resume-mode)
     (gemini-companion-resume--list)))

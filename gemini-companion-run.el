@@ -188,7 +188,6 @@ Return nil if the user has to edit a settings file first."
 NUMBER, a raw prefix argument, chooses one of several in a directory."
   (let* ((here (or gemini-companion-run-place
                    (gemini-companion-run--new-place)))
-         (directory (plist-get here :directory))
          (exec-path (plist-get here :path))
          (client (or (and (not (consp number))
                           (or (plist-get here :client)
@@ -204,7 +203,8 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
          (number (pcase number
                    ('nil (or (plist-get here :number) 1))
                    ((pred consp)
-                    (gemini-companion-run-free-number client directory))
+                    (gemini-companion-run-free-number
+                     `(:client ,client ,@here)))
                    (_ (prefix-numeric-value number)))))
     ;; Only `gemini-companion-resume' resumes one.
     (append (list :client client :number number :resume nil) here)))
@@ -249,13 +249,12 @@ Until the workspace root of a remote directory is known, that stands for it."
              (process-live-p (get-buffer-process buffer)))
          buffer)))
 
-(defun gemini-companion-run-free-number (client directory)
-  "Return the first free number for CLIENT in DIRECTORY."
-  (let ((number 1))
-    (while (gemini-companion-run-live-buffer
-            (list :client client :directory directory :number number))
-      (setq number (1+ number)))
-    number))
+(defun gemini-companion-run-free-number (place)
+  "Return the first free number for the client and the directory of PLACE."
+  (seq-find (lambda (number)
+              (not (gemini-companion-run-live-buffer
+                    `(:number ,number ,@place))))
+            (number-sequence 1 99)))
 
 (defun gemini-companion-run--name (place)
   "Return the name for the buffer of PLACE, if no other has it."
