@@ -60,9 +60,7 @@ prints objects of JSON."
 
 (defun gemini-companion-resume--list ()
   "List the conversations of the CLI of this buffer, once it prints them."
-  (gemini-companion-resume--insert
-   (format "Listing the conversations of %s..."
-           (gemini-companion-resume--title)))
+  (gemini-companion-resume--say "Listing the conversations of %s...")
   (let* ((buffer (current-buffer))
          (place gemini-companion-run-place)
          (client (plist-get place :client))
@@ -93,33 +91,30 @@ prints objects of JSON."
   (cond (tabulated-list-entries
          (tabulated-list-print))
         ((eq 0 status)
-         (gemini-companion-resume--insert
-          (format "%s has no conversation to resume; %s begins one"
-                  (gemini-companion-resume--title)
-                  (substitute-command-keys "\\[gemini-companion-run]"))))
+         (gemini-companion-resume--say
+          "%s has no conversation to resume; %s begins one"
+          (substitute-command-keys "\\[gemini-companion-run]")))
         (t
-         (gemini-companion-resume--insert
-          (format "%s cannot list its conversations: %s"
-                  (gemini-companion-resume--title)
-                  (or (car (last (split-string output "[\r\n]+" t)))
-                      (format "exit status %s" status)))))))
+         (gemini-companion-resume--say
+          "%s cannot list its conversations: %s"
+          (or (car (last (split-string output "[\r\n]+" t)))
+              (format "exit status %s" status))))))
 
-(defun gemini-companion-resume--title ()
-  "Return the name for the user of the CLI and the project of this buffer."
-  (gemini-companion-session-place-name gemini-companion-run-place))
-
-(defun gemini-companion-resume--insert (sentence)
-  "Replace the text of the buffer by SENTENCE."
+(defun gemini-companion-resume--say (format &rest arguments)
+  "Show FORMAT with the name of the CLI of this buffer and ARGUMENTS."
   (let ((inhibit-read-only t))
     (erase-buffer)
-    (insert sentence "\n")
+    (insert (apply #'format format
+                   (gemini-companion-session-place-name
+                    gemini-companion-run-place)
+                   arguments)
+            "\n")
     (goto-char (point-min))))
 
 ;;;; Commands
 
 (defvar gemini-companion-resume-mode-map
   (let ((map (make-sparse-keymap)))
-    (set-keymap-parent map tabulated-list-mode-map)
     (define-key map (kbd "RET") #'gemini-companion-resume-at-point)
     map)
   "Keymap of the list of conversations.")
@@ -181,9 +176,8 @@ it is nil, or if its directory does not exist."
         (setq default-directory directory
               gemini-companion-run-place
               `(:environment ,process-environment :path ,exec-path ,@place))
-        (gemini-companion-resume--insert
-         (format "%s ran here; g lists its conversations, to resume one"
-                 (gemini-companion-resume--title)))
+        (gemini-companion-resume--say
+         "%s ran here; g lists its conversations, to resume one")
         (current-buffer)))))
 
 (provide 'gemini-companion-resume)
