@@ -13,23 +13,6 @@
               (string-prefix-p "*Ediff Control Panel" (buffer-name buffer)))
             (buffer-list)))
 
-(ert-deftest gemini-companion-ediff-focuses-no-other-file-meanwhile ()
-  (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "b\n"))
-    (find-file (expand-file-name "b" directory))
-    (select-window (split-window-right))
-    (find-file (expand-file-name "a" directory))
-    (let* (focused
-           (note (lambda ()
-                   (push (buffer-file-name (window-buffer)) focused))))
-      (add-hook 'buffer-list-update-hook note)
-      (unwind-protect
-          (progn
-            (gemini-companion-test-show "a" "new\n")
-            (gemini-companion-diff-accept))
-        (remove-hook 'buffer-list-update-hook note))
-      (should focused)
-      (should-not (member (expand-file-name "b" directory) focused)))))
-
 (ert-deftest gemini-companion-ediff-shows-the-file-as-it-is-on-disk ()
   (pcase-dolist
       (`(,bytes ,client ,text ,remark)

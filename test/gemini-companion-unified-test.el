@@ -224,19 +224,6 @@
             (should (eobp))
           (should (looking-at-p (concat "mine " edit "$"))))))))
 
-(ert-deftest gemini-companion-unified-stays-at-its-line-in-a-narrowed-view ()
-  (gemini-companion-unified-test-with
-      `(("a" ,(mapconcat #'number-to-string (number-sequence 1 60) "\n")))
-    (gemini-companion-test-show
-     "a" (replace-regexp-in-string "^[35]0$" "ten"
-                                   (gemini-companion-test-file-text "a")))
-    (with-current-buffer (window-buffer)
-      (gemini-companion-review-next-hunk)
-      (let ((line (line-number-at-pos)))
-        (narrow-to-region (line-beginning-position -1) (point-max))
-        (gemini-companion-review-toggle-hunk)
-        (should (equal line (line-number-at-pos nil t)))))))
-
 (ert-deftest gemini-companion-unified-shows-edits-of-the-proposal ()
   (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
     (let* ((diff (gemini-companion-test-show

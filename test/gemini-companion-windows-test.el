@@ -85,22 +85,6 @@
             ;; Emacs 30 makes a buffer for each killed one in a tab.
             (kill-matching-buffers "\\` \\*Old buffer" t t)))))))
 
-(ert-deftest gemini-companion-windows-is-on-a-frame-with-space ()
-  (dolist (parameter '((minibuffer . only) (parent-frame . t)))
-    ;; Batch Emacs makes no such frame.
-    (cl-letf* ((other (make-symbol "other"))
-               ((symbol-function 'frame-list)
-                (lambda () (list (selected-frame) other)))
-               ((symbol-function 'frame-visible-p) #'always)
-               ((symbol-function 'frame-terminal) #'identity)
-               ((symbol-function 'terminal-name) (lambda (&rest _) "tty"))
-               ((symbol-function 'display-graphic-p) #'always)
-               ((symbol-function 'frame-parameter)
-                (lambda (frame name)
-                  (and (eq frame (selected-frame))
-                       (alist-get name (list parameter))))))
-      (should (eq other (gemini-companion-windows-frame nil))))))
-
 (ert-deftest gemini-companion-windows-quit-on-its-way-to-another-stays ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let* ((buffers (buffer-list))

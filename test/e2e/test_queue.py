@@ -9,7 +9,6 @@ from harness.emacs import Emacs, Reviews
 from harness.model import replace, say, together, write_file
 from harness.wait import wait_until_saved
 from harness.world import World
-from test_prompt import prompts
 from test_review import IN_FILE
 
 pytestmark = pytest.mark.shared("review")
@@ -82,54 +81,6 @@ def test_edits_are_auto_accepted_and_reverted(world: World) -> None:
     reviews.proposed(cli, other, write_file(other, "C\n"))
     reviews.reject()
     cli.wait_for("Rejected")
-
-
-@pytest.mark.once
-@pytest.mark.shared("inside")
-def test_files_of_a_turn_are_answered_in_the_list(world: World) -> None:
-    text = "".join(f"line {number}\n" for number in range(1, 21))
-    part = text.replace("line 3\n", "three\n")
-    first, second = world.file("a.txt", text), world.file("b.txt", "b\n")
-    emacs, _, cli = world.pair_inside(first)
-    emacs.eval("(setq gemini-companion-review-arrival 'notify)")
-    cli.model.script(
-        write_file(first, part.replace("line 18\n", "eighteen\n")),
-        write_file(second, "B\n"),
-        say("I see"),
-    )
-    cli.ask()
-
-    emacs.holds("(gemini-companion-diffs)")
-    emacs.eval("(progn (call-interactively #'gemini-companion-list) nil)")
-    emacs.wait_for_match(r"waiting +\+2 \u22122 +a\.txt")
-    emacs.keys("Tab")
-    emacs.wait_for("+eighteen")
-    emacs.keys("n", "n", "x")
-    emacs.wait_for("+1 \u22121  a.txt  1 excluded")
-    emacs.keys("a")
-    emacs.wait_for_match(r"accepted +\+1 \u22121 +a\.txt")
-    wait_until_saved(first, part)
-
-    emacs.wait_for_match(r"waiting +\+1 \u22121 +b\.txt")
-    emacs.keys("n", "Tab")
-    emacs.wait_for("+B")
-    emacs.keys("n", "C-n", "c")
-    emacs.wait_for("Comment on line 1:")
-    emacs.text("keep it small")
-    emacs.keys("Enter")
-    emacs.wait_for(">> keep it small")
-    emacs.keys("R")
-    emacs.wait_for("Reject b.txt")
-    emacs.text("No capitals")
-    emacs.keys("Enter")
-    cli.wait_for("I see")
-    assert prompts(cli)[-1] == "No capitals\nb.txt:1: keep it small"
-    assert second.read_text() == "b\n"
-    emacs.wait_for_match(r"rejected +\+1 \u22121 +b\.txt")
-
-    emacs.keys("M-<", "n", "n", "u", "y")
-    emacs.says("Reverted a.txt")
-    wait_until_saved(first, text)
 
 
 ACCEPTS = """(with-current-buffer (window-buffer)
@@ -246,24 +197,3 @@ def test_edit_outside_the_project_is_reviewed_with_a_warning(world: World) -> No
     reviews.accept(reviews.place(".bashrc"))
     cli.wait_for("all done")
     assert outside.read_text() == "# theirs\n"
-
-
-@pytest.mark.once
-def test_review_ends_when_its_file_has_the_proposed_text(world: World) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
-    before = emacs.value("(car (e2e-layout))")
-    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
-
-    file.write_text("uno\n")
-    emacs.says("a.txt already has the proposed text")
-    reviews.wait_until(0)
-    emacs.becomes("(car (e2e-layout))", before)
-    emacs.becomes(IN_FILE, ["uno\n", None, True])
-
-    cli.answer("Allow once")
-    cli.wait_for("all done")
-    reviews.proposed(cli, file, write_file(file, "due\n"), say("second done"))
-    reviews.accept()
-    cli.wait_for("second done")
-    assert file.read_text() == "due\n"
