@@ -77,15 +77,17 @@ SHOW is called with a diff, and how it is to be selected, as by
 `gemini-companion-review-show'; it returns the view."
   (setq gemini-companion-arrival--show-function show)
   (add-hook 'gemini-companion-diff-functions #'gemini-companion-arrival--follow)
-  (add-hook 'after-make-frame-functions #'gemini-companion-arrival--frame-made))
+  ;; A daemon may have had no frame.
+  (add-hook 'server-after-make-frame-hook
+            #'gemini-companion-arrival--schedule))
 
 (defun gemini-companion-arrival-stop ()
   "Show no more diffs; views that are not closed yet are."
   (gemini-companion-arrival--stop-waiting)
   (remove-hook 'gemini-companion-diff-functions
                #'gemini-companion-arrival--follow)
-  (remove-hook 'after-make-frame-functions
-               #'gemini-companion-arrival--frame-made)
+  (remove-hook 'server-after-make-frame-hook
+               #'gemini-companion-arrival--schedule)
   (when (and gemini-companion-arrival--timer
              (null gemini-companion-diff-ending))
     (cancel-timer gemini-companion-arrival--timer)))
@@ -98,10 +100,6 @@ SHOW is called with a diff, and how it is to be selected, as by
                 (gemini-companion-arrival--unannounce))))
   (when (memq event '(opened shown hidden settled))
     (gemini-companion-arrival--schedule)))
-
-(defun gemini-companion-arrival--frame-made (_frame)
-  "Show a diff that waits for a frame."
-  (gemini-companion-arrival--schedule))
 
 ;;;; Timer
 

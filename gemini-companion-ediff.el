@@ -33,8 +33,7 @@
     ;; Ediff's own keys that only change the display.
     (pcase-dolist (`(,keys . ,command)
                    '((("SPC") . gemini-companion-review-next-hunk)
-                     (("DEL" "<delete>" "<backspace>" "S-SPC")
-                      . gemini-companion-review-previous-hunk)
+                     (("DEL" "S-SPC") . gemini-companion-review-previous-hunk)
                      (("j") . ediff-jump-to-difference)
                      (("C-v" "V" "M-v" "^") . ediff-scroll-vertically)
                      (("<" ">") . ediff-scroll-horizontally)

@@ -446,7 +446,7 @@ If KEEP is non-nil, the selected window stays visible and selected."
 If KEEP is non-nil, the selected window stays visible and selected."
   (let* ((layout (gemini-companion-review--view-layout view))
          (diff (gemini-companion-review--view-diff view))
-         (frame (gemini-companion-windows-layout-frame layout))
+         (frame (car layout))
          (selected (frame-selected-window frame))
          (open (condition-case problem
                    (funcall (alist-get kind gemini-companion-review--kinds)
@@ -648,8 +648,7 @@ the excluded hunks stay."
     (gemini-companion-windows-restore layout
                                       (gemini-companion-review--buffers view))
     (setf (gemini-companion-review--view-layout view)
-          (gemini-companion-windows-layout
-           (gemini-companion-windows-layout-frame layout)))
+          (gemini-companion-windows-layout (car layout)))
     (gemini-companion-review--call view :close)
     (setf (gemini-companion-review--view-open view) nil)
     (funcall open)

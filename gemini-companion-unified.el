@@ -565,8 +565,7 @@ value is a plist; see `gemini-companion-review--kinds'."
     (gemini-companion-unified--functions diff buffer proposal)))
 
 (defun gemini-companion-unified--functions (diff buffer proposal)
-  "Return the plist of the view of DIFF in BUFFER, with PROPOSAL.
-See `gemini-companion-review--kinds'."
+  "Return the plist of the view of DIFF in BUFFER, with PROPOSAL."
   (cl-flet ((here (function)
               (lambda (&rest args)
                 (with-current-buffer buffer (apply function args)))))
@@ -595,9 +594,7 @@ See `gemini-companion-review--kinds'."
   (with-current-buffer
       (generate-new-buffer
        (format "*gemini diff: %s*" (gemini-companion-diff-name diff 'plain)))
-    ;; A failing hook of the user must not prevent the review; in this one, the
-    ;; mode would not begin.
-    (setq-local change-major-mode-hook nil)
+    ;; A failing hook of the user must not prevent the review.
     (with-demoted-errors "Mode for the review: %S"
       (gemini-companion-unified-mode))
     (setq default-directory (buffer-local-value 'default-directory original)

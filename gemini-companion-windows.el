@@ -22,19 +22,20 @@
 ;;;; State
 
 (defvar gemini-companion-windows--left nil
-  "Layouts to restore when the user returns to their tab.
-An alist of the windows of a review that ended meanwhile, and what
-`gemini-companion-windows-layout' returned.")
+  "Functions that restore the layout of a tab, for reviews that have ended.
+Each returns nil if the user has not returned to its tab.")
 
 ;;;; Frame
 
 (defun gemini-companion-windows-frame (buffers)
   "Return the frame for a review, one that displays one of BUFFERS.
 Prefer the selected frame, and return it if no frame displays one."
-  (let ((frames (seq-filter #'gemini-companion-windows--roomy-p
-                            (cons (selected-frame)
-                                  (seq-filter
-                                   #'gemini-companion-windows--seen-p
+  (let ((frames (seq-remove
+                 (lambda (frame)
+                   (or (frame-parameter frame 'parent-frame)
+                       (eq 'only (frame-parameter frame 'minibuffer))))
+                 (cons (selected-frame)
+                       (seq-filter #'gemini-companion-windows--seen-p
                                    (frame-list))))))
     (or (seq-find (lambda (frame)
                     (seq-some (lambda (buffer) (get-buffer-window buffer frame))
@@ -42,11 +43,6 @@ Prefer the selected frame, and return it if no frame displays one."
                   frames)
         (car frames)
         (selected-frame))))
-
-(defun gemini-companion-windows--roomy-p (frame)
-  "Return non-nil if FRAME is not a child frame, nor only a minibuffer."
-  (not (or (frame-parameter frame 'parent-frame)
-           (eq 'only (frame-parameter frame 'minibuffer)))))
 
 (defun gemini-companion-windows--seen-p (frame)
   "Return non-nil if FRAME is visible on some terminal."
@@ -234,35 +230,46 @@ They show that one again when the other buffer is quit."
 
 ;;;; Layout
 
-(cl-defstruct (gemini-companion-windows-layout
-               (:constructor gemini-companion-windows--layout-make)
-               (:copier nil))
-  "The windows of FRAME before a review.
-CONFIGURATION is their configuration, SELECTED the selected one, and
-POINT a marker at its point."
-  frame configuration selected point)
-
 (defun gemini-companion-windows-layout (frame)
-  "Return the layout of FRAME, for `gemini-companion-windows-restore'."
-  (let ((window (frame-selected-window frame))
-        ;; An atomic window is one again after it was deleted.
-        (window-persistent-parameters (cons '(window-atom . t)
-                                            window-persistent-parameters)))
-    (gemini-companion-windows--layout-make
-     :frame frame
-     :configuration (current-window-configuration frame)
-     ;; A configuration does not keep point in the selected window, if others
-     ;; show the same buffer.
-     :selected window
-     :point (set-marker (make-marker) (window-point window)
-                        (window-buffer window)))))
+  "Return the layout of FRAME, for `gemini-companion-windows-restore'.
+It is a cons of FRAME and a function that restores its windows."
+  (let* (;; An atomic window is one again after it was deleted.
+         (window-persistent-parameters (cons '(window-atom . t)
+                                             window-persistent-parameters))
+         (configuration (current-window-configuration frame))
+         ;; A configuration does not keep point in the selected window, if others
+         ;; show the same buffer.
+         (selected (frame-selected-window frame))
+         (point (set-marker (make-marker) (window-point selected)
+                            (window-buffer selected))))
+    (cons frame
+          (lambda ()
+            (let ((ends (gemini-companion-windows--ends)))
+              (set-window-configuration configuration
+                                        (not (eq frame (selected-frame))))
+              (when (and (window-live-p selected)
+                         (eq (marker-buffer point) (window-buffer selected)))
+                (set-window-point selected point))
+              (dolist (window (window-list frame 'no-minibuffer))
+                (when-let* ((end (alist-get (window-buffer window) ends)))
+                  (set-window-point window end))))))))
+
+(defun gemini-companion-windows--ends ()
+  "Return an alist of the buffers of processes and their points.
+A window configuration moves point of its selected buffer."
+  (mapcar (lambda (process)
+            (when-let* ((buffer (process-buffer process))
+                        ((buffer-live-p buffer)))
+              (with-current-buffer buffer
+                (cons buffer (point)))))
+          (process-list)))
 
 (defun gemini-companion-windows-restore (layout &optional buffers)
   "Restore the frame of LAYOUT.
 Windows of a terminal follow its output.  If BUFFERS of a
 review are given, a window that shows another buffer keeps it, its
 point and the selection: the user may have worked there meanwhile."
-  (let ((frame (gemini-companion-windows-layout-frame layout)))
+  (let ((frame (car layout)))
     (when (frame-live-p frame)
       (let* ((others (and buffers
                           (seq-remove (lambda (window)
@@ -274,34 +281,12 @@ point and the selection: the user may have worked there meanwhile."
                                      (window-point window)))
                              others))
              (last (frame-selected-window frame)))
-        (gemini-companion-windows--set layout)
+        (funcall (cdr layout))
         (dolist (place places)
           (when (window-live-p (car place))
             (apply #'set-window-buffer-start-and-point place)))
         (when (and (window-live-p last) (memq last others))
           (set-frame-selected-window frame last 'norecord))))))
-
-(defun gemini-companion-windows--set (layout)
-  "Set the configuration of LAYOUT, and the points that it does not keep."
-  (let* ((frame (gemini-companion-windows-layout-frame layout))
-         (selected (gemini-companion-windows-layout-selected layout))
-         (point (gemini-companion-windows-layout-point layout))
-         ;; The configuration moves point of its selected buffer.
-         (ends (mapcar (lambda (process)
-                         (when-let* ((buffer (process-buffer process))
-                                     ((buffer-live-p buffer)))
-                           (with-current-buffer buffer
-                             (cons buffer (point)))))
-                       (process-list))))
-    (set-window-configuration (gemini-companion-windows-layout-configuration
-                               layout)
-                              (not (eq frame (selected-frame))))
-    (when (and (window-live-p selected)
-               (eq (marker-buffer point) (window-buffer selected)))
-      (set-window-point selected point))
-    (dolist (window (window-list frame 'no-minibuffer))
-      (when-let* ((end (alist-get (window-buffer window) ends)))
-        (set-window-point window end)))))
 
 ;;;; Closing
 
@@ -309,7 +294,7 @@ point and the selection: the user may have worked there meanwhile."
   "Restore LAYOUT from a review in BUFFERS, which was in WINDOWS.
 If the user has moved to another tab, do that when one of WINDOWS is on
 the frame again.  Elsewhere, delete only the windows of BUFFERS."
-  (let* ((frame (gemini-companion-windows-layout-frame layout))
+  (let* ((frame (car layout))
          (tabs (cdr (frame-parameter frame 'tabs))))
     (cond ((not (frame-live-p frame)))
           ((and (or (null tabs) (seq-some #'window-live-p windows))
@@ -318,7 +303,11 @@ the frame again.  Elsewhere, delete only the windows of BUFFERS."
                     (gemini-companion-windows-displayed-over frame buffers)))
            (gemini-companion-windows--restore-around layout buffers))
           (tabs
-           (push (cons windows layout) gemini-companion-windows--left)
+           (push (lambda ()
+                   (when (seq-some #'window-live-p windows)
+                     (gemini-companion-windows-restore layout)
+                     t))
+                 gemini-companion-windows--left)
            (add-hook 'window-configuration-change-hook
                      #'gemini-companion-windows--restore-left))))
   (let ((live (seq-filter #'buffer-live-p buffers)))
@@ -331,7 +320,7 @@ the frame again.  Elsewhere, delete only the windows of BUFFERS."
   "Restore LAYOUT from a review in BUFFERS.
 If the user is in a window that LAYOUT does not have, its buffer
 stays selected, too."
-  (let* ((frame (gemini-companion-windows-layout-frame layout))
+  (let* ((frame (car layout))
          (window (frame-selected-window frame))
          (buffer (window-buffer window))
          (point (window-point window)))
@@ -347,14 +336,10 @@ stays selected, too."
 
 (defun gemini-companion-windows--restore-left ()
   "Restore the layout of the tab to which the user has returned."
-  (when-let* ((left (seq-find (lambda (left)
-                                (seq-some #'window-live-p (car left)))
-                              gemini-companion-windows--left)))
-    (setq gemini-companion-windows--left
-          (delq left gemini-companion-windows--left))
-    (gemini-companion-windows-restore (cdr left))
-    (unless gemini-companion-windows--left
-      (gemini-companion-windows-forget))))
+  (setq gemini-companion-windows--left
+        (seq-remove #'funcall gemini-companion-windows--left))
+  (unless gemini-companion-windows--left
+    (gemini-companion-windows-forget)))
 
 (defun gemini-companion-windows-forget ()
   "Drop the layouts of tabs to which the user has not returned."

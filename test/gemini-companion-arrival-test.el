@@ -150,7 +150,7 @@
 
 (defconst gemini-companion-arrival-test-hooks
   '((t buffer-list-update-hook after-change-major-mode-hook
-       change-major-mode-hook change-major-mode-after-body-hook
+       change-major-mode-after-body-hook
        prog-mode-hook emacs-lisp-mode-hook special-mode-hook
        font-lock-mode-hook window-configuration-change-hook
        kill-buffer-query-functions
@@ -162,7 +162,7 @@
        gemini-companion-diff-closed-functions)
     ;; With these there may be no view.
     (nil first-change-hook before-change-functions after-change-functions
-         kill-buffer-hook))
+         kill-buffer-hook change-major-mode-hook))
   "Hooks of the user that may fail, by whether a review is shown then.")
 
 (ert-deftest gemini-companion-arrival-shows-a-review-although-a-hook-fails ()
