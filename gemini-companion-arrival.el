@@ -219,12 +219,14 @@ command is never omitted."
   (let ((command (format "%s %s it"
                          (substitute-command-keys
                           "\\[gemini-companion-review]")
-                         does)))
+                         does))
+        (objection (gemini-companion-diff-objection diff)))
     (if (< width (+ 20 (string-width command)))
         command
       (gemini-companion-name-fit
        `((1 "Edit of ")
-         (nil ,(gemini-companion-diff-name diff))
+         (nil ,(gemini-companion-diff-name diff (and objection 'plain)))
+         (3 ,(if objection (format " (%s)" objection) ""))
          (4 ,(concat " by " (gemini-companion-session-title
                              (gemini-companion-diff-session diff))))
          (0 ,(concat "; " command)))

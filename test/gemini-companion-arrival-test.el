@@ -25,18 +25,20 @@
   (let ((key "; M-x gemini-companion-review selects it"))
     (gemini-companion-test-with-reviews nil
       (pcase-dolist
-          (`(,file ,width ,expected)
-           `(("src/hello.py" 80 "Edit of src/hello.py by Gemini CLI")
-             ("src/hello.py" 74 "Edit of src/hello.py")
-             ("source/application/hello.py" 69 "Edit of source...on/hello.py")
-             ("a" 50 nil)
-             ("/etc/new" 180
-              "Edit of a file outside your projects: /etc/new by Gemini CLI")))
+          (`(,file ,objection ,width ,expected)
+           `(("src/hello.py" nil 80 "Edit of src/hello.py by Gemini CLI")
+             ("src/hello.py" nil 74 "Edit of src/hello.py")
+             ("source/application/hello.py" nil 69 "Edit of source...on/hello.py")
+             ("a" nil 50 nil)
+             ("/etc/new" nil 180
+              "Edit of a file outside your projects: /etc/new by Gemini CLI")
+             ("/etc/new" "why" 70 "Edit of /etc/new (why)")))
         (ert-info ((format "%s in %d" file width))
           (let* ((diff (gemini-companion-arrival-test-propose file))
                  (expected (if expected
                                (concat expected key)
                              (substring key 2))))
+            (setf (gemini-companion-diff-auto diff) objection)
             (should (member expected
                             (gemini-companion-test-messages
                               (cl-letf (((symbol-function 'frame-width)
