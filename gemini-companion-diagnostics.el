@@ -410,9 +410,11 @@ The CLI waits for it.")
 The texts that another check sends would disturb it.")
 
 (defvar gemini-companion-diagnostics--known nil
-  "Alist of the last texts, whose elements are ((FILE . TEXT) ERRORS VERSION).
-FILE is a true name.  ERRORS is `unknown' until they are reported, maybe by the
-VERSION of a text that was sent.  A change of another file forgets them.")
+  "List of ((FILE . TEXT) ERRORS VERSION REPORTS), the last texts.
+FILE is a true name.  ERRORS is `unknown' until they are reported, maybe
+by the VERSION of a text that was sent.  A change of another file forgets
+them.  REPORTS is an alist of the buffers and the last report about each
+when TEXT was replaced.")
 
 (defvar gemini-companion-diagnostics--busy
   (make-hash-table :test #'eq :weakness 'key)
@@ -422,7 +424,7 @@ VERSION of a text that was sent.  A change of another file forgets them.")
   "Return a new element of `gemini-companion-diagnostics--known'.
 It is for TEXT of FILE, a true name, whose errors may have changed."
   (let* ((key (cons file text))
-         (known (list key 'unknown nil)))
+         (known (list key 'unknown nil nil)))
     (setq gemini-companion-diagnostics--known
           (cons known
                 (seq-take (assoc-delete-all key gemini-companion-diagnostics--known)
@@ -562,12 +564,16 @@ Return nil if no checker knows about it, or if it may not be shared."
 
 (defun gemini-companion-diagnostics--ask (check text)
   "Ask for the errors of TEXT of CHECK, to remember them."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file server others)
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
+                           file before server asked others)
                 check)
                (known (gemini-companion-diagnostics--expect file text)))
     (push (cons text known) (gemini-companion-diagnostics--check-asked check))
     (dolist (other others)
-      (setcdr other (gemini-companion-diagnostics--last-report (car other))))
+      (setcdr other
+              ;; The server may have reported again since the text was replaced.
+              (alist-get (car other) (nth 3 (alist-get before asked))
+                         (gemini-companion-diagnostics--last-report (car other)))))
     (if-let* ((buffer (gemini-companion-lookup-buffer file)))
         (with-current-buffer buffer
           (unless (string= text (gemini-companion-text-of-buffer))
@@ -966,13 +972,17 @@ their lines, have one of NAMES, a regexp."
     (when (and buffer-file-truename (not (buffer-modified-p)))
       (let ((file (expand-file-name buffer-file-truename))
             (text (gemini-companion-text-of-buffer))
-            (errors (gemini-companion-diagnostics--current)))
-        (cond ((gemini-companion-diagnostics--requests file)
-               (gemini-companion-diagnostics--request-known
-                (gemini-companion-diagnostics--expect file text) t))
-              (errors
-               (setf (nth 1 (gemini-companion-diagnostics--expect file text))
-                     (car errors))))))))
+            (errors (gemini-companion-diagnostics--current))
+            (reports (mapcar (lambda (buffer)
+                               (cons buffer (gemini-companion-diagnostics--last-report
+                                             buffer)))
+                             (buffer-list))))
+        (when (or errors (gemini-companion-diagnostics--requests file))
+          (let ((known (gemini-companion-diagnostics--expect file text)))
+            (setf (nth 3 known) reports)
+            (if (gemini-companion-diagnostics--requests file)
+                (gemini-companion-diagnostics--request-known known t)
+              (setf (nth 1 known) (car errors)))))))))
 
 (defun gemini-companion-diagnostics--managed ()
   "Await the first report about this buffer, if Eglot manages it now."

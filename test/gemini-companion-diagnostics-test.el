@@ -514,6 +514,21 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
                        "b.txt:1: error: three is unknown [test]")
                      (funcall edit "one.txt" "def three\n"
                               "def four\nerror x\n")))
+      ;; The server reports before the hook of the CLI does.
+      (funcall edit "one.txt" "def four\nerror x\n" "def one\n")
+      (apply #'gemini-companion-diagnostics-test-known files)
+      (gemini-companion-test-write "one.txt" "def five\n")
+      (gemini-companion-revert "one.txt")
+      (with-current-buffer "one.txt"
+        (eglot--signal-textDocument/didChange))
+      (with-current-buffer "a.txt"
+        (gemini-companion-test-eventually
+          (= 3 (length (flymake-diagnostics)))))
+      (should (string-search
+               "a.txt:2: error: one is unknown"
+               (gemini-companion-test-answer-of
+                #'gemini-companion-diagnostics-after-edit
+                (expand-file-name "one.txt") "def one\n" "def five\n")))
       ;; No news of the file itself, after a harmless edit.
       (should-not (funcall edit "a.txt" "uses other\nuses one\nuses one\n"
                            "\nuses other\nuses one\nuses one\n")))))
