@@ -280,15 +280,6 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
                               gemini-companion-send-alist)))))
     (or found (user-error "Nothing here to send"))))
 
-(defun gemini-companion-point--session (things)
-  "Return the session for THINGS; ask if several would do."
-  (gemini-companion-session-read
-   (or (gemini-companion-point-sessions
-        (or (seq-some #'car-safe things) default-directory))
-       (gemini-companion-sessions)
-       (user-error "No CLI is connected; \
-M-x gemini-companion-run starts one, /ide enable connects a running one"))))
-
 (defun gemini-companion-point-sessions (file)
   "Return the sessions in whose directory or place FILE is."
   (seq-filter (lambda (session)
@@ -387,7 +378,12 @@ With COMPOSE, a prefix argument, insert it into the buffer of
 \\[gemini-companion-compose], where you can write more."
   (interactive "P")
   (let* ((things (gemini-companion-point--things))
-         (session (gemini-companion-point--session things))
+         (session (gemini-companion-session-read
+                   (or (gemini-companion-point-sessions
+                        (or (seq-some #'car-safe things) default-directory))
+                       (gemini-companion-sessions)
+                       (user-error "No CLI is connected; \
+M-x gemini-companion-run starts one, /ide enable connects a running one"))))
          (text (gemini-companion-point--text things session))
          (unsaved (and buffer-file-name (buffer-modified-p))))
     (if compose
