@@ -36,9 +36,6 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, _, cli = world.pair_inside(file)
     emacs.eval("(require 'gemini-companion-send)")
-    emacs.eval('(with-current-buffer "*terminal*" (term-line-mode))')
-    assert emacs.eval(TYPE.format('"words"', "t")) == "nil"
-    emacs.eval('(with-current-buffer "*terminal*" (term-char-mode))')
 
     # Enter answers no question of the CLI.
     emacs.eval("(setq gemini-companion-review-arrival 'notify)")
