@@ -75,29 +75,25 @@ has no lines.  Without a file, return the region or the paragraph."
            (gemini-companion-point-text))
           ((derived-mode-p 'image-mode)
            (list (list file nil nil)))
-          ((use-region-p)
-           (list (list file (gemini-companion-point--lines
-                             (region-beginning) (region-end))
-                       nil)))
-          ((setq messages (gemini-companion-point--diagnostics))
+          ((and (not (use-region-p))
+                (setq messages (gemini-companion-point--diagnostics)))
            (list (list file (line-number-at-pos nil t)
                        (string-join messages "\n"))))
           (t
            (pcase-let ((`(,start . ,end)
-                        (or (and (derived-mode-p 'prog-mode)
-                                 (bounds-of-thing-at-point 'defun))
-                            (cons (point) (point)))))
-             (list (list file (gemini-companion-point--lines start end)
+                        (cond ((use-region-p)
+                               (cons (region-beginning) (region-end)))
+                              ((and (derived-mode-p 'prog-mode)
+                                    (bounds-of-thing-at-point 'defun)))
+                              (t
+                               (cons (point) (point))))))
+             ;; Nothing of the line after a newline is meant.
+             (when (and (< start end) (eq (char-before end) ?\n))
+               (setq end (1- end)))
+             (list (list file
+                         (cons (line-number-at-pos start t)
+                               (line-number-at-pos end t))
                          nil)))))))
-
-(defun gemini-companion-point--lines (start end)
-  "Return a cons of the numbers of the lines at START and before END."
-  (cons (line-number-at-pos start t)
-        (line-number-at-pos (if (and (< start end)
-                                     (eq (char-before end) ?\n))
-                                (1- end)
-                              end)
-                            t)))
 
 (defun gemini-companion-point--diagnostics ()
   "Return the messages of Flymake and Flycheck on the line of point."
@@ -273,12 +269,11 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
 
 (defun gemini-companion-point--things ()
   "Return what is at point, as `gemini-companion-send-alist' has it."
-  (let ((found (funcall (cdr (seq-find
-                              (pcase-lambda (`(,mode . ,_))
+  (or (funcall (assoc-default nil gemini-companion-send-alist
+                              (lambda (mode _)
                                 (or (eq mode 'fundamental-mode)
-                                    (derived-mode-p mode)))
-                              gemini-companion-send-alist)))))
-    (or found (user-error "Nothing here to send"))))
+                                    (derived-mode-p mode)))))
+      (user-error "Nothing here to send")))
 
 (defun gemini-companion-point-sessions (file)
   "Return the sessions in whose directory or place FILE is."
