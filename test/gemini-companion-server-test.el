@@ -183,17 +183,6 @@
       (should (string-search " -> diff-accepted 1\n  1\n  \"new\"\n" events))
       (should (string-search " -> diff-rejected 2\n" events)))))
 
-(ert-deftest gemini-companion-restart-that-fails-after-a-crash-is-repeated ()
-  "The previous server is not running any more."
-  (gemini-companion-test-with-mode '(("wait" ""))
-    (let ((gemini-companion-server-command
-           (list "sh" "-c" (format "while test -e %swait; do sleep 0.1; done"
-                                   directory))))
-      (gemini-companion-restart)
-      (gemini-companion-test-kill-server))
-    (delete-file "wait")
-    (gemini-companion-test-eventually (gemini-companion-server-ready-p))))
-
 ;;;; One process
 
 (ert-deftest gemini-companion-server-that-cannot-start-is-reported ()
@@ -211,17 +200,6 @@
       (should (string-search "stringp, not-a-name"
                              (apply #'gemini-companion-test-failure
                                     python))))))
-
-(ert-deftest gemini-companion-server-starts-whatever-its-wrapper-prints ()
-  "Also in the init file."
-  (gemini-companion-test-with-mode '()
-    (gemini-companion-mode -1)
-    (setq gemini-companion-server-command
-          (list "sh" "-c" "echo Welcome; printf 'Loading 7' >&2; echo; exec $0 \
--m gemini_companion_epc" (gemini-companion-test-python)))
-    (let ((after-init-time nil))
-      (gemini-companion-mode 1))
-    (gemini-companion-test-eventually (gemini-companion-server-ready-p))))
 
 (ert-deftest gemini-companion-server-that-is-suspended-ends ()
   (gemini-companion-test-with-mode '()

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Failures of a machine and their consequences.
 
-GC_STOPPED sets for how many seconds a process is stopped.
+GC_STOPPED sets for how many seconds processes are stopped.
 """
 
 import os
 import time
-from collections.abc import Callable
 
 import psutil
 import pytest
-from harness.emacs import Emacs
 from harness.gemini import CONNECTED
 from harness.model import say, write_file
-from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
@@ -22,36 +19,25 @@ pytestmark = pytest.mark.once
 STOPPED = float(os.environ.get("GC_STOPPED") or 3)
 
 
-def the_server(emacs: Emacs, scratch: Scratch) -> int:
-    return scratch.servers()[0].pid
-
-
-def the_cli(emacs: Emacs, scratch: Scratch) -> int:
-    return scratch.processes("gemini -m")[0].pid
-
-
-def the_editor(emacs: Emacs, scratch: Scratch) -> int:
-    return emacs.pid
-
-
 @pytest.mark.shared("server")
-@pytest.mark.parametrize("whose", [the_server, the_cli, the_editor])
-def test_a_stopped_process_continues(
-    world: World, whose: Callable[[Emacs, Scratch], int]
-) -> None:
+def test_stopped_processes_continue(world: World) -> None:
     file, emacs, reviews, cli = world.review("one\n", "uno\n", say("first done"))
-    process = psutil.Process(whose(emacs, world.scratch))
-    # It continues a stopped process at once.
-    tmux = psutil.Process(world.tmux.pid)
+    stopped = [
+        # It continues a stopped process at once.
+        psutil.Process(world.tmux.pid),
+        psutil.Process(emacs.pid),
+        *world.scratch.processes("gemini -m"),
+        *world.scratch.servers(),
+    ]
 
-    tmux.suspend()
-    process.suspend()
+    for process in stopped:
+        process.suspend()
     try:
         time.sleep(STOPPED)  # suspending a laptop is only a long time
-        assert process.status() == psutil.STATUS_STOPPED
+        assert {one.status() for one in stopped} == {psutil.STATUS_STOPPED}
     finally:
-        process.resume()
-        tmux.resume()
+        for process in stopped:
+            process.resume()
 
     reviews.accept()
     cli.wait_for("first done")

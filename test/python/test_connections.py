@@ -42,14 +42,6 @@ def test_a_flood_of_connections_excludes_no_client(alone: Alone, cli_of: CliOf) 
     assert paths_of(events.next()) == ["/a"]
 
 
-def test_connections_that_have_ended_do_not_count(alone: Alone, cli_of: CliOf) -> None:
-    cli = cli_of(alone)
-    with _connect(alone.port) as waiting:
-        for _ in range(MAX_WAITING + 50):
-            assert cli.request("GET", headers={})[0] == 401
-        assert _is_open(waiting)
-
-
 def test_a_port_that_cannot_be_bound_is_a_sentence_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -138,17 +138,6 @@ def test_a_sweep_removes_dead_files_of_ours_and_no_others(
     assert set(directory.iterdir()) == kept
 
 
-@pytest.mark.parametrize(
-    "home", ["~no-such-user", "/" + 300 * "x"], ids=["unknown", "unreadable"]
-)
-def test_a_home_that_cannot_be_read_is_none(tmp_path: Path, home: str) -> None:
-    environ = {**_environ(tmp_path), "QWEN_HOME": home}
-    files = DiscoveryFiles(os.getpid(), 4711, "token", environ)
-    files.sweep()
-    assert files.update((str(tmp_path),)) == []
-    assert _directory(tmp_path).is_dir()
-
-
 def test_a_root_that_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
     odd = tmp_path / f"a{os.pathsep}b"
     odd.mkdir()

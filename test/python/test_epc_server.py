@@ -2,7 +2,6 @@
 """The corrected defects of `epc`, over real sockets."""
 
 import contextlib
-import gc
 import socket
 import threading
 from typing import Any
@@ -75,21 +74,6 @@ def test_silent_connections_are_closed_and_exclude_no_one(
     assert peer.call("diff-rejected", 1) is True
 
 
-def test_connections_during_the_hello_are_closed() -> None:
-    for _ in range(20):
-        rig = Endpoint()
-        peer = rig.epc()
-        peer.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
-        late = [socket.socket() for _ in range(3)]
-        for stranger in late:
-            stranger.connect_ex(("127.0.0.1", rig.port))
-            stranger.close()
-        assert peer.reply_to(1).get(timeout=BOUND)[0] == "return"
-        # An unclosed socket is a warning when its object is deleted.
-        rig.close()
-        gc.collect()
-
-
 def test_another_version_gets_the_remedy_and_may_retry(rig: Endpoint) -> None:
     epc = rig.epc()
     with pytest.raises(
@@ -109,15 +93,6 @@ def test_calls_arrive_in_the_order_of_their_sending(rig: Endpoint) -> None:
             [Symbol("call"), 1000 + number, Symbol("diff-accepted"), [number, text]]
         )
     assert [rig.next()[1] for _ in range(300)] == list(range(300))
-
-
-def test_a_call_behind_the_hello_is_not_lost(rig: Endpoint) -> None:
-    epc = rig.epc()
-    epc.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
-    epc.send([Symbol("call"), 2, Symbol("roots-update"), [["/a"]]])
-    assert rig.next() == ("roots-update", ["/a"])
-    assert epc.reply_to(1).get(timeout=BOUND)[0] == "return"
-    assert epc.reply_to(2).get(timeout=BOUND) == ("return", True)
 
 
 @pytest.mark.parametrize(
@@ -176,14 +151,6 @@ def test_a_stopped_emacs_does_not_block_the_event_loop(rig: Endpoint) -> None:
         for _ in range(60):
             rig.open(diff_of("x" * (LARGE_TEXT - 1)))
         assert rig.do(lambda: True)
-
-
-def test_small_messages_do_not_wait_for_an_acknowledgement(rig: Endpoint) -> None:
-    """With Nagle on, two calls in a row take 40 ms."""
-    rig.peer()
-    peer = rig.emacs._peer
-    assert peer is not None
-    assert peer.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_message_that_is_too_long_fails_alone(rig: Endpoint) -> None:

@@ -282,20 +282,6 @@ def _connected(server: FakeEmacs) -> socket.socket:
     return socket.create_connection(("127.0.0.1", server.port), BOUND)
 
 
-def test_a_successor_that_fails_leaves_its_predecessor_alone(
-    start: Start, cli_of: CliOf
-) -> None:
-    first = start()
-    cli = cli_of(first)
-    events = cli.connect()
-    second = _succeed(start, first)
-    second.process.kill()
-    second.wait()
-    assert cli.ask("tools/list", {})["result"]
-    first.context(_file("/a"))
-    assert events.next()["method"] == "ide/contextUpdate"
-
-
 def test_a_stalled_client_does_not_prevent_a_stop(start: Start, cli_of: CliOf) -> None:
     emacs = start()
     cli = cli_of(emacs)

@@ -1,24 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.session import COMMENT
-from scene import BOUND, Rig, accepted, context_of, in_loop, rejected, take
-
-
-@in_loop()
-async def test_outcomes_wait_for_a_stream_and_leave_in_order_once(rig: Rig) -> None:
-    session = rig.sessions.new(CLIENTS[0])
-    for path in ("/a", "/b", "/c"):
-        await rig.diffs.open(session, path, "x")
-    rig.diffs.accept(2, "two")
-    rig.diffs.reject(1)
-    stream = rig.sessions.open_stream(session)
-    assert await take(stream) == accepted("/b", "two")
-    rig.sessions.close_stream(session, stream)
-    rig.diffs.accept(3, "three")
-    stream = rig.sessions.open_stream(session)
-    assert await take(stream) == rejected("/a")
-    assert await take(stream) == accepted("/c", "three")
-    assert await stream.next(0.01) == COMMENT
+from scene import BOUND, Rig, context_of, in_loop, rejected, take
 
 
 @in_loop()

@@ -7,7 +7,6 @@ import pytest
 
 from conftest import dead_pid
 from gemini_companion_epc import texts
-from gemini_companion_epc.exceptions import StartError
 from gemini_companion_epc.texts import TextFiles
 
 
@@ -26,16 +25,3 @@ def test_a_sweep_removes_the_files_of_dead_servers_only(
     assert sorted(tmp_path.iterdir()) == sorted([own, directory, other])
     texts.sweep(os.getpid())
     assert sorted(tmp_path.iterdir()) == sorted([directory, other])
-
-
-def test_without_a_temporary_directory_there_is_a_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(tempfile, "_get_default_tempdir", _fail)
-    with pytest.raises(StartError, match=r"temporary directory: .*; free disk space"):
-        TextFiles()
-
-
-def _fail() -> None:
-    raise FileNotFoundError("No usable temporary directory found")
