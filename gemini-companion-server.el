@@ -109,7 +109,7 @@ The soak test crashes it more often, and sets this to 0.")
 (defconst gemini-companion-server--start-seconds 30
   "Maximum seconds from the start of a process to its first answer.")
 
-(defconst gemini-companion-server--stop-seconds 8
+(defconst gemini-companion-server--stop-seconds 12
   "Seconds after which a process that should stop is killed.")
 
 (defconst gemini-companion-server--output-size 32768

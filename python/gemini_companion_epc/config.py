@@ -62,6 +62,11 @@ class Config:
     """
     comment_interval: float = 30
     """Time between two comments in a silent event stream."""
+    request_limit: float = 5
+    """Time limit for the requests in progress when a successor takes over.
+
+    Emacs, which may be busy, answers some of them.
+    """
     end_limit: float = 1
     """Time limit for the outcomes, the event streams, answers and Emacs, at the end."""
     exit_limit: float = 6

@@ -199,10 +199,10 @@ class Server:
 
     async def _end(self) -> None:
         limits = self._config
-        _exit_after(limits.exit_limit)
         if self._has_successor:
             await self._connections.stop_listening()
-            await self._connections.finish(limits.end_limit)
+            await self._connections.finish(limits.request_limit)
+        _exit_after(limits.exit_limit)
         # A stop in the meantime ends the successor, too.
         if not self._has_successor:
             self._discovery.remove()

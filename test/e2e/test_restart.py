@@ -67,6 +67,14 @@ def test_server_that_is_replaced_in_time_goes_unnoticed(
     has_followed(server, emacs, world.scratch)
 
     reviews.accept()
+    eventually(
+        lambda: (
+            log.read_text().count(MISSED) > missed + 1 or "first done" in cli.screen()
+        ),
+        "the CLI has the outcome, or has tried twice to connect",
+    )
+    if replace is by_crash and log.read_text().count(MISSED) > missed + 1:
+        pytest.skip("this machine starts no server within 2.5 seconds")
     cli.wait_for("first done")
     assert file.read_text() == "due\n"
     # Emacs may have noticed the end too late to warn.

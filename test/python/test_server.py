@@ -268,7 +268,7 @@ def test_a_stop_during_a_hand_over_rejects(start: Start, cli_of: CliOf) -> None:
     cli.open_diff("/a", "x")
     with _connected(emacs):
         successor = _succeed(start, emacs)
-        # It waits half a second for its successor, so it finds both at once.
+        # It waits for its successor, so it finds both at once.
         emacs.process.send_signal(signal.SIGSTOP)
         emacs.send_call("hand-over")
         emacs.hang_up()
