@@ -100,11 +100,10 @@ function sendFile(name, number, text) { // Null deletes the file, another text i
 }
 
 function receive(kind, key, data, text) {
-  const one = connections.get(key);
-  if (kind === 'D' && one) one.write(data, 'base64');
-  else if (kind === 'C' && one) one.end();
+  if (kind === 'D') connections.get(key)?.write(data, 'base64');
+  else if (kind === 'C') connections.get(key)?.end();
   else if (kind === 'F') sendFile(data, key, text);
-  else if (kind === 'P') send('P', '', key);
+  else if (kind === 'P' && key) send('P', '', key);
   else if (kind === 'H') { settings = { ...data, number: key }; listen(settings.port); }
 }
 
@@ -116,5 +115,6 @@ function end() {
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(name, end);
 process.stdout.on('error', end);
 process.stdin.on('data', () => silence.refresh());
+setInterval(send, SILENCE / 4, 'P'); // It is answered, so both sides see that the connection lives.
 require('readline').createInterface(process.stdin).on('line', (line) => receive(...JSON.parse(line))).on('close', end);
 process.stdout.write('\ngemini-companion-outpost\n');

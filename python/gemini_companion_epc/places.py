@@ -178,7 +178,6 @@ class Place:
         except OSError as error:
             return f"cannot run {command[0]}: {error.strerror or error}"
         assert process.stdout is not None
-        pings = asyncio.create_task(self._ping())
         problem = ""
         try:
             greeting = process.stdout.readuntil(_GREETING)
@@ -195,19 +194,11 @@ class Place:
             logger.warning("Malformed output of an outpost: %r", error)
             problem = "malformed output"
         finally:
-            pings.cancel()
             self._stdin = None
             self._drop()
             status = await _ended(process)
         words = [problem, await _last_line(process)]
         return ": ".join(filter(None, words)) or f"exit status {status}"
-
-    async def _ping(self) -> None:
-        """Show the outpost that the connection lives, and make it do the same."""
-        while True:
-            await asyncio.sleep(_SILENCE / 3)
-            if self._stdin is not None:
-                self._send("P")
 
     async def is_alive(self) -> bool:
         """Wait for a sign of life; return False if the connection is lost."""
@@ -273,8 +264,9 @@ class Place:
         elif kind == "H" and self._answer("H", data):
             # Others could keep Emacs busy.
             self._know(key)
-        elif kind == "P":
-            self._answer("P", data)
+        elif kind == "P" and not self._answer("P", data):
+            # The outpost ends when it hears nothing.
+            self._send("P")
 
     def _know(self, sent: Facts) -> None:
         """Take the facts that the outpost has ``sent``, and ask for files of roots."""

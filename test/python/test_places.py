@@ -282,21 +282,20 @@ def test_a_directory_that_cannot_be_a_root_is_reported(far: Far) -> None:
 
 
 SLOW = """
-import json, sys
+import json, sys, time
 facts = dict.fromkeys(("port", "pid"), 1) | dict.fromkeys(("home", "tmp"), "/")
 facts |= {"node": "20", "container": 0, "problems": [], "roots": {}, "versions": {}}
 send = lambda text: print(text, end="", flush=True)
-pieces = []
 send("gemini-companion-outpost\\n")
 for line in sys.stdin:
-    kind, number, path = (*json.loads(line), None, None)[:3]
+    kind, number, path = json.loads(line)[:3]
     if kind == "H":
         send(json.dumps(["H", facts, number]) + "\\n")
     elif kind == "F":
         end = '"mtime": 1, "text": ""', f"}}, {number}]\\n"
-        pieces = ['["F", ', f'{{"path": "{path}", ', *end]
-    elif pieces:
-        send(pieces.pop(0))
+        for piece in ('["F", ', f'{{"path": "{path}", ', *end):
+            send(piece)
+            time.sleep(6)
 """
 
 
