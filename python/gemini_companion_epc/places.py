@@ -74,8 +74,8 @@ class Place:
         self._facts: Facts = {"port": wanted.get("port") or 0}
         self._stdin: StreamWriter | None = None
         """The input of the outpost, or None if it does not run."""
-        self._asked: set[str] = set()
-        """The files that were asked for, which have copies if they exist."""
+        self._asked: dict[str, asyncio.Future[str]] = {}
+        """The last request for each file that has a copy, if the file exists."""
         self._answers: dict[tuple[str, int], asyncio.Future[str]] = {}
         """By kind and number of each request, what will be wrong, or ""."""
         self._numbers = count(1)
@@ -107,12 +107,12 @@ class Place:
         Raise EmacsError if that fails, or the file cannot be read.
         """
         if _is_below(self.here(path), self.mirror):
-            self._asked.add(path)
-            if problem := await self._request("F", path, *text):
+            self._asked[path] = self._request("F", path, *text)
+            if problem := await self._asked[path]:
                 raise EmacsError(problem)
 
     def _store(self, facts: Facts) -> str:
-        """Write or delete the copy of a file that was sent; return the problem."""
+        """Write or delete the copy of a file that was sent; return a problem or ""."""
         copy = Path(self.here(facts["path"]))
         text = facts.get("text")
         try:
@@ -126,7 +126,7 @@ class Place:
                 os.replace(draft, copy)
         except OSError as error:
             return f"cannot be copied: {error}"
-        return _shown(str(facts.get("problem", "")))
+        return ""
 
     # The life of the outpost
 
@@ -260,7 +260,12 @@ class Place:
         elif kind == "C" and key in self._writers:
             self._writers[key].close()
         elif kind == "F" and key["path"] in self._asked:
-            self._answer("F", data, await asyncio.to_thread(self._store, key))
+            problem = _shown(str(key.get("problem", "")))
+            last = self._asked[key["path"]]
+            # Before a later request is answered, this may be an earlier text.
+            if last.done() or last is self._answers.get(("F", data)):
+                problem = await asyncio.to_thread(self._store, key) or problem
+            self._answer("F", data, problem)
         elif kind == "H" and self._answer("H", data):
             # Others could keep Emacs busy.
             self._know(key)
@@ -292,7 +297,7 @@ class Place:
             for top in ([home] if name.startswith("~/") else tops)
         }
         # Those of the previous outpost may have changed since.
-        asked = [self.update(path) for path in files | self._asked]
+        asked = [self.update(path) for path in files | self._asked.keys()]
         copied = asyncio.gather(*asked, return_exceptions=True)
         copied.add_done_callback(self._connected)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Remote places: a real outpost in Node.js, with a HOME and a TMPDIR of its own."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -130,6 +131,9 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     # A revert writes the file, or deletes it.
     assert far.write(file, "b2xkCg==") == ""
     assert file.read_text() == far.copy(file).read_text() == "old\n"
+    # The first of two leaves the copy, which Emacs has written for the second.
+    assert far.alone.run(_copy_between_writes(far, file)) == "old\n"
+    assert far.write(file, "b2xkCg==") == ""
     assert far.write(file) == ""
     assert not file.exists()
     assert not far.copy(file).exists()
@@ -140,8 +144,18 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     assert far.copy(constant).exists()
     # Each has one round trip; what is written there comes by itself.
     asked = [json.loads(line) for line in far.asked.read_text().splitlines()]
-    assert [len(line) for line in asked if line[0] == "F"] == [3, 4, 4, 4, 4]
+    assert [len(line) for line in asked if line[0] == "F"] == [3, *[4] * 7]
     cli.close()
+
+
+async def _copy_between_writes(far: Far, file: Path) -> str:
+    place = _place(far)
+    texts = ("b25lCg==", "dHdvCg==")
+    writes = [asyncio.create_task(place.update(str(file), text)) for text in texts]
+    await writes[0]
+    copy = far.copy(file).read_text()
+    await writes[1]
+    return copy
 
 
 def test_each_place_has_its_own_token_and_its_own_files(
