@@ -68,7 +68,8 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     reviews = Reviews(emacs)
     cli = start(world, emacs, name, terminal)
     is_(emacs, "ready")
-    assert emacs.eval(TURN) == "nil"
+    # One that was slow to connect has worked on /ide enable.
+    emacs.eval("(setq e2e-states '(ready))")
 
     cli.model.script(
         write_file(world.project / "b.txt", "two\n"),
