@@ -651,6 +651,8 @@ Signal an error if it has another text."
     (gemini-companion-diagnostics--end
      check
      (and text
+          ;; To a server of JavaScript they end a line, which Eglot does not know.
+          (not (string-match-p "[\u2028\u2029]" (concat before after)))
           (string= after (gemini-companion-text-plain
                           (gemini-companion-text-read file)))
           text))))

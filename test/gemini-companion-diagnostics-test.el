@@ -374,6 +374,11 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (should-not (gemini-companion-diagnostics-test-edit
                  "a.txt" "" (concat (make-string 1000000 ?\n) "error x")))))
 
+(ert-deftest gemini-companion-diagnostics-reports-nothing-of-separators-of-lines ()
+  (gemini-companion-diagnostics-test-with '("versions") nil
+    (should-not (gemini-companion-diagnostics-test-edit
+                 "home.txt" "fine" "\u2028\nerror z\n"))))
+
 (ert-deftest gemini-companion-diagnostics-reports-nothing-of-files-not-shared ()
   (gemini-companion-diagnostics-test-with '("versions") nil
     (let ((gemini-companion-excluded '("/secret\\.txt\\'")))
