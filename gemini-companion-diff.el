@@ -117,15 +117,12 @@ error in one is only reported.")
 (defvar gemini-companion-diff-ending nil
   "The settled diffs whose views are still to be closed.")
 
-(defconst gemini-companion-diff--most-kept 10
-  "Maximum number of texts to keep for `gemini-companion-last-proposal'.")
-
 (defconst gemini-companion-diff--unedited
   "%s was written without your edits; %s shows them"
   "Report of a file and a key, as in `gemini-companion-diff-keep'.")
 
 (defvar gemini-companion-diff--kept nil
-  "The last texts that were edited or accepted, and not written.
+  "The last ten texts that were edited or accepted, and not written.
 An alist of files and texts, the last one first.")
 
 (defvar-local gemini-companion-diff-here nil
@@ -519,8 +516,7 @@ Report that by FORMAT, which has places for the name of the file and a
 key, if it is non-nil."
   (let ((new (cons (gemini-companion-diff-file-path diff) text)))
     (setq gemini-companion-diff--kept
-          (seq-take (cons new (delete new gemini-companion-diff--kept))
-                    gemini-companion-diff--most-kept))
+          (seq-take (cons new (delete new gemini-companion-diff--kept)) 10))
     (when format
       (gemini-companion-revert-report
        format (gemini-companion-diff-name diff 'plain)

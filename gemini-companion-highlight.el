@@ -46,7 +46,10 @@ of Evil work there, too."
             (inhibit-read-only nil))
         ;; A mode that would change the text fails.
         (let ((buffer-read-only t))
-          (seq-some #'gemini-companion-highlight--turn-on
+          (seq-some (lambda (mode)
+                      (with-demoted-errors "Mode for the review: %S"
+                        (delay-mode-hooks (funcall mode))
+                        t))
                     (delq nil (list (gemini-companion-highlight--mode file)
                                     #'text-mode))))
         ;; In an internal buffer, Font Lock mode does not turn on, but its hook
@@ -58,12 +61,6 @@ of Evil work there, too."
               (font-lock-mode 1)
               (when (bound-and-true-p evil-mode)
                 (evil-initialize)))))))))
-
-(defun gemini-companion-highlight--turn-on (mode)
-  "Turn on MODE without its hooks; return nil if that fails."
-  (with-demoted-errors "Mode for the review: %S"
-    (delay-mode-hooks (funcall mode))
-    t))
 
 (defun gemini-companion-highlight--mode (file)
   "Return the major mode to highlight FILE, whose text is current.

@@ -276,16 +276,6 @@ If EDIT is non-nil, call it in the proposal instead."
         (gemini-companion-test-run-timers))
       (should (equal (list first) closed)))))
 
-(ert-deftest gemini-companion-diff-goes-on-if-an-ended-proposal-is-killed ()
-  (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let ((first (gemini-companion-diff-test-edited))
-          (second (gemini-companion-diff-test-open 2 "b" "new\n" "two")))
-      (gemini-companion-test-eventually (equal (list first) views))
-      (gemini-companion-diff-close 1 'exited)
-      (kill-buffer (gemini-companion-diff-proposal-buffer first))
-      (gemini-companion-test-run-timers)
-      (gemini-companion-test-eventually (equal (list second) views)))))
-
 (ert-deftest gemini-companion-diff-outlives-a-clone-of-its-proposal ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
@@ -401,12 +391,6 @@ if `answer' is non-nil."
 
 ;;;; Edits that were not written
 
-(defun gemini-companion-diff-test-edit (diff)
-  "Edit the proposal of DIFF."
-  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-    (goto-char (point-min))
-    (insert "mine ")))
-
 (defconst gemini-companion-diff-test-ends
   (list
    ;; Gemini CLI, answered in its terminal: the review ends first.
@@ -427,17 +411,16 @@ if `answer' is non-nil."
   "Return how often lost edits are reported after END.
 The proposal is edited if EDIT, and the file then has WRITTEN."
   (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let* ((diff (gemini-companion-test-open "a" "new\n" 1))
-           (count 0))
-      (when edit
-        (gemini-companion-diff-test-edit diff))
-      (setq count (seq-count
+    (let* ((diff (if edit
+                     (gemini-companion-diff-test-edited)
+                   (gemini-companion-test-open "a" "new\n")))
+           (count (seq-count
                    (apply-partially #'string-search "written without your edits")
                    (gemini-companion-test-messages
                      (funcall end diff written)
                      (gemini-companion-test-eventually
                        (gemini-companion-test-run-timers)
-                       (not (gemini-companion-test-timers))))))
+                       (not (gemini-companion-test-timers)))))))
       (when (< 0 count)
         (should (equal "mine new\n" (gemini-companion-test-last-proposal))))
       count)))

@@ -79,6 +79,10 @@
         (gemini-companion-test-with-reviews '(("a" "1\n2\n"))
           (let* ((gemini-companion-review-view view)
                  (diff (gemini-companion-test-show "a" "one\n2\n")))
+            (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+              (should-error (gemini-companion-review-toggle
+                             diff (car (gemini-companion-diff-hunks diff)))
+                            :type 'user-error))
             (gemini-companion-review-test-toggle-all diff)
             (with-current-buffer (window-buffer)
               (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) answer)))

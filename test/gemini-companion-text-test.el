@@ -123,32 +123,6 @@ These are at the beginning and the end of the line."
           (should (bolp))))
       (should (= 1 calls)))))
 
-(ert-deftest gemini-companion-text-is-replaced-in-spite-of-hooks ()
-  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n4\n"))
-    (dolist (hook '(first-change-hook before-change-functions
-                                      after-change-functions))
-      (dolist (function (list (lambda (&rest _) (error "Boom"))
-                              (lambda (&rest _)
-                                (narrow-to-region (point-max) (point-max)))
-                              (lambda (&rest _)
-                                (goto-char (point-max))
-                                (when (< (buffer-size) 100)
-                                  (let ((inhibit-modification-hooks t))
-                                    (insert "more\n"))))))
-        (with-current-buffer (find-file-noselect "a")
-          (let (names)
-            (add-hook hook function nil t)
-            (add-hook hook (lambda (&rest _) (push buffer-file-name names))
-                      -1 t)
-            ;; Also where the debugger would be entered.
-            (let ((debug-on-error t)
-                  (inhibit-message t))
-              (gemini-companion-text-replace "eins\n2\ndrei\nvier\n"))
-            (should (equal "eins\n2\ndrei\nvier\n" (buffer-string)))
-            (should (equal (list (expand-file-name "a")) (seq-uniq names))))
-          (set-buffer-modified-p nil)
-          (kill-buffer))))))
-
 ;;;; Names
 
 ;; Where case counts, a link is what a volume that ignores case has.

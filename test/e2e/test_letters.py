@@ -105,28 +105,6 @@ def test_letters_of_a_review(world: World, view: str, evil: bool) -> None:
 
 
 @both
-def test_letters_of_a_new_file(world: World, evil: bool) -> None:
-    user = User(world, evil, "ediff")
-    user.file = world.project / "new.txt"
-    user.opens()
-    user.types("n", sees="No next hunk")
-    user.types("p", sees="No previous hunk")
-    user.types("x", sees="exclude its last hunk?")
-    user.types("n", sees="Hunk not excluded")
-    user.types("e", is_in="proposal")
-    user.types("C-c", "C-e", is_in="diff")
-    user.types("v", is_in="ediff")
-    user.types("v", is_in="diff")
-    user.types("?", sees="Reject with a reason")
-    user.types("C-g", "q", sees="Answer for new.txt")
-    user.types("k", "a")
-    user.ended("accepted")
-    user.opens()
-    user.types("r", sees="Rejected new.txt")
-    user.ended("rejected")
-
-
-@both
 def test_letters_of_the_list(world: World, evil: bool) -> None:
     user = User(world, evil, "diff")
     user.opens()
