@@ -38,8 +38,10 @@ def _connected(emacs: Emacs, *clients: str) -> None:
 def _stays_connected(emacs: Emacs, cli: Qwen) -> None:
     """Wait until ``cli`` is connected; a busy machine may have let it give up."""
     _connected(emacs, "qwen")
-    cli.wait_until_connected()
-    _connected(emacs, "qwen")
+    cli.terminal.wait_until_gone("IDE connecting")
+    if not emacs.value(CLIENTS):
+        cli.ide("enable")
+        _connected(emacs, "qwen")
 
 
 def test_qwen_has_context_and_reviews_beside_gemini_cli_over_a_restart(

@@ -117,7 +117,10 @@ class Gemini:
         """Type ``text`` and press Enter until ``is_sent``."""
 
         def enter() -> None:
-            if text in self.screen():
+            screen = self.screen()
+            if text in self._typed and "esc to cancel" in screen:
+                return  # it was sent, and a busy machine has not yet asked the model
+            if text in screen:
                 self.terminal.keys("Enter")
             else:
                 self._enter(text)
