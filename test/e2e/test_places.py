@@ -177,7 +177,10 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     assert emacs.value("e2e-tramp") is None
     assert here.read_text() == "here\n"
 
-    # Emacs knows that the buffer is that of the file.
+    # Emacs knows that the buffer is that of the file, once its host has answered.
+    emacs.holds(
+        f"(verify-visited-file-modtime (get-file-buffer {lisp(far.remote(there))}))"
+    )
     emacs.eval(
         f"(progn (switch-to-buffer (get-file-buffer {lisp(far.remote(there))})) nil)"
     )
@@ -311,6 +314,10 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     for outpost in outposts(world.scratch):
         outpost.kill()
     emacs.says("Connection to docker:far is back; run /ide enable in each CLI there")
+    # It opens no more reviews if its first attempt to connect again was too early.
+    if CONNECTED not in cli.ide_status():
+        cli.ide("enable")
+    cli.wait_until_connected()
     emacs.holds("(gemini-companion-sessions)", "a session")
     reviews.proposed(cli, there, write_file(there, "three\n"), say("second done"))
     reviews.accept()
