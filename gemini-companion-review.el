@@ -183,9 +183,9 @@ ORIGINAL is the buffer of the original, FRAME the frame of the view,
 LAYOUT the windows before the review, KIND the key in
 `gemini-companion-review--kinds', OPEN the plist that its function
 returned, WINDOWS the windows of its buffers, and TERMINAL the window
-of the CLI beside them, or nil.  CHOSEN is non-nil if the user has
-chosen KIND."
-  diff original frame layout kind open windows terminal chosen)
+of the CLI beside them, or nil.  SIZE is the size of the frame for which
+it was laid out.  CHOSEN is non-nil if the user has chosen KIND."
+  diff original frame layout kind open windows terminal size chosen)
 
 (cl-defmethod gemini-companion-diff-view-frame
   ((view gemini-companion-review--view))
@@ -472,6 +472,8 @@ Follow the size of the frame."
         (gemini-companion-review--windows view)
         (gemini-companion-review--view-frame view)
         (window-frame (car (gemini-companion-review--view-windows view)))
+        (gemini-companion-review--view-size view)
+        (gemini-companion-review--frame-size view)
         (gemini-companion-review--view-terminal view)
         (gemini-companion-windows-terminal
          (gemini-companion-review--view-diff view)
@@ -655,12 +657,19 @@ the excluded hunks stay."
     (when line
       (gemini-companion-review--go-to view line))))
 
+(defun gemini-companion-review--frame-size (view)
+  "Return the size of the frame of VIEW."
+  (let ((frame (gemini-companion-review--view-frame view)))
+    (cons (frame-width frame) (frame-height frame))))
+
 (defun gemini-companion-review--resized (window)
   "Show the review in WINDOW in another way soon, if its frame was resized."
-  (when-let* (((frame-size-changed-p (window-frame window)))
-              (diff (buffer-local-value 'gemini-companion-diff-here
+  (when-let* ((diff (buffer-local-value 'gemini-companion-diff-here
                                         (window-buffer window)))
-              (view (gemini-companion-diff-view diff)))
+              (view (gemini-companion-diff-view diff))
+              ;; `frame-size-changed-p' is also non-nil for a new root window.
+              ((not (equal (gemini-companion-review--view-size view)
+                           (gemini-companion-review--frame-size view)))))
     (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame view)))
 (put 'gemini-companion-review--resized 'permanent-local-hook t)
 
@@ -668,11 +677,15 @@ the excluded hunks stay."
   "Show VIEW as its frame has room for it, between two commands."
   (when (and (eq view (gemini-companion-diff-view
                        (gemini-companion-review--view-diff view)))
+             (not (equal (gemini-companion-review--view-size view)
+                         (gemini-companion-review--frame-size view)))
              ;; The user may have deleted some.
              (equal (gemini-companion-review--view-windows view)
                     (gemini-companion-review--windows view)))
     (if (not (gemini-companion-idle-between-commands-p))
         (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame view)
+      (setf (gemini-companion-review--view-size view)
+            (gemini-companion-review--frame-size view))
       (with-demoted-errors "Following the size of the frame: %S"
         (with-selected-frame (gemini-companion-review--view-frame view)
           (with-current-buffer (window-buffer)

@@ -613,7 +613,9 @@ If KEEP is non-nil, the selected window stays visible.  The user's
         (list (list #'display-buffer-reuse-window
                     ;; The terminal may be in the selected one.
                     (lambda (buffer alist)
-                      (unless (gemini-companion-windows-terminal diff)
+                      (unless (or (gemini-companion-windows-terminal diff)
+                                  (< (window-body-height)
+                                     gemini-companion-unified--least-lines))
                         (display-buffer-same-window buffer alist)))
                     (lambda (buffer _)
                       (gemini-companion-windows-make
