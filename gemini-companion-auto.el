@@ -73,6 +73,7 @@ If it has to be reviewed nevertheless, record why."
                  (gemini-companion-name-place
                   file (gemini-companion-diff-session diff))))
       (cond ((gemini-companion-text-unreadable-reason file))
+            ((gemini-companion-diff-emptied-p diff) "no text is left")
             ((not own) "outside the project of the CLI")
             ((let ((case-fold-search t)
                    (below (substring name

@@ -410,11 +410,13 @@ Killing the buffer rejects DIFF, and asks before that if it was edited."
       (set-buffer-modified-p nil)
       (setq-local gemini-companion-diff-here nil
                   kill-buffer-query-functions nil)
-      ;; A hook of the user may fail.
-      (with-demoted-errors "Killing a buffer of a review: %S"
-        (run-hooks 'kill-buffer-hook))
-      (setq-local kill-buffer-hook nil)
-      (kill-buffer))))
+      (condition-case nil
+          (kill-buffer)
+        (error
+         ;; A hook of the user has failed, perhaps after the buffer was killed.
+         (when (buffer-live-p buffer)
+           (setq-local kill-buffer-hook nil)
+           (kill-buffer)))))))
 
 (defun gemini-companion-diff--ends-here ()
   "Return the open diff that ends if this buffer is killed, or nil.
@@ -451,6 +453,13 @@ it asks about another edit, and `lost' if the server gave up the diff."
               (text (gemini-companion-diff-text diff)))
     (gemini-companion-diff--keep-edits diff)
     (when (eq reason 'closed)
+      (when (gemini-companion-diff-emptied-p diff)
+        (gemini-companion-revert-report
+         "You emptied the proposal for %s; if you answered yes \
+in the terminal, %s writes its own text"
+         (gemini-companion-diff-name diff)
+         (gemini-companion-session-title
+          (gemini-companion-diff-session diff))))
       (gemini-companion-diff--expect diff text))
     (gemini-companion-diff--settle diff 'dismissed 'later)
     (when (eq reason 'interrupted)
