@@ -51,6 +51,9 @@ width of the window."
   "Return the keys that answer DIFF, parts of a header line."
   ;; While a header line is computed, its own window is selected.
   (let* ((window (old-selected-window))
+         (window (if (and (window-live-p window) (window-minibuffer-p window))
+                     (get-mru-window (window-frame window) t)
+                   window))
          (selected (and (window-live-p window) (window-buffer window))))
     (if (and selected
              (eq diff (buffer-local-value 'gemini-companion-diff-here selected)))
@@ -81,18 +84,19 @@ What guards text comes first: a long name may not fit."
   "Return the remarks on DIFF that guard text, a list of strings."
   (let ((remarks (gemini-companion-diff-remarks diff)))
     (append
-     (when (and (gemini-companion-clients-get
-                 (plist-get (gemini-companion-diff-session diff) :client)
-                 :discards-edits)
-                (gemini-companion-diff-altered-p diff))
-       '("answer here: a yes in the terminal writes the CLI's own text"))
      (when (gemini-companion-revert-unsaved-p
             (gemini-companion-diff-file-path diff))
        '("unsaved changes here"))
      (when (memq 'changed remarks)
        '("file changed since the proposal"))
      (when (memq 'not-utf-8 remarks)
-       '("not UTF-8")))))
+       '("not UTF-8"))
+     ;; The longest is the last one.
+     (when (and (gemini-companion-clients-get
+                 (plist-get (gemini-companion-diff-session diff) :client)
+                 :discards-edits)
+                (gemini-companion-diff-altered-p diff))
+       '("answer here: a yes in the terminal writes the CLI's own text")))))
 
 (defun gemini-companion-header--remarks (diff)
   "Return the other remarks on DIFF, lists of a rank and a text."
@@ -129,8 +133,10 @@ What guards text comes first: a long name may not fit."
        (list (list 6 (format ", %d of %d"
                              (1+ (or (seq-position diffs diff #'eq) 0))
                              (length diffs)))))
-     (list (list 10 (concat ", " (gemini-companion-session-name
-                                (gemini-companion-diff-session diff))))))))
+     ;; Two CLIs may propose files of one name.
+     (list (list (if (cdr (gemini-companion-sessions)) 3 10)
+                 (concat ", " (gemini-companion-session-name
+                               (gemini-companion-diff-session diff))))))))
 
 (defun gemini-companion-header--hunks (diff count)
   "Return the number of the hunk at point in DIFF, or else COUNT, as a text."
