@@ -95,6 +95,13 @@ on the line that follows.  The control panel is current."
                                  'face (list 'bold face)))
         (overlay-put overlay 'wrap-prefix (propertize " " 'face face))))))
 
+(defun gemini-companion-ediff--unmark-current ()
+  "Display no empty side of the current hunk.  The control panel is current."
+  (dolist (overlay (list ediff-current-diff-overlay-A
+                         ediff-current-diff-overlay-B))
+    (when overlay
+      (overlay-put overlay 'before-string nil))))
+
 ;;;; View
 
 (defun gemini-companion-ediff-open (diff original frame &optional keep)
@@ -176,7 +183,8 @@ the control panel.  The user's own hooks for Ediff do not run."
               (list #'gemini-companion-ediff--lay-out)
               ediff-after-setup-windows-hook nil
               ediff-select-hook (list #'gemini-companion-ediff--selected)
-              ediff-unselect-hook nil
+              ediff-unselect-hook
+              (list #'gemini-companion-ediff--unmark-current)
               vertical-scroll-bar nil
               ediff-grab-mouse nil
               ediff-verbose-p nil

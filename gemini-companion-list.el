@@ -49,6 +49,9 @@
 
 (autoload 'gemini-companion-list-menu "gemini-companion-menu" nil t)
 
+(defvar-local gemini-companion-list--drawn nil
+  "Table from edits to (STATE . TEXT), their diffs as they were drawn.")
+
 (defvar gemini-companion-list-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "TAB") #'gemini-companion-list-toggle)
@@ -319,10 +322,23 @@ Record its hunks."
 (put 'gemini-companion-list--proposal-changed 'permanent-local-hook t)
 
 (defun gemini-companion-list--diff-text (edit)
-  "Return the diff of EDIT."
-  (let ((hunks (gemini-companion-edits-hunks edit))
-        (diff (gemini-companion-edit-diff edit))
-        (unfolded gemini-companion-unified-unfolded))
+  "Return the diff of EDIT, drawn again if it is another one."
+  (let* ((hunks (gemini-companion-edits-hunks edit))
+         (diff (gemini-companion-edit-diff edit))
+         (state (list (car (gemini-companion-edit-compared edit))
+                      gemini-companion-unified-unfolded
+                      (and diff
+                           (list (gemini-companion-hunk-excluded
+                                  (gemini-companion-diff-proposal-buffer diff))
+                                 (gemini-companion-diff-comments diff))))))
+    (unless (equal state (car (gethash edit gemini-companion-list--drawn)))
+      (puthash edit (cons state (gemini-companion-list--draw edit hunks diff))
+               gemini-companion-list--drawn))
+    (cdr (gethash edit gemini-companion-list--drawn))))
+
+(defun gemini-companion-list--draw (edit hunks diff)
+  "Return a text of the HUNKS of EDIT, of the open DIFF if that is non-nil."
+  (let ((unfolded gemini-companion-unified-unfolded))
     (pcase hunks
       ('nil "    no difference\n")
       ('failed "    cannot be compared\n")
@@ -389,7 +405,8 @@ CLI is open, and none has arrived or ended for a minute.
   :after-hook (setq display-line-numbers nil)
   (buffer-disable-undo)
   (setq truncate-lines t
-        header-line-format '(:eval (gemini-companion-list--header)))
+        header-line-format '(:eval (gemini-companion-list--header))
+        gemini-companion-list--drawn (make-hash-table :weakness 'key))
   (setq-local outline-regexp "\\s|"
               outline-level (lambda () (gemini-companion-list--get :level))
               parse-sexp-lookup-properties t)
