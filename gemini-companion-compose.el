@@ -64,6 +64,7 @@
 (defun gemini-companion-compose--remember (text)
   "Add TEXT to the history, and save that."
   (let ((history-delete-duplicates t)
+        print-length print-level
         (coding-system-for-write 'utf-8-unix))
     (add-to-history 'gemini-companion-compose-history text 100 t)
     (write-region (prin1-to-string gemini-companion-compose-history) nil

@@ -22,6 +22,7 @@
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
+(require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
@@ -40,6 +41,7 @@
 
 (defvar gemini-companion-send-alist
   '((dired-mode . gemini-companion-point-dired)
+    (wdired-mode . gemini-companion-point-dired)
     (compilation-mode . gemini-companion-point-hits)
     (xref--xref-buffer-mode . gemini-companion-point-hits)
     (occur-mode . gemini-companion-point-hits)
@@ -189,16 +191,20 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
                                   start end)))
 
 (defun gemini-companion-point--diff-file ()
-  "Return the file of the hunk at point, which may have been deleted, or nil."
-  (when-let* ((name (car (remove "/dev/null" (diff-hunk-file-names)))))
-    (expand-file-name
-     (replace-regexp-in-string
-      "\\`[abciow]/" ""
-      ;; Git quotes the bytes of other than ASCII letters.
-      (if (string-prefix-p "\"" name)
-          (decode-coding-string (read name) 'utf-8)
-        name))
-     (vc-root-dir))))
+  "Return the file of the hunk at point, or nil.
+It may have been deleted; `diff-find-file-name' takes any file with the
+same last name for it then."
+  (when-let* ((name (car (remove "/dev/null" (diff-hunk-file-names))))
+              (name (replace-regexp-in-string
+                     "\\`[abciow]/" ""
+                     ;; Git quotes the bytes of other than ASCII letters.
+                     (if (string-prefix-p "\"" name)
+                         (decode-coding-string (read name) 'utf-8)
+                       name))))
+    (let ((found (diff-find-file-name nil t)))
+      (if (and found (string-suffix-p name (expand-file-name found)))
+          found
+        (expand-file-name name (vc-root-dir))))))
 
 (defun gemini-companion-point-magit ()
   "Return the hunk at point, with the name of its file."
@@ -225,8 +231,10 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
       (if-let* ((start (or (bound-and-true-p eshell-last-input-start)
                            (bound-and-true-p comint-last-input-start))))
           (goto-char start)
-        (goto-char (point-max))
-        (skip-chars-backward " \t\n")
+        ;; In a terminal that is suspended, point may be anywhere.
+        (unless (gemini-companion-terminal-takes-keys-p)
+          (goto-char (point-max))
+          (skip-chars-backward " \t\n"))
         (let ((prompt (string-trim-right (buffer-substring-no-properties
                                           (line-beginning-position) (point)))))
           (forward-line 0)
@@ -319,6 +327,9 @@ LOCAL the name on this machine, in its true directory; it may be a link."
   "Return a reference for SESSION to FILE, with LINES and TEXT.
 Ask about a file that is not shared, and omit its TEXT, or outside the
 directory of the CLI.  A file that does not exist is only named."
+  ;; It would name another file.
+  (when (string-match-p "[\0-\37\177\u0080-\u009f]" file)
+    (user-error "A prompt cannot name a file with a control character"))
   (pcase-let* ((`(,name . ,file)
                 (or (gemini-companion-point--names file session)
                     (user-error "%s is not a file on the machine of %s" file

@@ -187,7 +187,16 @@ A backup of a file has the name of that file, too."
          (names `(,name ,(file-truename name)
                   ,@(when original (list (file-local-name original))))))
     (delete-dups
-     (append names (mapcar #'file-name-sans-versions names)))))
+     (append names (mapcar #'gemini-companion-privacy--without-version names)))))
+
+(defun gemini-companion-privacy--without-version (name)
+  "Return the name of the file whose backup is NAME, or NAME itself.
+In a directory for all backups, its last part is the whole name."
+  (let ((name (file-name-sans-versions
+               (replace-regexp-in-string "/#\\([^/]+\\)#\\'" "/\\1" name))))
+    (if (string-match "/\\(![^/]*\\)\\'" name)
+        (string-replace "!" "/" (match-string 1 name))
+      name)))
 
 ;;;; Projects
 
@@ -320,7 +329,7 @@ again what a previous rule ignores."
   (let ((text (gemini-companion-text-plain
                (concat (gemini-companion-text-read file) "\n")))
         (rules nil))
-    (dolist (line (split-string text " *\n"))
+    (dolist (line (split-string text "[ \t]*\n"))
       (when-let* ((rule (ignore-error invalid-regexp
                           (gemini-companion-privacy--rule line))))
         (push (cons above rule) rules)))

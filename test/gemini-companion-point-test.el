@@ -20,6 +20,7 @@
 (declare-function flycheck-list-errors "ext:flycheck")
 (declare-function flycheck-mode "ext:flycheck")
 (defvar flycheck-checker)
+(defvar vterm-copy-mode)
 (defvar flycheck-error-list-buffer)
 
 (defmacro gemini-companion-point-test-with (sessions &rest body)
@@ -100,11 +101,15 @@ SESSIONS is nil for one CLI in p."
     (pcase-dolist (`(,name . ,written)
                    '(("größe(1).txt" . "größe\\(1\\).txt")
                      ("a,b;c" . "a\\,b\\;c") ("back\\slash" . "back\\\\slash")
-                     ("x@y" . "x\\@y") ("end." . "end\\.")))
+                     ("x@y" . "x\\@y") ("end." . "end\\.")
+                     ;; Not typed as it is, it would name another file.
+                     ("a\177" . nil) ("a\nb" . nil)))
       (write-region "" nil name nil 'silent)
       (gemini-companion-point-test-in (find-file-noselect name)
-        (should (equal (format "@%s (line 1)" written)
-                       (gemini-companion-point-test-sent)))))
+        (if written
+            (should (equal (format "@%s (line 1)" written)
+                           (gemini-companion-point-test-sent)))
+          (should-error (gemini-companion-send) :type 'user-error))))
     (goto-char 5)
     (should (equal "@a (line 2)" (gemini-companion-point-test-sent)))
     (goto-char 2)
@@ -252,6 +257,8 @@ SESSIONS is nil for one CLI in p."
 (ert-deftest gemini-companion-point-sends-files-and-hunks ()
   (gemini-companion-point-test-with nil
     (gemini-companion-point-test-in (gemini-companion-point-test-dired "a")
+      (should (equal "@a" (gemini-companion-point-test-sent)))
+      (wdired-change-to-wdired-mode)
       (should (equal "@a" (gemini-companion-point-test-sent))))
     (pcase-dolist (`(,name . ,sent) '(("a/sub/a" . "sub/a:")
                                       ("\"a/gr\\303\\266n\"" . "grön:")))
@@ -277,7 +284,13 @@ SESSIONS is nil for one CLI in p."
     (gemini-companion-point-test-in (generate-new-buffer "*vterm*")
       (setq major-mode 'vterm-mode)
       (insert "p$ one\n1\np$ two\n2\nthree\np$ ")
-      ;; As in its copy mode, point may be anywhere.
+      ;; What the prompt has on its right comes after the cursor.
+      (save-excursion
+        (insert "   12:30"))
+      (should (equal "```\np$ two\n2\nthree\np$    12:30\n```"
+                     (gemini-companion-point-test-sent)))
+      (delete-region (point) (point-max))
+      (setq-local vterm-copy-mode t)
       (goto-char (point-min))
       (should (equal "```\np$ two\n2\nthree\np$\n```"
                      (gemini-companion-point-test-sent))))))

@@ -35,13 +35,14 @@
                     "id_ed25519_sk.pub" "AuthKey.p8" ".config/gh/hosts.yml"
                     ".config/gcloud/x.db" ".cargo/credentials.toml"
                     "pass.aB3dE5gH7jK9m/xyz-mail.txt" ".npmrc~"
-                    "server.pem~" "tls.key.~2~" "link")))
+                    "server.pem~" "tls.key.~2~" "#.env#"
+                    "!home!.netrc~" "#!home!.ssh!x#" "link")))
       (make-symbolic-link ".env.local" (expand-file-name "link"))
       (should (equal secret
                      (apply #'gemini-companion-privacy-test-hidden
                             "environment.el" "keyboard.py" "envelope"
                             "src/id.c" "src/id_map.c" "secretary.json" "asc.txt" "main.tf" "secretary.py"
-                            "credentials-form.js" "a.txt~" secret))))))
+                            "credentials-form.js" "a.txt~" "#a.txt#" secret))))))
 
 (ert-deftest gemini-companion-privacy-hides-auth-sources ()
   (gemini-companion-test-with-directory '(("plain" "") ("other" ""))
