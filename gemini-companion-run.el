@@ -165,18 +165,24 @@ Unless ANOTHER is non-nil, do so once, and set the option
   "Ask whether to enable IDE integration in the CLI of PLACE, if it is off.
 Return nil if the user has to edit a settings file first."
   (let* ((process-environment (plist-get place :environment))
-         (client (plist-get place :client)))
+         (client (plist-get place :client))
+         (files (gemini-companion-settings-files
+                 client (plist-get place :directory)))
+         (file (gemini-companion-clients-file client :user-settings)))
     (pcase-let ((`(,keys ,value . ,_)
                  (car (gemini-companion-clients-get client :required))))
       (cond
        ((or (not gemini-companion-run-offer-ide)
-            (equal value (gemini-companion-settings-value
-                          client (plist-get place :directory) keys)))
+            ;; Another file decides.
+            (not (member (gemini-companion-settings-find files keys)
+                         (list nil file)))
+            (equal value (gemini-companion-settings-get file keys))
+            ;; The CLI reports a malformed file.
+            (not (ignore-errors (gemini-companion-settings-read file) t)))
         t)
        ((y-or-n-p (format "Enable IDE integration in %s? "
                           (gemini-companion-session-title place)))
-        (gemini-companion-settings-set
-         (gemini-companion-clients-file client :user-settings) keys value))
+        (gemini-companion-settings-set file keys value))
        (t
         (customize-save-variable 'gemini-companion-run-offer-ide nil)
         t)))))
