@@ -209,7 +209,13 @@ ENTRY is one of `gemini-companion-menu-commands'."
 (defvar gemini-companion--timer nil
   "Timer that loads and starts the parts, or nil.")
 
+(defvar desktop-minor-mode-handlers)
 (defvar gemini-companion-share-directory)
+
+(defconst gemini-companion--desktop-handler '(gemini-companion-mode . ignore)
+  "Entry of `desktop-minor-mode-handlers'.
+Each buffer of a desktop names the mode, but the first one has turned
+it on already, or its question was answered.")
 
 ;;;; Parts
 
@@ -361,12 +367,19 @@ In a review, \\[gemini-companion-diff-accept] accepts the proposal with your cha
             (define-key map [menu-bar gemini]
               (cons "Gemini" gemini-companion-menu-map))
             map)
-  (cond (gemini-companion-mode (gemini-companion--turn-on))
+  (cond (gemini-companion-mode
+         (add-to-list 'desktop-minor-mode-handlers
+                      gemini-companion--desktop-handler)
+         (gemini-companion--turn-on))
         ((and (called-interactively-p 'any)
               (not (gemini-companion-diff-drop-edits-p)))
          (setq gemini-companion-mode t)
          (user-error "Mode not turned off, as a proposal has edits"))
-        (t (gemini-companion--turn-off 'rejected))))
+        (t
+         (setq desktop-minor-mode-handlers
+               (delete gemini-companion--desktop-handler
+                       desktop-minor-mode-handlers))
+         (gemini-companion--turn-off 'rejected))))
 
 (defun gemini-companion--turn-on ()
   "Start the server and the parts, unless they are running.
@@ -546,7 +559,10 @@ M-x gemini-companion-mode turns it on"))
         ((gemini-companion-server-ready-p)
          (gemini-companion-server-restart))
         ((not (gemini-companion-server-running-p))
-         (gemini-companion--start))))
+         (condition-case problem
+             (gemini-companion--start)
+           (error
+            (gemini-companion--ended (error-message-string problem)))))))
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here
