@@ -10,7 +10,7 @@
 ;; Start, restart, recover, call and stop the Python server of this Emacs, which
 ;; is one process after another.  A new process takes over the port and token of
 ;; the previous one, so that connected CLIs stay connected.  At a restart it
-;; listens before the previous one ends, so that their requests wait
+;; listens just before the previous one ends, so that their requests wait
 ;; meanwhile.  The meaning of the calls is not known here.
 ;;
 ;; Nothing here waits for a process.
@@ -95,7 +95,8 @@ to restart it.  Takes effect when the server starts next."
   "Directory of this package; its directory `python' has the Python part.")
 
 (defconst gemini-companion-server--delays '(0 1 2 4 8)
-  "Seconds before each attempt to restart a crashed server.")
+  "Seconds before each attempt to restart a crashed server.
+The first attempt after a crash is always immediate.")
 
 (defconst gemini-companion-server--unnoticed-seconds 0.9
   "Seconds within which a crashed server must be ready for CLIs to reconnect.
@@ -516,8 +517,16 @@ leaves the discovery file.  It can be called until it ends."
   (cond ((eq process gemini-companion-server--current)
          (gemini-companion-server--use process 'started))
         ((gemini-companion-server-ready-p)
-         (gemini-companion-server-call 'hand-over)
-         (gemini-companion-server--expect-end gemini-companion-server--current))
+         (gemini-companion-server--ask
+          process
+          (lambda (_)
+            ;; One of them may have ended meanwhile.
+            (when (and (eq process gemini-companion-server--next)
+                       (gemini-companion-server-ready-p))
+              (gemini-companion-server-call 'hand-over)
+              (gemini-companion-server--expect-end
+               gemini-companion-server--current)))
+          'listen))
         (t
          (gemini-companion-server--use
           process
@@ -560,13 +569,15 @@ leaves the discovery file.  It can be called until it ends."
               (plist-get (gemini-companion-server--info process) :since)))
     (setq gemini-companion-server--delays-left gemini-companion-server--delays))
   (unless gemini-companion-server--next
-    (gemini-companion-server--recover report)))
+    (gemini-companion-server--recover report 'now)))
 
-(defun gemini-companion-server--recover (report)
-  "Start a process for the crashed server, or give up with REPORT."
+(defun gemini-companion-server--recover (report &optional now)
+  "Start a process for the crashed server, or give up with REPORT.
+Start it immediately if NOW is non-nil."
   (if-let* ((delay (pop gemini-companion-server--delays-left)))
       (setf (gemini-companion-server--timer gemini-companion-server--current)
-            (run-at-time delay nil #'gemini-companion-server--try report))
+            (run-at-time (if now 0 delay) nil
+                         #'gemini-companion-server--try report))
     (gemini-companion-server--give-up report)))
 
 (defun gemini-companion-server--try (report)

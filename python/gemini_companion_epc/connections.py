@@ -20,7 +20,7 @@ _TURNS = 10
 
 
 class Connections:
-    """The connections to a port that await an answer; they wait to be accepted.
+    """The connections to a port that await an answer.
 
     The port is another one if ``port`` is in use.  Raise StartError if none can be
     bound.
@@ -33,6 +33,10 @@ class Connections:
         self._unanswered: dict[Address, Callable[[], None] | None] = {}
         self._quiet = asyncio.Event()
         self._quiet.set()
+
+    def listen(self) -> None:
+        """Listen; connections wait until they are accepted."""
+        self.listener.listen(_BACKLOG)
 
     @contextmanager
     def opened(self, address: Address, close: Callable[[], None]) -> Iterator[None]:
@@ -89,7 +93,6 @@ def _bound(port: int) -> socket.socket:
             )
             share_port(listener)
             listener.bind(("127.0.0.1", port))
-            listener.listen(_BACKLOG)
         except OSError as error:
             if port:
                 return _bound(0)

@@ -178,6 +178,8 @@ class Place:
         except OSError as error:
             return f"cannot run {command[0]}: {error.strerror or error}"
         assert process.stdout is not None
+        assert process.stderr is not None
+        errors = asyncio.create_task(_last_line(process.stderr))
         problem = ""
         try:
             greeting = process.stdout.readuntil(_GREETING)
@@ -197,7 +199,10 @@ class Place:
             self._stdin = None
             self._drop()
             status = await _ended(process)
-        words = [problem, await _last_line(process)]
+        words = [problem]
+        with suppress(asyncio.TimeoutError):
+            # A process that it has left may keep its stderr.
+            words.append(await _within(0.5, errors))
         return ": ".join(filter(None, words)) or f"exit status {status}"
 
     async def is_alive(self) -> bool:
@@ -419,14 +424,12 @@ async def _ended(process: Process) -> int:
     return -9
 
 
-async def _last_line(process: Process) -> str:
-    """Return the last line of the errors of ``process``, which has ended."""
-    assert process.stderr is not None
-    errors = b""
-    with suppress(asyncio.TimeoutError):
-        # A process that it has left may keep its stderr.
-        errors = await _within(0.5, process.stderr.read())
-    lines = [_shown(line) for line in errors.decode(errors="replace").splitlines()]
+async def _last_line(stream: StreamReader) -> str:
+    """Return the last line of ``stream`` for the user."""
+    last = ""
+    while piece := await stream.read(_CHUNK):
+        last = (last + piece.decode(errors="replace"))[-1000:]
+    lines = [_shown(line) for line in last.splitlines()]
     return next((line for line in reversed(lines) if line), "")
 
 

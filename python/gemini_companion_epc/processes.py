@@ -33,8 +33,7 @@ def _process(pid: int) -> Process:
     with suppress(psutil.Error, OSError):
         command = process.cmdline()
     is_acp = any(word.split("=")[0] in _ACP_OPTIONS for word in command)
-    started = int(1000 * process.create_time())
-    return Process(pid, directory or None, is_acp, started)
+    return Process(pid, directory or None, is_acp, hash(process))
 
 
 def describe(pid: int) -> Facts:

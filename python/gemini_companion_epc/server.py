@@ -56,6 +56,8 @@ class Server:
             # The program that has the port now receives the previous token.
             config = replace(config, token=new_token(), is_exposed=False)
         self._config = config
+        if not config.is_successor:
+            self._connections.listen()
         self._emacs = Emacs(config)
         self._sessions = Sessions(
             config,
@@ -126,7 +128,8 @@ class Server:
                 "place-start": self._places.start,
                 "place-stop": self._places.stop,
                 "place-write": self.place_write,
-                "serve": self._may_serve.set,
+                "listen": self._connections.listen,
+                "serve": self.serve,
                 "hand-over": self.hand_over,
                 "stop": self.stop,
             },
@@ -228,6 +231,11 @@ class Server:
             "is-exposed": self._config.is_exposed,
             "discovery": self._discovery.names(),
         }
+
+    def serve(self) -> None:
+        """Accept connections: Emacs has handed over its diffs."""
+        self._connections.listen()
+        self._may_serve.set()
 
     def roots_update(self, roots: Sequence[str]) -> None:
         """Update the workspace roots."""

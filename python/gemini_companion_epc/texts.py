@@ -7,6 +7,7 @@ Whoever reads one deletes it.
 import logging
 import os
 import re
+import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -74,7 +75,7 @@ class TextFiles:
 
         Raise MalformedArgument if it cannot be read.
         """
-        if not name.startswith(self.prefix):
+        if not _plain(name).startswith(_plain(self.prefix)):
             raise MalformedArgument("a text file must have the prefix of the server")
         try:
             content = Path(name).read_bytes()
@@ -86,6 +87,11 @@ class TextFiles:
         return content.decode("utf-8", errors="replace")
 
 
+def _plain(name: str) -> str:
+    # Emacs has slashes and a small letter of the drive on Windows.
+    return os.path.normcase(os.path.abspath(name))
+
+
 def sweep(own_pid: int = 0) -> None:
     """Remove the files of servers that were killed, and those of ``own_pid``."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
@@ -93,5 +99,9 @@ def sweep(own_pid: int = 0) -> None:
         if name and (int(name[1]) == own_pid or not lives(int(name[1]))):
             # Another user may have made it.
             with suppress(OSError):
-                path.unlink()
+                if path.is_dir() and not path.is_symlink():
+                    # The copies of a place, whose Emacs was killed.
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
                 logger.info("Removed a file of a dead server: %s", path.name)

@@ -60,7 +60,7 @@ class Process:
     directory: str | None = None
     is_acp: bool = False
     identity: int = field(default=0, compare=False)
-    """When it was started, which differs for the next process with this PID."""
+    """A number that differs for the next process with this PID."""
 
 
 @dataclass(frozen=True)

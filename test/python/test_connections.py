@@ -54,10 +54,12 @@ def test_a_port_that_cannot_be_bound_is_a_sentence_with_the_reason(
 def test_two_processes_listen_at_a_port_and_lose_no_client() -> None:
     async def scene() -> None:
         connections = Connections(0)
+        connections.listen()
         first = connections.listener
         first.setblocking(False)
         successor = Connections(connections.port)
         assert successor.port == connections.port
+        successor.listen()
         second = successor.listener
         second.settimeout(BOUND)
         loop = asyncio.get_running_loop()

@@ -15,13 +15,12 @@ def test_a_sweep_removes_the_files_of_dead_servers_only(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"gemini-companion-{dead_pid()}-abc").touch()
-    # Another user may make it.
     directory = tmp_path / f"gemini-companion-{10**30}-abc"
-    directory.mkdir()
+    (directory / "sub").mkdir(parents=True)
     own = Path(TextFiles().write("text"))
     other = tmp_path / "gemini-companion-notes"
     other.touch()
     texts.sweep()
-    assert sorted(tmp_path.iterdir()) == sorted([own, directory, other])
+    assert sorted(tmp_path.iterdir()) == sorted([own, other])
     texts.sweep(os.getpid())
-    assert sorted(tmp_path.iterdir()) == sorted([directory, other])
+    assert list(tmp_path.iterdir()) == [other]
