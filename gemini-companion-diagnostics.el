@@ -446,6 +446,10 @@ it were reverted.  The text is for the model, nil if there are no
 new errors, or if they are not known within three seconds."
   (let ((file (or (gemini-companion-text-true-name file) file)))
     (gemini-companion-diagnostics--forget-others file)
+    ;; The edit may repair errors of other files, so these are checked again.
+    (dolist (check gemini-companion-diagnostics--checks)
+      (setf (gemini-companion-diagnostics--check-place check) nil
+            (gemini-companion-diagnostics--check-others check) nil))
     (gemini-companion-diagnostics--add file before after callback)))
 
 (defun gemini-companion-diagnostics--arrived (diff)
@@ -499,13 +503,20 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
         ;; A server has ended, or a buffer was killed or has another text.
         (error (gemini-companion-diagnostics--end check nil))))))
 
+(defun gemini-companion-diagnostics--shared-p (file)
+  "Return non-nil if errors of FILE may be shared."
+  (and (not gemini-companion-paused)
+       (not (gemini-companion-privacy-name-hidden-p file))
+       (or gemini-companion-share-outside-projects
+           (cadr (gemini-companion-name-place file)))))
+
 (defun gemini-companion-diagnostics--begin (check)
   "Find out who knows about the file of CHECK, and which texts to ask about.
 Return nil if no checker knows about it, or if it may not be shared."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
                 check)
-               (shared (and (not gemini-companion-paused)
-                            (gemini-companion-lookup-shared-p file)))
+               (shared (and (not (gemini-companion-text-unreadable-reason file))
+                            (gemini-companion-diagnostics--shared-p file)))
                (buffer (and shared (gemini-companion-lookup-buffer file)))
                (place (or buffer
                           (and shared (gemini-companion-lookup-neighbor file))))
@@ -660,7 +671,8 @@ Signal an error if it has another text."
 (defun gemini-companion-diagnostics--name (file)
   "Return the name of FILE for the model."
   (pcase-let ((`(,file ,root) (gemini-companion-name-place file)))
-    (gemini-companion-name-escaped (file-relative-name file root))))
+    (gemini-companion-name-escaped
+     (if root (file-relative-name file root) file))))
 
 (defun gemini-companion-diagnostics--end-of (file)
   "End the check of FILE, a true name, if any."
@@ -946,7 +958,7 @@ their lines, have one of NAMES, a regexp."
     (with-current-buffer buffer
       (when-let* ((file (gemini-companion-text-true-name buffer-file-name))
                   ((eql tick (buffer-chars-modified-tick)))
-                  ((gemini-companion-lookup-shared-p file))
+                  ((gemini-companion-diagnostics--shared-p file))
                   (now (gemini-companion-diagnostics--current))
                   (text (gemini-companion-text-of-buffer))
                   (new (seq-filter
