@@ -341,7 +341,7 @@ AFTER are its texts."
          (client (plist-get facts :client))
          (session (or (gemini-companion-extension--report facts 'edit)
                       ;; It is linked, and not connected.
-                      (list :id (concat "unknown " client) :client client))))
+                      (list :id (concat "?" client) :client client))))
     (gemini-companion-revert file before)
     (gemini-companion-edits-written session file before after)
     (gemini-companion-diagnostics-after-edit

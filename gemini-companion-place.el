@@ -238,7 +238,9 @@ KIND is `:pipe' or `:terminal'."
   (seq-reduce
    (lambda (program hop) (gemini-companion-place--wrap program hop kind))
    (condition-case problem
-       (let ((inhibit-message t))
+       ;; Otherwise Tramp may wait for 30 seconds about an unknown method.
+       (let ((inhibit-message t)
+             (non-essential t))
          (reverse (tramp-compute-multi-hops (tramp-dissect-file-name name))))
      (error
       (when (string-search "|" name)

@@ -117,7 +117,7 @@ A newline in TEXT is one before the line."
       (gemini-companion-diff-reject
        (gemini-companion-list-test-open 3 2 "new" "N\n"))
       (gemini-companion-edits-written two (concat directory "x") "" "1\n2\n")
-      (gemini-companion-edits-written '(:id "unknown qwen" :client "qwen")
+      (gemini-companion-edits-written '(:id "?qwen" :client "qwen")
                                       "/gemini-companion-test" nil "1\n")
       (gemini-companion-list-test-shows
        "  shown  +2 −1  a"
@@ -125,7 +125,7 @@ A newline in TEXT is one before the line."
        (format "%s (2)  disconnected" project)
        "  rejected  +1 −0  new"
        "  written without review  +2 −0  x"
-       "Qwen Code session unknown  disconnected"
+       "Qwen Code session ?qwen  disconnected"
        "  written without review  +1 −0  \
 a file outside your projects: /gemin...panion-test")
       (should (equal (format "%s (1)" project)
