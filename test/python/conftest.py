@@ -183,6 +183,7 @@ class Alone:
         self.searches = 0
         self.find_process: FindProcess = lambda peer: None
         self._connections = Connections(0)
+        self._connections.listen()
         self.port = self._connections.port
         if finds_processes:
             self.find_process = partial(process_of, server_port=self.port)
