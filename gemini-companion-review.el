@@ -66,7 +66,7 @@ ignored in such a review for the first second."
   "Bytes of a line above which Ediff does not fit, as it shows all of them.")
 
 (defconst gemini-companion-review--limit (* 8 1024 1024)
-  "Size of a file or a proposal above which an edit is not shown.")
+  "Size in bytes of a file or a proposal above which an edit is not shown.")
 
 ;;;; Keys
 
@@ -405,7 +405,7 @@ Some of its keys do nothing for a second."
          (user-error "No review of %s, as `gemini-companion-review-view' is \
 nil" (gemini-companion-diff-name diff)))
         ((< gemini-companion-review--limit
-            (max (buffer-size (gemini-companion-diff-proposal-buffer diff))
+            (max (string-bytes (gemini-companion-diff-proposed-text diff))
                  (or (file-attribute-size
                       (gemini-companion-text-attributes
                        (gemini-companion-diff-file-path diff)))
