@@ -110,13 +110,16 @@
       (kill-buffer (process-buffer client)))))
 
 (defun gemini-companion-server-test-warning (start)
-  "Return the next warning after calling START."
+  "Return the next warning after calling START.
+Do not wait until the next attempt to start the server, but do wait for
+each process: timers that limit its time are running as well."
   (let (warning)
     (cl-letf (((symbol-function 'display-warning)
                (lambda (_type message &rest _) (setq warning message))))
       (funcall start)
       (gemini-companion-test-eventually
-        (gemini-companion-test-run-timers)
+        (unless (gemini-companion-test-processes)
+          (gemini-companion-test-run-timers))
         warning))
     warning))
 
