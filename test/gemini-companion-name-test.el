@@ -4,7 +4,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-list)
 (require 'gemini-companion-name)
 (require 'gemini-companion-review-test-helper)
 
@@ -105,37 +104,5 @@ symbolic link src/innocent.txt)" error)
       (should (= 60 (string-width shown)))
       (should (string-match-p "\\`first/x+\\.\\.\\.x+/sub/last\\.txt\\'"
                               shown)))))
-
-(ert-deftest gemini-companion-name-is-in-all-messages-about-a-proposal ()
-  (gemini-companion-name-test-with '("../home/.bashrc")
-    (make-symbolic-link "../home/.bashrc" "innocent.txt")
-    ;; The frame of batch Emacs is invisible.
-    (cl-letf (((symbol-function 'terminal-name) (lambda (&rest _) "tty")))
-      (unwind-protect
-          (let* ((inhibit-message t)
-                 (gemini-companion-review-arrival 'notify)
-                 (warning "a file outside your projects: ~/.bashrc")
-                 (diff (progn
-                         (gemini-companion-test-diff-start
-                          #'gemini-companion-review-show #'ignore)
-                         (gemini-companion-edits-start)
-                         (gemini-companion-test-open "innocent.txt" "x\n" 1
-                                                     session))))
-            (gemini-companion-test-eventually
-              (with-current-buffer (messages-buffer)
-                (save-excursion
-                  (goto-char (point-min))
-                  (search-forward (concat "edit of " warning) nil t))))
-            (save-window-excursion
-              (gemini-companion-list)
-              (goto-char (point-min))
-              (should (search-forward warning nil t))
-              (gemini-companion-arrival-view diff)
-              (should (string-search warning
-                                     (gemini-companion-test-header
-                                      (gemini-companion-review-main diff))))))
-        (gemini-companion-list-stop)
-        (gemini-companion-edits-stop)
-        (gemini-companion-diff-stop 'dismissed 'now)))))
 
 ;;; gemini-companion-name-test.el ends here
