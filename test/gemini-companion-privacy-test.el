@@ -44,28 +44,32 @@
                             "src/id.c" "src/id_map.c" "secretary.json" "asc.txt" "main.tf" "secretary.py"
                             "credentials-form.js" "a.txt~" "#a.txt#" secret))))))
 
-(ert-deftest gemini-companion-privacy-hides-auth-sources ()
-  (gemini-companion-test-with-directory '(("plain" "") ("other" ""))
-    (dolist (source (list (expand-file-name "plain")
-                          (list :source (expand-file-name "plain"))))
-      (let ((auth-sources (list 'default "/ssh:nowhere.invalid:/x" source)))
-        (should (equal '("plain") (gemini-companion-privacy-test-hidden
-                                   "plain" "other")))))))
-
-(ert-deftest gemini-companion-privacy-excludes-by-mode-and-function ()
-  (gemini-companion-test-with-directory '(("a.el" "") ("b" "") ("c" ""))
-    (pcase-dolist
-        (`(,element . ,hidden)
-         `((prog-mode . ("a.el"))
-           (,(lambda (file buffer)
-               (and (bufferp buffer) (equal file (expand-file-name "b"))))
-            . ("b"))
-           ;; In doubt, a file is hidden.
-           (,(lambda (&rest _) (error "No")) . ("a.el" "b" "c"))
-           ("\\(" . ("a.el" "b" "c"))))
-      (let ((gemini-companion-excluded (list element)))
-        (should (equal hidden (gemini-companion-privacy-test-hidden
-                               "a.el" "b" "c")))))))
+(ert-deftest gemini-companion-privacy-excludes-by-name-mode-and-function ()
+  (gemini-companion-test-with-directory '(("a.el" "") ("b" "") ("plain" ""))
+    (make-directory "secret/deep" t)
+    (make-symbolic-link (expand-file-name "secret/deep") "link")
+    (let ((files '("a.el" "b" "plain" "secret/c" "secret/deep/d" "link/d"))
+          (below '("secret/c" "secret/deep/d" "link/d"))
+          (secret (expand-file-name "secret/"))
+          (auth-sources (list 'default "/ssh:nowhere.invalid:/x"
+                              (expand-file-name "b")
+                              (list :source (expand-file-name "plain"))))
+          (find-file-existing-other-name nil))
+      (pcase-dolist
+          (`(,element . ,hidden)
+           `((prog-mode . ("a.el"))
+             (,(lambda (file buffer)
+                 (and (bufferp buffer) (equal file (expand-file-name "b"))))
+              . ("b"))
+             (gemini-companion-auth-source-p . ("b" "plain"))
+             (,(lambda (name _) (equal name secret)) . ,below)
+             (,(concat (regexp-quote secret) "\\'") . ,below)
+             ;; In doubt, a file is hidden.
+             (,(lambda (&rest _) (error "No")) . ,files)
+             ("\\(" . ,files)))
+        (let ((gemini-companion-excluded (list element)))
+          (should (equal hidden (apply #'gemini-companion-privacy-test-hidden
+                                       files))))))))
 
 (ert-deftest gemini-companion-privacy-lets-no-project-share-more ()
   (gemini-companion-test-with-directory
@@ -130,22 +134,9 @@
             (funcall check nil 5))
         (gemini-companion-privacy-forget)))))
 
-(ert-deftest gemini-companion-privacy-hides-all-below-an-excluded-directory ()
-  (gemini-companion-test-with-directory '()
-    (make-directory "secret/deep" t)
-    (make-symbolic-link (expand-file-name "secret/deep") "link")
-    (let* ((secret (expand-file-name "secret/"))
-           (find-file-existing-other-name nil))
-      (dolist (element (list (lambda (name _) (equal name secret))
-                             (concat (regexp-quote secret) "\\'")))
-        (let ((gemini-companion-excluded (list element)))
-          (should (equal '("secret/a" "secret/deep/b" "link/b")
-                         (gemini-companion-privacy-test-hidden
-                          "a" "secret/a" "secret/deep/b" "link/b"))))))))
-
 (ert-deftest gemini-companion-privacy-respects-the-ignore-files-of-each-cli ()
   (dolist (name '(".geminiignore" ".qwenignore" ".agentignore" ".aiignore"))
-    (gemini-companion-test-with-directory `((,name "*.log\nbuild/\n"))
+    (gemini-companion-test-with-directory `((,name "\uFEFF*.log\r\nbuild/\n"))
       (ert-info (name)
         (should (equal '("a.log" "build/x/y")
                        (gemini-companion-privacy-test-hidden
@@ -155,7 +146,11 @@
          (if (equal name ".aiignore") ".qwenignore" ".aiignore") "!a.log\n")
         (should (gemini-companion-privacy-test-hidden "a.log"))
         (let ((gemini-companion-respect-geminiignore nil))
-          (should-not (gemini-companion-privacy-test-hidden "a.log")))))))
+          (should-not (gemini-companion-privacy-test-hidden "a.log")))
+        ;; Only a regular file is read.
+        (delete-file name)
+        (make-symbolic-link "/dev/zero" (expand-file-name name))
+        (should-not (gemini-companion-privacy-test-hidden "a.log"))))))
 
 (ert-deftest gemini-companion-privacy-ignores-case-where-the-volume-does ()
   (gemini-companion-test-with-directory '((".geminiignore" "secret\n*.LOG\n"))
@@ -165,13 +160,6 @@
         (should (equal (and ignores-case '("Secret" "a.log"))
                        (gemini-companion-privacy-test-hidden
                         "Secret" "a.log" "b")))))))
-
-(ert-deftest gemini-companion-privacy-reads-only-regular-geminiignore ()
-  (gemini-companion-test-with-directory '((".geminiignore" "\uFEFF*.log\r\n"))
-    (should (equal '("a.log") (gemini-companion-privacy-test-hidden "a" "a.log")))
-    (delete-file ".geminiignore")
-    (make-symbolic-link "/dev/zero" (expand-file-name ".geminiignore"))
-    (should-not (gemini-companion-privacy-test-hidden "a.log"))))
 
 (ert-deftest gemini-companion-privacy-is-not-held-up-by-hostile-patterns ()
   (let ((begin (float-time (get-internal-run-time))))
