@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'dired-aux)
 (require 'gemini-companion-context)
 (require 'gemini-companion-events)
 (require 'gemini-companion-test-helper)
@@ -42,6 +43,27 @@
                                snapshot)))
         (should (apply #'> (mapcar (lambda (entry) (plist-get entry :timestamp))
                                    snapshot)))))))
+
+(ert-deftest gemini-companion-context-follows-the-names-of-files ()
+  (gemini-companion-context-test-with '(("a" "1\n") ("sub/b" "2\n"))
+    (mapc #'find-file '("sub/b" "../a"))
+    (pcase-dolist
+        (`(,names . ,change)
+         `((("a" "b"))
+           (("a" "c") . ,(lambda ()
+                           (dired-rename-file (expand-file-name "sub/b")
+                                              (expand-file-name "sub/c") nil)))
+           (("a" "c") . ,(lambda ()
+                           (dired-rename-file (expand-file-name "sub")
+                                              (expand-file-name "below") nil)))
+           (("d" "c") . ,(lambda () (write-file "d")))
+           ;; No hook runs.
+           (("d") . ,(lambda () (delete-file "below/c")))
+           (() . ,(lambda () (set-visited-file-name nil)))))
+      (when change
+        (funcall change))
+      (should (equal names (gemini-companion-test-names
+                            (gemini-companion-context-snapshot)))))))
 
 (ert-deftest gemini-companion-context-keeps-the-active-file-in-a-terminal ()
   (gemini-companion-context-test-with '(("a" "one two\n"))

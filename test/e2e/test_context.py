@@ -1,10 +1,102 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The context that the model receives."""
+"""What is shared of frames and selections, and what the model receives of it."""
+
+from pathlib import Path
 
 import pytest
+from harness.emacs import Emacs
+from harness.terminal import Terminal
 from harness.world import World
 
-pytestmark = [pytest.mark.shared("context"), pytest.mark.once]
+SNAPSHOT = """
+(vconcat (mapcar (lambda (file)
+                   (vector (if (plist-get file :active) "active" "open")
+                           (file-name-nondirectory (plist-get file :path))))
+                 (gemini-companion-context-snapshot)))"""
+
+
+def shares(emacs: Emacs, active: str, other: str) -> None:
+    """Wait until ``active`` is the active file, and ``other`` the other open one."""
+    emacs.becomes(SNAPSHOT, [["active", active], ["open", other]])
+
+
+def frame(world: World, emacs: Emacs, file: Path) -> Terminal:
+    """Open another frame of ``emacs`` in a terminal, with ``file`` in it."""
+    visit = f'(find-file "{file}")'
+    client = [world.tools.emacsclient, "-s", "emacs", "-nw", "--eval", visit]
+    terminal = world.tmux.start("other", client, file.parent, {}, (80, 24))
+    terminal.wait_for(file.name)
+    return terminal
+
+
+@pytest.mark.shared
+def test_the_frame_used_last_counts(world: World) -> None:
+    one, two = world.file("one.txt", "1\n"), world.file("two.txt", "2\n")
+    emacs = world.emacs(one)
+    other = frame(world, emacs, two)
+    shares(emacs, "two.txt", "one.txt")
+
+    emacs.keys("C-f")
+    shares(emacs, "one.txt", "two.txt")
+    other.keys("C-f")
+    shares(emacs, "two.txt", "one.txt")
+    other.keys("M-x")
+    other.wait_for("M-x")
+    shares(emacs, "two.txt", "one.txt")
+    other.keys("C-g")
+    other.wait_for("Quit")
+    other.keys("C-x", "5", "0")
+    shares(emacs, "one.txt", "two.txt")
+
+
+TEXT = "one two\nthree four\nfive six\nseven\n"
+SELECTION = "(plist-get (car (gemini-companion-context-snapshot)) :selected-text)"
+EVIL = """(add-to-list 'load-path package-user-dir)
+(when (require 'evil nil t) (evil-mode 1))"""
+
+
+@pytest.mark.parametrize(
+    ("extra", "selections"),
+    [
+        pytest.param(
+            "",
+            {
+                "C-x h": TEXT,
+                "C-g": None,
+                "M-< C-x Space C-n C-n C-f C-f": "on\nth\nfi",
+                "C-x Space": "one two\nthree four\nfi",
+            },
+            id="emacs",
+            marks=pytest.mark.shared,
+        ),
+        pytest.param(
+            EVIL,
+            {
+                "g g v e": "one",
+                "w o": "one t",
+                "Escape": None,
+                "g g l V": "one two\n",
+                "j": "one two\nthree four\n",
+                "C-v": "n\nh",
+                "j l": "ne\nhr\niv",
+                "v": "ne two\nthree four\nfiv",
+            },
+            id="evil",
+            marks=[pytest.mark.once, pytest.mark.shared("evil")],
+        ),
+    ],
+)
+def test_selections(
+    world: World, extra: str, selections: dict[str, str | None]
+) -> None:
+    emacs = world.emacs(world.file("a.txt", TEXT), extra=extra)
+    if extra and emacs.eval("(featurep 'evil)") == "nil":
+        pytest.skip("evil is not installed")
+
+    for keys, selection in selections.items():
+        emacs.keys(*keys.split())
+        emacs.becomes(SELECTION, selection)
+
 
 SELECTED = """
 (with-current-buffer (window-buffer)
@@ -13,7 +105,7 @@ SELECTED = """
 """
 
 
-@pytest.mark.fresh
+@pytest.mark.once
 def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
     other = world.file("other.txt", "x\n")
     file = world.file("größe 大小.txt", "first\na😀b naïve 日本 end\nlast\n")
