@@ -243,8 +243,13 @@ While the CLI works, it queues the prompt."
           ((eq 'waiting (gemini-companion-session-state session))
            (user-error "%s waits for an answer; answer it first"
                        (gemini-companion-session-name session)))
-          ((or insert (not (gemini-companion-send-type session text t)))
-           (message "%s" (gemini-companion-send-insert text session 'stay))))
+          ((or insert (not (gemini-companion-terminal-process session)))
+           (message "%s" (gemini-companion-send-insert text session 'stay)))
+          (t
+           (gemini-companion-send-submit
+            text (lambda () session) 30
+            (format "%s did not take the prompt"
+                    (gemini-companion-session-name session)))))
     (gemini-companion-compose--remember text)
     (erase-buffer)
     (gemini-companion-compose-close)))

@@ -83,21 +83,6 @@ It cannot if SESSION waits for an answer, which the text would be."
   (and (not (eq 'waiting (gemini-companion-session-state session)))
        (gemini-companion-terminal-process session)))
 
-(defun gemini-companion-send-type (session text &optional submit)
-  "Type TEXT into the prompt of SESSION; press Enter too if SUBMIT.
-Return non-nil if SESSION takes it, nil if it runs in no terminal of
-this Emacs, or in a suspended one, or waits for an answer, which TEXT
-would be.  Control characters other than newlines and tabs are omitted."
-  (when-let* ((process (gemini-companion-send--process session)))
-    (if submit
-        (gemini-companion-send-submit
-         text (lambda () session) 30
-         (format "%s did not take the prompt"
-                 (gemini-companion-session-name session)))
-      (gemini-companion-send--check-length text)
-      (gemini-companion-send--paste process text))
-    t))
-
 (defun gemini-companion-send--check-length (text)
   "Signal an error if TEXT is too long for a prompt."
   (when (< gemini-companion-send--most (length text))
@@ -110,8 +95,10 @@ Select the terminal, or only display it if STAY is non-nil.  Return a
 message."
   (let ((name (gemini-companion-session-name session))
         (terminal (gemini-companion-session-terminal session)))
-    (if (gemini-companion-send-type session text)
+    (if-let* ((process (gemini-companion-send--process session)))
         (progn
+          (gemini-companion-send--check-length text)
+          (gemini-companion-send--paste process text)
           (gemini-companion-terminal-show terminal stay)
           (format "In the prompt of %s: %s" name
                   (truncate-string-to-width text 60 nil nil t)))

@@ -122,8 +122,8 @@ PROGRAM, a command of the shell."
       (process-send-string process "???\n")
       (gemini-companion-test-eventually (funcall lines "[?]"))
       (dolist (text '("???" "Please"))
-        (should (gemini-companion-send-type
-                 (gemini-companion-diff-session diff) text t)))
+        (gemini-companion-send-submit
+         text (lambda () (gemini-companion-diff-session diff)) 30 "Lost"))
       (term-emulate-terminal process "\e[H\e[J")
       ;; `cat' repeats each line.
       (gemini-companion-test-eventually (cdr (funcall lines "Please")))

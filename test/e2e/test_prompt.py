@@ -2,12 +2,13 @@
 """Text that Emacs types into a prompt reaches the model."""
 
 import pytest
-from harness.emacs import Emacs, Reviews
+from harness.emacs import SESSION, Emacs, Reviews
 from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.world import World
 
-TYPE = "(gemini-companion-send-type (car (gemini-companion-sessions)) {} {})"
+INSERT = f"(gemini-companion-send-insert {{}} {SESSION})"
+SUBMIT = f'(gemini-companion-send-submit {{}} (lambda () {SESSION}) 30 "Lost")'
 
 
 def prompts(cli: Gemini) -> list[str]:
@@ -42,11 +43,11 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     cli.model.script(write_file(file, "uno\n"), say("all done"))
     cli.ask()
     emacs.holds("(gemini-companion-diffs)")
-    assert emacs.eval(TYPE.format('"words"', "t")) == "nil"
+    assert "copied" in emacs.eval(INSERT.format('"words"'))
     # Before Emacs knows that the CLI asks, the text waits for the answer, too.
     emacs.eval("(gemini-companion-state-stop)")
     cli.model.script(say("all done"), say("I see"))
-    emacs.holds(TYPE.format('"some words"', "t"), "typed")
+    emacs.eval(SUBMIT.format('"some words"'))
     cli.terminal.wait_for("llow once")
     assert file.read_text() == "one\n"
     assert len(cli.model.requests) == 1

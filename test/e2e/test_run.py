@@ -6,13 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness.emacs import Emacs, Reviews, lisp
+from harness.emacs import SESSION, Emacs, Reviews, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.model import say, write_file
 from harness.needs import VTERM, needs_eat, needs_vterm
 from harness.wait import eventually
 from harness.world import World
-from test_prompt import TYPE, asked_why, prompts
+from test_prompt import INSERT, SUBMIT, asked_why, prompts
 
 BUFFER = "*gemini: project*"
 TERMINALS = [
@@ -87,10 +87,11 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
     emacs.eval("(require 'gemini-companion-send)")
     text = "größe 大小 \x1b[201~\x03 😀\tone\r\nand two"
     asked = len(cli.model.requests)
-    emacs.holds(TYPE.format(lisp(text), "nil"), "typed")
+    emacs.holds(f"(gemini-companion-terminal-process {SESSION})")
+    emacs.eval(INSERT.format(lisp(text)))
     cli.wait_for("and two")
     assert len(cli.model.requests) == asked
-    emacs.holds(TYPE.format('" more please"', "t"), "typed")
+    emacs.eval(SUBMIT.format('" more please"'))
     cli.wait_for("all done")
     assert cli.model.context()["activeFile"]["path"] == str(file)
     assert prompts(cli)[-1].replace("\t", " ").split("\n") == [
