@@ -14,7 +14,7 @@
     (equal names (gemini-companion-test-names (gemini-companion-shared)))))
 
 (defun gemini-companion-share-test-hidden-p ()
-  "Return non-nil if the mode line says that this file is not shared."
+  "Return non-nil if the mode line has this file as not shared."
   (string-search "hidden" (cadr (gemini-companion-lighter))))
 
 (ert-deftest gemini-companion-share-context-is-sent-to-connected-clis-only ()
