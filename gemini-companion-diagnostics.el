@@ -26,7 +26,6 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-events)
 (require 'gemini-companion-name)
-(require 'gemini-companion-share)
 (require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
@@ -503,20 +502,12 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
         ;; A server has ended, or a buffer was killed or has another text.
         (error (gemini-companion-diagnostics--end check nil))))))
 
-(defun gemini-companion-diagnostics--shared-p (file)
-  "Return non-nil if errors of FILE may be shared."
-  (and (not gemini-companion-paused)
-       (not (gemini-companion-privacy-name-hidden-p file))
-       (or gemini-companion-share-outside-projects
-           (cadr (gemini-companion-name-place file)))))
-
 (defun gemini-companion-diagnostics--begin (check)
   "Find out who knows about the file of CHECK, and which texts to ask about.
 Return nil if no checker knows about it, or if it may not be shared."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
                 check)
-               (shared (and (not (gemini-companion-text-unreadable-reason file))
-                            (gemini-companion-diagnostics--shared-p file)))
+               (shared (gemini-companion-lookup-shared-p file))
                (buffer (and shared (gemini-companion-lookup-buffer file)))
                (place (or buffer
                           (and shared (gemini-companion-lookup-neighbor file))))
@@ -640,7 +631,7 @@ Signal an error if it has another text."
       (with-current-buffer buffer
         (unless (string= text (gemini-companion-text-of-buffer))
           (error "The buffer has another text"))
-        (unless (gemini-companion-diagnostics--requests file)
+        (unless (gemini-companion-lookup-error-requests file)
           (pcase (gemini-companion-diagnostics--current)
             (`(,errors) (setf (nth 1 known) errors))))))))
 
@@ -724,7 +715,7 @@ Signal an error if it has another text."
   (when-let* ((path (gemini-companion-lookup-path (plist-get params :uri)))
               (file (gemini-companion-text-true-name path)))
     (let ((version (plist-get params :version))
-          (errors (gemini-companion-diagnostics--errors
+          (errors (gemini-companion-lookup-errors
                    (plist-get params :diagnostics)))
           (buffer (gemini-companion-lookup-buffer file)))
       (if buffer
@@ -732,9 +723,7 @@ Signal an error if it has another text."
             (when (and (eq server (gemini-companion-lookup-server buffer))
                        ;; Eglot opens a file with the version 0, which some
                        ;; servers leave out.
-                       (eql (or version 0) (gemini-companion-diagnostics--version))
-                       ;; What Eglot has yet to send is not in this version.
-                       (not (bound-and-true-p eglot--recent-changes))
+                       (gemini-companion-lookup-version-p (or version 0))
                        (or version errors
                            (not gemini-companion-diagnostics--reopened)))
               (gemini-companion-diagnostics--record errors version)))
@@ -760,71 +749,17 @@ In Emacs 31 it does so, and then servers publish none."
     (pcase (bound-and-true-p eglot--pulled-diagnostics)
       ;; Later it is a list, for Flymake.
       (`(,(and errors (pred vectorp)) ,version . ,_)
-       (when (and (eql version (gemini-companion-diagnostics--version))
-                  (not (bound-and-true-p eglot--recent-changes)))
+       (when (gemini-companion-lookup-version-p version)
          (gemini-companion-diagnostics--record
-          (gemini-companion-diagnostics--errors errors)))))))
-
-(defun gemini-companion-diagnostics--version ()
-  "Return the version of the text of this buffer, as Eglot counts."
-  (seq-some (lambda (variable)
-              (and (boundp variable) (symbol-value variable)))
-            ;; The latter is its name before Emacs 31.
-            '(eglot--docver eglot--versioned-identifier)))
-
-(defun gemini-companion-diagnostics--capable (&rest keys)
-  "Return the value of KEYS in the capabilities of this buffer's server."
-  (apply (if (fboundp 'eglot-server-capable)
-             'eglot-server-capable
-           ;; Its name before Emacs 30.
-           'eglot--server-capable)
-         keys))
-
-(defun gemini-companion-diagnostics--command-p (regexp)
-  "Return non-nil if a command of this buffer's server matches REGEXP."
-  (seq-some (apply-partially #'string-match-p regexp)
-            (gemini-companion-diagnostics--capable
-             :executeCommandProvider :commands)))
-
-(defun gemini-companion-diagnostics--requests (path)
-  "Return the requests for the errors in the file PATH.
-Return nil if this buffer has no server, or one that does not support any."
-  (cond
-   ((not (gemini-companion-lookup-server (current-buffer))) nil)
-   ((or (gemini-companion-diagnostics--capable :diagnosticProvider)
-        ;; Pyright publishes a version with errors of the text before, and does
-        ;; not offer the request to clients that do not announce it.
-        (gemini-companion-diagnostics--command-p "pyright\\.createtypestub\\'"))
-    `((:textDocument/diagnostic
-       :textDocument (:uri ,(gemini-companion-lookup-uri path)))))
-   ;; This server publishes errors bit by bit.
-   ((gemini-companion-diagnostics--command-p "\\`typescript\\.tsserverRequest\\'")
-    (mapcar (lambda (command)
-              `(:workspace/executeCommand
-                :command "typescript.tsserverRequest"
-                :arguments [,command (:file ,path)]))
-            '("syntacticDiagnosticsSync" "semanticDiagnosticsSync")))))
-
-(defun gemini-companion-diagnostics--request (file done)
-  "Request the errors in FILE of the server of this buffer, for DONE.
-Return nil if the server does not support that."
-  (when-let* ((requests (gemini-companion-diagnostics--requests file)))
-    (gemini-companion-lookup-request
-     (gemini-companion-lookup-server (current-buffer)) requests
-     (lambda (results)
-       (unless (assq 'error results)
-         (funcall done
-                  (mapcan #'gemini-companion-diagnostics--answered results)))))
-    t))
+          (gemini-companion-lookup-errors errors)))))))
 
 (defun gemini-companion-diagnostics--request-known (known &optional visited)
   "Request the errors of KNOWN, whose text the server of this buffer has.
 If VISITED is non-nil, this buffer has that text, and its server gets it now.
 Return nil if the server does not support that."
-  ;; Eglot itself waits until Emacs is idle.
-  (when (and visited (fboundp 'eglot--signal-textDocument/didChange))
-    (eglot--signal-textDocument/didChange))
-  (gemini-companion-diagnostics--request
+  (when visited
+    (gemini-companion-lookup-sync))
+  (gemini-companion-lookup-request-errors
    (caar known) (lambda (errors) (setf (nth 1 known) errors))))
 
 (defun gemini-companion-diagnostics--reopen ()
@@ -835,29 +770,6 @@ Return nil if the server does not support that."
           gemini-companion-diagnostics--report nil)
     (eglot--signal-textDocument/didClose)
     (eglot--signal-textDocument/didOpen)))
-
-(defun gemini-companion-diagnostics--answered (result)
-  "Return the errors in RESULT, the answer to a request for them."
-  (append (gemini-companion-diagnostics--errors (plist-get result :items))
-          (cl-loop for found across (plist-get result :body)
-                   when (equal "error" (plist-get found :category))
-                   collect (list (plist-get (plist-get found :start) :line)
-                                 (plist-get found :text)
-                                 "typescript"))))
-
-(defun gemini-companion-diagnostics--errors (diagnostics)
-  "Return the errors among the DIAGNOSTICS of a language server, a vector."
-  (cl-loop for diagnostic across diagnostics
-           ;; If it names no severity, the client decides.
-           when (and (memq (plist-get diagnostic :severity) '(nil 1))
-                     ;; The end of a list, not an error.
-                     (not (equal "fatal_too_many_errors"
-                                 (plist-get diagnostic :code))))
-           collect (list (1+ (plist-get (plist-get (plist-get diagnostic :range)
-                                                   :start)
-                                        :line))
-                         (plist-get diagnostic :message)
-                         (plist-get diagnostic :source))))
 
 (defun gemini-companion-diagnostics--current ()
   "Return a list of the errors of this buffer, or nil if they are not known."
@@ -940,7 +852,7 @@ Request the errors if it supports that."
     (pcase-dolist (`(,buffer . ,report) others)
       (with-current-buffer buffer
         (let ((tick (buffer-chars-modified-tick)))
-          (when (gemini-companion-diagnostics--request
+          (when (gemini-companion-lookup-request-errors
                  (expand-file-name buffer-file-truename)
                  (lambda (errors)
                    (when (buffer-live-p buffer)
@@ -958,7 +870,7 @@ their lines, have one of NAMES, a regexp."
     (with-current-buffer buffer
       (when-let* ((file (gemini-companion-text-true-name buffer-file-name))
                   ((eql tick (buffer-chars-modified-tick)))
-                  ((gemini-companion-diagnostics--shared-p file))
+                  ((gemini-companion-lookup-shared-p file))
                   (now (gemini-companion-diagnostics--current))
                   (text (gemini-companion-text-of-buffer))
                   (new (seq-filter
@@ -991,11 +903,10 @@ their lines, have one of NAMES, a regexp."
                                (cons buffer (gemini-companion-diagnostics--last-report
                                              buffer)))
                              (buffer-list))))
-        (when (or errors (gemini-companion-diagnostics--requests file))
+        (when (or errors (gemini-companion-lookup-error-requests file))
           (let ((known (gemini-companion-diagnostics--expect file text)))
             (setf (nth 3 known) reports)
-            (if (gemini-companion-diagnostics--requests file)
-                (gemini-companion-diagnostics--request-known known t)
+            (unless (gemini-companion-diagnostics--request-known known t)
               (setf (nth 1 known) (car errors)))))))))
 
 (defun gemini-companion-diagnostics--managed ()

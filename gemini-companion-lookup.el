@@ -20,6 +20,7 @@
 (require 'cl-lib)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
+(require 'gemini-companion-share)
 (require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
@@ -85,10 +86,12 @@ A timer or a filter must not change it."
               (buffer-list))))
 
 (defun gemini-companion-lookup-shared-p (file)
-  "Return non-nil if FILE, a true name, may be shared and is in a root."
-  (and (not (gemini-companion-text-unreadable-reason file))
+  "Return non-nil if FILE, a true name, may be shared."
+  (and (not gemini-companion-paused)
+       (not (gemini-companion-text-unreadable-reason file))
        (not (gemini-companion-privacy-name-hidden-p file))
-       (gemini-companion-roots-name file)))
+       (or gemini-companion-share-outside-projects
+           (gemini-companion-roots-above file (gemini-companion-roots-all)))))
 
 (defun gemini-companion-lookup-true-name (file)
   "Return the true name of FILE, a file that may be shared.
@@ -397,6 +400,97 @@ Signal an error if RESULT is an error."
            (cond ((vectorp result) (append result nil))
                  ((keywordp (car-safe result)) (list result))
                  (t result)))))
+
+;;;; Errors
+
+(defun gemini-companion-lookup-version ()
+  "Return the version of the text of this buffer, as Eglot counts."
+  (seq-some (lambda (variable)
+              (and (boundp variable) (symbol-value variable)))
+            ;; The latter is its name before Emacs 31.
+            '(eglot--docver eglot--versioned-identifier)))
+
+(defun gemini-companion-lookup-version-p (version)
+  "Return non-nil if VERSION is the present text of this buffer.
+Eglot counts the versions."
+  (and (eql version (gemini-companion-lookup-version))
+       ;; What Eglot has yet to send is not in this version.
+       (not (bound-and-true-p eglot--recent-changes))))
+
+(defun gemini-companion-lookup-sync ()
+  "Send the server the text of this buffer, if it does not have it yet.
+Eglot itself waits until Emacs is idle."
+  (when (and (gemini-companion-lookup-managed-p)
+             (fboundp 'eglot--signal-textDocument/didChange))
+    (eglot--signal-textDocument/didChange)))
+
+(defun gemini-companion-lookup--capable (&rest keys)
+  "Return the value of KEYS in the capabilities of this buffer's server."
+  (apply (if (fboundp 'eglot-server-capable)
+             'eglot-server-capable
+           ;; Its name before Emacs 30.
+           'eglot--server-capable)
+         keys))
+
+(defun gemini-companion-lookup--command-p (regexp)
+  "Return non-nil if a command of this buffer's server matches REGEXP."
+  (seq-some (apply-partially #'string-match-p regexp)
+            (gemini-companion-lookup--capable
+             :executeCommandProvider :commands)))
+
+(defun gemini-companion-lookup-error-requests (path)
+  "Return the requests for the errors in the file PATH.
+Return nil if this buffer has no server, or one that does not support any."
+  (cond
+   ((not (gemini-companion-lookup-server (current-buffer))) nil)
+   ((or (gemini-companion-lookup--capable :diagnosticProvider)
+        ;; Pyright publishes a version with errors of the text before, and does
+        ;; not offer the request to clients that do not announce it.
+        (gemini-companion-lookup--command-p "pyright\\.createtypestub\\'"))
+    `((:textDocument/diagnostic
+       :textDocument (:uri ,(gemini-companion-lookup-uri path)))))
+   ;; This server publishes errors bit by bit.
+   ((gemini-companion-lookup--command-p "\\`typescript\\.tsserverRequest\\'")
+    (mapcar (lambda (command)
+              `(:workspace/executeCommand
+                :command "typescript.tsserverRequest"
+                :arguments [,command (:file ,path)]))
+            '("syntacticDiagnosticsSync" "semanticDiagnosticsSync")))))
+
+(defun gemini-companion-lookup-request-errors (file done)
+  "Request the errors in FILE of the server of this buffer, for DONE.
+Return nil if the server does not support that."
+  (when-let* ((requests (gemini-companion-lookup-error-requests file)))
+    (gemini-companion-lookup-request
+     (gemini-companion-lookup-server (current-buffer)) requests
+     (lambda (results)
+       (unless (assq 'error results)
+         (funcall done
+                  (mapcan #'gemini-companion-lookup--answered-errors results)))))
+    t))
+
+(defun gemini-companion-lookup--answered-errors (result)
+  "Return the errors in RESULT, the answer to a request for them."
+  (append (gemini-companion-lookup-errors (plist-get result :items))
+          (cl-loop for found across (plist-get result :body)
+                   when (equal "error" (plist-get found :category))
+                   collect (list (plist-get (plist-get found :start) :line)
+                                 (plist-get found :text)
+                                 "typescript"))))
+
+(defun gemini-companion-lookup-errors (diagnostics)
+  "Return the errors among the DIAGNOSTICS of a language server, a vector."
+  (cl-loop for diagnostic across diagnostics
+           ;; If it names no severity, the client decides.
+           when (and (memq (plist-get diagnostic :severity) '(nil 1))
+                     ;; The end of a list, not an error.
+                     (not (equal "fatal_too_many_errors"
+                                 (plist-get diagnostic :code))))
+           collect (list (1+ (plist-get (plist-get (plist-get diagnostic :range)
+                                                   :start)
+                                        :line))
+                         (plist-get diagnostic :message)
+                         (plist-get diagnostic :source))))
 
 ;;;; References
 

@@ -313,7 +313,7 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
                         `(:textDocument (:uri ,(gemini-companion-lookup-uri
                                                 (expand-file-name file)))))
                        :items)
-                      (gemini-companion-diagnostics--version)))
+                      (gemini-companion-lookup-version)))
     (eglot--flymake-report-push+pulled)))
 
 (ert-deftest gemini-companion-diagnostics-knows-what-eglot-itself-requests ()
@@ -591,17 +591,17 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (should (equal '("2: error: x is wrong [test]")
                    (gemini-companion-diagnostics-test-edit
                     "home.txt" "error old\n" "error old\nerror x\n")))
-    (should (< 0 (gemini-companion-diagnostics--version)))
+    (should (< 0 (gemini-companion-lookup-version)))
     ;; A revert by the user closes it; then there is no version.
     (let ((inhibit-message t))
       (revert-buffer t t t))
-    (should (eql 0 (gemini-companion-diagnostics--version)))
+    (should (eql 0 (gemini-companion-lookup-version)))
     (gemini-companion-diagnostics-test-known "home.txt")
     (should (equal '("1: error: y is wrong [test]")
                    (gemini-companion-diagnostics-test-edit
                     "home.txt" "error old\nerror x\n"
                     "error y\nerror old\nerror x\n")))
-    (should (eql 1 (gemini-companion-diagnostics--version)))))
+    (should (eql 1 (gemini-companion-lookup-version)))))
 
 (defmacro gemini-companion-diagnostics-test-with-flymake (text &rest body)
   "Run BODY in a buffer that visits a.txt with TEXT, which Flymake has checked."
