@@ -86,7 +86,13 @@ Skip the test if Eglot or the language server is not installed."
                           #'gemini-companion-diagnostics-answer file)))
             (should (equal (list :problem
                                  (format "%s is not shared by Emacs" file))
-                           answer))))))))
+                           answer)))))
+      (let ((gemini-companion-share-outside-projects t))
+        (should (string-prefix-p "No language server"
+                                 (plist-get (gemini-companion-test-answer-of
+                                             #'gemini-companion-lookup-references
+                                             "/etc/passwd" "root" nil nil)
+                                            :problem)))))))
 
 ;;;; Language server
 
