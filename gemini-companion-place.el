@@ -440,11 +440,12 @@ tries again"))
 (defun gemini-companion-place-stop ()
   "Drop all places, as the server stops."
   (dolist (name (mapcar #'car gemini-companion-place-all))
-    (gemini-companion-place--call-waiting name "The server is not running")
-    (gemini-companion-place--drop name)))
+    (gemini-companion-place--drop name "The server is not running")))
 
-(defun gemini-companion-place--drop (name)
-  "Drop the place NAME and the copies of its files."
+(defun gemini-companion-place--drop (name problem)
+  "Drop the place NAME and the copies of its files.
+CLIs that wait for it do not start; PROBLEM is why."
+  (gemini-companion-place--call-waiting name problem)
   (when-let* ((mirror (gemini-companion-place--get name :mirror)))
     (ignore-error file-error
       (delete-directory mirror t)))
@@ -465,9 +466,11 @@ CLIs there lose their connection, and their reviews are dismissed."
              (or (car names)
                  (user-error "No remote place is connected"))))))
   (gemini-companion-server-call 'place-stop name)
-  (gemini-companion-place--drop name)
-  (run-hooks 'gemini-companion-place-changed-hook)
-  (message "Disconnected from %s" (gemini-companion-place-title name)))
+  (let ((text (format "Disconnected from %s"
+                      (gemini-companion-place-title name))))
+    (gemini-companion-place--drop name text)
+    (run-hooks 'gemini-companion-place-changed-hook)
+    (message "%s" text)))
 
 (provide 'gemini-companion-place)
 ;;; gemini-companion-place.el ends here

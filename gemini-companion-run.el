@@ -80,7 +80,7 @@ others; `:environment' and `:path' are what it is started with, and
 (put 'gemini-companion-run-place 'permanent-local t)
 
 (defvar gemini-companion-run--waiting nil
-  "Buffers in which a CLI is to start when the server is ready.")
+  "Buffers in which a CLI is to start when it can connect.")
 
 (defvar gemini-companion-run--exported nil
   "Entries that are in each environment, a list of strings.")
@@ -358,35 +358,38 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
 (defun gemini-companion-run--connected (buffer root problem)
   "Start the CLI in BUFFER, which waited for its remote place, in ROOT.
 If PROBLEM, why that is not possible, is non-nil, show it instead."
-  (when (buffer-live-p buffer)
-    (when root
-      (with-current-buffer buffer
-        (let ((directory (file-name-as-directory
-                          (concat (plist-get gemini-companion-run-place :remote)
-                                  root))))
-          (setq gemini-companion-run-place
-                `( :directory ,directory :root ,root
-                   ,@gemini-companion-run-place)))
-        (rename-buffer (gemini-companion-run--name gemini-companion-run-place)
-                       'unique)))
-    (gemini-companion-run--start-in buffer problem)))
+  (when (and root (buffer-live-p buffer))
+    (with-current-buffer buffer
+      (let ((directory (file-name-as-directory
+                        (concat (plist-get gemini-companion-run-place :remote)
+                                root))))
+        (setq gemini-companion-run-place
+              `( :directory ,directory :root ,root
+                 ,@gemini-companion-run-place)))
+      (rename-buffer (gemini-companion-run--name gemini-companion-run-place)
+                     'unique)))
+  (gemini-companion-run--start-in buffer problem))
 
 (defun gemini-companion-run--start (&optional problem)
-  "Start the CLIs in the prepared buffers.
+  "Start the CLIs that wait for the server, in their buffers.
 If PROBLEM, why none can start, is non-nil, show it there instead."
-  (dolist (buffer (prog1 gemini-companion-run--waiting
-                    (setq gemini-companion-run--waiting nil)))
-    (when (buffer-live-p buffer)
+  (dolist (buffer gemini-companion-run--waiting)
+    ;; A remote place calls `gemini-companion-run--connected'.
+    (unless (plist-get (buffer-local-value 'gemini-companion-run-place buffer)
+                       :remote)
       (gemini-companion-run--start-in buffer problem))))
 
 (defun gemini-companion-run--start-in (buffer problem)
-  "Start the CLI in BUFFER, or show PROBLEM there if it is non-nil."
-  (condition-case err
-      (if problem
-          (gemini-companion-run--end buffer problem)
-        (gemini-companion-run--in buffer))
-    (error
-     (gemini-companion-run--end buffer (error-message-string err)))))
+  "Start the CLI that waits in BUFFER, or show PROBLEM there if it is non-nil."
+  (setq gemini-companion-run--waiting
+        (remq buffer gemini-companion-run--waiting))
+  (when (buffer-live-p buffer)
+    (condition-case err
+        (if problem
+            (gemini-companion-run--end buffer problem)
+          (gemini-companion-run--in buffer))
+      (error
+       (gemini-companion-run--end buffer (error-message-string err))))))
 
 (defun gemini-companion-run--in (buffer)
   "Start the CLI in BUFFER, with the size of its window."
@@ -550,11 +553,11 @@ there.  If that CLI is in a selected side window, the window is hidden."
         (let ((buffer (gemini-companion-run-show-buffer place)))
           (insert (gemini-companion-session-title place)
                   " starts here when the server is ready.\n")
+          (push buffer gemini-companion-run--waiting)
           (if remote
               (gemini-companion-place-connect
                remote (plist-get place :there)
                (apply-partially #'gemini-companion-run--connected buffer))
-            (push buffer gemini-companion-run--waiting)
             (when (gemini-companion-server-ready-p)
               (gemini-companion-run--start))))))))
 

@@ -150,6 +150,28 @@ r resumes a conversation, q quits"
                                     header-line-format)))
           (should-not gemini-companion-run-test-started))))))
 
+(ert-deftest gemini-companion-run-starts-one-cli-while-its-place-connects ()
+  (gemini-companion-run-test-with
+    (let ((gemini-companion-places '(("/ssh:far:")))
+          ;; It does not answer.
+          (gemini-companion-place-commands '((("ssh") "sh" "-c" "exec cat"))))
+      (dotimes (_ 2)
+        (with-temp-buffer
+          (setq default-directory "/ssh:far:/srv/p/")
+          (gemini-companion-run)))
+      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+      (should-not gemini-companion-run-test-started)
+      (gemini-companion-disconnect "/ssh:far:")
+      (with-current-buffer "*gemini: p*"
+        (should (string-search "Disconnected from ssh:far; g restarts it"
+                               header-line-format))
+        (gemini-companion-run))
+      (gemini-companion-place-update
+       '( :name "/ssh:far:" :state "connected" :port 1 :pid 1
+          :roots (("/srv/p" "/srv"))))
+      (should (equal 1 (length gemini-companion-run-test-started)))
+      (should (get-buffer "*gemini: srv*")))))
+
 ;;;; Which CLI
 
 (defmacro gemini-companion-run-test-with-clis (programs &rest body)
