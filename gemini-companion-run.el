@@ -85,9 +85,6 @@ others; `:environment' and `:path' are what it is started with, and
 (defvar gemini-companion-run--exported nil
   "Entries that are in each environment, a list of strings.")
 
-(defconst gemini-companion-run--connect-seconds 10
-  "Seconds after its start before a hint about a CLI that is not connected.")
-
 ;;;; Environment
 
 (defconst gemini-companion-run-container-variables
@@ -419,8 +416,8 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
       (gemini-companion-run--use-keys gemini-companion-run-map)
       (setq-local desktop-save-buffer #'gemini-companion-run-desktop))
     (gemini-companion-run--expect-end buffer process)
-    (run-at-time gemini-companion-run--connect-seconds nil
-                 #'gemini-companion-run--hint buffer process)))
+    ;; Until then it may still connect.
+    (run-at-time 10 nil #'gemini-companion-run--hint buffer process)))
 
 (defun gemini-companion-run-environment (place)
   "Return the environment of the CLI of PLACE."

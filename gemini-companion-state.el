@@ -84,9 +84,8 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
 
 (defun gemini-companion-state-title (process title)
   "Record TITLE, the window title that the program of PROCESS has set."
-  (unless (equal title (process-get process 'gemini-companion-state-title))
-    (process-put process 'gemini-companion-state-title title)
-    (mapc #'gemini-companion-state--update gemini-companion-state--records)))
+  (process-put process 'gemini-companion-state-title title)
+  (mapc #'gemini-companion-state--update gemini-companion-state--records))
 
 (defun gemini-companion-state-report (session event prompt)
   "Record that a hook of SESSION has reported EVENT.
