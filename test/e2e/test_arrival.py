@@ -32,7 +32,7 @@ OWN = f"""{PROPOSE}
 ARRANGEMENT = "(e2e-arrangement)"
 SELECTED = "(buffer-name (window-buffer))"
 
-# An activity of the user, its state in Emacs, its end
+# An activity of the user, or Lisp of a timer; its state in Emacs, its end
 BUSY: list[tuple[list[str] | str, str, list[str] | str]] = [
     (["C-s", "o"], "(buffer-local-value 'isearch-mode (window-buffer))", ["Enter"]),
     (["C-x", "("], "defining-kbd-macro", ["C-x", ")"]),
@@ -44,6 +44,10 @@ BUSY: list[tuple[list[str] | str, str, list[str] | str]] = [
     (["M-<", "M-%", "o", "Enter", "x", "Enter"], "(one-window-p)", ["q"]),
     # A button of the mouse is pressed and, in the end, released.
     ("\x1b[<0;3;3M", "track-mouse", "\x1b[<0;3;3m"),
+    ('(read-string "Name: ")', "(active-minibuffer-window)", ["Enter"]),
+    ('(y-or-n-p "Go on? ")', "(active-minibuffer-window)", ["y"]),
+    ('(read-event "Key: ")', '(equal "Key: " (current-message))', ["k"]),
+    ('(read-key "Key: ")', '(equal "Key: " (current-message))', ["k"]),
 ]
 
 
@@ -61,8 +65,10 @@ def option(name: str, value: str) -> str:
 
 
 def typed(emacs: Emacs, keys: list[str] | str) -> None:
-    """Press ``keys``; a text is sent as it is, and not waited for."""
-    if isinstance(keys, str):
+    """Press ``keys``; a text is sent as it is, and not waited for, or is Lisp."""
+    if keys[0] == "(":
+        emacs.eval(f"(run-at-time 0 nil (lambda () {keys}))")
+    elif isinstance(keys, str):
         emacs.terminal.text(keys)
     else:
         emacs.keys(*keys)
@@ -85,29 +91,6 @@ def test_review_waits_until_the_user_is_idle(world: World) -> None:
         emacs.wait_for("?1")
 
         typed(emacs, end)
-        reviews.shown("a.txt")
-        reviews.reject()
-
-
-# A prompt that no command has made, and the key that answers it.
-PROMPTS = [
-    ('(read-string "Name: ")', "(active-minibuffer-window)", "Enter"),
-    ('(y-or-n-p "Go on? ")', "(active-minibuffer-window)", "y"),
-    ('(read-event "Key: ")', '(equal "Key: " (current-message))', "k"),
-    ('(read-key "Key: ")', '(equal "Key: " (current-message))', "k"),
-]
-
-
-def test_review_waits_for_the_end_of_a_prompt_of_no_command(world: World) -> None:
-    emacs, file = started(world)
-    reviews = Reviews(emacs)
-    for prompt, sign, answer in PROMPTS:
-        emacs.eval(f"(run-at-time 0 nil (lambda () {prompt}))")
-        emacs.holds(sign)
-        propose(emacs, file, "uno\n")
-        left_alone(emacs)
-        assert reviews.states() == ["pending"], prompt
-        emacs.keys(answer)
         reviews.shown("a.txt")
         reviews.reject()
 
@@ -382,34 +365,21 @@ def test_announcement_leaves_a_report(world: World) -> None:
     emacs.wait_for(report)
 
 
-def test_review_on_request_only(world: World) -> None:
+def test_review_on_request_only_or_at_once(world: World) -> None:
     emacs, file = started(world, option("arrival", "notify"))
     reviews = Reviews(emacs)
     propose(emacs, file, "uno\n")
     emacs.wait_for("M-x gemini-companion-review shows it")
     left_alone(emacs)
     assert reviews.states() == ["pending"]
-
     emacs.command("gemini-companion-review")
     reviews.shown("a.txt")
+    reviews.reject()
 
-
-def test_review_at_once_and_the_others_one_by_one(world: World) -> None:
-    emacs, file = started(world, option("arrival", "now"))
-    reviews = Reviews(emacs)
+    emacs.eval(option("arrival", "now"))
     emacs.keys("C-s", "o")
-    for session in ("one", "two", "three"):
-        propose(emacs, file, f"{session}!\n", session)
+    propose(emacs, file, "uno\n")
     reviews.shown("a.txt")
-    emacs.wait_for("?3")
-
-    for left in (2, 1, 0):
-        assert reviews.states() == ["shown"] + left * ["pending"]
-        reviews.accept()
-        reviews.wait_until(left)
-        if left:
-            emacs.wait_for(f"?{left}")
-            reviews.shown("a.txt")
     emacs.keys("Enter")
 
 
@@ -424,26 +394,6 @@ def test_nothing_asks_while_a_review_appears(world: World) -> None:
 
     emacs.becomes("(or (active-minibuffer-window) (boundp 'e2e-bad))", None)
     emacs.wait_for("changed by another")
-
-
-def test_proposal_that_replaces_an_edited_one_keeps_the_edits(world: World) -> None:
-    emacs, file = started(world)
-    reviews = arrive(emacs, file, "uno\n")
-    reviews.edit("uno", "what I made of it")
-    emacs.keys("C-x")
-    emacs.holds("(equal [?\\C-x] (this-command-keys-vector))")
-
-    propose(emacs, file, "due\n")
-    left_alone(emacs)
-    assert reviews.states() == ["pending"]
-    emacs.wait_for("*gemini diff: a.txt*")
-
-    emacs.keys("C-g")
-    reviews.shown("a.txt")
-    assert reviews.proposal() == "due\n"
-    emacs.says("gemini-companion-last-proposal shows your edits")
-    emacs.command("gemini-companion-last-proposal")
-    emacs.wait_for("what I made of it")
 
 
 ONE_BY_ONE = """

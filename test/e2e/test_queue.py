@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The list of edits, and edits that are accepted without review."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -173,27 +172,3 @@ def test_key_after_an_answer_closes_the_review_and_does_what_it_does(
     emacs.keys("M-b", "!", "M-x", "upcase-word", "Enter")
     emacs.becomes('(with-current-buffer "mine.txt" (buffer-string))', "!MINE\n")
     emacs.becomes("(e2e-windows)", before)
-
-
-@pytest.mark.fresh
-@pytest.mark.once
-def test_edit_outside_the_project_is_reviewed_with_a_warning(world: World) -> None:
-    inside, outside = world.file("a.txt", "a\n"), world.home / ".bashrc"
-    outside.write_text("# mine\n")
-    # A repository may set this, and the CLI then lets the model write there.
-    settings = {"context": {"includeDirectories": [str(world.home)]}}
-    world.file(".gemini/settings.json", json.dumps(settings))
-    emacs, reviews, cli = world.pair(inside)
-    emacs.eval("(gemini-companion-auto-accept (car (gemini-companion-sessions)))")
-
-    cli.model.script(
-        write_file(inside, "b\n"), replace(outside, "mine", "theirs"), say("all done")
-    )
-    cli.prompt()
-    reviews.shown(".bashrc")
-    emacs.wait_for("a file outside your projects: ~/.bashrc")
-    emacs.wait_for("(not auto-accepted: outside")
-    assert (inside.read_text(), outside.read_text()) == ("b\n", "# mine\n")
-    reviews.accept(reviews.place(".bashrc"))
-    cli.wait_for("all done")
-    assert outside.read_text() == "# theirs\n"
