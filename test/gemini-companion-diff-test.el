@@ -31,14 +31,10 @@ diffs that have a view now."
          nil
        ,@body)))
 
-(defun gemini-companion-diff-test-open (id file text &optional session)
-  "Open a diff ID of SESSION for FILE with TEXT; return it."
-  (gemini-companion-test-open file text id (gemini-companion-test-session (or session "one"))))
-
 (defun gemini-companion-diff-test-edited (&optional edit)
   "Return the diff of a proposal in which the user has typed something.
 If EDIT is non-nil, call it in the proposal instead."
-  (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+  (let ((diff (gemini-companion-test-open "a" "new\n")))
     (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
       (funcall (or edit (lambda () (insert "mine ")))))
     diff))
@@ -124,8 +120,8 @@ If EDIT is non-nil, call it in the proposal instead."
 (ert-deftest gemini-companion-diff-leaves-nothing-of-a-proposal-it-cannot-read ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((buffers (gemini-companion-test-buffers)))
-      (should-error (gemini-companion-diff-test-open
-                     1 "a" (lambda () (insert "n") (error "Gone"))))
+      (should-error (gemini-companion-test-open
+                     "a" (lambda () (insert "n") (error "Gone"))))
       (should-not (gemini-companion-diffs))
       (should-not (gemini-companion-test-buffers buffers)))))
 
@@ -143,13 +139,13 @@ If EDIT is non-nil, call it in the proposal instead."
 
 (ert-deftest gemini-companion-diff-refuses-to-accept-an-emptied-proposal ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+    (let ((diff (gemini-companion-test-open "a" "new\n")))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (erase-buffer))
       (should-error (gemini-companion-diff-accept diff) :type 'user-error)
       (should-not outcomes)
       (should (gemini-companion-diffs)))
-    (let ((diff (gemini-companion-diff-test-open 2 "b" "")))
+    (let ((diff (gemini-companion-test-open "b" "" 2)))
       (gemini-companion-diff-accept diff)
       (should (equal '((2 accepted "")) outcomes)))))
 
@@ -173,8 +169,8 @@ If EDIT is non-nil, call it in the proposal instead."
            (gemini-companion-diff-opened-functions fail)
            (gemini-companion-diff-closed-functions fail)
            (debug-on-error nil)
-           (first (gemini-companion-diff-test-open 1 "a" "new\n"))
-           (second (gemini-companion-diff-test-open 2 "b" "new\n")))
+           (first (gemini-companion-test-open "a" "new\n"))
+           (second (gemini-companion-test-open "b" "new\n" 2)))
       (gemini-companion-test-eventually (equal (list first) views))
       (should-not (gemini-companion-diff-problem first))
       (let ((kill-buffer-hook fail))
@@ -185,7 +181,7 @@ If EDIT is non-nil, call it in the proposal instead."
 (ert-deftest gemini-companion-diff-stays-open-if-its-outcome-cannot-be-sent ()
   (dolist (problem '(error quit))
     (gemini-companion-diff-test-with '(("a" "old\n"))
-      (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (let ((diff (gemini-companion-test-open "a" "new\n")))
         (gemini-companion-test-diff-start #'ignore
                                           (lambda (_) (signal problem nil)))
         (should (eq problem (condition-case err
@@ -201,8 +197,8 @@ If EDIT is non-nil, call it in the proposal instead."
 (ert-deftest gemini-companion-diff-viewed-puts-the-shown-one-back ()
   (dolist (killed '(nil t))
     (gemini-companion-diff-test-with '(("a" "old\n"))
-      (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
-            (second (gemini-companion-diff-test-open 2 "b" "new\n" "two")))
+      (let ((first (gemini-companion-test-open "a" "new\n"))
+            (second (gemini-companion-test-open "b" "new\n" 2)))
         (gemini-companion-test-eventually (equal (list first) views))
         (gemini-companion-arrival-view second)
         (should (equal (list second) views))
@@ -216,7 +212,7 @@ If EDIT is non-nil, call it in the proposal instead."
 
 (ert-deftest gemini-companion-diff-waits-for-the-view-of-one-that-ended ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let* ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
+    (let* ((first (gemini-companion-test-open "a" "new\n"))
            (stays (lambda ()
                     (interactive)
                     (dotimes (_ 3)
@@ -229,7 +225,7 @@ If EDIT is non-nil, call it in the proposal instead."
        (lambda ()
          (interactive)
          (gemini-companion-diff-close 1 'closed)
-         (setq second (gemini-companion-diff-test-open 2 "b" "new\n" "two"))
+         (setq second (gemini-companion-test-open "b" "new\n" 2))
          (funcall stays)))
       (let ((transient--prefix t))
         (funcall stays))
@@ -242,7 +238,7 @@ If EDIT is non-nil, call it in the proposal instead."
 (ert-deftest gemini-companion-diff-closes-no-view-in-which-the-user-is-typing ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((proposal (gemini-companion-diff-proposal-buffer
-                     (gemini-companion-diff-test-open 1 "a" "new\n")))
+                     (gemini-companion-test-open "a" "new\n")))
           (idle 0.1))
       (gemini-companion-test-eventually views)
       (cl-letf (((symbol-function 'current-idle-time)
@@ -264,7 +260,7 @@ If EDIT is non-nil, call it in the proposal instead."
 (ert-deftest gemini-companion-diff-viewed-takes-the-place-of-one-that-ended ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let* ((first (gemini-companion-diff-test-edited))
-           (second (gemini-companion-diff-test-open 2 "b" "new\n" "two"))
+           (second (gemini-companion-test-open "b" "new\n" 2))
            closed
            (gemini-companion-diff-closed-functions
             (list (lambda (diff) (push diff closed)))))
@@ -278,7 +274,7 @@ If EDIT is non-nil, call it in the proposal instead."
 
 (ert-deftest gemini-companion-diff-outlives-a-clone-of-its-proposal ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+    (let ((diff (gemini-companion-test-open "a" "new\n")))
       (gemini-companion-test-eventually views)
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (kill-buffer (clone-indirect-buffer "clone" nil)))
@@ -344,12 +340,6 @@ if `answer' is non-nil."
                   (lambda (_) (cl-incf asked) answer)))
          ,@body))))
 
-(defun gemini-companion-diff-test-remark-p (remark)
-  "Return non-nil if REMARK is in the header line of the unified diff."
-  (string-search remark (gemini-companion-test-header
-                         (gemini-companion-review-main
-                          (car (gemini-companion-diffs))))))
-
 (ert-deftest gemini-companion-diff-asks-before-a-change-is-overwritten ()
   (pcase-dolist (`(,written ,accepted ,asks)
                  '(("one\n2\n3\n4\n5\n" "1\n2\n3\n4\nfive\n" t)
@@ -386,7 +376,9 @@ if `answer' is non-nil."
           (if (eq step 'accept)
               (gemini-companion-diff-accept diff)
             (gemini-companion-arrival-view diff)))
-        (should (gemini-companion-diff-test-remark-p "file changed"))
+        (should (string-search "file changed"
+                               (gemini-companion-test-header
+                                (gemini-companion-review-main diff))))
         (should (equal '(1 nil) (list asked outcomes)))))))
 
 ;;;; Edits that were not written
@@ -407,30 +399,26 @@ if `answer' is non-nil."
      (gemini-companion-diff-test-write "a" written)))
   "The ways in which a review ends and its file is written.")
 
-(defun gemini-companion-diff-test-told (end written edit)
-  "Return how often lost edits are reported after END.
-The proposal is edited if EDIT, and the file then has WRITTEN."
-  (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let* ((diff (if edit
-                     (gemini-companion-diff-test-edited)
-                   (gemini-companion-test-open "a" "new\n")))
-           (count (seq-count
-                   (apply-partially #'string-search "written without your edits")
-                   (gemini-companion-test-messages
-                     (funcall end diff written)
-                     (gemini-companion-test-eventually
-                       (gemini-companion-test-run-timers)
-                       (not (gemini-companion-test-timers)))))))
-      (when (< 0 count)
-        (should (equal "mine new\n" (gemini-companion-test-last-proposal))))
-      count)))
-
 (ert-deftest gemini-companion-diff-reports-edits-that-were-not-written-once ()
   (dolist (end gemini-companion-diff-test-ends)
     (pcase-dolist (`(,written ,edit ,count)
                    '(("new\n" t 1) ("new\n" nil 0) ("mine new\n" t 0)
                      ("mine new" t 0) ("mine new\r\n" t 0)))
-      (should (= count (gemini-companion-diff-test-told
-                        end written edit))))))
+      (gemini-companion-diff-test-with '(("a" "old\n"))
+        (let ((diff (if edit
+                        (gemini-companion-diff-test-edited)
+                      (gemini-companion-test-open "a" "new\n"))))
+          (should (= count
+                     (seq-count
+                      (apply-partially #'string-search
+                                       "written without your edits")
+                      (gemini-companion-test-messages
+                        (funcall end diff written)
+                        (gemini-companion-test-eventually
+                          (gemini-companion-test-run-timers)
+                          (not (gemini-companion-test-timers)))))))
+          (when (< 0 count)
+            (should (equal "mine new\n"
+                           (gemini-companion-test-last-proposal)))))))))
 
 ;;; gemini-companion-diff-test.el ends here

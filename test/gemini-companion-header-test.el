@@ -64,6 +64,16 @@
                     (gemini-companion-header-text)))))
       (should (equal "1\n2\nthree\n"
                      (gemini-companion-diff-text diff)))
+      ;; It has the keys of the user.
+      (let ((map (make-sparse-keymap)))
+        (set-keymap-parent map gemini-companion-review-mode-map)
+        (define-key map (kbd "C-c C-k") #'ignore)
+        (define-key map (kbd "<f8>") #'gemini-companion-diff-reject)
+        (with-current-buffer proposal
+          (setq minor-mode-overriding-map-alist
+                `((gemini-companion-review-mode . ,map))))
+        (should (string-search "C-c C-c accept  <f8> reject"
+                               (gemini-companion-test-header proposal))))
       ;; In another buffer, it has the key that answers from there.
       (with-temp-buffer
         (switch-to-buffer (current-buffer))

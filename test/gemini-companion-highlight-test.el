@@ -103,35 +103,34 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
           (should-not ran))
         (should (eq mode major-mode))))))
 
-(ert-deftest gemini-companion-highlight-keeps-the-message ()
-  (let ((auto-mode-alist '(("\\.bad\\'" . gemini-companion-highlight-test-mode)))
-        (said "Announced"))
-    (cl-letf (((symbol-function 'current-message) (lambda () said))
-              ((symbol-function 'message)
-               (lambda (format &rest arguments)
-                 ;; As Emacs does.
-                 (setq said (and (not inhibit-message)
-                                 (apply #'format-message format arguments))))))
-      (with-temp-buffer
-        (insert "x (message \"Hello\")\n")
-        (gemini-companion-highlight "/nowhere/a.bad")
-        (should (equal "Announced" said))))))
-
 (define-derived-mode gemini-companion-highlight-test-mode prog-mode "Bad"
   "A mode that executes its text."
   (goto-char (point-min))
   (read (current-buffer))
   (eval (read (current-buffer)) t))
 
-(ert-deftest gemini-companion-highlight-outlives-a-mode-that-fails ()
-  (let ((auto-mode-alist '(("\\.bad\\'" . gemini-companion-highlight-test-mode))))
-    (dolist (form '((y-or-n-p "Go on? ") (insert "more") (error "Boom")))
-      (let ((text (format "\u00fc %S\n" form)))
-        (with-temp-buffer
-          (insert text)
-          (should-not (gemini-companion-test-demoted
-                        (gemini-companion-highlight "/nowhere/a.bad")
-                        (gemini-companion-highlight-test-harm text)))
-          (should (eq 'text-mode major-mode)))))))
+(ert-deftest gemini-companion-highlight-outlives-a-mode-that-fails-or-talks ()
+  (let ((auto-mode-alist '(("\\.bad\\'" . gemini-companion-highlight-test-mode)))
+        said)
+    (cl-letf (((symbol-function 'current-message) (lambda () said))
+              ((symbol-function 'message)
+               (lambda (format &rest arguments)
+                 ;; As Emacs does.
+                 (setq said (and (not inhibit-message)
+                                 (apply #'format-message format arguments))))))
+      (pcase-dolist (`(,form ,mode)
+                     '(((y-or-n-p "Go on? ") text-mode)
+                       ((insert "more") text-mode)
+                       ((error "Boom") text-mode)
+                       ((message "Hello") gemini-companion-highlight-test-mode)))
+        (let ((text (format "\u00fc %S\n" form)))
+          (setq said "Announced")
+          (with-temp-buffer
+            (insert text)
+            (should-not (gemini-companion-test-demoted
+                          (gemini-companion-highlight "/nowhere/a.bad")
+                          (gemini-companion-highlight-test-harm text)))
+            (should (equal "Announced" said))
+            (should (eq mode major-mode))))))))
 
 ;;; gemini-companion-highlight-test.el ends here

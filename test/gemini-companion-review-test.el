@@ -110,7 +110,10 @@
     (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n")))
       (gemini-companion-review-toggle
        diff (car (gemini-companion-diff-hunks diff)))
-      (gemini-companion-test-open "a" "new\n" 2)
+      (should (member "New proposal for a; \
+M-x gemini-companion-last-proposal shows your edits of the previous one"
+                      (gemini-companion-test-messages
+                        (gemini-companion-test-open "a" "new\n" 2))))
       (should (equal "1\n2\nthree\n" (gemini-companion-test-last-proposal))))))
 
 (ert-deftest gemini-companion-review-that-follows-is-not-accepted-at-once ()
@@ -280,68 +283,45 @@
       (should-not (memq (gemini-companion-diff-proposal-buffer diff) asked))
       (should (equal '("a") (directory-files directory nil "\\`[^.]\\|#"))))))
 
-(ert-deftest gemini-companion-review-names-the-keys-of-the-user ()
-  (let ((map gemini-companion-review-mode-map))
-    (unwind-protect
-        (progn
-          (define-key map (kbd "C-c C-k") nil)
-          (define-key map (kbd "<f8>") #'gemini-companion-diff-reject)
-          (gemini-companion-test-with-reviews '(("a" "1\n"))
-            (should (string-search
-                     "C-c C-c accept  <f8> reject"
-                     (gemini-companion-test-header
-                      (gemini-companion-review-main
-                       (gemini-companion-test-show "a" "2\n")))))))
-      (define-key map (kbd "<f8>") nil)
-      (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject))))
-
 (ert-deftest gemini-companion-review-that-cannot-be-shown-leaves-nothing ()
   (pcase-dolist
-      (`(,view ,problem ,symbol ,value ,text)
-       `((nil "gemini-companion-review-view")
-         (ediff "contains no changes" nil nil "old\n")
-         (ediff "too large" nil nil
+      (`(,view ,problem ,file ,text ,symbol ,value)
+       `((nil "gemini-companion-review-view" "a" "new\n")
+         (ediff "contains no changes" "a" "old\n")
+         (ediff "too large" "a"
                 ,(make-string (1+ gemini-companion-review--limit) ?x))
-         (ediff "no-such-diff" diff-command "no-such-diff")
-         (diff "no-such-diff" diff-command "no-such-diff")
-         (diff "No window" display-buffer-alist
+         (ediff "no-such-diff" "a" "new\n" diff-command "no-such-diff")
+         (diff "no-such-diff" "a" "new\n" diff-command "no-such-diff")
+         (diff "No window" "a" "new\n" display-buffer-alist
                (("gemini diff" display-buffer-no-window
-                 (allow-no-window . t))))))
-    (ert-info ((format "%s, %s" view problem))
+                 (allow-no-window . t))))
+         (ediff "not a regular file" "pipe" "new\n")
+         (ediff "not a regular file" "zero" "new\n")
+         (ediff "not a regular file" "." "new\n")
+         (ediff "a loop of symbolic links" "loop" "new\n")))
+    (ert-info ((format "%s, %s, %s" view problem file))
       (gemini-companion-test-with-reviews '(("a" "old\n"))
+        (call-process "mkfifo" nil nil nil "pipe")
+        (make-symbolic-link "/dev/zero" "zero")
+        (make-symbolic-link "loop" "loop")
         (let ((gemini-companion-review-view view)
               (layout (gemini-companion-test-layout))
-              (buffers (buffer-list))
-              (text (or text "new\n")))
+              (buffers (buffer-list)))
           (cl-progv (and symbol (list symbol)) (list value)
-            (let ((diff (gemini-companion-test-open "a" text)))
+            (let ((diff (gemini-companion-test-open file text)))
               (gemini-companion-test-eventually
                 (gemini-companion-diff-problem diff))
+              (gemini-companion-arrival-view diff)
               (should (string-search problem
                                      (gemini-companion-diff-problem diff)))
               (should (eq 'pending (gemini-companion-diff-state diff)))
               (should (equal layout (gemini-companion-test-layout)))
               (should (equal (list (gemini-companion-diff-proposal-buffer diff))
                              (seq-difference (buffer-list) buffers)))
-              (should (equal text (gemini-companion-diff-close 1 'closed))))))))))
-
-(ert-deftest gemini-companion-review-leaves-what-is-no-file-to-the-terminal ()
-  (gemini-companion-test-with-reviews '(("a" ""))
-    (call-process "mkfifo" nil nil nil "pipe")
-    (make-symbolic-link "/dev/zero" "zero")
-    (make-symbolic-link "loop" "loop")
-    (find-file-noselect (expand-file-name "a"))
-    (dolist (file '("pipe" "zero" "loop" "."))
-      (let ((diff (gemini-companion-test-open file "new\n")))
-        (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
-        (gemini-companion-arrival-view diff)
-        (should (eq 'pending (gemini-companion-diff-state diff)))
-        (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
-        (should-not (gemini-companion-diffs)))
-      (gemini-companion-diff-accept
-       (gemini-companion-test-open file "new\n"))
-      (should (equal '(1 accepted "new\n") (pop outcomes)))
-      (should-not (gemini-companion-diffs)))))
+              (should (equal text (gemini-companion-diff-close 1 'closed))))
+            (gemini-companion-diff-accept
+             (gemini-companion-test-open file text))
+            (should (equal `((1 accepted ,text)) outcomes))))))))
 
 (ert-deftest gemini-companion-review-connects-to-no-other-machine ()
   (gemini-companion-test-with-reviews '()
