@@ -11,24 +11,19 @@
 
 (require 'gemini-companion-review-test-helper)
 
-(ert-deftest gemini-companion-auto-accepts-edits-of-one-cli-only ()
+(ert-deftest gemini-companion-auto-accepts-edits-of-one-cli-that-are-not-shown ()
   (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
-    (gemini-companion-auto-accept session)
-    (gemini-companion-test-open "a" "new\n" 1 session)
-    (should-not outcomes)
-    (let ((other (gemini-companion-test-arrive
-                  "b" "new\n" 2 (gemini-companion-test-session "two" 2))))
-      (should (equal '((1 . accepted)) outcomes))
-      (should (equal (list other) (gemini-companion-diffs)))
-      (should (equal "new\n" (gemini-companion-test-file-text "a"))))))
-
-(ert-deftest gemini-companion-auto-accepts-what-waits-but-not-what-is-shown ()
-  (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
-    (let ((shown (gemini-companion-test-arrive "a" "new\n" 1 session)))
-      (gemini-companion-test-open "b" "new\n" 2 session)
+    (let ((shown (gemini-companion-test-arrive "a" "new\n" 1 session))
+          (other (gemini-companion-test-open
+                  "b" "2\n" 2 (gemini-companion-test-session "two" 2))))
+      (gemini-companion-test-open "b" "new\n" 3 session)
       (gemini-companion-auto-accept session)
-      (should (equal '((2 . accepted)) outcomes))
-      (should (equal (list shown) (gemini-companion-diffs))))))
+      (should (equal '((3 . accepted)) outcomes))
+      (should (equal "new\n" (gemini-companion-test-file-text "b")))
+      (gemini-companion-test-open "c" "new\n" 4 session)
+      (gemini-companion-test-eventually
+        (equal '((4 . accepted) (3 . accepted)) outcomes))
+      (should (equal (list shown other) (gemini-companion-diffs))))))
 
 (defun gemini-companion-auto-test-reviewed (file session)
   "Propose an edit of FILE by SESSION; return why it is reviewed, or nil."
