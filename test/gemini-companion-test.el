@@ -36,6 +36,8 @@
                       (plist-get (gemini-companion-server-info) :port))
                      (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
       (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "new")
+      (save-window-excursion
+        (gemini-companion-list))
       (gemini-companion-mode -1)
       (should-not (getenv "GEMINI_CLI_IDE_SERVER_PORT"))
       (gemini-companion-test-eventually
