@@ -21,17 +21,19 @@
 (ert-deftest gemini-companion-status-test-shows-passed-checks-on-request ()
   (gemini-companion-status-test--with-status
       `(("One" . ,(lambda (&rest _) '((good "Fine") (good "Well"))))
-        ("Two" . ,(lambda (&rest _) '((note "Odd") (bad "Broken")))))
+        ("Two" . ,(lambda (&rest _) '((note "Odd") (bad "Broken"))))
+        ("Three" . ,(lambda (&rest _) (user-error "No such program"))))
     (let ((shown (lambda ()
                    (mapcar (lambda (text) (string-search text (buffer-string)))
-                           '("Broken" "Odd" "2 checks passed" "One: Fine")))))
-      (should-not (nth 3 (funcall shown)))
+                           '("Broken" "Three: No such program" "Odd"
+                             "2 checks passed" "One: Fine")))))
+      (should-not (nth 4 (funcall shown)))
       (search-forward "[Sh")
       (push-button)
       (should (apply #'< (funcall shown)))
       (should (equal "[Hide]" (button-label (button-at (point)))))
       (push-button)
-      (should-not (nth 3 (funcall shown))))))
+      (should-not (nth 4 (funcall shown))))))
 
 (ert-deftest gemini-companion-status-test-shows-what-is-never-shared ()
   (gemini-companion-test-with-directory '(("a" "") (".env" "SECRET=1"))
@@ -167,28 +169,18 @@
           (other (ert-fail other))))
     (gemini-companion-privacy-forget)))
 
-(ert-deftest gemini-companion-status-test-a-check-that-fails-is-alone ()
-  (let ((gemini-companion-status-checks
-         `(("One" . ,(lambda (&rest _) (user-error "No such program")))
-           ("Two" . ,(lambda (&rest _) '((good "fine")))))))
-    (should (equal '(("One" bad "No such program") ("Two" good "fine"))
-                   (gemini-companion-status-findings "/")))))
-
 (ert-deftest gemini-companion-status-test-works-with-nothing-there ()
   (gemini-companion-status-test--with-home
-    (cl-letf (((default-value 'exec-path) nil))
-      (let ((exec-path nil))
-        (gemini-companion-status-test--with-status
-            gemini-companion-status-checks
-          (goto-char (point-min))
-          (should (looking-at "Not connected: gemini-companion-mode is off"))
-          (should (search-forward "npm install" nil t))
-          ;; A client that is none of the CLIs.
-          (gemini-companion-session-update '((:id "1" :pid 1)))
-          (revert-buffer)
-          (gemini-companion-session-update nil)
-          (goto-char (point-min))
-          (should (search-forward "npm install" nil t)))))))
+    (cl-letf (((default-value 'exec-path) nil)
+              (exec-path nil))
+      (gemini-companion-status-test--with-status gemini-companion-status-checks
+        (goto-char (point-min))
+        (should (looking-at "Not connected: gemini-companion-mode is off"))
+        (should (search-forward "npm install" nil t))
+        ;; A client that is none of the CLIs.
+        (gemini-companion-session-update '((:id "1" :pid 1)))
+        (revert-buffer)
+        (gemini-companion-session-update nil)))))
 
 (ert-deftest gemini-companion-status-test-judges-the-version ()
   (gemini-companion-test-with-directory '(("cli" "#!/bin/sh\n"))
