@@ -95,17 +95,11 @@ The answer to each question is `answer'; `asked' has the questions,
 (ert-deftest gemini-companion-install-asks-once-and-the-mode-starts ()
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
-    (let ((half (expand-file-name "venv-9/bin/"
-                                  gemini-companion-install-directory)))
-      ;; An installation that was interrupted.
-      (make-directory half t)
-      (copy-file "bin/python3" (expand-file-name "python" half))
-      (gemini-companion-mode 1)
-      (should (equal " Gemini installing" (cadr (gemini-companion-lighter))))
-      (should (get-buffer-window gemini-companion-install-test-log))
-      (gemini-companion-mode 1)
-      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-      (gemini-companion-test-eventually (not (file-exists-p half))))
+    (gemini-companion-mode 1)
+    (should (equal " Gemini installing" (cadr (gemini-companion-lighter))))
+    (should (get-buffer-window gemini-companion-install-test-log))
+    (gemini-companion-mode 1)
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
     (should (equal 1 (length asked)))
     (should (string-match-p "installed/" (car asked)))
     (should-not (get-buffer-window gemini-companion-install-test-log t))
@@ -284,15 +278,18 @@ ${PYTHONPATH-none}\" >&2" gemini-companion-install-test-good))
       (delete-file "bin/python3.12")
       (should-not (car (gemini-companion-install-command))))))
 
-(ert-deftest gemini-companion-install-keeps-the-old-one-while-it-is-used ()
+(ert-deftest gemini-companion-install-by-hand-keeps-the-old-one-while-it-is-used ()
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
+    ;; Of an installation that was interrupted, too.
     (dolist (name '("venv-0.0.1-1" "venv-0.0.1-2"))
       (make-directory (expand-file-name (concat name "/bin")
                                         gemini-companion-install-directory)
                       t))
     (let ((used (expand-file-name "venv-0.0.1-1/bin/python"
-                                  gemini-companion-install-directory)))
+                                  gemini-companion-install-directory))
+          (gemini-companion-last-problem "An old one")
+          (default-directory (expand-file-name "python/")))
       (with-temp-file used (insert "#!/bin/sh\necho up; read x\n"))
       (set-file-modes used #o700)
       (let ((process (make-process :name "old" :command (list used)
@@ -301,10 +298,15 @@ ${PYTHONPATH-none}\" >&2" gemini-companion-install-test-good))
             (progn
               (accept-process-output process)
               (gemini-companion-install-server)
-              (gemini-companion-install-test-ended)
-              (should (file-exists-p used))
-              (should (equal 2 (length
-                                (gemini-companion-install-test-environments)))))
+              ;; It waits for that.
+              (gemini-companion-mode 1)
+              (should (gemini-companion-install-running-p))
+              (should-not gemini-companion-last-problem)
+              (should (equal default-directory gemini-companion-share-directory))
+              (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+              (gemini-companion-test-eventually
+                (= 2 (length (gemini-companion-install-test-environments))))
+              (should (file-exists-p used)))
           (delete-process process))))))
 
 (ert-deftest gemini-companion-install-replaces-what-the-server-uses ()
@@ -334,17 +336,5 @@ ${PYTHONPATH-none}\" >&2" gemini-companion-install-test-good))
       (gemini-companion-test-eventually warnings)
       (should (gemini-companion-server-ready-p))
       (should (equal python (car (gemini-companion-install-command)))))))
-
-(ert-deftest gemini-companion-install-by-hand-may-come-before-the-mode ()
-  (gemini-companion-install-test-with
-      `(("python3" ,gemini-companion-install-test-good))
-    (let ((gemini-companion-last-problem "An old one")
-          (default-directory (expand-file-name "python/")))
-      (gemini-companion-install-server)
-      (gemini-companion-mode 1)
-      (should (gemini-companion-install-running-p))
-      (should-not gemini-companion-last-problem)
-      (should (equal default-directory gemini-companion-share-directory))
-      (gemini-companion-test-eventually (gemini-companion-server-ready-p)))))
 
 ;;; gemini-companion-install-test.el ends here

@@ -404,35 +404,24 @@ a:3 (removed line): keep it\na:4: as a digit"
 
 (ert-deftest gemini-companion-list-reverts-an-edit ()
   (gemini-companion-list-test-with '(("a" "1\n"))
-    (pcase-dolist (`(,answer ,text) '((nil "one\n") (t "1\n")))
-      (gemini-companion-diff-accept
-       (gemini-companion-list-test-open 1 1 "a" "one\n"))
-      (gemini-companion-list-test-go-to "+1 −1  a")
-      (gemini-companion-list-test-answering answer
-        (gemini-companion-list-test-key "u"))
-      (should (derived-mode-p 'gemini-companion-list-mode))
-      (should (string-suffix-p "+1 −1  a" (gemini-companion-list-test-here)))
-      (should (equal text (gemini-companion-test-file-text "a")))
-      (when answer
-        (with-current-buffer (get-file-buffer "a")
-          (should (get-buffer-window))
-          (should (equal text (buffer-string)))))
-      (write-region "1\n" nil "a" nil 'silent)
-      (gemini-companion-revert-now (expand-file-name "a")))
+    (gemini-companion-diff-accept
+     (gemini-companion-list-test-open 1 1 "a" "one\n"))
+    (gemini-companion-list-test-go-to "+1 −1  a")
+    (gemini-companion-list-test-answering t
+      (gemini-companion-list-test-key "u"))
+    (should (derived-mode-p 'gemini-companion-list-mode))
+    (should (string-suffix-p "+1 −1  a" (gemini-companion-list-test-here)))
+    (should (equal "1\n" (gemini-companion-test-file-text "a")))
     (should (equal "a was reverted already"
                    (cadr (should-error (gemini-companion-list-test-key "u")
                                        :type 'user-error))))
     (with-current-buffer (get-file-buffer "a")
+      (should (get-buffer-window))
       (undo)
       (should (equal "one\n" (buffer-string)))
       (save-buffer))
     ;; Then it is to be reverted again.
-    (revert-buffer)
-    (goto-char (point-min))
-    (cl-letf (((symbol-function 'y-or-n-p)
-               (lambda (prompt)
-                 (should (equal "Revert 2 edits of this turn, and save? "
-                                prompt)))))
+    (gemini-companion-list-test-answering t
       (gemini-companion-list-test-key "u"))
     (should (equal "1\n" (gemini-companion-test-file-text "a")))))
 
@@ -472,31 +461,7 @@ a:3 (removed line): keep it\na:4: as a digit"
     (gemini-companion-list-test-go-to "  deleted ")
     (should-error (gemini-companion-list-test-key "u") :type 'user-error)))
 
-(ert-deftest gemini-companion-list-folds-earlier-turns ()
-  (gemini-companion-list-test-with nil
-    (let ((now (float-time)))
-      (cl-letf (((symbol-function 'float-time)
-                 (lambda (&optional time)
-                   (if time (time-convert time 'integer) now))))
-        (gemini-companion-diff-accept
-         (gemini-companion-list-test-open 1 1 "a" "x\n"))
-        (setq now (+ now 1000))
-        (gemini-companion-list-test-open 2 1 "b" "x\n")))
-    (let ((shows (lambda (&rest lines)
-                   (gemini-companion-test-eventually
-                     (equal lines
-                            (mapcar (lambda (line)
-                                      (replace-regexp-in-string
-                                       "[0-9][0-9]:[0-9][0-9]" "now" line))
-                                    (cdr (gemini-companion-list-test-lines))))))))
-      (funcall shows "  now  1 file" "  waiting  +1 −0  b"
-               "  now  1 file  +1 −0")
-      (gemini-companion-list-test-go-to "1 file  +1 −0")
-      (gemini-companion-list-test-key "TAB")
-      (funcall shows "  now  1 file" "  waiting  +1 −0  b"
-               "  now  1 file  +1 −0" "  accepted  +1 −0  a"))))
-
-(ert-deftest gemini-companion-list-reverts-a-turn ()
+(ert-deftest gemini-companion-list-folds-earlier-turns-and-reverts-one ()
   (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
     (let ((session (gemini-companion-test-session "s1" 1))
           (asked nil))
@@ -505,6 +470,9 @@ a:3 (removed line): keep it\na:4: as a digit"
           (cl-letf (((symbol-function 'y-or-n-p)
                      (lambda (prompt) (push prompt asked) t)))
             (gemini-companion-session-update (list session))
+            (gemini-companion-state-report session 'prompt "Begin")
+            (gemini-companion-diff-accept
+             (gemini-companion-list-test-open 1 1 "first" "x\n"))
             (gemini-companion-state-report session 'prompt "Count to three")
             (pcase-dolist (`(,file ,text) '(("a" "2\n") ("a" "3\n") ("b" "2\n")
                                             ("new" "1\n") ("b" "no\n")))
@@ -521,6 +489,13 @@ a:3 (removed line): keep it\na:4: as a digit"
             (should (string-match-p
                      "  ready since [0-9:]+"
                      (car (gemini-companion-list-test-lines))))
+            (gemini-companion-list-test-go-to "  Begin")
+            (should (equal (gemini-companion-list-test-here)
+                           (string-trim-left
+                            (car (last (gemini-companion-list-test-lines))))))
+            (gemini-companion-list-test-key "TAB")
+            (gemini-companion-list-test-go-to "  accepted  +1 −0  first")
+            (gemini-companion-list-test-go-to "Count to three")
             (write-region "mine\n" nil "b" nil 'silent)
             (should (equal "Reverted 3 of 4 edits; \
 b has changed since; revert a later edit first, or this one by hand"
