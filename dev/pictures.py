@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as changed
@@ -47,18 +47,8 @@ CHECKED = f"""
 (setq python-flymake-command '({lisp(sys.executable)} "-m" "pyflakes"))
 (add-hook 'python-mode-hook #'flymake-mode)
 """
-Scene = Callable[[Emacs, Reviews], None]
 
 #### Pictures of README.org
-
-
-def unified(emacs: Emacs, reviews: Reviews) -> None:
-    """Show the review as a unified diff, as it arrives."""
-
-
-SCENES: dict[str, Scene] = {
-    "unified": unified,
-}
 
 
 def review(world: World, picture: Path) -> None:
@@ -139,15 +129,14 @@ def status(world: World, picture: Path) -> None:
         take_terminal(world, emacs, size, display, picture)
 
 
-def photograph(world: World, scene: Scene, picture: Path) -> None:
-    """Write ``picture`` of ``scene``, with a proposal of a real CLI."""
+def unified(world: World, picture: Path) -> None:
+    """Write ``picture`` of a review as it arrives, a unified diff."""
     file = world.scratch.project / "hello.py"
     shutil.copy(ROOT / "examples" / "hello" / "hello.py", file)
     colors(world)
     emacs = world.emacs(file, size=SIZE, extra=SETTINGS)
     reviews, cli = Reviews(emacs), world.gemini()
-    propose(cli, reviews, file)
-    scene(emacs, reviews)
+    reviews.proposed(cli, file, replace(file, OLD, NEW), say("done"))
     with screen() as display:
         take_terminal(world, emacs, SIZE, display, picture)
 
@@ -189,14 +178,6 @@ def link(world: World, emacs: Emacs) -> None:
                   (gemini-companion-extension-ready 'started))"""
     )
     emacs.holds('(gemini-companion-extension-linked-p "gemini")')
-
-
-def propose(cli: Gemini, reviews: Reviews, file: Path) -> None:
-    """Propose an edit of ``file`` by ``cli``, and wait for its review."""
-    text = file.read_text(encoding="utf-8")
-    old = OLD if OLD in text else text.splitlines()[0]
-    test = write_file(file.with_name("test_hello.py"), TEST)
-    reviews.proposed(cli, file, replace(file, old, NEW), test, say("done"))
 
 
 #### The animated picture
@@ -320,7 +301,9 @@ def play(film: Film, emacs: Emacs, cli: Gemini, file: Path) -> None:
         film.take(1.5, "The next file takes its place: a")
         press(emacs, "a")
     cli.wait_for("tested and described")
-    cli.terminal.wait_until_gone("Executing Hook")
+    # The end of the turn closes the last review.
+    emacs.becomes("(e2e-windows)", "price.py *gemini: project*")
+    cli.terminal.wait_until_gone(": emacs")
     film.take(3, "Done: three files, one hunk less, and an error that Emacs found")
 
 
@@ -680,16 +663,14 @@ def main() -> None:
         "list": edits,
         "status": status,
         "errors": errors,
+        "unified": unified,
     }
-    for name in sys.argv[1:] or [*pictures, *SCENES]:
+    for name in sys.argv[1:] or pictures:
         picture = ROOT / "doc" / f"{name}.{'gif' if name == 'demo' else 'png'}"
         print(picture, flush=True)
         world = World(Tools.find())
         try:
-            if name in SCENES:
-                photograph(world, SCENES[name], picture)
-            else:
-                pictures[name](world, picture)
+            pictures[name](world, picture)
         finally:
             world.close()
 
