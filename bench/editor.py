@@ -123,7 +123,7 @@ class Editor:
 def on_screen(tools: Tools, *files: Path, library: str = "bench") -> Iterator[Editor]:
     """An Emacs in a terminal with the mode and ``library``, visiting ``files``."""
     scratch = Scratch(tools)
-    tmux = Tmux(tools, scratch)
+    tmux = Tmux(scratch)
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(BOUND)
     try:

@@ -227,7 +227,7 @@ class Emacs(Screen):
             encoding="utf-8",
         )
         configure(scratch)
-        # The package may also be installed where GC_PYTHON is.
+        # The package may also be installed where the Python is.
         environment = {"PYTHONPATH": str(root / "python")}
         if display:
             environment["DISPLAY"] = display

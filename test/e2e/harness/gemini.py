@@ -6,9 +6,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
 
@@ -68,31 +67,34 @@ def pause_before_enter() -> None:
 
 def configure(scratch: Scratch) -> None:
     """Write the settings of a CLI that is ready to work."""
-    directory = scratch.home / ".gemini"
-    directory.mkdir(exist_ok=True)
-    directory.joinpath("settings.json").write_text(
-        json.dumps(SETTINGS), encoding="utf-8"
-    )
+    write_settings(scratch.home / ".gemini", SETTINGS)
 
 
-def environment(model: Model, log: Path) -> dict[str, str]:
-    """Return the environment variables with which the CLI uses ``model``."""
-    return {
-        "GEMINI_API_KEY": "fake",
-        "GEMINI_CLI_NO_RELAUNCH": "1",
-        "GOOGLE_GEMINI_BASE_URL": model.url,
-        "GEMINI_DEBUG_LOG_FILE": str(log),
-    }
+def write_settings(directory: Path, settings: Mapping[str, object]) -> None:
+    """Write the ``settings`` of a CLI that has them in ``directory``."""
+    directory.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(settings)
+    directory.joinpath("settings.json").write_text(text, encoding="utf-8")
 
 
 def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
-    """Write a program without arguments that runs the CLI, and return it."""
-    path = scratch.root / name
-    values = environment(model, scratch.root / f"{name}.log")
+    """Write a program that runs the CLI, and return it."""
+    values = {
+        "GEMINI_API_KEY": "fake",
+        "GEMINI_CLI_NO_RELAUNCH": "1",
+        "GOOGLE_GEMINI_BASE_URL": model.url,
+        "GEMINI_DEBUG_LOG_FILE": str(scratch.root / f"{name}.log"),
+    }
+    command = f"'{tools.gemini}' -m gemini-2.5-flash"
+    return write_program(scratch.root / name, values, command)
+
+
+def write_program(path: Path, values: Mapping[str, str], command: str) -> Path:
+    """Write a program that runs ``command`` with ``values``; return its ``path``."""
     lines = ["#!/bin/sh", *(f"export {key}='{value}'" for key, value in values.items())]
-    lines.append(f"exec '{tools.gemini}' -m gemini-2.5-flash \"$@\"")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    lines.append(f'exec {command} "$@"\n')
+    path.write_text("\n".join(lines), encoding="utf-8")
+    path.chmod(0o755)
     return path
 
 

@@ -29,22 +29,22 @@ def fail() -> Part:
 
 def write_file(path: object, content: str) -> Part:
     """Return a turn in which the model writes ``content`` to ``path``."""
-    return _call("write_file", file_path=str(path), content=content)
+    return call("write_file", file_path=str(path), content=content)
 
 
 def read_file(path: object) -> Part:
     """Return a turn in which the model reads ``path``."""
-    return _call("read_file", file_path=str(path))
+    return call("read_file", file_path=str(path))
 
 
 def edit(path: object, old: str, new: str) -> Part:
     """Return a turn in which a model of Qwen Code edits ``path``."""
-    return _call("edit", file_path=str(path), old_string=old, new_string=new)
+    return call("edit", file_path=str(path), old_string=old, new_string=new)
 
 
 def replace(path: object, old: str, new: str) -> Part:
     """Return a turn in which the model replaces ``old`` by ``new`` in ``path``."""
-    return _call(
+    return call(
         "replace",
         file_path=str(path),
         instruction="Replace it.",
@@ -55,16 +55,12 @@ def replace(path: object, old: str, new: str) -> Part:
 
 def call(name: str, **arguments: Any) -> Part:
     """Return a turn in which the model calls the tool ``name``."""
-    return _call(name, **arguments)
+    return {"functionCall": {"name": name, "args": arguments}}
 
 
 def together(*parts: Part) -> Part:
     """Return one turn in which the model makes the calls of all ``parts``."""
     return {"parts": list(parts)}
-
-
-def _call(name: str, **arguments: Any) -> Part:
-    return {"functionCall": {"name": name, "args": arguments}}
 
 
 def _answer(part: Part) -> bytes:

@@ -8,7 +8,6 @@ The real ssh and sshd lead there, or a program with the command line of docker.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from . import qwen
 from .emacs import lisp
-from .gemini import SETTINGS
+from .gemini import SETTINGS, write_settings
 from .scratch import MARK, Scratch
 from .tools import ROOT
 
@@ -176,8 +175,7 @@ class Place:
         assert self._holder.stdout.readline() == b"up\n"
         (self.root / "pid").write_text(str(self._holder.pid))
         for client, settings in (("gemini", SETTINGS), ("qwen", qwen.SETTINGS)):
-            directory = self._directory(f"home/.{client}")
-            (directory / "settings.json").write_text(json.dumps(settings))
+            write_settings(self.home / f".{client}", settings)
 
     def _configure_ssh(self, delay: float) -> None:
         """Make keys, and the program ssh that logs in here."""

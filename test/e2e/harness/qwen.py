@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from pathlib import Path
 
-from .gemini import Gemini
+from .gemini import PLACEHOLDER, Gemini, write_program, write_settings
 from .model import Model
 from .scratch import Scratch
 from .tools import Tools
@@ -24,31 +23,21 @@ SETTINGS = {
     "privacy": {"usageStatisticsEnabled": False},
     "ui": {"hideTips": True},
 }
-READY = "Type your message"
 
 
 def configure(scratch: Scratch, **changes: object) -> None:
     """Write the settings of a Qwen Code that is ready to work, with ``changes``."""
-    directory = scratch.home / ".qwen"
-    directory.mkdir(exist_ok=True)
-    settings = {**SETTINGS, **changes}
-    directory.joinpath("settings.json").write_text(
-        json.dumps(settings), encoding="utf-8"
-    )
+    write_settings(scratch.home / ".qwen", {**SETTINGS, **changes})
 
 
 def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
     """Write a program that runs Qwen Code, and return it."""
-    path = scratch.root / name
-    lines = [
-        "#!/bin/sh",
-        "export OPENAI_API_KEY=fake OPENAI_MODEL=model",
-        f"export OPENAI_BASE_URL={model.url}/v1",
-        f'exec {tools.qwen} "$@"',
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
+    values = {
+        "OPENAI_API_KEY": "fake",
+        "OPENAI_MODEL": "model",
+        "OPENAI_BASE_URL": f"{model.url}/v1",
+    }
+    return write_program(scratch.root / name, values, tools.qwen)
 
 
 class Qwen(Gemini):
@@ -59,7 +48,7 @@ class Qwen(Gemini):
 
         It does that for 15 s at the most, in which a busy machine may not start it.
         """
-        self.terminal.wait_for(READY)
+        self.terminal.wait_for(PLACEHOLDER)
         self.terminal.wait_until_gone("IDE connecting")
         if "IDE connection unavailable" in self.screen():
             self.ide("enable")

@@ -12,7 +12,6 @@ from pathlib import Path
 from threading import Timer
 
 from .scratch import Scratch
-from .tools import Tools
 from .wait import BOUND, eventually
 
 OPTIONS = ("-u", "-f", "/dev/null", "-C")
@@ -22,11 +21,11 @@ IDLE = ("new-session", "-s", "control", "exec cat")
 class Tmux:
     """One tmux server, which only this test uses."""
 
-    def __init__(self, tools: Tools, scratch: Scratch) -> None:
+    def __init__(self, scratch: Scratch) -> None:
         # A client in control mode reads commands from its input.  One for each
         # command would take much of the time of a busy machine.
         self._client = subprocess.Popen(
-            [tools.tmux, "-S", str(scratch.run / "tmux"), *OPTIONS, *IDLE],
+            ["tmux", "-S", str(scratch.run / "tmux"), *OPTIONS, *IDLE],
             env=scratch.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

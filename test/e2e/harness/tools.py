@@ -12,25 +12,17 @@ from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+DEPS = ROOT / ".deps"
 
 MELPA = "https://melpa.org/packages/"
 
 
-def _program(variable: str, *candidates: str) -> str:
-    named = os.environ.get(variable)
-    for candidate in (named,) if named else candidates:
-        found = shutil.which(candidate)
-        if found:
-            return os.path.abspath(found)
-    raise LookupError(f"{variable}: none of {named or ', '.join(candidates)} is there")
-
-
-def _elpa(emacs: str) -> str:
-    """Return where Eask installs the packages for ``emacs``."""
-    printed = subprocess.run(
-        [emacs, "--version"], capture_output=True, check=True, text=True
-    ).stdout
-    return str(ROOT / ".eask" / printed.split()[2] / "elpa")
+def _program(variable: str, default: str) -> str:
+    name = os.environ.get(variable, default)
+    found = shutil.which(name)
+    if not found:
+        raise LookupError(f"No {name}; run `make setup', or set {variable}")
+    return os.path.abspath(found)
 
 
 @dataclass(frozen=True)
@@ -41,27 +33,22 @@ class Tools:
     emacsclient: str
     elpa: str
     gemini: str
-    python: str
-    tmux: str
+
+    python = sys.executable
+    qwen = str(DEPS / "qwen" / "qwen")
 
     @classmethod
     def find(cls) -> Tools:
         """Find the programs, in the environment first."""
         emacs = _program("GC_EMACS", "emacs")
-        npm = ROOT / ".deps" / "npm" / "node_modules" / ".bin"
+        printed = subprocess.run([emacs, "--version"], capture_output=True, text=True)
         return cls(
             emacs=emacs,
-            emacsclient=_program("GC_EMACSCLIENT", "emacsclient"),
-            elpa=os.environ.get("GC_ELPA") or _elpa(emacs),
-            gemini=_program("GC_GEMINI", f"{npm}/gemini", "gemini"),
-            python=_program("GC_PYTHON", f"{ROOT}/.venv/bin/python", sys.executable),
-            tmux=_program("GC_TMUX", "tmux"),
+            emacsclient=f"{os.path.dirname(emacs)}/emacsclient",
+            # Where Eask installs the packages for this Emacs.
+            elpa=str(ROOT / ".eask" / printed.stdout.split()[2] / "elpa"),
+            gemini=_program("GC_GEMINI", f"{DEPS}/npm/node_modules/.bin/gemini"),
         )
-
-    @cached_property
-    def qwen(self) -> str:
-        """The command of Qwen Code; `dev/setup` installs it."""
-        return os.environ.get("GC_QWEN") or str(ROOT / ".deps" / "qwen" / "qwen")
 
     @cached_property
     def lisp(self) -> Path:
@@ -71,11 +58,8 @@ class Tools:
     @cached_property
     def package(self) -> str:
         """The tar that a user installs; `make package` builds it."""
-        named = os.environ.get("GC_PACKAGE")
-        found = [named] if named else sorted(map(str, ROOT.glob("dist/*.tar")))
-        if not found:
-            raise LookupError("GC_PACKAGE: no tar is in dist; run `make package'")
-        return found[-1]
+        (found,) = ROOT.glob("dist/*.tar")
+        return str(found)
 
     @cached_property
     def archives(self) -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 
 from . import gemini, qwen
 from .emacs import SIZE, Emacs, Reviews, TerminalBuffer, lisp
@@ -13,9 +14,11 @@ from .gemini import Gemini
 from .model import Model, Part, write_file
 from .qwen import Qwen
 from .scratch import Scratch
-from .terminal import Terminal, Tmux
+from .terminal import Tmux
 from .tools import Tools
 from .wait import eventually
+
+Cli = TypeVar("Cli", bound=Gemini)
 
 # Until then, names of files are not relative to the project of the CLI.
 KNOWN = """(seq-every-p (lambda (session) (plist-get session :directory))
@@ -28,7 +31,7 @@ class World:
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
         self.scratch = Scratch(tools)
-        self.tmux = Tmux(tools, self.scratch)
+        self.tmux = Tmux(self.scratch)
         self.emacsen: list[Emacs] = []
         self._emacs: Emacs | None = None
         self._cli: Gemini | None = None
@@ -81,10 +84,7 @@ class World:
         self, name: str = "gemini", directory: Path | None = None, connects: bool = True
     ) -> Gemini:
         """Start a CLI outside Emacs; wait until it is connected if it ``connects``."""
-        model = self.model()
-        program = gemini.script(self.tools, self.scratch, model, name)
-        terminal = self._terminal(name, program, directory)
-        cli = Gemini(terminal, model)
+        cli = self._start(gemini, Gemini, name, directory)
         if connects:
             cli.wait_until_connected()
         return cli
@@ -93,23 +93,23 @@ class World:
         self, name: str = "qwen", directory: Path | None = None, **settings: object
     ) -> Qwen:
         """Start Qwen Code outside Emacs with ``settings``; wait until it is ready."""
-        model = self.model()
         qwen.configure(self.scratch, **settings)
-        program = qwen.script(self.tools, self.scratch, model, name)
-        terminal = self._terminal(name, program, directory)
-        cli = Qwen(terminal, model)
+        cli = self._start(qwen, Qwen, name, directory)
         cli.wait_until_connected()
         return cli
 
-    def _terminal(self, name: str, program: Path, directory: Path | None) -> Terminal:
-        """Run ``program``, a CLI, in its own terminal, by default in the project."""
-        return self.tmux.start(
-            name,
-            [str(program)],
-            directory or self.scratch.project,
-            gemini.in_container(),
-            gemini.SIZE,
+    def _start(
+        self, module: ModuleType, kind: type[Cli], name: str, directory: Path | None
+    ) -> Cli:
+        """Start a CLI in its own terminal, by default in the project."""
+        model = self.model()
+        program = module.script(self.tools, self.scratch, model, name)
+        place = directory or self.project
+        environment = gemini.in_container()
+        terminal = self.tmux.start(
+            name, [str(program)], place, environment, gemini.SIZE
         )
+        return kind(terminal, model)
 
     def run(self, emacs: Emacs, client: str = "gemini", question: str = "") -> Gemini:
         """Start ``client`` by the command, and answer a ``question`` by yes.
