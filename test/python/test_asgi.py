@@ -102,14 +102,9 @@ def test_a_refusal_of_a_large_body_reaches_a_client_without_the_bearer(
     ("body", "expected"),
     [
         (rb'"\ud83d\ude00 \uD83D\uDE00"', "\U0001f600 \U0001f600"),
-        (rb'"\ud800"', "\ufffd"),
-        (rb'"\uDFFFx"', "\ufffdx"),
+        (rb'"\uDFFFx \ude00\ud83d"', "\ufffdx \ufffd\ufffd"),
         (rb'"\ud800\ud83d\ude00"', "\ufffd\U0001f600"),
-        (rb'"\ude00\ud83d"', "\ufffd\ufffd"),
-        (rb'"\\ud800"', "\\ud800"),
-        (rb'"\\\ud800"', "\\\ufffd"),
-        (rb'"\n\"\ud800"', '\n"\ufffd'),
-        (rb'"\ud7ff\ue000"', "\ud7ff\ue000"),
+        (rb'"\\ud800 \\\ud800"', "\\ud800 \\\ufffd"),
     ],
 )
 def test_lone_surrogates_are_rewritten_and_pairs_survive(

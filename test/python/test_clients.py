@@ -5,34 +5,31 @@ from pathlib import Path
 
 import pytest
 
-from gemini_companion_epc.clients import CLIENTS
+from gemini_companion_epc.clients import CLIENTS, Client
 
 GEMINI, QWEN = CLIENTS
 
 
 @pytest.mark.parametrize(
-    ("environ", "expected"),
+    ("client", "environ", "expected"),
     [
-        ({}, "/tmp"),
-        ({"TMPDIR": "/a/", "TMP": "/b", "TEMP": "/c"}, "/a"),
-        ({"TMPDIR": "", "TMP": "/b", "TEMP": "/c"}, "/b"),
-        ({"TEMP": "/c"}, "/c"),
+        (GEMINI, {}, "/tmp/gemini/ide"),
+        (GEMINI, {"TMPDIR": "/a/", "TMP": "/b", "TEMP": "/c"}, "/a/gemini/ide"),
+        (GEMINI, {"TMPDIR": "", "TMP": "/b", "TEMP": "/c"}, "/b/gemini/ide"),
+        (GEMINI, {"TEMP": "/c"}, "/c/gemini/ide"),
+        (QWEN, {}, "/home/me/.qwen/ide"),
+        (QWEN, {"QWEN_HOME": "~/q"}, "/home/me/q/ide"),
+        (QWEN, {"HOME": "/other", "QWEN_HOME": ""}, "/other/.qwen/ide"),
     ],
 )
-def test_the_temporary_directory_is_the_one_of_node(
-    environ: dict[str, str], expected: str
-) -> None:
-    assert CLIENTS[0].directory(environ) == Path(expected, "gemini", "ide")
-
-
-def test_the_home_of_qwen_is_the_one_that_it_reads(
+def test_the_directory_is_the_one_that_the_client_reads(
     monkeypatch: pytest.MonkeyPatch,
+    client: Client,
+    environ: dict[str, str],
+    expected: str,
 ) -> None:
     monkeypatch.setenv("HOME", "/home/me")
-    assert QWEN.directory({}) == Path("/home/me/.qwen/ide")
-    assert QWEN.directory({"QWEN_HOME": "~/q"}) == Path("/home/me/q/ide")
-    assert QWEN.directory({"HOME": "/other"}) == Path("/other/.qwen/ide")
-    assert QWEN.directory({"QWEN_HOME": ""}) == Path("/home/me/.qwen/ide")
+    assert client.directory(environ) == Path(expected)
 
 
 def test_a_root_with_a_separator_is_in_a_json_array_where_that_is_read() -> None:
