@@ -11,7 +11,6 @@ import psutil
 import pytest
 from harness.gemini import CONNECTED
 from harness.model import say, write_file
-from harness.wait import eventually
 from harness.world import World
 
 pytestmark = pytest.mark.once
@@ -47,25 +46,6 @@ def test_stopped_processes_continue(world: World) -> None:
     cli.wait_for("second done")
     assert file.read_text() == "due\n"
     assert CONNECTED in cli.ide_status()
-
-
-def test_a_cli_connects_from_a_project_that_is_opened_later(world: World) -> None:
-    emacs = world.emacs(world.file("a.txt", "one\n"))
-    (world.scratch.root / "other").mkdir()
-    file = world.scratch.root / "other" / "c.txt"
-    file.write_text("three\n")
-    cli = world.gemini(directory=file.parent, connects=False)
-    cli.wait_for("Type your message")
-    assert "Disconnected" in cli.ide_status()
-
-    (found,) = world.scratch.discovery_files()
-    before = found.read_text()
-    emacs.eval(f'(progn (find-file "{file}") nil)')
-
-    eventually(lambda: found.read_text() != before, "the roots are shared")
-    cli.ide("enable")
-    cli.wait_for(CONNECTED)
-    assert world.scratch.discovery_files() == [found]
 
 
 def test_each_of_two_emacsen_has_the_cli_of_its_terminal(world: World) -> None:
