@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,9 +31,8 @@ WEIGHTS = {
     "hold": 8,
     "holdedit": 8,
     "race": 6,
-    "cancel": 4,
 }
-DISRUPTIONS = ("cut", "leave", "reopen")
+DISRUPTIONS = ("cut", "reopen")
 
 
 class Opened:
@@ -91,9 +88,7 @@ class Session:
         self.accepted: dict[str, list[str]] = {}
         self.rejected: Counter[str] = Counter()
         self.closed: dict[str, list[str]] = {}
-        self.cured: Counter[str] = Counter()
         self.contexts = 0
-        self.restarts = 0
         self.fate = ""
         self.is_leaving = False
         self._stream: Events | None = None
@@ -157,7 +152,6 @@ class Session:
                     if not stream.is_graceful:
                         raise Lost(str(end)) from None
                     self.log.counts["streams ended gracefully"] += 1
-                    self.restarts += 1
                     await asyncio.sleep(AGAIN)
                     if self.is_lost or self.is_leaving:
                         return
@@ -212,7 +206,7 @@ class Session:
         self.rejected[path] += 1
         for diff in self.diffs.get(path, []):
             if diff.is_open:
-                if diff.kind not in (*REJECTED, "cancel", "stop"):
+                if diff.kind not in (*REJECTED, "stop"):
                     self.log.problem(f"{path}: rejected without the user")
                 diff.end("rejected")
                 return
@@ -324,9 +318,6 @@ class Cli:
             session.lose("wrong answer")
 
     async def _one(self, session: Session, kind: str) -> None:
-        if kind == "cancel":
-            await self._cancel(session)
-            return
         # The first few are open in Emacs.
         visited = kind == "accept" and self.random.random() < 0.1
         name = f"accept-{self.random.randrange(3)}-open.txt" if visited else ""
@@ -364,33 +355,6 @@ class Cli:
             )
             diff.end("none")
 
-    async def _cancel(self, session: Session) -> None:
-        """Press Ctrl-C with a diff open, then review another one."""
-        diff, text = self._new("cancel", f"hold-{next(self._names) % 40}-cancel.txt")
-        other, more = self._new("cancel", f"hold-{next(self._names) % 40}-next.txt")
-        restarts = session.restarts
-        await self.open_diff(session, diff, text)
-        await asyncio.sleep(self.random.random() * 0.05)
-        content = await self.close_diff(session, other.path)
-        if content is not None:
-            self.log.problem(f"{other.path}: closed before it was opened")
-        session.cured[diff.path] += 1
-        closed = time.monotonic()
-        await self._ended(session, diff)
-        if time.monotonic() - closed > AGAIN:
-            # Too late: it would be a proposal like others.
-            return
-        session.cured[other.path] += 1
-        await self.open_diff(session, other, more)
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(other.ended.wait(), ANSWER)
-        if other.is_open and session.restarts > restarts:
-            # So it is to another server, which does not know of the Ctrl-C.
-            session.cured[other.path] -= 1
-            await self._close(session, other)
-        else:
-            await self._ended(session, other)
-
     # Disruptions
 
     async def disrupt(self, kind: str) -> None:
@@ -405,31 +369,14 @@ class Cli:
 
     async def _fault(self, session: Session, kind: str) -> None:
         self.log.counts[f"disruption: {kind}"] += 1
-        if kind in ("cut", "leave"):
-            for one in ("hold", "accept", "reject"):
-                if self.random.random() < 0.5:
-                    diff, text = self._new(one)
-                    await self.open_diff(session, diff, text)
-        if kind == "cut":
-            session.lose("cut")
-        elif kind == "leave":
-            await self.leave()
-        else:
-            await getattr(session, kind)()
-
-    async def leave(self) -> None:
-        """Quit as the CLI does: close what is open, then drop the sockets."""
-        session = self.session
-        if session is None or session.is_lost:
+        if kind == "reopen":
+            await session.reopen()
             return
-        for diff in session.open_diffs():
-            content = await self.close_diff(session, diff.path)
-            if content is not None and diff.is_open:
-                diff.end("closed")
-            elif content is None:
-                await self._ended(session, diff)
-        session.is_leaving = True
-        session.lose("left")
+        for one in ("hold", "accept", "reject"):
+            if self.random.random() < 0.5:
+                diff, text = self._new(one)
+                await self.open_diff(session, diff, text)
+        session.lose("cut")
 
     async def run(self) -> None:
         """Open reviews until there were enough."""

@@ -39,7 +39,6 @@
 (defvar soak-ready 0 "How often the mode started a server.")
 (defvar soak-before nil "Value of `soak-state' before the mode was turned on.")
 (defvar soak-problems nil "Errors in this Emacs, a list of strings.")
-(defvar soak--entries nil "Lines for the journal, the last one first.")
 (defvar soak--edited (make-hash-table :test #'eq :weakness 'key)
   "The diffs whose proposals were edited.")
 (defvar soak--timers nil "The timers of the simulated user.")
@@ -60,27 +59,21 @@
 
 (defun soak--note (diff state text)
   "Record in the journal that DIFF, with TEXT if non-nil, is in STATE."
-  (push (json-encode
-         `((session . ,(plist-get (gemini-companion-diff-session diff) :id))
-           (path . ,(gemini-companion-diff-file-path diff))
-           (state . ,state)
-           (sha . ,(and text (soak--sha text)))))
-        soak--entries))
+  (let ((coding-system-for-write 'utf-8-unix))
+    (write-region
+     (concat (json-encode
+              `((session . ,(plist-get (gemini-companion-diff-session diff) :id))
+                (path . ,(gemini-companion-diff-file-path diff))
+                (state . ,state)
+                (sha . ,(and text (soak--sha text)))))
+             "\n")
+     nil (getenv "SOAK_JOURNAL") t 'silent)))
 
 (defun soak--closed (diff)
   "Record the outcome of DIFF."
   (soak--note diff (gemini-companion-diff-state diff)
               (and (eq (gemini-companion-diff-state diff) 'accepted)
                    (gemini-companion-diff-accepted-text diff))))
-
-(defun soak-flush ()
-  "Write the recorded entries to the journal."
-  (when soak--entries
-    (let ((coding-system-for-write 'utf-8-unix))
-      (write-region (concat (mapconcat #'identity (nreverse soak--entries) "\n")
-                            "\n")
-                    nil (getenv "SOAK_JOURNAL") t 'silent))
-    (setq soak--entries nil)))
 
 ;;;; Answers
 
@@ -126,8 +119,7 @@
                       (memq diff (gemini-companion-diffs)))
            (push (format "%s: %s" (soak--name diff)
                          (error-message-string problem))
-                 soak-problems))))))
-  (soak-flush))
+                 soak-problems)))))))
 
 ;;;; Typing
 
@@ -190,8 +182,7 @@
 (defun soak-rest ()
   "Stop the simulated user."
   (mapc #'cancel-timer soak--timers)
-  (setq soak--timers nil)
-  (soak-flush))
+  (setq soak--timers nil))
 
 (provide 'soak)
 ;;; soak.el ends here

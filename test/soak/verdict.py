@@ -33,7 +33,7 @@ def _compare(log: Log, session: Session, path: str, ends: Ends) -> None:
     closed = Counter(session.closed.get(path, []))
     if here - in_emacs:
         log.problem(f"{session.id} {path}: received a text that was not accepted")
-    rejects = len(ends[session.id, path, "rejected"]) + session.cured[path]
+    rejects = len(ends[session.id, path, "rejected"])
     if session.rejected[path] > rejects:
         log.problem(f"{session.id} {path}: {session.rejected[path]} rejects, {rejects}")
     if session.fate in UNSURE:
