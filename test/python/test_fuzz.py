@@ -140,7 +140,8 @@ def target(
 
 
 # Most requests have no line but these, and are whole.
-line_lists = st.just([]) | st.lists(
+no_lines: list[bytes] = []
+line_lists = st.just(no_lines) | st.lists(
     st.sampled_from(
         b"""Origin: null
 Content-Length: 5
