@@ -4,12 +4,11 @@
 
 ;;; Commentary:
 
-;; The real server, asked over HTTP as the bridge asks it; the command that
-;; links CLIs.
+;; The command that links CLIs; test/e2e/test_tools.py has their questions.
 
 ;;; Code:
 
-(require 'gemini-companion-server-test-helper)
+(require 'gemini-companion-test-helper)
 (require 'gemini-companion-extension)
 (require 'ert-x)
 
@@ -171,78 +170,5 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
                reason (gemini-companion-extension-test-shown directory))))
     (gemini-companion-extension-test-answering '(t)
       (gemini-companion-extension-test-tools))))
-
-;;;; Server
-
-(defconst gemini-companion-extension-test-program "
-import http.client, json, sys
-port, token, body = sys.argv[1:]
-connection = http.client.HTTPConnection('127.0.0.1', int(port))
-connection.request('POST', '/tools', body, {
-    'Authorization': f'Bearer {token}', 'Content-Type': 'application/json'})
-response = connection.getresponse()
-print(response.status, response.read().decode())
-"
-  "Program that posts what the bridge posts, and prints the answer.")
-
-(defun gemini-companion-extension-test-post (&rest request)
-  "Return what the server answers to REQUEST, a plist."
-  (let ((info (gemini-companion-server-info)))
-    (string-trim
-     (gemini-companion-test-output
-      (gemini-companion-test-python) "-c" gemini-companion-extension-test-program
-      (number-to-string (plist-get info :port)) (plist-get info :token)
-      (json-encode (append (list :directory default-directory) request))))))
-
-(ert-deftest gemini-companion-extension-are-answered-once-they-are-linked ()
-  (gemini-companion-extension-test-with-home
-    (write-region "(defun gemini-companion-extension-test-x ())\n" nil "a.el")
-    (let ((process-environment (cons (concat "TMPDIR=" directory)
-                                     process-environment)))
-      (make-directory "project/.git" t)
-      (rename-file "a.el" "project/")
-      (setq default-directory (expand-file-name "project/"))
-      (unwind-protect
-          (progn
-            (gemini-companion-mode)
-            (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-            (should (string-prefix-p
-                     "404" (gemini-companion-extension-test-post :method "list")))
-            (gemini-companion-extension-test-answering '(t nil)
-              (gemini-companion-extension-test-tools))
-            (gemini-companion-test-eventually
-              (string-prefix-p
-               "200" (gemini-companion-extension-test-post :method "list")))
-            (let ((ask (lambda ()
-                         (gemini-companion-extension-test-post
-                          :method "call" :name "definition"
-                          :arguments '(:file "a.el" :symbol "no-such")))))
-              (should (string-search "No definition of no-such" (funcall ask)))
-              (should (string-search "Emacs does not check this file"
-                                     (gemini-companion-extension-test-post
-                                      :method "call" :name "diagnostics"
-                                      :arguments '(:file "a.el"))))
-              (should (file-exists-p "a.el"))
-              (gemini-companion-pause)
-              (should (string-search "paused" (funcall ask)))
-              (gemini-companion-pause)
-              (should (equal '(3 0) gemini-companion-extension-counts))
-              ;; The events have no texts.
-              (save-window-excursion
-                (gemini-companion-events-buffer))
-              (let ((events (gemini-companion-test-text
-                             "*gemini-companion events*")))
-                (should (string-search "<- ask" events))
-                (should-not (string-search "no-such" events)))
-              (kill-buffer "*gemini-companion events*"))
-            (gemini-companion-extension-test-answering '(t)
-              (gemini-companion-extension-test-tools))
-            (gemini-companion-test-eventually
-              (string-prefix-p
-               "404" (gemini-companion-extension-test-post :method "list"))))
-        (when gemini-companion-paused (gemini-companion-pause))
-        (gemini-companion-mode -1)
-        (gemini-companion-test-eventually
-          (not (gemini-companion-test-processes)))))))
 
 ;;; gemini-companion-extension-test.el ends here

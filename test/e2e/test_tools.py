@@ -128,10 +128,13 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     # Asked and answered, without a confirmation.
     question = call(TOOL, file="a.py")
     assert "no errors or warnings" in result_of(cli, question)
+    emacs.command("gemini-companion-pause")
+    assert "Sharing is paused" in result_of(cli, question)
+    emacs.command("gemini-companion-pause")
 
     # The turn is known, though not from a title.
     emacs.holds(f"(eq 'ready {STATE})")
-    assert emacs.value(f"(gemini-companion-turn-prompt {TURN})") == "prompt 1 please"
+    assert emacs.value(f"(gemini-companion-turn-prompt {TURN})") == "prompt 2 please"
     interrupt(emacs, cli)
 
     def accepted(text: str, old: str = "", new: str = "") -> str:
@@ -226,7 +229,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     assert "failed for event" not in cli.screen()
 
 
-def test_no_emacs_no_trust_and_the_right_one_of_two(world: World) -> None:
+def test_without_emacs_or_trust_the_model_cannot_ask(world: World) -> None:
     file = world.file("a.py", GOOD)
     emacs = world.emacs(file, extra=FLYMAKE)
     link(world, emacs)
@@ -237,15 +240,10 @@ def test_no_emacs_no_trust_and_the_right_one_of_two(world: World) -> None:
     cli.wait_for("Type your message")
     cli.is_free()
     assert "MCP issues" not in cli.screen()
-    other = world.scratch.root / "other"
-    other.mkdir()
-    other.joinpath("b.py").write_text(GOOD)
-    first = world.emacs(file, name="first", extra=FLYMAKE)
-    second = world.emacs(other / "b.py", name="second", extra=FLYMAKE)
+    emacs = world.emacs(file, name="again", extra=FLYMAKE)
     tools_are(cli, True)
     assert "no errors" in result_of(cli, call(TOOL, file="a.py"))
-    counts = "gemini-companion-extension-counts"
-    assert (first.value(counts), second.value(counts)) == ([1, 0], [0, 0])
+    assert emacs.value("gemini-companion-extension-counts") == [1, 0]
 
     # In a directory that is not trusted there are neither tools nor hooks.
     settings = world.home / ".gemini" / "settings.json"
@@ -326,3 +324,6 @@ def test_a_thousand_questions_change_nothing_while_keys_are_typed(world: World) 
     emacs.becomes(VIEW, before)
     assert "bytes of it" not in "".join(texts)
     assert sum("return 1" in text or "no errors" in text for text in texts) > 50
+    emacs.command("gemini-companion-events-buffer")
+    emacs.holds('(string-search "<- ask" (buffer-string))')
+    emacs.holds('(not (string-search "SECRET" (buffer-string)))')

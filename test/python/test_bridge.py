@@ -65,11 +65,6 @@ class Bridge:
         assert self._process.stdout
         return dict(json.loads(self._process.stdout.readline()))
 
-    def until(self, method: str) -> None:
-        """Wait for the notification ``method``."""
-        while self.read().get("method") != method:
-            pass
-
     def call(self, name: str, **arguments: Any) -> str:
         """Return the text that the tool ``name`` answers."""
         (part,) = self.ask("tools/call", name=name, arguments=arguments)["content"]
@@ -149,57 +144,37 @@ def test_a_slow_emacs_is_not_a_missing_one(
     assert result["content"][0]["text"] == "Emacs did not answer in time."
 
 
-def test_tools_appear_and_go_with_emacs(
-    alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
-) -> None:
-    bridge = start_bridge(tmp_path)
-    assert bridge.ask("tools/list") == {"tools": []}
-    alone.questions.is_on = True
-    file = discovery(tmp_path, alone.port, alone.token)
-    bridge.until("notifications/tools/list_changed")
-    assert bridge.ask("tools/list") == {"tools": TOOLS}
-    file.unlink()
-    bridge.until("notifications/tools/list_changed")
-    assert bridge.ask("tools/list") == {"tools": []}
-
-
-def test_the_port_variable_decides_then_the_newest_that_answers(
-    serve_alone: Callable[..., Alone],
-    tmp_path: Path,
-    start_bridge: Callable[..., Bridge],
-) -> None:
-    old, new = serve_alone(), serve_alone()
-    answer(old, {"rows": [["/old", "1 error"]]})
-    answer(new, {"rows": [["/new", "1 error"]]})
-    os.utime(discovery(tmp_path, old.port, old.token), (1, 1))
-    discovery(tmp_path, new.port, new.token)
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        dead = discovery(tmp_path, unused.getsockname()[1], "x")
-        os.utime(dead, (2e9, 2e9))
-        assert "/new" in start_bridge(tmp_path).call("diagnostics")
-        port = {"GEMINI_CLI_IDE_SERVER_PORT": str(old.port)}
-        assert "/old" in start_bridge(tmp_path, **port).call("diagnostics")
-
-
-def test_the_emacs_that_has_the_directory_is_asked_first(
+def test_the_best_of_several_emacsen_is_asked_first(
     serve_alone: Callable[..., Alone],
     tmp_path: Path,
     start_bridge: Callable[..., Bridge],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    right, other = serve_alone(), serve_alone()
-    answer(right, {"rows": [["/right", "1 error"]]})
-    answer(other, {"rows": [["/other", "1 error"]]})
-    for alone, roots in ((right, (str(tmp_path),)), (other, ("/elsewhere",))):
-        discovery(tmp_path, alone.port, alone.token, roots)
-    port = {"GEMINI_CLI_IDE_SERVER_PORT": str(other.port)}
-    assert "/right" in start_bridge(tmp_path, **port).call("diagnostics")
-    assert not other.emacs.asked
     # One that refuses does so at once.
     monkeypatch.setattr(asgi, "_DRAIN_LIMIT", 2 * BOUND)
-    right.questions.roots = ["/nowhere"]
-    assert "/other" in start_bridge(tmp_path).call("diagnostics")
+
+    def emacs(name: str, time: int, root: str) -> Alone:
+        alone = serve_alone()
+        answer(alone, {"rows": [[f"/{name}", "1 error"]]})
+        os.utime(discovery(tmp_path, alone.port, alone.token, (root,)), (time, time))
+        return alone
+
+    here, old, new = (
+        emacs(name, time, root)
+        for name, time, root in (
+            ("here", 1, str(tmp_path)), ("old", 2, "/other"), ("new", 3, "/other")
+        )
+    )  # fmt: skip
+    port = {"GEMINI_CLI_IDE_SERVER_PORT": str(old.port)}
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        discovery(tmp_path, unused.getsockname()[1], "x")
+        assert "/here" in start_bridge(tmp_path, **port).call("diagnostics")
+        assert not old.emacs.asked
+        here.questions.roots = ["/nowhere"]
+        assert "/old" in start_bridge(tmp_path, **port).call("diagnostics")
+        assert "/new" in start_bridge(tmp_path).call("diagnostics")
+        assert len(new.emacs.asked) == 1
 
 
 def event(file: Path, **display: object) -> str:

@@ -168,48 +168,42 @@ def test_a_long_answer_is_cut_and_says_how_to_go_on(
     assert rest == f"… {1234 - 200 - shown} more; ask with after: {200 + shown}"
 
 
-def test_a_definition_has_its_place_documentation_and_source(
-    alone: Alone, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "arguments", "facts", "text"),
+    [
+        (
+            "definition",
+            {"file": "a.py", "symbol": "word", "line": 2},
+            {
+                "taken": "taken from line 4",
+                "places": [["{root}/a.py", 7], ["/lib/b.py", 9]],
+                "documentation": "def word() -> int\nReturn it.\n",
+                "source": "def word():\n    return 1\n",
+            },
+            "taken from line 4\na.py:7\n/lib/b.py:9\n\n"
+            "def word() -> int\nReturn it.\n\ndef word():\n    return 1",
+        ),
+        ("diagnostics", {"file": "a.py"}, {"rows": [[3, "error: x"]]}, "3: error: x"),
+        ("diagnostics", {}, {"rows": [["{root}/a.py", "1 error"]]}, "a.py: 1 error"),
+        ("diagnostics", {}, {"rows": []}, "Emacs has no errors or warnings."),
+        ("definition", {"file": "a", "symbol": "x"}, {"problem": "Paused"}, "Paused"),
+    ],
+)  # fmt: skip
+def test_an_answer_is_a_text(
+    alone: Alone,
+    tmp_path: Path,
+    name: str,
+    arguments: dict[str, Any],
+    facts: Facts,
+    text: str,
 ) -> None:
-    answer_with(
-        alone,
-        lambda kind, facts: {
-            "taken": "line 2 has no word; taken from line 4",
-            "places": [[str(tmp_path / "a.py"), 7], ["/lib/b.py", 9]],
-            "documentation": "def word() -> int\nReturn it.\n",
-            "source": "def word():\n    return 1\n",
-        },
-    )
-    result = call(alone, tmp_path, "definition", file="a.py", symbol="word", line=2)
-    assert text_of(result) == (
-        "line 2 has no word; taken from line 4\na.py:7\n/lib/b.py:9\n\n"
-        "def word() -> int\nReturn it.\n\ndef word():\n    return 1"
-    )
+    here = json.loads(json.dumps(facts).replace("{root}", str(tmp_path)))
+    answer_with(alone, lambda kind, asked: here)
+    result = call(alone, tmp_path, name, **arguments)
+    assert result == {"content": [{"type": "text", "text": text}]}
 
 
-def test_diagnostics_are_lines_of_a_file_or_counts(
-    alone: Alone, tmp_path: Path
-) -> None:
-    def answers(kind: str, facts: Facts) -> Facts:
-        if "path" in facts:
-            return {"rows": [[3, "error: bad [x]"]]}
-        return {"rows": [[str(tmp_path / "a.py"), "1 error"]]}
-
-    answer_with(alone, answers)
-    result = call(alone, tmp_path, "diagnostics", file="a.py")
-    assert text_of(result) == "3: error: bad [x]"
-    assert text_of(call(alone, tmp_path, "diagnostics")) == "a.py: 1 error"
-    answer_with(alone, lambda kind, facts: {"rows": []})
-    assert "no errors" in text_of(call(alone, tmp_path, "diagnostics"))
-
-
-def test_a_problem_is_text_and_silence_ends(
-    serve_alone: Callable[..., Alone], tmp_path: Path
-) -> None:
-    alone = serve_alone()
-    answer_with(alone, lambda kind, facts: {"problem": "Sharing is paused"})
-    result = call(alone, tmp_path, "definition", file="a", symbol="x")
-    assert result == {"content": [{"type": "text", "text": "Sharing is paused"}]}
+def test_silence_ends(serve_alone: Callable[..., Alone], tmp_path: Path) -> None:
     alone = serve_alone(question_limit=0.2, edit_limit=0.2)
     answer_with(alone, lambda kind, facts: None)
     result = call(alone, tmp_path, "definition", file="a", symbol="x")

@@ -24,16 +24,6 @@ ODD_TEXTS = [
 ]
 
 
-def test_the_tools_are_listed_with_their_arguments(alone: Alone, cli_of: CliOf) -> None:
-    cli = cli_of(alone)
-    cli.connect()
-    tools = cli.ask("tools/list", {})["result"]["tools"]
-    assert {tool["name"]: tool["inputSchema"]["required"] for tool in tools} == {
-        "openDiff": ["filePath", "newContent"],
-        "closeDiff": ["filePath"],
-    }
-
-
 def test_context_only_lists_no_tools_but_answers_calls(
     serve_alone: Callable[..., Alone], cli_of: CliOf
 ) -> None:
