@@ -213,31 +213,28 @@ The text of the first one is the first line."
 
 ;;;; What is new
 
-(defun gemini-companion-diagnostics-test-new (errors old-errors lines old-lines)
-  "Return the lines of the ERRORS that are new in LINES.
-OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
-  (mapcar #'car (gemini-companion-diagnostics--new
-                 errors (string-join lines "\n")
-                 old-errors (string-join old-lines "\n"))))
-
 (ert-deftest gemini-companion-diagnostics-only-a-syntax-error-hides-others ()
-  (pcase-dolist
-      (`(,gone ,expected)
-       '(("Import \"os\" could not be resolved" (1 2))
-         ("invalid syntax" nil)
-         ("'(' was never closed" nil)
-         ("',' expected." nil)
-         ("Unindent not expected" nil)
-         ("Too many errors emitted, stopping now" nil)))
-    (should (equal expected
-                   (gemini-companion-diagnostics-test-new
-                    '((1 "undefined name 'os'") (2 "undefined name 'os'"))
-                    `((1 ,gone))
-                    '("os.x" "os.y") '("import os" "os.x" "os.y")))))
-  ;; An indentation that has changed makes a new line.
-  (should (equal '(2) (gemini-companion-diagnostics-test-new
-                       '((2 "unexpected indent")) '((1 "invalid syntax"))
-                       '("x" "    y") '("x x" "y")))))
+  (let ((new (lambda (errors old-errors lines old-lines)
+               (mapcar #'car (gemini-companion-diagnostics--new
+                              errors (string-join lines "\n")
+                              old-errors (string-join old-lines "\n"))))))
+    (pcase-dolist
+        (`(,gone ,expected)
+         '(("Import \"os\" could not be resolved" (1 2))
+           ("invalid syntax" nil)
+           ("'(' was never closed" nil)
+           ("',' expected." nil)
+           ("Unindent not expected" nil)
+           ("Too many errors emitted, stopping now" nil)))
+      (should (equal expected
+                     (funcall new '((1 "undefined name 'os'")
+                                    (2 "undefined name 'os'"))
+                              `((1 ,gone))
+                              '("os.x" "os.y") '("import os" "os.x" "os.y")))))
+    ;; An indentation that has changed makes a new line.
+    (should (equal '(2) (funcall new '((2 "unexpected indent"))
+                                 '((1 "invalid syntax"))
+                                 '("x" "    y") '("x x" "y"))))))
 
 ;;;; Files that are not visited
 
@@ -270,6 +267,8 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
            ("error syntax\nerror y\n" "error z\nerror y\n"
             "1: error: z is wrong [test]")
            ("error x\n" "fine\nerror z\n" "2: error: z is wrong [test]")
+           ;; Some servers take this for the end of a line.
+           ("fine" "\u2028\nerror z\n")
            ;; One without a severity.
            ("" "uses x" "1: error: x is unknown [test]")))
       (ert-info ((format "%S" after))
@@ -373,11 +372,6 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
       (should (gemini-companion-diagnostics-test-edit "a.txt" "" text)))
     (should-not (gemini-companion-diagnostics-test-edit
                  "a.txt" "" (concat (make-string 1000000 ?\n) "error x")))))
-
-(ert-deftest gemini-companion-diagnostics-reports-nothing-of-separators-of-lines ()
-  (gemini-companion-diagnostics-test-with '("versions") nil
-    (should-not (gemini-companion-diagnostics-test-edit
-                 "home.txt" "fine" "\u2028\nerror z\n"))))
 
 (ert-deftest gemini-companion-diagnostics-reports-nothing-of-files-not-shared ()
   (gemini-companion-diagnostics-test-with '("versions") nil
@@ -547,11 +541,18 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (should (equal '("3: error: x is wrong [test]")
                    (gemini-companion-diagnostics-test-edit
                     "a.txt" "error old\n" "\nerror old\nerror x\n")))
+    (should (gemini-companion-lookup-version-p 1))
+    ;; A revert by the user closes it; then there is no version.
+    (let ((inhibit-message t))
+      (revert-buffer t t t))
+    (should (gemini-companion-lookup-version-p 0))
+    (gemini-companion-diagnostics-test-known "a.txt")
     (should-not (gemini-companion-diagnostics-test-edit
                  "a.txt" "\nerror old\nerror x\n" "error old\n"))
     (should (equal '("2: error: y is wrong [test]")
                    (gemini-companion-diagnostics-test-edit
                     "a.txt" "error old\r\n" "error old\r\nerror y\r\n")))
+    (should (gemini-companion-lookup-version-p 2))
     ;; Nothing is known of this text.
     (should-not (gemini-companion-diagnostics-test-edit
                  "a.txt" "other\n" "error z\n"))
@@ -583,25 +584,6 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (should (equal '(nil) (gemini-companion-diagnostics--current)))
     (set-buffer-modified-p nil)
     (with-current-buffer "b.txt" (set-buffer-modified-p nil))))
-
-(ert-deftest gemini-companion-diagnostics-keeps-a-document-open-in-a-revert ()
-  (gemini-companion-test-in-project (gemini-companion-test-server "versions")
-      '(("home.txt" "error old\n"))
-    (gemini-companion-diagnostics-test-known "home.txt")
-    (should (equal '("2: error: x is wrong [test]")
-                   (gemini-companion-diagnostics-test-edit
-                    "home.txt" "error old\n" "error old\nerror x\n")))
-    (should (< 0 (gemini-companion-lookup-version)))
-    ;; A revert by the user closes it; then there is no version.
-    (let ((inhibit-message t))
-      (revert-buffer t t t))
-    (should (eql 0 (gemini-companion-lookup-version)))
-    (gemini-companion-diagnostics-test-known "home.txt")
-    (should (equal '("1: error: y is wrong [test]")
-                   (gemini-companion-diagnostics-test-edit
-                    "home.txt" "error old\nerror x\n"
-                    "error y\nerror old\nerror x\n")))
-    (should (eql 1 (gemini-companion-lookup-version)))))
 
 (defmacro gemini-companion-diagnostics-test-with-flymake (text &rest body)
   "Run BODY in a buffer that visits a.txt with TEXT, which Flymake has checked."
