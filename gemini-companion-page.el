@@ -103,8 +103,13 @@ Point, mark and the windows stay at their lines in their sections."
       ;; Markers around what differs stay, for example in registers.
       (goto-char (point-min))
       (gemini-companion-text-edit (buffer-size) text)
-      (pcase-dolist (`(,beg ,end ,properties) (object-intervals text))
-        (set-text-properties (1+ beg) (1+ end) properties)))
+      ;; `object-intervals' takes seconds for ten thousand of them.
+      (let ((beg 0))
+        (while (< beg (length text))
+          (let ((end (next-property-change beg text (length text))))
+            (set-text-properties (1+ beg) (1+ end)
+                                 (text-properties-at beg text))
+            (setq beg end)))))
     (goto-char (gemini-companion-page--position here))
     (when mark
       (set-marker (mark-marker) (gemini-companion-page--position mark)))
