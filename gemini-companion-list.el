@@ -103,14 +103,6 @@ Those that are connected come first."
                 clis (append clis (list cli))))
         (nconc cli (list edit))))))
 
-(defun gemini-companion-list--turns (edits)
-  "Return an alist of (TURN . EDITS), the last turn first."
-  (let (turns)
-    (dolist (edit edits turns)
-      (if-let* ((turn (assq (gemini-companion-edit-turn edit) turns)))
-          (nconc turn (list edit))
-        (push (list (gemini-companion-edit-turn edit) edit) turns)))))
-
 (defun gemini-companion-list--headings ()
   "Return the headings of the list, conses (ITEM . TEXT).
 ITEM is a plist with the `:key' and the `:level' of the section, the
@@ -125,7 +117,8 @@ folded at first."
 
 (defun gemini-companion-list--cli-headings (session edits)
   "Return the headings of SESSION with EDITS."
-  (let ((turns (gemini-companion-list--turns edits)))
+  (let ((turns (nreverse
+                (seq-group-by #'gemini-companion-edit-turn edits))))
     (cons
      (cons (list :key (list 'cli (or (plist-get session :pid)
                                      (plist-get session :id)))
@@ -486,8 +479,8 @@ If there are several diffs, ask for confirmation with VERB."
       (dolist (diff diffs)
         (when (memq diff (gemini-companion-diffs))
           (funcall function diff)))
+      (gemini-companion-list--refresh)
       (with-current-buffer gemini-companion-list--buffer
-        (gemini-companion-page-refresh)
         (gemini-companion-list--go-to-open)))))
 
 (defun gemini-companion-list--go-to-open ()

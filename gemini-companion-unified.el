@@ -325,8 +325,7 @@ only what is near them; in an added line, all but the first one are
 places to go to."
   (let ((amount (apply #'+ (mapcar (lambda (range)
                                      (- (cdr range) (car range)))
-                                   ranges)))
-        (whole (list (cons 0 (length text)))))
+                                   ranges))))
     ;; Indentation does not count.
     (when (<= (length (string-trim-left text)) (* 2 amount))
       (setq ranges nil))
@@ -340,7 +339,8 @@ places to go to."
                (< gemini-companion-unified--long-line (length text)))
       (pcase-dolist (`(,beg . ,_) (cdr ranges))
         (put-text-property beg (1+ beg) 'gemini-companion-change t text)))
-    (gemini-companion-unified--abridged text (or ranges whole))))
+    (gemini-companion-unified--abridged
+     text (or ranges (list (cons 0 (length text)))))))
 
 (defun gemini-companion-unified--abridged (text ranges)
   "Return TEXT, a line, without what is far from RANGES if it is long.
@@ -501,19 +501,17 @@ Return nil if there is none."
                     (1+ (point)) 'gemini-companion-unfolded nil (point-min)))
         fold)))
 
-(defun gemini-companion-unified-toggle-fold ()
-  "Show the lines that are folded here, or fold unchanged lines again."
+(defun gemini-companion-unified-toggle-fold (&optional fold)
+  "Show the lines of FOLD, or fold them again.
+By default, FOLD is the one at point."
   (interactive)
-  (gemini-companion-unified--toggle (or (gemini-companion-unified-fold-here)
-                                        (user-error "No folded lines here"))))
-
-(defun gemini-companion-unified--toggle (fold)
-  "Show the lines of FOLD, or fold them again."
-  (setq gemini-companion-unified-unfolded
-        (if (member fold gemini-companion-unified-unfolded)
-            (remove fold gemini-companion-unified-unfolded)
-          (cons fold gemini-companion-unified-unfolded)))
-  (gemini-companion-page-refresh))
+  (let ((fold (or fold (gemini-companion-unified-fold-here)
+                  (user-error "No folded lines here"))))
+    (setq gemini-companion-unified-unfolded
+          (if (member fold gemini-companion-unified-unfolded)
+              (remove fold gemini-companion-unified-unfolded)
+            (cons fold gemini-companion-unified-unfolded)))
+    (gemini-companion-page-refresh)))
 
 ;;;; Keys
 
@@ -742,7 +740,7 @@ If BACK is non-nil, return where the previous one begins."
   (let ((fold (get-text-property (max (point-min) (1- (point-max)))
                                  'gemini-companion-fold)))
     (when (eq 'more (cadr fold))
-      (gemini-companion-unified--toggle fold)
+      (gemini-companion-unified-toggle-fold fold)
       t)))
 
 (defun gemini-companion-unified--reveal ()
