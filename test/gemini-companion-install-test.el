@@ -278,7 +278,7 @@ ${PYTHONPATH-none}\" >&2" gemini-companion-install-test-good))
       (delete-file "bin/python3.12")
       (should-not (car (gemini-companion-install-command))))))
 
-(ert-deftest gemini-companion-install-by-hand-keeps-the-old-one-while-it-is-used ()
+(ert-deftest gemini-companion-install-by-hand-keeps-the-one-that-is-used ()
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
     ;; Of an installation that was interrupted, too.
@@ -302,8 +302,10 @@ ${PYTHONPATH-none}\" >&2" gemini-companion-install-test-good))
               (gemini-companion-mode 1)
               (should (gemini-companion-install-running-p))
               (should-not gemini-companion-last-problem)
-              (should (equal default-directory gemini-companion-share-directory))
-              (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+              (should (equal default-directory
+                             gemini-companion-share-directory))
+              (gemini-companion-test-eventually
+                (gemini-companion-server-ready-p))
               (gemini-companion-test-eventually
                 (= 2 (length (gemini-companion-install-test-environments))))
               (should (file-exists-p used)))
