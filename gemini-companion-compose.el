@@ -141,8 +141,11 @@ Their names are quoted for the CLI; the values are absolute names."
               (when-let* ((project (project-current nil directory)))
                 (mapcar (lambda (file)
                           (cons (gemini-companion-point-escape
-                                 (file-relative-name file directory))
-                                (expand-file-name file)))
+                                 ;; The latter is slow for many files.
+                                 (if (string-prefix-p directory file)
+                                     (substring file (length directory))
+                                   (file-relative-name file directory)))
+                                file))
                         (project-files project)))))))
 
 (defun gemini-companion-compose--command-names ()

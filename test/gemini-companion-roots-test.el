@@ -47,27 +47,23 @@ Roots are cached, but not from before."
       (kill-buffer (get-file-buffer "q/b"))
       (should (equal '("lone" "p") (funcall below))))))
 
-(ert-deftest gemini-companion-roots-exclude-the-home-directory ()
+(ert-deftest gemini-companion-roots-exclude-home-and-remote-directories ()
   (gemini-companion-roots-test-with '(".git" "notes")
     (let ((process-environment (cons (concat "HOME=" directory)
                                      process-environment)))
-      (should-not (gemini-companion-roots-test-below
-                   directory (gemini-companion-roots directory)))
-      (should (equal '("notes")
-                     (gemini-companion-roots-test-below
-                      directory (gemini-companion-roots
-                              (expand-file-name "notes/" directory))))))
-    (should-not (gemini-companion-roots "/"))))
-
-(ert-deftest gemini-companion-roots-exclude-remote-directories ()
-  (gemini-companion-roots-test-with '()
+      (pcase-dolist (`(,below . ,start)
+                     `((() . ,directory)
+                       (("notes") . ,(expand-file-name "notes/"))))
+        (should (equal below (gemini-companion-roots-test-below
+                              directory (gemini-companion-roots start))))))
     (gemini-companion-test-with-far-host
       (with-temp-buffer
         (setq buffer-file-name "/far:/srv/a")
         (should-not (seq-find (lambda (root) (string-match-p "srv\\|far" root))
                               (gemini-companion-roots nil)))
         (setq buffer-file-name nil))
-      (should-not (gemini-companion-roots "/far:/srv/")))))
+      (dolist (start '("/" "/far:/srv/"))
+        (should-not (gemini-companion-roots start))))))
 
 (ert-deftest gemini-companion-roots-see-a-project-that-was-just-made ()
   (gemini-companion-roots-test-with '("p/src")
