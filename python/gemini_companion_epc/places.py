@@ -17,8 +17,8 @@ import os
 import posixpath
 import re
 import shutil
-from asyncio import StreamReader, StreamWriter
-from asyncio.subprocess import PIPE, Process
+from asyncio import StreamReader, StreamWriter, SubprocessTransport
+from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
@@ -39,6 +39,8 @@ Result = TypeVar("Result")
 OUTPOST = "outpost-base64"
 """The word in a command that stands for the program of the outpost."""
 
+_SOURCE = Path(__file__).with_name("outpost.js")
+_PROGRAM = base64.b64encode(_SOURCE.read_bytes()).decode()
 _LARGEST_FILE = 20 * 1024 * 1024
 _LONGEST_LINE = 32 * 1024 * 1024
 _MOST_CONNECTIONS = 256
@@ -48,6 +50,7 @@ _PORT_TRIES = 60
 _START = 30
 _SILENCE = 45
 _END = 1
+_KILLED = 10
 _DELAYS = (0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)
 _LONG_LIFE = 60
 _VERSION = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
@@ -167,16 +170,15 @@ class Place:
 
     async def _run_once(self) -> str:
         """Run an outpost until it ends, and return why it did."""
-        program = base64.b64encode(Path(__file__).with_name("outpost.js").read_bytes())
-        command = [
-            one.replace(OUTPOST, program.decode()) for one in self._wanted["command"]
-        ]
+        command = [one.replace(OUTPOST, _PROGRAM) for one in self._wanted["command"]]
+        loop = asyncio.get_running_loop()
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE
+            transport, streams = await loop.subprocess_exec(
+                lambda: SubprocessStreamProtocol(_CHUNK, loop), *command
             )
         except OSError as error:
             return f"cannot run {command[0]}: {error.strerror or error}"
+        process = Process(transport, streams, loop)
         assert process.stdout is not None
         assert process.stderr is not None
         errors = asyncio.create_task(_last_line(process.stderr))
@@ -198,12 +200,9 @@ class Place:
         finally:
             self._stdin = None
             self._drop()
-            status = await _ended(process)
-        words = [problem]
-        with suppress(asyncio.TimeoutError):
-            # A process that it has left may keep its stderr.
-            words.append(await _within(0.5, errors))
-        return ": ".join(filter(None, words)) or f"exit status {status}"
+            await _end(process, transport, errors)
+        words = filter(None, (problem, await errors))
+        return ": ".join(words) or f"exit status {process.returncode}"
 
     async def is_alive(self) -> bool:
         """Wait for a sign of life; return False if the connection is lost."""
@@ -347,6 +346,7 @@ class Places:
         self._server_port = server_port
         self._report = report
         self._all: dict[str, Place] = {}
+        self._ends: set[asyncio.Task[None]] = set()
 
     def start(self, wanted: Facts) -> None:
         """Connect the place that Emacs describes, from more directories if it is."""
@@ -361,15 +361,19 @@ class Places:
     def stop(self, name: str) -> None:
         """Disconnect the place ``name``."""
         if place := self._all.pop(name, None):
-            place.stop()
+            end = place.stop()
+            self._ends.add(end)
+            end.add_done_callback(self._ends.discard)
 
     async def stop_all(self, is_last: bool) -> None:
         """Disconnect all places, and delete the copies unless a process follows."""
-        ends = [place.stop() for place in self._all.values()]
-        await asyncio.gather(*ends, return_exceptions=True)
+        mirrors = [place.mirror for place in self._all.values()]
+        for name in list(self._all):
+            self.stop(name)
+        await asyncio.gather(*self._ends, return_exceptions=True)
         if is_last:
-            for place in self._all.values():
-                shutil.rmtree(place.mirror, ignore_errors=True)
+            for mirror in mirrors:
+                shutil.rmtree(mirror, ignore_errors=True)
 
     def name_for(self, place: Place | None, path: str) -> str | None:
         """Return the name in ``place`` of the file ``path`` in Emacs, or None."""
@@ -411,17 +415,19 @@ async def _lines(stream: StreamReader) -> AsyncIterator[bytearray]:
             raise ValueError("too long a line")
 
 
-async def _ended(process: Process) -> int:
-    """End ``process``, by the end of its input if it can, and return its status."""
+async def _end(
+    process: Process, transport: SubprocessTransport, errors: asyncio.Task[str]
+) -> None:
+    """End ``process``, by the end of its input if it can."""
     assert process.stdin is not None
     process.stdin.close()
-    for _ in range(2):
-        with suppress(asyncio.TimeoutError):
-            return await _within(_END, process.wait())
-        with suppress(ProcessLookupError):
-            process.kill()
-    # Output that is no longer read keeps `wait` from returning.
-    return -9
+    end = asyncio.create_task(process.wait())
+    await asyncio.wait([end, errors], timeout=_END)
+    # Output that is no longer read, or that another process may write, keeps `wait`
+    # from returning.
+    with suppress(PermissionError):  # of a process of sudo
+        transport.close()
+    await asyncio.wait([end], timeout=_KILLED)
 
 
 async def _last_line(stream: StreamReader) -> str:

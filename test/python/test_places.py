@@ -2,6 +2,7 @@
 """Remote places: a real outpost in Node.js, with a HOME and a TMPDIR of its own."""
 
 import asyncio
+import gc
 import json
 import os
 import shutil
@@ -19,7 +20,7 @@ from conftest import Alone, until
 from fake_cli import FakeCli
 from gemini_companion_epc import places
 from gemini_companion_epc.exceptions import EmacsError
-from gemini_companion_epc.places import OUTPOST, Place
+from gemini_companion_epc.places import OUTPOST, Place, Places
 
 pytestmark = pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")
 
@@ -280,6 +281,45 @@ def test_a_failed_start_is_reported(
     assert (facts["state"], facts["problem"][: len(problem)]) == ("ended", problem)
     # It can be tried again.
     assert far.connect()["state"] == "connected"
+
+
+@pytest.mark.parametrize(
+    ("rest", "problem"),
+    [
+        ("exec cat >/dev/null", None),
+        ("exec sleep 1000", None),
+        ("exec yes", "malformed output"),
+        # As ssh does with a connection that others may use.
+        ("sleep 5 >/dev/null & exit 3", "exit status 3"),
+    ],
+)
+def test_nothing_is_left_of_a_place_and_its_end_is_reported(
+    tmp_path: Path, rest: str, problem: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = tmp_path / "pid"
+    pid.touch()
+    facts: list[dict[str, Any]] = []
+
+    def refuse(_: object) -> None:
+        raise PermissionError
+
+    async def connect_and_stop() -> None:
+        places = Places(1, facts.append)
+        command = f"echo gemini-companion-outpost; echo $$ >{pid}; {rest}"
+        wanted = {"name": "/test:far:", "mirror": str(tmp_path), "directories": []}
+        places.start({**wanted, "command": ["sh", "-c", command]})
+        await asyncio.to_thread(until, lambda: facts if problem else pid.read_text())
+        places.stop("/test:far:")
+        await places.stop_all(True)
+
+    if rest == "exec yes":
+        # The process of sudo belongs to another user.
+        monkeypatch.setattr("subprocess.Popen.kill", refuse)
+    asyncio.run(connect_and_stop())
+    assert [fact["problem"] for fact in facts] == ([problem] if problem else [])
+    assert not psutil.pid_exists(int(pid.read_text()))
+    # This would warn of what is left, which is an error.
+    gc.collect()
 
 
 def test_a_directory_that_cannot_be_a_root_is_reported(far: Far) -> None:
