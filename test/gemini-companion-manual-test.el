@@ -54,21 +54,6 @@
             (push symbol unknown))))
       (should-not unknown))))
 
-(ert-deftest gemini-companion-functions-are-defined-once ()
-  (let (names twice)
-    (dolist (file (directory-files gemini-companion-test-root t
-                                   "\\`gemini-companion.*\\.el\\'"))
-      (with-temp-buffer
-        (insert-file-contents file)
-        (while (re-search-forward
-                "^(\\(?:defun\\|defsubst\\|defmacro\\) \\([^ ]+\\)" nil t)
-          (let ((name (match-string 1)))
-            (when (member name names)
-              (push name twice))
-            (push name names)))))
-    (should (< 500 (length names)))
-    (should-not twice)))
-
 (ert-deftest gemini-companion-options-have-version-and-fitting-type ()
   (dolist (option (gemini-companion-manual-test-options))
     (ert-info ((symbol-name option))

@@ -15,24 +15,22 @@ from harness.wait import BOUND
 from harness.world import World
 
 
-def send(cli: "subprocess.Popen[str]", **message: Any) -> None:
-    """Send ``message`` to ``cli``."""
-    assert cli.stdin
-    cli.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-    cli.stdin.flush()
-
-
 def ask(cli: "subprocess.Popen[str]", method: str, **params: Any) -> Any:
     """Call ``method`` of ``cli``, allow every edit, and return the result."""
-    send(cli, id=1, method=method, params=params)
     assert cli.stdout
+
+    def send(**message: Any) -> None:
+        line = json.dumps({"jsonrpc": "2.0", **message})
+        print(line, file=cli.stdin, flush=True)
+
+    send(id=1, method=method, params=params)
     for line in cli.stdout:
         message = json.loads(line) if line.startswith("{") else {}
         if message.get("method") == "session/request_permission":
             options = message["params"]["options"]
             once = next(one for one in options if one["kind"] == "allow_once")
             outcome = {"outcome": "selected", "optionId": once["optionId"]}
-            send(cli, id=message["id"], result={"outcome": outcome})
+            send(id=message["id"], result={"outcome": outcome})
         elif "method" not in message and "id" in message:
             return message["result"]
     raise AssertionError(f"no answer to {method}")

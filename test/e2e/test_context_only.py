@@ -2,22 +2,13 @@
 """Without reviews Gemini CLI asks in its terminal, and has the context."""
 
 import pytest
-from harness.emacs import Emacs
 from harness.model import say, write_file
-from harness.scratch import Scratch
 from harness.world import World
-from test_restart import has_followed
+from test_restart import restart
 
 pytestmark = pytest.mark.once
 
 NO_REVIEWS = "(setq gemini-companion-review-view nil)"
-
-
-def restart(emacs: Emacs, scratch: Scratch) -> None:
-    """Restart the server with the option."""
-    (server,) = scratch.servers()
-    emacs.eval("(gemini-companion-restart)")
-    has_followed(server, emacs, scratch)
 
 
 def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:

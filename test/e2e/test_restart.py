@@ -37,6 +37,13 @@ def has_followed(previous: psutil.Process, emacs: Emacs, scratch: Scratch) -> No
     eventually(lambda: len(scratch.servers()) == 1, "one server")
 
 
+def restart(emacs: Emacs, scratch: Scratch) -> None:
+    """Restart the server of ``emacs``, and wait until it is replaced."""
+    (server,) = scratch.servers()
+    emacs.eval("(gemini-companion-restart)")
+    has_followed(server, emacs, scratch)
+
+
 MISSED = "IDE fetch failed"
 WARNED = """
 (and (get-buffer "*Warnings*")

@@ -9,7 +9,7 @@ from harness.emacs import Emacs, lisp
 from harness.gemini import Gemini
 from harness.needs import needs_qwen
 from harness.world import World
-from test_restart import has_followed
+from test_restart import restart
 
 pytestmark = [pytest.mark.once, needs_qwen]
 
@@ -44,8 +44,6 @@ def test_trust_is_overridden_on_request_only(world: World) -> None:
     changes_trust(emacs, cli, "gemini")
     changes_trust(emacs, world.qwen(security=security), "qwen")
 
-    (server,) = world.scratch.servers()
     emacs.eval("(setq gemini-companion-is-trusted 'untrusted)")
-    emacs.eval("(gemini-companion-restart)")
-    has_followed(server, emacs, world.scratch)
+    restart(emacs, world.scratch)
     world.gemini("other", connects=False).wait_for(RESTART)

@@ -272,17 +272,16 @@ class Emacs(Screen):
 
     def becomes(self, code: str, value: object) -> None:
         """Wait until the value of ``code``, converted by JSON, is ``value``."""
-        last: Any = None
+        last: list[Any] = []
 
         def has_become() -> bool:
-            nonlocal last
-            last = self.value(code)
-            return bool(last == value)
+            last[:] = [self.value(code)]
+            return last == [value]
 
         try:
             eventually(has_become, f"{code} is {value!r}")
         except AssertionError as problem:
-            raise AssertionError(f"{problem}\nIt is {last!r}") from problem
+            raise AssertionError(f"{problem}\nIt is {last}") from problem
 
     def says(self, text: str) -> None:
         """Wait for a message with ``text``, which another one may have replaced."""
@@ -410,13 +409,11 @@ class Reviews:
 
     def paths(self) -> list[str]:
         """Return the paths of the unsettled diffs, oldest first."""
-        code = "(mapcar #'gemini-companion-diff-file-path (gemini-companion-diffs))"
-        return list(self.emacs.value(code) or [])
+        return self._all("file-path")
 
     def states(self) -> list[str]:
         """Return the states of the unsettled diffs, oldest first."""
-        code = "(mapcar #'gemini-companion-diff-state (gemini-companion-diffs))"
-        return list(self.emacs.value(code) or [])
+        return self._all("state")
 
     def proposed(self, cli: Gemini, file: Path, *turns: Part) -> None:
         """Prompt ``cli`` for ``turns``, and wait for the review of ``file``."""
@@ -432,11 +429,13 @@ class Reviews:
 
     def shown(self, name: str) -> int:
         """Wait until a diff of the file ``name`` is shown; return its place."""
-        self.emacs.holds(
-            f"(seq-find (lambda (diff) (and {self._is(name)} {self._is_shown}))"
-            " (gemini-companion-diffs))",
-            f"a review of {name} is shown",
-        )
+        shown = f"""
+            (seq-find (lambda (diff)
+                        (and (eq 'shown (gemini-companion-diff-state diff))
+                             (string-suffix-p
+                              {lisp(name)} (gemini-companion-diff-file-path diff))))
+                      (gemini-companion-diffs))"""
+        self.emacs.holds(shown, f"a review of {name} is shown")
         return self.place(name)
 
     def place(self, name: str) -> int:
@@ -489,6 +488,10 @@ class Reviews:
             f" (gemini-companion-diff-proposal-buffer {self._diff(place)}) t))"
         )
 
+    def _all(self, slot: str) -> list[str]:
+        code = f"(mapcar #'gemini-companion-diff-{slot} (gemini-companion-diffs))"
+        return list(self.emacs.value(code) or [])
+
     def _call(self, verb: str, place: int) -> None:
         # After a command, the next review would be selected.
         call = f"(gemini-companion-diff-{verb} {self._diff(place)})"
@@ -501,10 +504,3 @@ class Reviews:
     @staticmethod
     def _diff(place: int) -> str:
         return f"(nth {place} (gemini-companion-diffs))"
-
-    @staticmethod
-    def _is(name: str) -> str:
-        path = "(gemini-companion-diff-file-path diff)"
-        return f"(string-suffix-p {lisp(name)} {path})"
-
-    _is_shown = "(eq (gemini-companion-diff-state diff) 'shown)"
