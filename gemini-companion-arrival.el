@@ -24,7 +24,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
-(require 'gemini-companion-watch)
 (require 'seq)
 (require 'subr-x)
 

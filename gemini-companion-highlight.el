@@ -14,7 +14,6 @@
 
 (require 'gemini-companion-text)
 (require 'seq)
-(require 'subr-x)
 
 (defvar warning-minimum-log-level)
 (declare-function evil-initialize "ext:evil-core")
