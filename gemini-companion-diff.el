@@ -476,35 +476,48 @@ in the terminal, %s writes its own text"
 (defun gemini-companion-diff--expect (diff text)
   "Follow the file of DIFF, whose review ended with TEXT, until it is written.
 If the user has edited TEXT, report a file that holds another text.  If
-DIFF is accepted, report a file that is not written."
-  (let* ((file (gemini-companion-diff-file-path diff))
-         (edited (gemini-companion-diff--rewritten-p diff)))
+DIFF is accepted, report a file that is not written, or late."
+  (let ((edited (gemini-companion-diff--rewritten-p diff))
+        (late nil))
     (gemini-companion-revert-expect
-     file
+     (gemini-companion-diff-file-path diff)
      (lambda (written)
-       (cond ((and written
-                   (gemini-companion-text-same-written-p
-                    text (gemini-companion-text-read file)))
-              (setq gemini-companion-diff--kept
-                    (delete (cons file text) gemini-companion-diff--kept)))
-             (written
-              (when edited
-                (gemini-companion-diff-keep
-                 diff text gemini-companion-diff--unedited)))
-             ;; A user who interrupts Gemini CLI leaves a review that it
-             ;; ignores.
-             ((eq 'accepted (gemini-companion-diff-state diff))
-              (gemini-companion-diff-keep
-               diff text "%s was accepted 10 seconds ago but was not written; \
-%s shows the text")))
-       (gemini-companion-diff-notify diff (if written 'written 'unwritten))
-       (gemini-companion-diff--display-file))
+       (prog1 (gemini-companion-diff--report-write diff text written edited late)
+         (setq late t)
+         (gemini-companion-diff-notify diff (if written 'written 'unwritten))
+         (gemini-companion-diff--display-file)))
      (not (eq 'accepted (gemini-companion-diff-auto diff))))
     ;; Qwen Code writes before it closes the review.
     (when (and edited
                (gemini-companion-diff-touched-file-p diff)
                (gemini-companion-diff--as-proposed-p diff))
       (gemini-companion-diff-keep diff text gemini-companion-diff--unedited))))
+
+(defun gemini-companion-diff--report-write (diff text written edited late)
+  "Report if the file of DIFF is not as TEXT, with which its review ended.
+WRITTEN is non-nil if it was written, EDITED if TEXT is not as proposed,
+and LATE if ten seconds have passed before.  Return non-nil if it may
+still be written."
+  (let ((file (gemini-companion-diff-file-path diff)))
+    (cond ((and written
+                (gemini-companion-text-same-written-p
+                 text (gemini-companion-text-read file)))
+           (setq gemini-companion-diff--kept
+                 (delete (cons file text) gemini-companion-diff--kept))
+           (when late
+             (gemini-companion-revert-report
+              "%s is written now" (gemini-companion-diff-name diff 'plain))))
+          (written
+           (when edited
+             (gemini-companion-diff-keep
+              diff text gemini-companion-diff--unedited)))
+          ;; A user who interrupts Gemini CLI leaves a review that it ignores.
+          ;; It may also compare the texts first, which takes long in a long line.
+          ((and (eq 'accepted (gemini-companion-diff-state diff)) (not late))
+           (gemini-companion-diff-keep
+            diff text "%s was accepted 10 seconds ago but was not written; \
+%s shows the text")
+           t))))
 
 (defun gemini-companion-diff--keep-edits (diff &optional format)
   "Keep the proposal of DIFF if the user has edited it and left some text.

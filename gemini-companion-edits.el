@@ -188,13 +188,13 @@ A dismissed DIFF that was written was accepted in the terminal."
                        (and (equal (gemini-companion-diff-file-path diff)
                                    (gemini-companion-edit-file edit))
                             (memq (gemini-companion-edit-state edit)
-                                  '(accepted automatic dismissed))))
+                                  '(accepted automatic dismissed unwritten))))
                      gemini-companion-edits--edits)))
-    (let ((is-dismissed (eq 'dismissed (gemini-companion-edit-state edit))))
+    (let ((state (gemini-companion-edit-state edit)))
       (cond ((gemini-companion-edits--as-written-p edit)
-             (when is-dismissed
+             (when (memq state '(dismissed unwritten))
                (setf (gemini-companion-edit-state edit) 'accepted)))
-            ((not (or written is-dismissed))
+            ((not (or written (eq 'dismissed state)))
              (setf (gemini-companion-edit-state edit) 'unwritten))))))
 
 (defun gemini-companion-edits-written (session file before after)

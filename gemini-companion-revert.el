@@ -95,8 +95,9 @@ Bring buffers up to date before commands."
 (defun gemini-companion-revert-expect (file &optional written answered)
   "Bring the buffer of FILE up to date when FILE is written soon.
 Call WRITTEN, if it is non-nil, with t once that has happened, or with
-nil if it does not happen, unless FILE is expected again or watching
-stops before.  ANSWERED is non-nil if the user has just answered a
+nil if it does not happen in ten seconds, unless FILE is expected again
+or watching stops before.  If it then returns non-nil, go on for two
+minutes.  ANSWERED is non-nil if the user has just answered a
 review of FILE."
   ;; What changes is known if it is visited before.
   (with-demoted-errors "Showing a file: %S"
@@ -179,9 +180,11 @@ For WRITTEN, KEYS and BEFORE, see `gemini-companion-revert-expect' and
                       ;; It may be written in two steps.
                       (setq checks 2))
                      (free)
-                     ((not (or wrote now (< 0 (cl-decf checks))))
-                      (gemini-companion-revert--end watch)
-                      (ignore (funcall written nil))))))
+                     ((not (or changed now (< 0 (cl-decf checks))))
+                      (ignore
+                       (if (funcall written nil)
+                           (setq checks (* 10 gemini-companion-revert--checks))
+                         (gemini-companion-revert--end watch)))))))
            ;; A CLI may have written it before it closed the review.
            'changed))
     (push watch gemini-companion-revert--watches)))

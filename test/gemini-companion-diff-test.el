@@ -126,15 +126,21 @@ If EDIT is non-nil, call it in the proposal instead."
       (should-not (gemini-companion-test-buffers buffers)))))
 
 (ert-deftest gemini-companion-diff-accepted-and-not-written-is-kept ()
-  (pcase-dolist (`(,written . ,kept) '(("a" . nil) ("b" . "mine new\n")))
+  (pcase-dolist (`(,written ,late . ,kept)
+                 '(("a" nil . nil) ("b" nil . "mine new\n") ("b" t . nil)))
     (gemini-companion-diff-test-with '(("a" "old\n"))
       (gemini-companion-test-diff-start
        #'ignore
        (lambda (_) (write-region "mine new\n" nil (expand-file-name written))))
       (gemini-companion-diff-accept (gemini-companion-diff-test-edited))
-      (gemini-companion-test-eventually
-        (gemini-companion-test-run-timers)
-        (not (gemini-companion-test-timers)))
+      (when late
+        (gemini-companion-test-in-the-end (gemini-companion-last-proposal-p))
+        (gemini-companion-diff-test-write "a" "mine new\n")
+        (should (member "a is written now"
+                        (gemini-companion-test-messages
+                          (gemini-companion-test-in-the-end
+                            (not (gemini-companion-last-proposal-p)))))))
+      (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
       (should (equal kept (gemini-companion-test-last-proposal))))))
 
 (ert-deftest gemini-companion-diff-refuses-to-accept-an-emptied-proposal ()

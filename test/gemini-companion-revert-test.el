@@ -99,23 +99,30 @@
       (should-not (buffer-modified-p))
       (delete-other-windows))))
 
-(ert-deftest gemini-companion-revert-reports-a-write-while-a-command-asks ()
-  (gemini-companion-revert-test-with "one\n"
-    (let (ends)
-      (command-execute
-       (lambda ()
-         (interactive)
-         (gemini-companion-revert-expect
-          file (lambda (written) (push written ends)))
-         (gemini-companion-revert-test-write file "two\n")
-         (gemini-companion-test-in-the-end (equal '(t) ends))
-         ;; In a recursive edit.
-         (run-hooks 'pre-command-hook)
-         (should (equal "one\n" (buffer-string)))))
-      (gemini-companion-test-eventually (equal "two\n" (buffer-string)))
-      (gemini-companion-test-in-the-end
-        (not (gemini-companion-test-timers)))
-      (should (equal '(t) ends)))))
+(ert-deftest gemini-companion-revert-waits-for-the-end-of-a-command-that-asks ()
+  (dolist (closed '(nil t))
+    (gemini-companion-revert-test-with "one\n"
+      (let (ends)
+        (when closed
+          (gemini-companion-revert-test-write file "two\n"))
+        (command-execute
+         (lambda ()
+           (interactive)
+           (gemini-companion-revert-expect
+            file (lambda (written) (ignore (push written ends))))
+           (unless closed
+             (gemini-companion-revert-test-write file "two\n"))
+           ;; For longer than a write is expected.
+           (dotimes (_ 40)
+             (gemini-companion-test-run-timers))
+           (should (equal (if closed nil '(t)) ends))
+           ;; In a recursive edit.
+           (run-hooks 'pre-command-hook)
+           (should (equal "one\n" (buffer-string)))))
+        (gemini-companion-test-eventually (equal "two\n" (buffer-string)))
+        (gemini-companion-test-in-the-end
+          (not (gemini-companion-test-timers)))
+        (should (equal (list (not closed)) ends))))))
 
 (ert-deftest gemini-companion-revert-comes-before-the-next-command ()
   (gemini-companion-revert-test-with "one\n"
