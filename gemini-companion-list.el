@@ -52,21 +52,31 @@
 (defvar-local gemini-companion-list--drawn nil
   "Table from edits to (STATE . TEXT), their diffs as they were drawn.")
 
+(defconst gemini-companion-list-commands
+  '(("Answer"
+     ("a" gemini-companion-list-accept "Accept")
+     ("r" gemini-companion-list-reject "Reject")
+     ("R" gemini-companion-list-reject-with-reason "Reject with a reason")
+     ("c" gemini-companion-list-comment "Comment on this line"))
+    ("Edits"
+     ("n" gemini-companion-list-next "Next" :stay t)
+     ("p" gemini-companion-list-previous "Previous" :stay t)
+     ("x" gemini-companion-list-toggle-hunk "Exclude this hunk, or restore it")
+     ("e" gemini-companion-list-edit "Edit the proposal")
+     ("u" gemini-companion-list-revert "Revert this edit or turn"))
+    ("Display"
+     ("TAB" gemini-companion-list-toggle "Unfold or fold")
+     ("RET" gemini-companion-list-view "Go to the review or file")
+     ("v" gemini-companion-list-switch-view "Review in the other view")
+     ("g" revert-buffer "Refresh")
+     ("!" gemini-companion-list-auto-accept "Auto-accept on or off")))
+  "The commands of the list, as in `gemini-companion-menu-commands'.")
+
 (defvar gemini-companion-list-mode-map
   (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "TAB") #'gemini-companion-list-toggle)
-    (define-key map (kbd "RET") #'gemini-companion-list-view)
-    (define-key map "n" #'gemini-companion-list-next)
-    (define-key map "p" #'gemini-companion-list-previous)
-    (define-key map "a" #'gemini-companion-list-accept)
-    (define-key map "r" #'gemini-companion-list-reject)
-    (define-key map "R" #'gemini-companion-list-reject-with-reason)
-    (define-key map "x" #'gemini-companion-list-toggle-hunk)
-    (define-key map "e" #'gemini-companion-list-edit)
-    (define-key map "v" #'gemini-companion-list-switch-view)
-    (define-key map "c" #'gemini-companion-list-comment)
-    (define-key map "u" #'gemini-companion-list-revert)
-    (define-key map "!" #'gemini-companion-list-auto-accept)
+    (pcase-dolist (`(,key ,command . ,_)
+                   (seq-mapcat #'cdr gemini-companion-list-commands))
+      (define-key map (kbd key) command))
     (define-key map "?" #'gemini-companion-list-menu)
     map)
   "Keys in the list of edits.")

@@ -19,6 +19,9 @@
 (require 'map)
 (require 'transient)
 
+(eval-when-compile
+  (require 'gemini-companion-list))
+
 (eval-and-compile
   (defun gemini-companion-menu--suffix (entry)
     "Return ENTRY, one of `gemini-companion-menu-commands', for a transient."
@@ -68,23 +71,7 @@ The command evaluates BODY before it displays the transient."
 
 (gemini-companion-menu--define gemini-companion-list-menu
   "Display the commands of the list of edits in a menu."
-  '(("Answer"
-     ("a" gemini-companion-list-accept "Accept")
-     ("r" gemini-companion-list-reject "Reject")
-     ("R" gemini-companion-list-reject-with-reason "Reject with a reason")
-     ("c" gemini-companion-list-comment "Comment on this line"))
-    ("Edits"
-     ("n" gemini-companion-list-next "Next" :stay t)
-     ("p" gemini-companion-list-previous "Previous" :stay t)
-     ("x" gemini-companion-list-toggle-hunk "Exclude this hunk, or restore it")
-     ("e" gemini-companion-list-edit "Edit the proposal")
-     ("u" gemini-companion-list-revert "Revert this edit or turn"))
-    ("Display"
-     ("TAB" gemini-companion-list-toggle "Unfold or fold")
-     ("RET" gemini-companion-list-view "Go to the review or file")
-     ("v" gemini-companion-list-switch-view "Review in the other view")
-     ("g" revert-buffer "Refresh")
-     ("!" gemini-companion-list-auto-accept "Auto-accept on or off"))))
+  gemini-companion-list-commands)
 
 (provide 'gemini-companion-menu)
 ;;; gemini-companion-menu.el ends here

@@ -96,11 +96,6 @@ processor time."
   (until (+ (float-time (get-internal-run-time))
             gemini-companion-unified--seconds)))
 
-(defun gemini-companion-unified--early-p (view)
-  "Return non-nil if there is time left for the colors of VIEW."
-  (< (float-time (get-internal-run-time))
-     (gemini-companion-unified--view-until view)))
-
 (defun gemini-companion-unified--last (buffer)
   "Return the number of the last line of BUFFER."
   (with-current-buffer buffer
@@ -127,7 +122,8 @@ have colors, as far as there is time."
             (gemini-companion-text-lines
              (if (and view
                       (< (buffer-size) gemini-companion-unified--colored)
-                      (gemini-companion-unified--early-p view))
+                      (< (float-time (get-internal-run-time))
+                         (gemini-companion-unified--view-until view)))
                  (gemini-companion-unified--colored beg (point))
                (buffer-substring-no-properties beg (point))))))))))
 
