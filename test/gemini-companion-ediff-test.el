@@ -7,11 +7,8 @@
 (require 'gemini-companion-ediff)
 (require 'gemini-companion-review-test-helper)
 
-(defun gemini-companion-ediff-test-panel ()
-  "Return the control panel of the review, or nil."
-  (seq-find (lambda (buffer)
-              (string-prefix-p "*Ediff Control Panel" (buffer-name buffer)))
-            (buffer-list)))
+(defconst gemini-companion-ediff-test-panel "*Ediff Control Panel*"
+  "Name of the control panel of the review.")
 
 (ert-deftest gemini-companion-ediff-shows-the-file-as-it-is-on-disk ()
   (pcase-dolist
@@ -53,7 +50,7 @@
               (switch-to-buffer "*gemini customize*")
               (customize-set-variable 'ediff-diff-options options)
               (gemini-companion-test-show "a" "if x:\n    one\nB\nc\nD\n\u00fc\n")
-              (with-current-buffer (gemini-companion-ediff-test-panel)
+              (with-current-buffer gemini-companion-ediff-test-panel
                 (dotimes (_ 2)
                   (should (equal " Hunk 1 of 3"
                                  (substring (buffer-string) 0 12)))
@@ -103,10 +100,11 @@
       (dolist (again (list #'ediff-recenter
                            (lambda () (gemini-companion-arrival-view diff))))
         (delete-other-windows)
-        (with-current-buffer (gemini-companion-ediff-test-panel)
+        (with-current-buffer gemini-companion-ediff-test-panel
           (funcall again))
         (should (equal before (funcall names)))
-        (should (eq (window-buffer) (gemini-companion-ediff-test-panel))))
+        (should (equal gemini-companion-ediff-test-panel
+                       (buffer-name (window-buffer)))))
       (dolist (name before)
         (dolist (delete (list #'delete-window #'delete-other-windows))
           (funcall delete (get-buffer-window name))
@@ -122,7 +120,7 @@
     (with-current-buffer (messages-buffer)
       (let ((inhibit-read-only t))
         (erase-buffer)))
-    (with-current-buffer (gemini-companion-ediff-test-panel)
+    (with-current-buffer gemini-companion-ediff-test-panel
       ;; Batch Emacs has no faces.
       (setq-local ediff-use-faces t
                   ediff-highlighting-style 'face

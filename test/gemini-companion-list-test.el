@@ -61,18 +61,15 @@ With NUMBERS also with what else is displayed before it."
   (while (progn (forward-line)
                 (and (not (eobp)) (invisible-p (point))))))
 
-(defun gemini-companion-list-test-edits ()
-  "Return the visible lines of the list that do not begin a turn."
-  (seq-remove (apply-partially #'string-match-p
-                               "\\`  [0-9:]+  [0-9]+ files?\\(?:  [+0-9]+ .[0-9]+\\)?\\'")
-              (gemini-companion-list-test-lines)))
-
 (defun gemini-companion-list-test-shows (&rest lines)
   "Assert that the list comes to show LINES after the first one.
 Lines of turns whose prompt and end are unknown do not count."
-  (gemini-companion-test-wait
-   (lambda () (equal lines (cdr (gemini-companion-list-test-edits)))) 60)
-  (should (equal lines (cdr (gemini-companion-list-test-edits)))))
+  (let* ((turn "\\`  [0-9:]+  [0-9]+ files?\\(?:  [+0-9]+ .[0-9]+\\)?\\'")
+         (shown (lambda ()
+                  (cdr (seq-remove (apply-partially #'string-match-p turn)
+                                   (gemini-companion-list-test-lines))))))
+    (gemini-companion-test-wait (lambda () (equal lines (funcall shown))) 60)
+    (should (equal lines (funcall shown)))))
 
 (defun gemini-companion-list-test-go-to (text)
   "Wait for a line with TEXT in the list, and go to it.

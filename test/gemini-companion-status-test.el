@@ -91,10 +91,8 @@
 
 (defun gemini-companion-status-test--verdict ()
   "Return the first line of the status buffer."
-  (with-current-buffer "*gemini-companion status*"
-    (save-excursion
-      (goto-char (point-min))
-      (buffer-substring-no-properties (point) (line-end-position)))))
+  (car (split-string (gemini-companion-test-text "*gemini-companion status*")
+                     "\n")))
 
 (ert-deftest gemini-companion-status-test-begins-with-the-first-problem ()
   (let ((fixed nil))
