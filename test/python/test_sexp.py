@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-import contextlib
-
 import pytest
 import sexpdata
 from hypothesis import given
@@ -20,10 +18,11 @@ from gemini_companion_epc.types import context_update
         (r'("\n\t\e")', "\n\te"),
         ('("a\\\nb\\ c")', "abc"),
         ('("\u2028\U0001f600\0")', "\u2028\U0001f600\0"),
+        ('("a\udcffb")', "a\ufffdb"),
     ],
 )
 def test_strings_are_read_as_emacs_writes_them(text: str, expected: str) -> None:
-    assert parse(text.encode()) == [expected]
+    assert parse(text.encode(errors="surrogateescape")) == [expected]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -31,16 +30,6 @@ def test_every_text_is_read_back(text: str) -> None:
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     assert parse(f'("{quoted}")'.encode()) == [text]
     assert parse(sexpdata.dumps([text]).encode()) == [text]
-
-
-@given(st.binary(max_size=200))
-def test_no_bytes_raise_anything_but_a_refusal(message: bytes) -> None:
-    with contextlib.suppress(ValueError):
-        parse(message)
-
-
-def test_bytes_that_are_not_utf8_become_visible() -> None:
-    assert parse(b'("a\xffb")') == ["a\ufffdb"]
 
 
 @pytest.mark.parametrize(
