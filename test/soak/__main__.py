@@ -24,8 +24,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-import psutil
-
 sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("e2e", "python"))
 
 from cli import Cli, Log
@@ -93,7 +91,6 @@ class Soak:
                 self._scratch.file(name, "one\ntwo \U0001d11e\nthree\n" * 20)
         emacs = Emacs(self._tools, self._scratch, self._seed)
         try:
-            await emacs.until("(featurep 'soak)")
             await emacs.eval("(soak-start)")
             await emacs.until("(= 1 soak-ready)")
             self._clis = self._make_clis()
@@ -174,7 +171,7 @@ class Soak:
                 self.chaos.slowest = max(self.chaos.slowest, took)
 
     def _kill(self, emacs: Emacs) -> None:
-        servers = self._servers(emacs)
+        servers = self._scratch.servers()
         if servers:
             self.chaos.kills += 1
             self.chaos.last_kill = time.monotonic()
@@ -184,26 +181,17 @@ class Soak:
         deadline = time.monotonic() + LONGEST_RESTART
         while time.monotonic() < deadline:
             pid = await emacs.server_pid()
-            if pid not in (None, previous) and len(self._servers(emacs)) == 1:
+            if pid not in (None, previous) and len(self._scratch.servers()) == 1:
                 return
             is_spared = pid == previous and self._is_excused()
-            if is_spared and len(self._servers(emacs)) == 1:
+            if is_spared and len(self._scratch.servers()) == 1:
                 return  # the process that was killed was the next one
             await asyncio.sleep(0.1)
         self.log.problem("no new server in time")
 
-    def _servers(self, emacs: Emacs) -> list[psutil.Process]:
-        found = []
-        for child in emacs.process.children():
-            with suppress(psutil.Error):
-                is_dead = child.status() == psutil.STATUS_ZOMBIE
-                if "gemini_companion_epc" in child.cmdline() and not is_dead:
-                    found.append(child)
-        return found
-
     async def _sample(self, emacs: Emacs) -> None:
         live = int(await emacs.eval("(soak-live-bytes)")) / 2**20
-        servers = self._servers(emacs)
+        servers = self._scratch.servers()
         rss = servers[0].memory_info().rss / 2**20 if servers else 0.0
         sample = Sample(self.log.opened, emacs.rss(), live, rss)
         self.chaos.samples.append(sample)
@@ -231,7 +219,7 @@ class Soak:
             assert cli.session is not None
             cli.session.is_leaving = True
         await emacs.eval("(progn (gemini-companion-mode 0) (soak-rest) nil)")
-        await self._holds("the server is gone", lambda: not self._servers(emacs))
+        await self._holds("the server is gone", lambda: not self._scratch.servers())
         for cli in self._clis:
             session = cli.session
             assert session is not None

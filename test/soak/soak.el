@@ -4,38 +4,30 @@
 
 ;;; Commentary:
 
-;; Runs in an Emacs without a frame, so that reviews stay pending.  A timer
-;; types, another answers reviews by the documented functions.  The name of a
-;; file specifies how: accept-1.txt is accepted, edit-1.txt edited first, and so
-;; on.  The outcome of each diff is written to a journal, one JSON object a line.
+;; A timer types, another answers reviews by the documented functions.  The name
+;; of a file specifies how: accept-1.txt is accepted, edit-1.txt edited first, and
+;; so on.  The outcome of each diff is written to a journal, one JSON object a line.
 
 ;;; Code:
 
 (require 'cl-lib)
-(require 'json)
-(require 'package)
-
-(setq load-prefer-newer t
-      package-user-dir (getenv "GC_ELPA")
-      package-directory-list nil
-      message-log-max 1000
-      create-lockfiles nil
-      make-backup-files nil)
-(package-initialize)
-(push (getenv "SOAK_ROOT") load-path)
 (require 'gemini-companion)
+(require 'gemini-companion-arrival)
 (require 'gemini-companion-diff)
+(require 'json)
 
-(setq gemini-companion-server-command
-      (list (getenv "GC_PYTHON") "-m" "gemini_companion_epc"))
+(setq message-log-max 1000
+      create-lockfiles nil
+      make-backup-files nil
+      ;; Reviews stay pending.
+      gemini-companion-review-arrival 'notify)
 
 ;; Five crashes within minutes would turn the mode off.
 (setq gemini-companion-server-healthy-seconds 0)
 
-(random (getenv "GC_SOAK_SEED"))
-
 ;;;; State
 
+(defvar soak-journal nil "File of the journal.")
 (defvar soak-ready 0 "How often the mode started a server.")
 (defvar soak-before nil "Value of `soak-state' before the mode was turned on.")
 (defvar soak-problems nil "Errors in this Emacs, a list of strings.")
@@ -67,7 +59,7 @@
                 (state . ,state)
                 (sha . ,(and text (soak--sha text)))))
              "\n")
-     nil (getenv "SOAK_JOURNAL") t 'silent)))
+     nil soak-journal t 'silent)))
 
 (defun soak--closed (diff)
   "Record the outcome of DIFF."
@@ -169,11 +161,6 @@
   (setq soak-before (soak-state))
   (add-hook 'gemini-companion-ready-hook (lambda () (cl-incf soak-ready)))
   (add-hook 'gemini-companion-diff-closed-functions #'soak--closed)
-  (dolist (file (file-expand-wildcards
-                 (expand-file-name "c*/*.txt" (getenv "SOAK_PROJECT"))))
-    (find-file-noselect file))
-  (switch-to-buffer (seq-find #'buffer-file-name (buffer-list)) t t)
-  (setq default-directory (file-name-as-directory (getenv "SOAK_PROJECT")))
   (gemini-companion-mode)
   (setq soak--timers
         (list (run-at-time 0.02 0.02 #'soak--answer-some)
