@@ -14,28 +14,24 @@ from harness.world import World
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if is_shared(item):
+        name = world_name(item)
+        if name is not None:
             # One process runs those with the same world.
-            item.add_marker(pytest.mark.xdist_group(world_name(item) or item.path.stem))
+            item.add_marker(pytest.mark.xdist_group(name or item.path.stem))
     items.sort(key=place)
 
 
 def place(item: pytest.Item) -> tuple[bool, ...]:
     """Return the sort key of a test: long tests, then those that share a world."""
-    is_long = item.get_closest_marker("long") is not None
-    return not is_long, not is_shared(item), not world_name(item)
+    name = world_name(item)
+    return not item.get_closest_marker("long"), name is None, not name
 
 
-def world_name(item: pytest.Item) -> str:
-    """Return the name of the world that a test shares with others."""
+def world_name(item: pytest.Item) -> str | None:
+    """Return the name of the world that a test shares with others, or None."""
     marker = item.get_closest_marker("shared")
-    return str(*marker.args) if marker and is_shared(item) else ""
-
-
-def is_shared(item: pytest.Item) -> bool:
-    """Return whether a test has the world of those before it."""
-    has = item.get_closest_marker
-    return bool(has("shared") and not has("fresh"))
+    is_shared = marker and not item.get_closest_marker("fresh")
+    return str(*marker.args) if marker and is_shared else None
 
 
 @pytest.fixture(scope="session")
@@ -80,12 +76,13 @@ FAILED = pytest.StashKey[bool]()
 def world(
     request: pytest.FixtureRequest, tools: Tools, shared: Shared
 ) -> Iterator[World]:
-    if not is_shared(request.node):
+    name = world_name(request.node)
+    if name is None:
         world = World(tools)
         yield world
         world.close()
         return
-    world = shared.world(world_name(request.node))
+    world = shared.world(name)
     yield world
     if request.node.stash.get(FAILED, True):
         shared.close()
