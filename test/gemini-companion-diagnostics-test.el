@@ -348,14 +348,6 @@ The text of the first one is the first line."
                       file "#include \"a\"\nerror old\n"
                       "#include \"b\"\nerror old\nerror x\n"))))))
 
-(ert-deftest gemini-companion-diagnostics-reports-nothing-of-a-dead-server ()
-  (gemini-companion-diagnostics-test-with '("versions") nil
-    (let ((answers (gemini-companion-diagnostics-test-begin "a.txt" "" "error x")))
-      (delete-process (jsonrpc--process (eglot-current-server)))
-      (gemini-companion-test-eventually (funcall answers))
-      (should (equal '(nil) (funcall answers))))
-    (should-not (gemini-companion-diagnostics-test-edit "a.txt" "" "error x"))))
-
 (ert-deftest gemini-companion-diagnostics-sends-no-text-that-is-not-read ()
   (gemini-companion-diagnostics-test-with '("versions") nil
     (let* ((text (concat (make-string 100000 ?\n) "error x"))
@@ -402,25 +394,37 @@ The text of the first one is the first line."
                      (expand-file-name file) "" "error x"))))
     (should (gemini-companion-diagnostics-test-edit "a.txt" "" "error x"))))
 
-(ert-deftest gemini-companion-diagnostics-reports-the-later-of-two-edits ()
-  (gemini-companion-diagnostics-test-with '("versions") nil
+(ert-deftest gemini-companion-diagnostics-ends-a-check-that-is-overtaken ()
+  (gemini-companion-diagnostics-test-with '("versions") '(("b.txt" ""))
+    ;; By another edit.
     (let ((first (gemini-companion-diagnostics-test-begin "a.txt" "" "error x"))
-          (other (gemini-companion-diagnostics-test-begin "b.txt" "" "error z")))
+          (other (gemini-companion-diagnostics-test-begin "c.txt" "" "error z")))
       (should (equal '("2: error: y is wrong [test]")
                      (gemini-companion-diagnostics-test-edit
                       "a.txt" "error x" "error x\nerror y")))
       (should (equal '(nil) (funcall first)))
       (gemini-companion-test-eventually (funcall other))
-      (should (string-search "1: error: z" (car (funcall other)))))))
-
-(ert-deftest gemini-companion-diagnostics-leaves-a-file-that-is-visited-meanwhile ()
-  (gemini-companion-diagnostics-test-with '("versions") nil
-    (let ((answers (gemini-companion-diagnostics-test-begin "a.txt" "" "error x")))
-      (accept-process-output nil 0.1)
-      (should-not (funcall answers))
-      (gemini-companion-test-visit "a.txt")
-      (should (equal '(nil) (funcall answers)))
-      (gemini-companion-test-eventually (flymake-diagnostics)))))
+      (should (string-search "1: error: z" (car (funcall other)))))
+    (gemini-companion-test-visit "b.txt")
+    (gemini-companion-diagnostics-test-known "b.txt")
+    (pcase-dolist
+        (`(,file . ,what)
+         `(("a.txt" . ,(lambda () (gemini-companion-test-write "a.txt" "formatted")))
+           ("b.txt" . ,(lambda () (gemini-companion-test-write "b.txt" "formatted")))
+           ("d.txt" . ,(lambda ()
+                         (accept-process-output nil 0.1)
+                         (gemini-companion-test-visit "d.txt")
+                         (gemini-companion-test-eventually (flymake-diagnostics))))
+           ("e.txt" . ,(lambda ()
+                         (delete-process
+                          (jsonrpc--process (eglot-current-server)))))))
+      (let ((answers (gemini-companion-diagnostics-test-begin file "" "error x")))
+        (should-not (funcall answers))
+        (funcall what)
+        (gemini-companion-test-eventually (funcall answers))
+        (ert-info (file)
+          (should (equal '(nil) (funcall answers))))))
+    (should-not (gemini-companion-diagnostics-test-edit "e.txt" "" "error x"))))
 
 (ert-deftest gemini-companion-diagnostics-knows-the-errors-of-a-proposal-s-file ()
   (gemini-companion-diagnostics-test-with '("versions" "once")
@@ -470,17 +474,6 @@ The text of the first one is the first line."
       (should-not (gemini-companion-diagnostics-test-edit
                    "a.txt" "uses x\n" "\nuses x\n"))
       (set-buffer-modified-p nil))))
-
-(ert-deftest gemini-companion-diagnostics-says-nothing-of-a-text-that-is-gone ()
-  (gemini-companion-diagnostics-test-with '("versions") '(("b.txt" ""))
-    (gemini-companion-test-visit "b.txt")
-    (gemini-companion-diagnostics-test-known "b.txt")
-    (dolist (file '("a.txt" "b.txt"))
-      (let ((answers (gemini-companion-diagnostics-test-begin file "" "error x")))
-        ;; As a formatter does.
-        (gemini-companion-test-write file "fine")
-        (gemini-companion-test-eventually (funcall answers))
-        (should (equal '(nil) (funcall answers)))))))
 
 ;;;; Other files
 

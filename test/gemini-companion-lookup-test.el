@@ -14,16 +14,6 @@
 
 (defvar flymake-list-only-diagnostics)
 
-(defmacro gemini-companion-lookup-test-with-eglot (files &rest body)
-  "Run BODY in a project with FILES and a real language server.
-Skip the test if Eglot or the language server is not installed."
-  (declare (indent 1) (debug t))
-  `(cl-letf (((symbol-function 'file-notify-add-watch) #'ignore))
-     (gemini-companion-test-in-project
-         (list (gemini-companion-test-program "pylsp"))
-         ,files
-       ,@body)))
-
 (defun gemini-companion-lookup-test-references (file symbol)
   "Return the lines of the references to SYMBOL in FILE, or the problem."
   (let ((answer (gemini-companion-test-answer-of
@@ -124,56 +114,53 @@ print(os.getcwd())
             (cons (file-name-nondirectory (nth 0 place)) (nth 1 place)))
           (plist-get answer :places)))
 
-(ert-deftest gemini-companion-lookup-finds-references-wherever-point-is ()
-  (gemini-companion-lookup-test-with-eglot gemini-companion-lookup-test-project
-    (let ((expected '(("a.py" . 1) ("a.py" . 7) ("b.py" . 1) ("b.py" . 3)))
-          (ask (lambda (file symbol &optional line after)
-                 (gemini-companion-test-answer-of
-                  #'gemini-companion-lookup-references
-                  (expand-file-name file) symbol line after))))
-      (gemini-companion-test-eventually
-        (equal expected
-               (gemini-companion-lookup-test-lines
-                (funcall ask "a.py" "helper"))))
-      (goto-char (point-max))
-      (dolist (question '(("a.py" "helper" 7) ("b.py" "helper")
-                          ("b.py" "helper" 3) ("b.py" "helper" 2)))
-        (should (equal expected (gemini-companion-lookup-test-lines
-                                 (apply ask question)))))
-      (should (equal '("def helper(x: int) -> int:" "    return helper(helper_)"
-                       "from a import helper")
-                     (seq-take (mapcar #'caddr
-                                       (plist-get (funcall ask "a.py" "helper")
+(ert-deftest gemini-companion-lookup-answers-as-a-real-server-wherever-point-is ()
+  (cl-letf (((symbol-function 'file-notify-add-watch) #'ignore))
+    (gemini-companion-test-in-project (list (gemini-companion-test-program "pylsp"))
+        gemini-companion-lookup-test-project
+      (let ((expected '(("a.py" . 1) ("a.py" . 7) ("b.py" . 1) ("b.py" . 3)))
+            (references (lambda (file &optional line after)
+                          (gemini-companion-test-answer-of
+                           #'gemini-companion-lookup-references
+                           (expand-file-name file) "helper" line after)))
+            (definition (lambda (file symbol)
+                          (gemini-companion-test-answer-of
+                           #'gemini-companion-lookup-definition
+                           (expand-file-name file) symbol nil))))
+        (gemini-companion-test-eventually
+          (equal expected (gemini-companion-lookup-test-lines
+                           (funcall references "a.py"))))
+        (goto-char (point-max))
+        (dolist (place '(("a.py" 7) ("b.py") ("b.py" 3) ("b.py" 2)))
+          (should (equal expected (gemini-companion-lookup-test-lines
+                                   (apply references place)))))
+        (should (equal '("def helper(x: int) -> int:" "    return helper(helper_)"
+                         "from a import helper")
+                       (seq-take (mapcar #'caddr (plist-get
+                                                  (funcall references "a.py")
                                                   :places))
-                               3)))
-      (let ((rest (funcall ask "a.py" "helper" nil 3)))
-        (should (equal '(("b.py" . 3)) (gemini-companion-lookup-test-lines rest)))
-        (should (= 4 (plist-get rest :total))))
-      (should (equal "Line 2 does not have helper; taken from line 1."
-                     (plist-get (funcall ask "b.py" "helper" 2) :taken)))
-      (should (plist-get (funcall ask "b.py" "help") :problem)))))
-
-(ert-deftest gemini-companion-lookup-defines-what-the-language-server-knows ()
-  (gemini-companion-lookup-test-with-eglot gemini-companion-lookup-test-project
-    (let ((ask (lambda (file symbol)
-                 (gemini-companion-test-answer-of
-                  #'gemini-companion-lookup-definition
-                  (expand-file-name file) symbol nil))))
-      (gemini-companion-test-eventually
-        (plist-get (funcall ask "b.py" "helper") :places))
-      (let ((answer (funcall ask "b.py" "helper")))
-        (should (equal '(("a.py" . 1))
-                       (gemini-companion-lookup-test-lines answer)))
-        (should (string-search "helper(x: int) -> int"
-                               (plist-get answer :documentation)))
-        (should (string-prefix-p "def helper" (plist-get answer :source)))
-        (should (string-suffix-p "return 2 * x" (plist-get answer :source))))
-      ;; Of a library only the place and the documentation.
-      (gemini-companion-test-eventually
-        (plist-get (funcall ask "c.py" "getcwd") :places))
-      (let ((answer (funcall ask "c.py" "getcwd")))
-        (should (plist-get answer :documentation))
-        (should-not (plist-get answer :source))))))
+                                 3)))
+        (let ((rest (funcall references "a.py" nil 3)))
+          (should (equal '(("b.py" . 3)) (gemini-companion-lookup-test-lines rest)))
+          (should (= 4 (plist-get rest :total))))
+        (should (equal "Line 2 does not have helper; taken from line 1."
+                       (plist-get (funcall references "b.py" 2) :taken)))
+        (should (string-search "The word help is not in"
+                               (gemini-companion-lookup-test-references
+                                "b.py" "help")))
+        (let ((answer (funcall definition "b.py" "helper")))
+          (should (equal '(("a.py" . 1))
+                         (gemini-companion-lookup-test-lines answer)))
+          (should (string-search "helper(x: int) -> int"
+                                 (plist-get answer :documentation)))
+          (should (string-prefix-p "def helper" (plist-get answer :source)))
+          (should (string-suffix-p "return 2 * x" (plist-get answer :source))))
+        ;; Of a library only the place and the documentation.
+        (gemini-companion-test-eventually
+          (plist-get (funcall definition "c.py" "getcwd") :places))
+        (let ((answer (funcall definition "c.py" "getcwd")))
+          (should (plist-get answer :documentation))
+          (should-not (plist-get answer :source)))))))
 
 (ert-deftest gemini-companion-lookup-asks-no-server-of-another-host ()
   (gemini-companion-test-in-project (gemini-companion-test-server)
