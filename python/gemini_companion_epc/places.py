@@ -200,7 +200,12 @@ class Place:
         finally:
             self._stdin = None
             self._drop()
-            await _end(process, transport, errors)
+            end = asyncio.create_task(_end(process, transport, errors))
+            try:
+                await asyncio.shield(end)
+            finally:
+                # If `stop` has cancelled that, it is not yet done.
+                await end
         words = filter(None, (problem, await errors))
         return ": ".join(words) or f"exit status {process.returncode}"
 

@@ -286,7 +286,7 @@ def test_a_failed_start_is_reported(
 @pytest.mark.parametrize(
     ("rest", "problem"),
     [
-        ("exec cat >/dev/null", None),
+        ("cat >/dev/null; exit", None),
         ("exec sleep 1000", None),
         ("exec yes", "malformed output"),
         # As ssh does with a connection that others may use.
