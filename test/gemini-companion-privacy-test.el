@@ -105,33 +105,32 @@
             (list (lambda (_file buffer)
                     (when buffer
                       (setq asked (1+ asked)))
-                    nil)))
-           (buffer (find-file-noselect "a"))
-           (check (lambda (hidden times)
-                    (should (eq hidden
-                                (gemini-companion-privacy-hidden-p buffer)))
-                    (should (= times asked)))))
+                    nil))))
       (gemini-companion-privacy-refresh)
       (unwind-protect
-          (progn
-            (funcall check nil 1)
-            (gemini-companion-test-write
-             ".dir-locals.el" "((nil . ((gemini-companion-share . nil))))")
-            (funcall check nil 1)
-            (gemini-companion-privacy-refresh)
-            (funcall check t 2)
-            (delete-file ".dir-locals.el")
-            (gemini-companion-privacy-refresh)
-            (funcall check nil 3)
-            (with-current-buffer buffer
-              (set-buffer-modified-p t)
-              (let ((inhibit-message t))
-                (save-buffer)))
-            (funcall check nil 4)
-            ;; It is visited again.
-            (kill-buffer buffer)
-            (setq buffer (find-file-noselect "a"))
-            (funcall check nil 5))
+          (pcase-dolist
+              (`(,hidden ,times . ,change)
+               `((nil 1)
+                 (nil 1 . ,(lambda ()
+                             (gemini-companion-test-write
+                              ".dir-locals.el"
+                              "((nil . ((gemini-companion-share . nil))))")))
+                 (t 2 . ,#'gemini-companion-privacy-refresh)
+                 (nil 3 . ,(lambda ()
+                             (delete-file ".dir-locals.el")
+                             (gemini-companion-privacy-refresh)))
+                 (nil 4 . ,(lambda ()
+                             (with-current-buffer "a"
+                               (set-buffer-modified-p t)
+                               (let ((inhibit-message t))
+                                 (save-buffer)))))
+                 ;; It is visited again.
+                 (nil 5 . ,(lambda () (kill-buffer "a")))))
+            (when change
+              (funcall change))
+            (should (eq hidden (gemini-companion-privacy-hidden-p
+                                (find-file-noselect "a"))))
+            (should (= times asked)))
         (gemini-companion-privacy-forget)))))
 
 (ert-deftest gemini-companion-privacy-respects-the-ignore-files-of-each-cli ()
