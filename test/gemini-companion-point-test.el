@@ -23,10 +23,9 @@
 (defvar vterm-copy-mode)
 (defvar flycheck-error-list-buffer)
 
-(defmacro gemini-companion-point-test-with (sessions &rest body)
-  "Run BODY in a directory with p/a, which is visited, while SESSIONS connect.
-SESSIONS is nil for one CLI in p."
-  (declare (indent 1) (debug t))
+(defmacro gemini-companion-point-test-with (&rest body)
+  "Run BODY in a directory with p/a, which is visited, and a CLI in p."
+  (declare (indent 0) (debug t))
   `(gemini-companion-test-with-directory '()
      (let ((kill-ring nil)
            (inhibit-message t)
@@ -34,8 +33,7 @@ SESSIONS is nil for one CLI in p."
            (default-directory (expand-file-name "p/")))
        (gemini-companion-test-write "a" "one\ntwo\nthree\n")
        (gemini-companion-session-update
-        (or ,sessions `((:id "1" :client "gemini"
-                             :directory ,default-directory))))
+        `((:id "1" :client "gemini" :directory ,default-directory)))
        (unwind-protect
            (save-window-excursion
              (find-file "a")
@@ -97,7 +95,7 @@ SESSIONS is nil for one CLI in p."
 ;;;; Files
 
 (ert-deftest gemini-companion-point-names-the-region-the-defun-or-the-line ()
-  (gemini-companion-point-test-with nil
+  (gemini-companion-point-test-with
     (pcase-dolist (`(,name . ,written)
                    '(("größe(1).txt" . "größe\\(1\\).txt")
                      ("a,b;c" . "a\\,b\\;c") ("back\\slash" . "back\\\\slash")
@@ -125,7 +123,7 @@ SESSIONS is nil for one CLI in p."
                                (gemini-companion-point-test-sent))))))
 
 (ert-deftest gemini-companion-point-includes-the-diagnostics-of-the-line ()
-  (gemini-companion-point-test-with nil
+  (gemini-companion-point-test-with
     (add-hook 'flymake-diagnostic-functions
               (lambda (report &rest _)
                 (funcall report (list (flymake-make-diagnostic
@@ -151,7 +149,7 @@ SESSIONS is nil for one CLI in p."
 
 (ert-deftest gemini-companion-point-includes-the-errors-of-flycheck ()
   (skip-unless (require 'flycheck nil t))
-  (gemini-companion-point-test-with nil
+  (gemini-companion-point-test-with
     (flycheck-define-generic-checker 'gemini-companion-point-test
       "Find an error on the second line."
       :start (lambda (checker report)
@@ -170,7 +168,8 @@ SESSIONS is nil for one CLI in p."
       (should (equal "@a (line 2): Bad" (gemini-companion-point-test-sent))))))
 
 (ert-deftest gemini-companion-point-asks-about-files-outside-or-excluded ()
-  (gemini-companion-point-test-with '((:id "1" :directory "/nowhere"))
+  (gemini-companion-point-test-with
+    (gemini-companion-session-update '((:id "1" :directory "/nowhere")))
     (let (asked)
       (cl-letf (((symbol-function 'y-or-n-p)
                  (lambda (prompt) (push prompt asked) (cdr asked))))
@@ -204,7 +203,7 @@ SESSIONS is nil for one CLI in p."
             (should (string-search "is not shared" (car asked)))))))))
 
 (ert-deftest gemini-companion-point-takes-the-cli-of-the-directory-or-asks ()
-  (gemini-companion-point-test-with nil
+  (gemini-companion-point-test-with
     (let ((here `(:id "2" :directory ,default-directory)))
       (gemini-companion-session-update `((:id "1" :directory "/nowhere") ,here))
       (should (string-prefix-p "@a " (gemini-companion-point-test-sent)))
@@ -228,7 +227,7 @@ SESSIONS is nil for one CLI in p."
 ;;;; Other buffers
 
 (ert-deftest gemini-companion-point-sends-hits-with-their-messages ()
-  (gemini-companion-point-test-with nil
+  (gemini-companion-point-test-with
     (write-region "one\ntwo\nthree\n" nil "ab" nil 'silent)
     (gemini-companion-point-test-in (gemini-companion-point-test-hits "t" "ab")
       (should (equal "@ab (line 2): ab:2:two" (gemini-companion-point-test-sent)))
@@ -255,7 +254,7 @@ SESSIONS is nil for one CLI in p."
         (should-error (gemini-companion-send) :type 'user-error)))))
 
 (ert-deftest gemini-companion-point-sends-files-and-hunks ()
-  (gemini-companion-point-test-with nil
+  (gemini-companion-point-test-with
     (gemini-companion-point-test-in (gemini-companion-point-test-dired "a")
       (should (equal "@a" (gemini-companion-point-test-sent)))
       (wdired-change-to-wdired-mode)
@@ -267,7 +266,7 @@ SESSIONS is nil for one CLI in p."
                        (gemini-companion-point-test-sent)))))))
 
 (ert-deftest gemini-companion-point-sends-the-last-command-and-its-output ()
-  (gemini-companion-point-test-with nil
+  (gemini-companion-point-test-with
     (let ((explicit-shell-file-name "/bin/sh")
           (process-environment (cons "PS1=$ " process-environment)))
       (gemini-companion-point-test-in (save-window-excursion (shell))
@@ -296,7 +295,7 @@ SESSIONS is nil for one CLI in p."
                      (gemini-companion-point-test-sent))))))
 
 (ert-deftest gemini-companion-point-quotes-texts-without-a-file ()
-  (gemini-companion-point-test-with nil
+  (gemini-companion-point-test-with
     (gemini-companion-point-test-in (generate-new-buffer "*notes*")
       (insert "First.\n\nMail a@b.c,\nthen ``` it.\n\nLast.\n")
       (goto-char 12)

@@ -68,13 +68,12 @@ PROGRAM, a command of the shell."
      (unwind-protect
          (progn
            (with-current-buffer terminal
-             (term-mode)
-             (term-exec terminal "sh" "sh" nil
-                        (list "-c" (concat "echo up; exec " ,program)))
-             (term-char-mode)
-             (set-process-query-on-exit-flag (get-buffer-process terminal) nil))
-           (gemini-companion-test-eventually
-             (string-search "up" (gemini-companion-test-text terminal)))
+             (let ((gemini-companion-terminal 'term))
+               (gemini-companion-terminal-start
+                (list "sh" "-c" (concat "echo up; exec " ,program))))
+             (set-process-query-on-exit-flag (get-buffer-process terminal) nil)
+             (gemini-companion-test-eventually
+               (string-search "up" (buffer-string))))
            (gemini-companion-send-test-with-reason
                (lambda () "Too long")
                (list :id "one"

@@ -2,7 +2,6 @@
 """Nothing that the user excludes reaches the model."""
 
 import pytest
-from harness.emacs import Emacs
 from harness.gemini import Gemini
 from harness.model import write_file
 from harness.scratch import Scratch
@@ -13,34 +12,17 @@ pytestmark = [pytest.mark.shared("context"), pytest.mark.once]
 SHARED = "(mapcar (lambda (f) (plist-get f :path)) (gemini-companion-shared))"
 
 
-def show(emacs: Emacs, path: object) -> None:
-    """Select the file ``path``, and wait until that is shared."""
-    emacs.act(f'(find-file "{path}")')
-
-
-def parts(cli: Gemini) -> list[str]:
-    """Return all texts that were sent to the model."""
-    return [
-        part.get("text", "")
-        for request in cli.model.requests
-        for message in request["contents"]
-        for part in message["parts"]
-    ]
-
-
 def is_shared_nowhere(word: str, scratch: Scratch, cli: Gemini) -> None:
     """Check that ``word`` is in no context, discovery file or log of the server."""
-    for part in parts(cli):
-        # The CLI itself sends the names in its directory to the model.
-        assert word not in part or "editor context" not in part
+    for request in cli.model.requests:
+        for message in request["contents"]:
+            for part in message["parts"]:
+                text = part.get("text", "")
+                # The CLI itself sends the names in its directory to the model.
+                assert word not in text or "editor context" not in text
     for file in scratch.discovery_files():
         assert word not in file.read_text()
     assert word not in (scratch.root / "server.log").read_text()
-
-
-def log(scratch: Scratch) -> str:
-    """Return Lisp that makes the server log all messages."""
-    return f'(setq gemini-companion-log-file "{scratch.root}/server.log")'
 
 
 @pytest.mark.fresh
@@ -50,13 +32,15 @@ def test_no_file_is_active_while_a_secret_one_is_selected(world: World) -> None:
     lone = world.scratch.root / "elsewhere" / "id_ed25519"
     lone.parent.mkdir()
     lone.write_text("KEY")
-    emacs, reviews, cli = world.pair(plain, extra=log(world.scratch))
+    # The server logs all messages.
+    log = f'(setq gemini-companion-log-file "{world.scratch.root}/server.log")'
+    emacs, reviews, cli = world.pair(plain, extra=log)
     assert cli.context()["activeFile"]["path"] == str(plain)
 
-    show(emacs, secret)
+    emacs.act(f'(find-file "{secret}")')
     emacs.act("(progn (push-mark (point-min) t t) (goto-char (point-max)))")
     assert cli.context() == {"otherOpenFiles": [str(plain)]}
-    show(emacs, lone)
+    emacs.act(f'(find-file "{lone}")')
     assert cli.context() == {"otherOpenFiles": [str(plain)]}
     emacs.act('(switch-to-buffer "*scratch*")')
     assert cli.context() == {"otherOpenFiles": [str(plain)]}
@@ -65,7 +49,7 @@ def test_no_file_is_active_while_a_secret_one_is_selected(world: World) -> None:
     is_shared_nowhere("env.local", world.scratch, cli)
     is_shared_nowhere("elsewhere", world.scratch, cli)
 
-    show(emacs, plain)
+    emacs.act(f'(find-file "{plain}")')
     assert cli.context()["activeFile"]["path"] == str(plain)
     reviews.proposed(cli, secret, write_file(secret, "new\n"))
     reviews.reject()
