@@ -175,7 +175,7 @@
 
 ;;;; Git as the judge
 
-(defun gemini-companion-privacy-test-pattern ()
+(defun gemini-companion-privacy-test-pattern (_)
   "Return a random pattern of a .gitignore.
 Not one with // or a**, which git takes now for this, now for that, and
 none with a slash or an escape in brackets, which nobody writes."
@@ -197,11 +197,6 @@ none with a slash or an escape in brackets, which nobody writes."
                                 ("\\[[^]]*[/\\][^]]*" "")))
     (setq pattern (replace-regexp-in-string from to pattern t)))
   pattern)
-
-(defun gemini-companion-privacy-test-patterns ()
-  "Return the text of a random .gitignore."
-  (mapconcat (lambda (_) (gemini-companion-privacy-test-pattern))
-             (number-sequence 0 (random 4)) "\n"))
 
 (defun gemini-companion-privacy-test-name ()
   "Return a random relative file name."
@@ -242,7 +237,9 @@ none with a slash or an escape in brackets, which nobody writes."
       (dotimes (_ 30)
         (let ((texts (mapcar (lambda (place)
                                (let ((text
-                                      (gemini-companion-privacy-test-patterns)))
+                                      (mapconcat
+                                       #'gemini-companion-privacy-test-pattern
+                                       (number-sequence 0 (random 4)) "\n")))
                                  (dolist (name '(".gitignore" ".geminiignore"))
                                    (gemini-companion-test-write
                                     (concat place name) text))

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is shared of frames and selections, and what the model receives of it."""
 
-from pathlib import Path
-
 import pytest
 from harness.emacs import Emacs
-from harness.terminal import Terminal
 from harness.world import World
 
 SNAPSHOT = """
@@ -20,20 +17,13 @@ def shares(emacs: Emacs, active: str, other: str) -> None:
     emacs.becomes(SNAPSHOT, [["active", active], ["open", other]])
 
 
-def frame(world: World, emacs: Emacs, file: Path) -> Terminal:
-    """Open another frame of ``emacs`` in a terminal, with ``file`` in it."""
-    visit = f'(find-file "{file}")'
-    client = [world.tools.emacsclient, "-s", "emacs", "-nw", "--eval", visit]
-    terminal = world.tmux.start("other", client, file.parent, {}, (80, 24))
-    terminal.wait_for(file.name)
-    return terminal
-
-
 @pytest.mark.shared
 def test_the_frame_used_last_counts(world: World) -> None:
     one, two = world.file("one.txt", "1\n"), world.file("two.txt", "2\n")
     emacs = world.emacs(one)
-    other = frame(world, emacs, two)
+    visit = f'(find-file "{two}")'
+    client = [world.tools.emacsclient, "-s", "emacs", "-nw", "--eval", visit]
+    other = world.tmux.start("other", client, two.parent, {}, (80, 24))
     shares(emacs, "two.txt", "one.txt")
 
     emacs.keys("C-f")

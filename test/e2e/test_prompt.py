@@ -11,15 +11,9 @@ INSERT = f"(gemini-companion-send-insert {{}} {SESSION})"
 SUBMIT = f'(gemini-companion-send-submit {{}} (lambda () {SESSION}) 30 "Lost")'
 
 
-def prompts(cli: Gemini) -> list[str]:
-    """Return the prompt in the last request."""
-    return [
-        part["text"]
-        for message in cli.model.requests[-1]["contents"]
-        if message["role"] == "user"
-        for part in message["parts"]
-        if "text" in part
-    ]
+def prompt(cli: Gemini) -> str:
+    """Return the last text in the last request."""
+    return str(cli.model.requests[-1]["contents"][-1]["parts"][-1]["text"])
 
 
 def asked_why(emacs: Emacs, reviews: Reviews, text: str) -> None:
@@ -55,4 +49,4 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     cli.answer("llow once")
     cli.wait_for("I see")
     assert file.read_text() == "uno\n"
-    assert prompts(cli)[-1] == "some words"
+    assert prompt(cli) == "some words"

@@ -12,7 +12,7 @@ from harness.model import say, write_file
 from harness.needs import VTERM, needs_eat, needs_vterm
 from harness.wait import eventually
 from harness.world import World
-from test_prompt import INSERT, SUBMIT, asked_why, prompts
+from test_prompt import INSERT, SUBMIT, asked_why, prompt
 
 BUFFER = "*gemini: project*"
 TERMINALS = [
@@ -94,7 +94,7 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
     emacs.eval(SUBMIT.format('" more please"'))
     cli.wait_for("all done")
     assert cli.model.context()["activeFile"]["path"] == str(file)
-    assert prompts(cli)[-1].replace("\t", " ").split("\n") == [
+    assert prompt(cli).replace("\t", " ").split("\n") == [
         "größe 大小 [201~ 😀 one",
         "and two more please",
     ]
@@ -104,7 +104,7 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
     asked_why(emacs, reviews, "1. Größe: 1 word, not 2")
     emacs.keys("Enter")
     cli.wait_for("I see")
-    assert prompts(cli)[-1] == "1. Größe: 1 word, not 2"
+    assert prompt(cli) == "1. Größe: 1 word, not 2"
     assert file.read_text() == "one\n"
     cli.is_free()
 
