@@ -36,7 +36,16 @@
     (should (equal "src/b"
                    (gemini-companion-name
                     (expand-file-name "src/b")
-                    (list :directory (expand-file-name "src")))))))
+                    (list :directory (expand-file-name "src")))))
+    ;; One of another project is absolute.
+    (make-directory "../home/web")
+    (gemini-companion-roots (expand-file-name "../home/web/"))
+    (let ((file (expand-file-name "../home/web/a")))
+      (unwind-protect
+          (should (equal-including-properties
+                   '("~/web/a" "a") (list (gemini-companion-name file session)
+                                          (gemini-companion-name file))))
+        (gemini-companion-roots-forget)))))
 
 (ert-deftest gemini-companion-name-warns-of-a-file-outside-all-projects ()
   (gemini-companion-name-test-with '("../home/.bashrc" "a")
@@ -67,19 +76,6 @@ symbolic link src/innocent.txt)" error)
     (make-symbolic-link "project" "../alias")
     (should (equal-including-properties
              "a" (gemini-companion-name (concat directory "alias/a") session)))))
-
-(ert-deftest gemini-companion-name-of-another-project-is-absolute ()
-  (gemini-companion-name-test-with '("a")
-    (make-directory "../home/web")
-    (unwind-protect
-        (progn
-          (gemini-companion-roots (expand-file-name "../home/web/"))
-          (should (equal-including-properties
-                   "~/web/a" (gemini-companion-name
-                              (expand-file-name "../home/web/a") session)))
-          (should (equal "a" (gemini-companion-name
-                              (expand-file-name "../home/web/a")))))
-      (gemini-companion-roots-forget))))
 
 (ert-deftest gemini-companion-name-hides-no-character-and-no-end ()
   (gemini-companion-name-test-with '()
