@@ -175,6 +175,10 @@
         (goto-char (point-min))
         (should (looking-at "Not connected: gemini-companion-mode is off"))
         (should (search-forward "npm install" nil t))
+        (let ((gemini-companion-last-problem "No such module"))
+          (revert-buffer)
+          (should (equal "Not connected: No such module [Turn on]"
+                         (gemini-companion-status-test--verdict))))
         ;; A client that is none of the CLIs.
         (gemini-companion-session-update '((:id "1" :pid 1)))
         (revert-buffer)

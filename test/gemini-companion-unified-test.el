@@ -15,19 +15,19 @@
 
 (ert-deftest gemini-companion-unified-shows-lines-with-numbers-and-signs ()
   (gemini-companion-unified-test-with '(("it's 100% \u00fc" "1\n2\n"))
-    (let ((file (expand-file-name "it's 100% \u00fc" directory)))
-      (gemini-companion-test-show file "1\nzwei")
+    (pcase-dolist (`(,file ,text ,header . ,lines)
+                   '(("it's 100% \u00fc" "1\nzwei" "it's 100%% \u00fc"
+                      " 1  1   1" " 2     -2" "    2  +zwei"
+                      "       \\No newline at end of file")
+                     ("new.py" "def f():\n    pass\n" "new file  \\+2 .0"
+                      " 1   def f():" " 2       pass")))
+      (gemini-companion-test-show file text)
       (with-current-buffer (window-buffer)
-        (should (equal '(" 1  1   1"
-                         " 2     -2"
-                         "    2  +zwei"
-                         "       \\No newline at end of file")
-                       (gemini-companion-test-diff 'numbers)))
-        (should (looking-at-p "2"))
+        (should (equal lines (gemini-companion-test-diff 'numbers)))
         (should buffer-read-only)
-        (should (string-match-p "it's 100%% \u00fc"
-                                (gemini-companion-test-header
-                                 (current-buffer))))))))
+        (should (string-match-p header (gemini-companion-test-header
+                                        (current-buffer)))))
+      (gemini-companion-diff-reject))))
 
 (ert-deftest gemini-companion-unified-folds-what-is-unchanged ()
   (gemini-companion-unified-test-with
@@ -147,15 +147,6 @@
           (let ((faces (ensure-list (get-text-property (point-min) 'face))))
             (should (memq 'diff-removed faces))
             (should (eq color (and (memq 'bold-italic faces) t)))))))))
-
-(ert-deftest gemini-companion-unified-shows-a-new-file-as-it-is ()
-  (gemini-companion-unified-test-with '()
-    (gemini-companion-test-show "new.py" "def f():\n    pass\n")
-    (with-current-buffer (window-buffer)
-      (should (equal '(" 1   def f():" " 2       pass")
-                     (gemini-companion-test-diff 'numbers)))
-      (should (string-match-p "new file  \\+2 .0"
-                              (gemini-companion-test-header (current-buffer)))))))
 
 (ert-deftest gemini-companion-unified-opens-where-all-windows-are-taken ()
   (gemini-companion-unified-test-with '(("a" "old\n"))

@@ -42,33 +42,12 @@ def test_status_shows_sessions_and_what_is_shared(world: World) -> None:
 
 
 @pytest.mark.system
-def test_status_shows_why_there_is_no_server_and_a_cli_is_not_connected(
-    world: World,
-) -> None:
-    emacs = world.emacs(world.file("a.txt"), mode=False)
-    command = emacs.eval("gemini-companion-server-command")
-    commands = f'(("gemini" . {lisp(world.tools.gemini)}))'
+def test_status_shows_why_a_cli_is_not_connected(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt"))
     emacs.eval(
-        f"""(setq gemini-companion-server-command
-                  '("sh" "-c" "echo out of luck >&2; exit 3")
-                  gemini-companion-run-commands '{commands})"""
+        f"""(setq gemini-companion-run-commands
+                  '(("gemini" . {lisp(world.tools.gemini)})))"""
     )
-    emacs.eval("(gemini-companion-mode 1)")
-    emacs.holds("(not gemini-companion-mode)", "the mode is off")
-    shown = status(emacs)
-    assert shown.startswith("Not connected: ")
-    assert "out of luck" in shown
-    emacs.eval(
-        f"""(with-current-buffer "{STATUS}"
-              (goto-char (point-min))
-              (search-forward "[Sho")
-              (push-button))"""
-    )
-    eventually(lambda: "Gemini CLI 0." in text(emacs), "the version of the CLI")
-
-    emacs.eval(f"(setq gemini-companion-server-command '{command})")
-    emacs.eval("(gemini-companion-mode 1)")
-    emacs.wait_until_ready()
     elsewhere = world.scratch.root / "elsewhere"
     elsewhere.mkdir()
     program = gemini.script(world.tools, world.scratch, world.model(), "lost")
@@ -90,3 +69,11 @@ def test_status_shows_why_there_is_no_server_and_a_cli_is_not_connected(
     verdict = text(emacs).splitlines()[0]
     assert verdict.startswith("Not connected: ")
     assert str(world.project) not in verdict
+
+    emacs.eval(
+        f"""(with-current-buffer "{STATUS}"
+              (goto-char (point-min))
+              (search-forward "[Sho")
+              (push-button))"""
+    )
+    eventually(lambda: "Gemini CLI 0." in text(emacs), "the version of the CLI")

@@ -2,8 +2,6 @@
 """The Ediff and the unified view, their keys, windows, frames and tabs."""
 
 import pytest
-from harness.emacs import Emacs, Reviews
-from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.world import World
 
@@ -11,8 +9,6 @@ pytestmark = pytest.mark.shared
 
 OLD = "\n".join(map(str, range(1, 31))) + "\n"
 NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
-
-OWN = "(setq gemini-companion-review-view 'diff)"
 
 EDIFF = "(setq gemini-companion-review-view 'ediff)"
 
@@ -23,16 +19,9 @@ THEIRS = """
 """
 
 
-def proposed(world: World, extra: str = "") -> tuple[Emacs, Reviews, Gemini]:
-    """Return an Emacs that shows a proposal with two hunks for a.txt."""
-    turn = say("all done")
-    _, emacs, reviews, cli = world.review(OLD, NEW, turn, extra=OWN + extra)
-    reviews.select()
-    return emacs, reviews, cli
-
-
 def test_windows_of_ediff_keep_their_text_when_they_are_selected(world: World) -> None:
-    emacs, _, cli = proposed(world, EDIFF)
+    file, emacs, reviews, cli = world.review(OLD, NEW, say("all done"), extra=EDIFF)
+    reviews.select()
     emacs.keys("e")
     emacs.holds('(string-search "proposal" (buffer-name (window-buffer)))')
     emacs.keys("C-x", "o", "C-x", "o", "C-x", "o")
@@ -42,7 +31,7 @@ def test_windows_of_ediff_keep_their_text_when_they_are_selected(world: World) -
     emacs.keys("C-x", "o", "M->", "mine", "C-c", "C-c")
 
     cli.wait_for("all done")
-    assert (world.project / "a.txt").read_text() == f"{NEW}mine"
+    assert file.read_text() == f"{NEW}mine"
 
 
 STRUCK = """
@@ -97,13 +86,9 @@ def test_current_hunk_in_ediff_has_signs_and_an_excluded_one_is_struck_through(
     assert file.read_text() == text.replace("twenty", "20")
 
 
-@pytest.mark.parametrize(
-    "view", ["ediff", pytest.param("diff", marks=pytest.mark.once)]
-)
-def test_ediff_session_of_the_user_continues(world: World, view: str) -> None:
+def test_ediff_session_of_the_user_continues(world: World) -> None:
     file = world.file("a.txt", OLD)
-    extra = f"{OWN}(setq gemini-companion-review-view '{view}){THEIRS}"
-    emacs, reviews, cli = world.pair(file, extra=extra)
+    emacs, reviews, cli = world.pair(file, extra=f"{EDIFF}{THEIRS}")
     emacs.keys("M-:", '(ediff-buffers "x" "y")', "Enter")
     emacs.wait_for("At start of 2 diffs")
     emacs.keys("n")
@@ -125,15 +110,9 @@ def test_ediff_session_of_the_user_continues(world: World, view: str) -> None:
     emacs.eval("(custom-reevaluate-setting 'ediff-window-setup-function)")
 
 
-@pytest.mark.parametrize(
-    "view", ["ediff", pytest.param("diff", marks=pytest.mark.once)]
-)
-def test_winner_undo_restores_the_previous_windows_of_the_user(
-    world: World, view: str
-) -> None:
+def test_winner_undo_restores_the_previous_windows_of_the_user(world: World) -> None:
     file = world.file("a.txt", OLD)
-    extra = f"{OWN}(setq gemini-companion-review-view '{view})(winner-mode 1)"
-    emacs, reviews, cli = world.pair(file, extra=extra)
+    emacs, reviews, cli = world.pair(file, extra=f"{EDIFF}(winner-mode 1)")
     emacs.keys("C-x", "2", "C-x", "b", "*scratch*", "Enter", "C-x", "3")
     emacs.becomes("(e2e-windows)", "*scratch* *scratch* a.txt")
 
