@@ -147,16 +147,24 @@
       (should (equal "one\n" (buffer-string)))
       (should-error (gemini-companion-merge) :type 'user-error))))
 
-(defun gemini-companion-revert-test-rewrite (before written change finish)
+(defun gemini-companion-revert-test-rewrite (before written &optional unsaved)
   "Visit a file of the bytes BEFORE, and have WRITTEN written to it.
-Call CHANGE in its buffer before, and FINISH after that, and return
+Append a line afterwards; but if UNSAVED is non-nil, insert one before
+at the beginning, which is `merge'd, or has been written, too.  Return
 the text that there is then, and the bytes that are saved of that."
   (gemini-companion-revert-test-with before
-    (funcall change)
+    (when unsaved
+      (goto-char (point-min))
+      (insert "ü\n"))
     (gemini-companion-revert-expect file)
     (gemini-companion-revert-test-write file written)
     (gemini-companion-revert file)
-    (funcall finish)
+    (if (eq unsaved 'merge)
+        (gemini-companion-merge)
+      (should-not (buffer-modified-p)))
+    (unless unsaved
+      (goto-char (point-max))
+      (insert "é\n"))
     (should (verify-visited-file-modtime))
     (let ((text (buffer-string)))
       (set-buffer-modified-p t)
@@ -165,7 +173,7 @@ the text that there is then, and the bytes that are saved of that."
 
 (ert-deftest gemini-companion-revert-takes-the-coding-of-the-new-text ()
   (pcase-dolist
-      (`(,before ,written . ,expected)
+      (`(,before ,written ,text ,bytes ,unsaved)
        '(("caf\351\n" "th\303\251\n" "thé\né\n" "th\303\251\n\303\251\n")
          ("caf\351\n" "caf\303\251\n" "café\né\n" "caf\303\251\n\303\251\n")
          ("\303\251" "e\303\251" "eéé\n" "e\303\251\303\251\n")
@@ -179,43 +187,24 @@ the text that there is then, and the bytes that are saved of that."
          ("\357\273\277\303\251\n" "a\n" "a\né\n" "a\n\303\251\n")
          ("a\r\nb\r\n" "a\r\nB\r\n" "a\nB\né\n" "a\r\nB\r\n\303\251\r\n")
          ("a\r\nb\n" "a\r\nB\r\n" "a\nB\né\n" "a\r\nB\r\n\303\251\r\n")
-         ("a\r\nb\n" "a\r\nb\r\n" "a\nb\né\n" "a\r\nb\r\n\303\251\r\n")))
-    (ert-info ((format "%S" (list before written)))
-      (should (equal expected
-                     (gemini-companion-revert-test-rewrite
-                      before written #'ignore
-                      (lambda ()
-                        (should-not (buffer-modified-p))
-                        (goto-char (point-max))
-                        (insert "é\n"))))))))
-
-(ert-deftest gemini-companion-revert-takes-the-coding-of-what-it-merges ()
-  (pcase-dolist
-      (`(,before ,written ,finish . ,expected)
-       `(("\351\n1\n2\n3\n" "\303\251\n1\n2\n\303\240\n" gemini-companion-merge
-          "ü\né\n1\n2\nà\n" "\303\274\n\303\251\n1\n2\n\303\240\n")
-         ("1\r\n2\r\n3\r\n" "1\r\n2\r\ndrei\r\n" gemini-companion-merge
-          "ü\n1\n2\ndrei\n" "\303\274\r\n1\r\n2\r\ndrei\r\n")
-         ;; What was written is what the user has typed.
-         ("one\n" "\303\274\none\n" ,(lambda () (should-not (buffer-modified-p)))
-          "ü\none\n" "\303\274\none\n")
+         ("a\r\nb\n" "a\r\nb\r\n" "a\nb\né\n" "a\r\nb\r\n\303\251\r\n")
+         ("\351\n1\n2\n3\n" "\303\251\n1\n2\n\303\240\n"
+          "ü\né\n1\n2\nà\n" "\303\274\n\303\251\n1\n2\n\303\240\n" merge)
+         ("1\r\n2\r\n3\r\n" "1\r\n2\r\ndrei\r\n"
+          "ü\n1\n2\ndrei\n" "\303\274\r\n1\r\n2\r\ndrei\r\n" merge)
+         ("one\n" "\303\274\none\n" "ü\none\n" "\303\274\none\n" written)
          ("\351\n" "\303\274\n\303\251\n"
-          ,(lambda () (should-not (buffer-modified-p)))
-          "ü\né\n" "\303\274\n\303\251\n")))
+          "ü\né\n" "\303\274\n\303\251\n" written)))
     (ert-info ((format "%S" (list before written)))
-      (should (equal expected
-                     (gemini-companion-revert-test-rewrite
-                      before written
-                      (lambda ()
-                        (goto-char (point-min))
-                        (insert "ü\n"))
-                      finish))))))
+      (should (equal (list text bytes)
+                     (gemini-companion-revert-test-rewrite before written
+                                                           unsaved))))))
 
 (ert-deftest gemini-companion-revert-reads-utf-8-with-any-preferred-coding ()
   (with-coding-priority '(latin-1)
-    (should (equal '("thé\n" "th\303\251\n")
+    (should (equal '("thé\né\n" "th\303\251\n\303\251\n")
                    (gemini-companion-revert-test-rewrite
-                    "caf\351\n" "th\303\251\n" #'ignore #'ignore)))
+                    "caf\351\n" "th\303\251\n")))
     (gemini-companion-revert-test-with ";; -*- coding: latin-1 -*-\n"
       (gemini-companion-revert-test-write
        file ";; -*- coding: latin-1 -*-\n\303\251\n")
