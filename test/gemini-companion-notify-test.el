@@ -200,14 +200,15 @@ It is the service of notifications itself.")
 (ert-deftest gemini-companion-notify-by-d-bus-is-clicked-and-withdrawn ()
   (skip-unless (and (featurep 'dbusbind)
                     (executable-find "dbus-run-session")))
-  (should
-   (equal "((notify \"A text\") (go \"1\") (close 7))"
-          (gemini-companion-test-output
-           "dbus-run-session" "--"
-           (expand-file-name invocation-name invocation-directory)
-           "-Q" "--batch" "--eval"
-           (format "(setq load-path '%S)" load-path)
-           "-l" "gemini-companion-notify"
-           "--eval" (format "%S" gemini-companion-notify-test-dbus)))))
+  (with-temp-buffer
+    (should (eql 0 (call-process
+                    "dbus-run-session" nil '(t nil) nil "--"
+                    (expand-file-name invocation-name invocation-directory)
+                    "-Q" "--batch" "--eval"
+                    (format "(setq load-path '%S)" load-path)
+                    "-l" "gemini-companion-notify"
+                    "--eval" (format "%S" gemini-companion-notify-test-dbus))))
+    (should (equal "((notify \"A text\") (go \"1\") (close 7))"
+                   (buffer-string)))))
 
 ;;; gemini-companion-notify-test.el ends here

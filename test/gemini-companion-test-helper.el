@@ -4,8 +4,8 @@
 
 ;;; Commentary:
 
-;; Waiting for a condition, programs, the timers and hooks of the package, and
-;; temporary directories with files.
+;; Waiting for a condition, the timers and hooks of the package, and temporary
+;; directories with files.
 
 ;;; Code:
 
@@ -47,29 +47,6 @@ BODY must not have assertions, which need what is bound here."
   "Assert that BODY is non-nil within two minutes."
   (declare (indent 0) (debug t))
   `(should (gemini-companion-test-wait (lambda () ,@body))))
-
-;;;; Programs
-
-(defun gemini-companion-test-output (&rest command)
-  "Run COMMAND, a program and its arguments, and return its output.
-Emacs does what else it has to do meanwhile.  Assert that it succeeds."
-  (let* ((output (generate-new-buffer " *output*"))
-         (errors (generate-new-buffer " *errors*"))
-         (ended nil)
-         (process (make-process
-                   :name "command" :command command :noquery t
-                   :buffer output :stderr errors :connection-type 'pipe
-                   ;; It is called when all output is in the buffer.
-                   :sentinel (lambda (&rest _) (setq ended t)))))
-    (unwind-protect
-        (progn
-          (gemini-companion-test-eventually ended)
-          (ert-info ((with-current-buffer errors (buffer-string)))
-            (should (eql 0 (process-exit-status process))))
-          (with-current-buffer output (buffer-string)))
-      (delete-process process)
-      (kill-buffer output)
-      (kill-buffer errors))))
 
 ;;;; Leftovers
 

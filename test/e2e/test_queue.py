@@ -16,11 +16,11 @@ IN_LIST = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
 
 
 @pytest.mark.once
-@pytest.mark.shared("two")
+@pytest.mark.fresh
 def test_list_displays_one_and_the_other_waits_again(world: World) -> None:
     first, second = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
     emacs, reviews, one = world.pair(first)
-    two = world.second()
+    two = world.gemini("second")
     before = emacs.value("(e2e-windows)")
     reviews.proposed(one, first, write_file(first, "uno\n"), say("one done"))
     reviews.edit("uno", "eins")

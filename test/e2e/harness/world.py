@@ -35,7 +35,6 @@ class World:
         self.emacsen: list[Emacs] = []
         self._emacs: Emacs | None = None
         self._cli: Gemini | None = None
-        self._second: Gemini | None = None
         self._ends = ExitStack()
         gemini.configure(self.scratch)
 
@@ -181,19 +180,12 @@ class World:
         reviews.proposed(cli, file, write_file(file, new), *turns)
         return file, emacs, reviews, cli
 
-    def second(self) -> Gemini:
-        """Return another CLI outside Emacs that is connected."""
-        self._second = self._second or self.gemini("second")
-        self._second.wait_until_connected()
-        return self._second
-
     def reset(self) -> None:
-        """Restore the Emacs and the CLIs of a shared world to their first state."""
+        """Restore the Emacs and the CLI of a shared world to their first state."""
         if self._emacs:
             self._emacs.reset()
-        for cli in (self._cli, self._second):
-            if cli:
-                cli.reset()
+        if self._cli:
+            self._cli.reset()
         self.scratch.clear()
 
     def report(self) -> str:
