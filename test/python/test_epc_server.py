@@ -74,16 +74,6 @@ def test_silent_connections_are_closed_and_exclude_no_one(
     assert peer.call("diff-rejected", 1) is True
 
 
-def test_another_version_gets_the_remedy_and_may_retry(rig: Endpoint) -> None:
-    epc = rig.epc()
-    with pytest.raises(
-        ReturnedError, match=r"9\.9\.9.*install the same version"
-    ) as error:
-        epc.call("hello", SECRET, "9.9.9")
-    assert __version__ in str(error.value)
-    rig.peer()
-
-
 def test_calls_arrive_in_the_order_of_their_sending(rig: Endpoint) -> None:
     """Defect 2: a thread for each message lets them overtake each other."""
     peer = rig.peer()
