@@ -24,6 +24,7 @@
 (require 'seq)
 (require 'subr-x)
 
+(declare-function gemini-companion-sessions "gemini-companion-session")
 (declare-function tramp-compute-multi-hops "tramp-sh")
 (declare-function tramp-dissect-file-name "tramp")
 (declare-function tramp-file-name-host "tramp")
@@ -379,9 +380,9 @@ if that is not possible."
       (apply #'gemini-companion-place--put name facts)
       (pcase (cons previous state)
         (`("lost" . "connected")
-         (message "Connection to %s is back; run /ide enable in each CLI there \
-(if one still asks about an edit, answer there)"
-                  title))
+         (message "Connection to %s is back" title)
+         ;; A CLI tries for some seconds to connect again by itself.
+         (run-at-time 5 nil #'gemini-companion-place--remind name))
         (`("connected" . "lost")
          (message "Connection to %s was lost; trying again" title))
         (`(,_ . "ended")
@@ -390,6 +391,15 @@ if that is not possible."
        name (when (equal state "ended") (gemini-companion-place-explain name)))
       (run-hooks 'gemini-companion-place-changed-hook)))
   t)
+
+(defun gemini-companion-place--remind (name)
+  "Say what to do if no CLI of the place NAME has connected again."
+  (unless (or (not (equal "connected" (gemini-companion-place--get name :state)))
+              (seq-some (lambda (session) (equal name (plist-get session :place)))
+                        (gemini-companion-sessions)))
+    (message "No CLI on %s has connected again; run /ide enable in each CLI \
+there (if one still asks about an edit, answer there)"
+             (gemini-companion-place-title name))))
 
 (defun gemini-companion-place--call-waiting (name problem)
   "Call the functions that wait for the place NAME, with PROBLEM if any.
@@ -415,9 +425,10 @@ not exist, or is the home directory or /"
         (problem (gemini-companion-place--get name :problem))
         (case-fold-search t))
     (format
-     (cond ((string-match-p "node.*not found\\|not found.*node" problem)
-            "Node.js was not found on %s (%s); install it, or add it to the \
-path of your login shell there")
+     (cond ((string-match-p "node.*not found\\|not found.*node\\|syntaxerror"
+                            problem)
+            "Node.js was not found on %s, or is too old (%s); install it, or \
+add it to the path of your login shell there")
            ((string-match-p "permission denied\\|password\\|terminal is required"
                             problem)
             "%s asks for a password (%s); use a key and its agent, or a rule \

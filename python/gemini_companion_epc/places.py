@@ -19,11 +19,11 @@ import re
 import shutil
 from asyncio import StreamReader, StreamWriter, SubprocessTransport
 from asyncio.subprocess import Process, SubprocessStreamProtocol
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from .clients import CLIENTS, bearers
 from .config import new_token
@@ -34,7 +34,6 @@ logger = logging.getLogger(__name__)
 
 Address: TypeAlias = tuple[str, int]
 Report: TypeAlias = Callable[[Facts], None]
-Result = TypeVar("Result")
 
 OUTPOST = "outpost-base64"
 """The word in a command that stands for the program of the outpost."""
@@ -45,9 +44,8 @@ _LARGEST_FILE = 20 * 1024 * 1024
 _LONGEST_LINE = 32 * 1024 * 1024
 _MOST_CONNECTIONS = 256
 _CHUNK = 64 * 1024
-_GREETING = b"gemini-companion-outpost\n"
+_GREETING = b"gemini-companion-outpost"
 _PORT_TRIES = 60
-_START = 30
 _SILENCE = 45
 _END = 1
 _KILLED = 10
@@ -181,18 +179,18 @@ class Place:
         process = Process(transport, streams, loop)
         assert process.stdout is not None
         assert process.stderr is not None
-        errors = asyncio.create_task(_last_line(process.stderr))
+        errors = asyncio.create_task(_error(process.stderr))
         problem = ""
         try:
-            greeting = process.stdout.readuntil(_GREETING)
-            await _within(_START, greeting)
-            self._stdin = process.stdin
-            self._greet()
             async for line in _lines(process.stdout):
-                await self._handle(*json.loads(line))
+                if self._stdin is not None:
+                    await self._handle(*json.loads(line))
+                elif line == _GREETING:  # the shell there may print others before
+                    self._stdin = process.stdin
+                    self._greet()
         except asyncio.TimeoutError:
             problem = "no answer"
-        except (asyncio.IncompleteReadError, OSError):
+        except OSError:
             pass
         except Exception as error:  # whatever the other host has sent
             logger.warning("Malformed output of an outpost: %r", error)
@@ -393,24 +391,20 @@ class Places:
         return next((place for place in places if place.carries(address)), None)
 
 
-async def _within(limit: float, awaitable: Awaitable[Result]) -> Result:
-    """Return what ``awaitable`` returns within ``limit`` seconds.
-
-    Up to Python 3.11, `asyncio.wait_for` may ignore that it is cancelled.
-    """
-    task = asyncio.ensure_future(awaitable)
-    try:
-        if not (await asyncio.wait([task], timeout=limit))[0]:
-            raise asyncio.TimeoutError
-        return task.result()
-    finally:
-        task.cancel()
-
-
 async def _lines(stream: StreamReader) -> AsyncIterator[bytearray]:
     """Yield the lines of ``stream``; a long one takes its time, if data arrives."""
+    loop = asyncio.get_running_loop()
     line = bytearray()
-    while data := await _within(_SILENCE, stream.read(_CHUNK)):
+    while True:
+        # Up to Python 3.11, `asyncio.wait_for` may ignore that it is cancelled.
+        late = asyncio.TimeoutError()
+        timer = loop.call_later(_SILENCE, stream.set_exception, late)
+        try:
+            data = await stream.read(_CHUNK)
+        finally:
+            timer.cancel()
+        if not data:
+            return
         *ends, data = data.split(b"\n")
         for end in ends:
             yield line + end
@@ -435,13 +429,13 @@ async def _end(
     await asyncio.wait([end], timeout=_KILLED)
 
 
-async def _last_line(stream: StreamReader) -> str:
-    """Return the last line of ``stream`` for the user."""
+async def _error(stream: StreamReader) -> str:
+    """Return the line of ``stream`` that has an error, or the last, for the user."""
     last = ""
     while piece := await stream.read(_CHUNK):
         last = (last + piece.decode(errors="replace"))[-1000:]
-    lines = [_shown(line) for line in last.splitlines()]
-    return next((line for line in reversed(lines) if line), "")
+    lines = [line for one in last.splitlines() if (line := _shown(one))]
+    return next((line for line in lines if "Error" in line), "".join(lines[-1:]))
 
 
 def _shown(text: str) -> str:
