@@ -508,7 +508,8 @@ still be written."
              (gemini-companion-revert-report
               "%s is written now" (gemini-companion-diff-name diff 'plain))))
           (written
-           (when edited
+           ;; Later, the user may have saved it.
+           (when (and edited (not late))
              (gemini-companion-diff-keep
               diff text gemini-companion-diff--unedited)))
           ;; A user who interrupts Gemini CLI leaves a review that it ignores.

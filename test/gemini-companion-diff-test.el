@@ -126,21 +126,26 @@ If EDIT is non-nil, call it in the proposal instead."
       (should-not (gemini-companion-test-buffers buffers)))))
 
 (ert-deftest gemini-companion-diff-accepted-and-not-written-is-kept ()
-  (pcase-dolist (`(,written ,late . ,kept)
-                 '(("a" nil . nil) ("b" nil . "mine new\n") ("b" t . nil)))
+  (pcase-dolist (`(,written ,late ,report ,kept)
+                 '(("a" nil "Accepted a" nil)
+                   ("b" nil "was not written" "mine new\n")
+                   ("b" "mine new\n" "a is written now" nil)
+                   ("b" "saved\n" "was not written" "mine new\n")))
     (gemini-companion-diff-test-with '(("a" "old\n"))
       (gemini-companion-test-diff-start
        #'ignore
        (lambda (_) (write-region "mine new\n" nil (expand-file-name written))))
-      (gemini-companion-diff-accept (gemini-companion-diff-test-edited))
-      (when late
-        (gemini-companion-test-in-the-end (gemini-companion-last-proposal-p))
-        (gemini-companion-diff-test-write "a" "mine new\n")
-        (should (member "a is written now"
-                        (gemini-companion-test-messages
-                          (gemini-companion-test-in-the-end
-                            (not (gemini-companion-last-proposal-p)))))))
-      (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
+      (should (string-search
+               report
+               (car (gemini-companion-test-messages
+                      (gemini-companion-diff-accept
+                       (gemini-companion-diff-test-edited))
+                      (when late
+                        (gemini-companion-test-in-the-end
+                          (gemini-companion-last-proposal-p))
+                        (gemini-companion-diff-test-write "a" late))
+                      (gemini-companion-test-in-the-end
+                        (not (gemini-companion-test-timers)))))))
       (should (equal kept (gemini-companion-test-last-proposal))))))
 
 (ert-deftest gemini-companion-diff-refuses-to-accept-an-emptied-proposal ()
