@@ -54,16 +54,17 @@
                     0)))))
 
 (ert-deftest gemini-companion-resume-shows-why-nothing-is-listed ()
-  (should (string-match-p
-           "\\`Gemini CLI (.*) has no conversation to resume; M-x gemini-companion-run begins one\n"
-           (gemini-companion-resume-test-listed
-            "gemini" "No previous sessions found for this project.\n" 0)))
-  (should (string-match-p
-           "\\`Qwen Code (.*) cannot list its conversations: Unknown command\n"
-           (gemini-companion-resume-test-listed
-            "qwen" "Usage\nUnknown command\n" 1)))
-  (should (string-match-p
-           "\\`Gemini CLI (.*) cannot list its conversations: exit status 7\n"
-           (gemini-companion-resume-test-listed "gemini" "" 7))))
+  (pcase-dolist
+      (`(,client ,output ,status ,text)
+       '(("gemini" "No previous sessions found for this project.\n" 0
+          "Gemini CLI (.*) has no conversation to resume; \
+M-x gemini-companion-run begins one\n")
+         ("qwen" "Usage\nUnknown command\n" 1
+          "Qwen Code (.*) cannot list its conversations: Unknown command\n")
+         ("gemini" "" 7
+          "Gemini CLI (.*) cannot list its conversations: exit status 7\n")))
+    (should (string-match-p (format "\\`%s\\'" text)
+                            (gemini-companion-resume-test-listed
+                             client output status)))))
 
 ;;; gemini-companion-resume-test.el ends here

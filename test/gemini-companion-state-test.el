@@ -44,12 +44,6 @@ reported states, the last first."
            (gemini-companion-state-stop)
            (gemini-companion-session-forget))))))
 
-(defun gemini-companion-state-test-open (session)
-  "Propose an edit by SESSION; return its diff."
-  (gemini-companion-diff-start #'ignore)
-  (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
-  (car (gemini-companion-diffs)))
-
 (ert-deftest gemini-companion-state-is-shown-by-window-titles ()
   (pcase-dolist
       (`(,client . ,rows)
@@ -80,11 +74,12 @@ reported states, the last first."
 (ert-deftest gemini-companion-state-elsewhere-is-known-from-reviews-and-hooks ()
   (gemini-companion-state-test-with nil
     (should (eq 'unknown (gemini-companion-session-state session)))
-    (let ((diff (gemini-companion-state-test-open session)))
-      (should (eq 'waiting (gemini-companion-session-state session)))
-      (gemini-companion-state-report session 'question nil)
-      (gemini-companion-diff-reject diff)
-      (should (eq 'unknown (gemini-companion-session-state session))))
+    (gemini-companion-diff-start #'ignore)
+    (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
+    (should (eq 'waiting (gemini-companion-session-state session)))
+    (gemini-companion-state-report session 'question nil)
+    (gemini-companion-diff-reject (car (gemini-companion-diffs)))
+    (should (eq 'unknown (gemini-companion-session-state session)))
     (pcase-dolist (`(,event . ,state)
                    '((prompt . working) (question . waiting) (edit . working)
                      (end . ready)))

@@ -82,10 +82,7 @@
           (pcase-dolist
               (`(,output . ,answer)
                `((("text \e]11;?\a more") . ,gemini-companion-terminal-test-white)
-                 (("\e]11;?\e\\\e[c") . ,gemini-companion-terminal-test-white)
-                 (("x\e" "]11;?\a") . ,gemini-companion-terminal-test-white)
-                 (("\e]1" "1;?\e" "\\") . ,gemini-companion-terminal-test-white)
-                 (("\e" "]" "1" "1" ";" "?" "\a")
+                 (("x\e" "]" "11;" "?\e" "\\\e[c")
                   . ,gemini-companion-terminal-test-white)
                  (("\e]10;?\a\e]11;?\a")
                   . ,(concat "\e]10;rgb:0000/0000/0000\e\\"

@@ -114,14 +114,14 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
 def test_keys_of_an_ended_cli_work_with_evil(world: World) -> None:
     emacs = world.emacs(
         world.file("a.txt"),
-        extra="(setq gemini-companion-terminal 'term)"
-        ' (when (locate-library "evil") (require \'evil) (evil-mode))',
+        extra="""(setq gemini-companion-terminal 'term
+                       gemini-companion-run-commands '(("gemini" "sleep" "1000")))
+                 (when (require 'evil nil t) (evil-mode))""",
     )
     if emacs.eval("(featurep 'evil)") == "nil":
         pytest.skip("evil is not installed")
     process = f"(get-buffer-process {lisp(BUFFER)})"
-    emacs.eval('(setq gemini-companion-run-commands \'(("gemini" "sleep" "1000")))')
-    emacs.eval("(progn (gemini-companion-run) nil)")
+    emacs.command("gemini-companion-run")
     emacs.holds(process)
 
     emacs.eval(f"(with-current-buffer {lisp(BUFFER)} (evil-normal-state))")
