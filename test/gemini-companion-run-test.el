@@ -376,11 +376,7 @@ prompts, the last first, and `saved' what would be saved."
 
 (ert-deftest gemini-companion-run-hints-at-a-cli-that-is-not-connected ()
   (gemini-companion-run-test-with-mode
-    (let ((gemini-companion-terminal
-           (lambda (command)
-             (make-process :name "gemini" :buffer (current-buffer)
-                           :command command :connection-type 'pty
-                           :noquery t))))
+    (let ((gemini-companion-terminal 'term))
       (dolist (connected '(nil t))
         (gemini-companion-run '(4))
         (when connected

@@ -9,9 +9,9 @@ import pytest
 from harness.emacs import STATE, Emacs, lisp
 from harness.gemini import Gemini
 from harness.model import say
-from harness.needs import VTERM, needs_qwen, needs_vterm
+from harness.needs import needs_qwen, needs_vterm
 from harness.world import World
-from test_state import configure, start
+from test_state import started
 
 PIECES = [
     "\x1b[201~", "\x1b[200~", "\x1b]0;x\x07", "\x1b", "\x03", "\x04", "\x1a",
@@ -98,11 +98,7 @@ def visible(text: str) -> str:
     ],
 )
 def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) -> None:
-    configure(world)
-    emacs = world.emacs(
-        world.file("a.txt", "one\n"), extra=f"(add-to-list 'load-path {lisp(VTERM)})"
-    )
-    cli = start(world, emacs, name, terminal)
+    emacs, cli = started(world, name, terminal)
     emacs.holds(f"(eq 'ready {STATE})")
 
     random = Random(7)

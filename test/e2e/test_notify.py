@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The mode line shows what a CLI is doing, and a line says that it waits or is done."""
 
-import json
-
 import pytest
 from harness import gemini
 from harness.model import Part, call, say
@@ -24,9 +22,7 @@ def shell(file: str) -> Part:
 
 
 def test_cli_that_asks_and_then_is_done_is_seen_and_announced(world: World) -> None:
-    settings = {**gemini.SETTINGS, "ui": {"dynamicWindowTitle": True}}
-    path = world.home / ".gemini" / "settings.json"
-    path.write_text(json.dumps(settings), encoding="utf-8")
+    gemini.configure(world.scratch, ui={"dynamicWindowTitle": True})
     emacs, _, cli = world.pair_inside(world.file("a.txt"), extra=WHERE)
     cli.model.script(shell("one"), shell("two"), say("all done"))
     cli.prompt()

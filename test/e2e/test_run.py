@@ -15,18 +15,6 @@ from harness.world import World
 from test_prompt import INSERT, SUBMIT, asked_why, prompt
 
 BUFFER = "*gemini: project*"
-TERMINALS = [
-    pytest.param("term", "", id="term"),
-    pytest.param("eat", "", marks=[needs_eat, pytest.mark.once], id="eat"),
-    pytest.param(
-        "vterm",
-        f"(add-to-list 'load-path {lisp(VTERM)})",
-        marks=[needs_vterm, pytest.mark.once],
-        id="vterm",
-    ),
-]
-
-
 ASKS = r"""#!/bin/sh
 stty raw -echo
 printf '\033]11;?\033\\'
@@ -36,11 +24,19 @@ exec cat
 """
 
 
-@pytest.mark.parametrize(("terminal", "load"), TERMINALS)
+@pytest.mark.parametrize(
+    "terminal",
+    [
+        "term",
+        pytest.param("eat", marks=[needs_eat, pytest.mark.once]),
+        pytest.param("vterm", marks=[needs_vterm, pytest.mark.once]),
+    ],
+)
 def test_cli_is_started_typed_to_ended_and_restarted_in_a_terminal(
-    world: World, terminal: str, load: str
+    world: World, terminal: str
 ) -> None:
     file = world.file("a.txt", "one\n")
+    load = f"(add-to-list 'load-path {lisp(VTERM)})"
     extra = f"{load} (setq gemini-companion-terminal '{terminal})"
     emacs = world.emacs(file, mode=False, extra=extra)
     is_sent_the_background_color(world, emacs)

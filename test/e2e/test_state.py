@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 
@@ -27,24 +26,25 @@ def is_(emacs: Emacs, state: str) -> None:
     emacs.holds(f"(eq '{state} {STATE})", state)
 
 
-def start(world: World, emacs: Emacs, name: str, terminal: str) -> Gemini:
-    """Start the CLI ``name`` in a terminal of Emacs."""
-    emacs.eval(f"(setq gemini-companion-terminal '{terminal})")
+def started(
+    world: World, name: str, terminal: str, extra: str = ""
+) -> tuple[Emacs, Gemini]:
+    """Return an Emacs that visits a.txt, and the CLI ``name`` in a terminal of it.
+
+    The window title shows the state of the CLI, as by default.
+    """
+    gemini.configure(world.scratch, ui={"hideTips": True})
+    qwen.configure(world.scratch)
+    emacs = world.emacs(
+        world.file("a.txt", "one\n"),
+        extra=f"""(add-to-list 'load-path {lisp(VTERM)})
+                  (setq gemini-companion-terminal '{terminal}) {extra}""",
+    )
     cli = world.run(emacs, name)
     emacs.eval("(delete-other-windows)")
     cli.wait_until_connected()
     emacs.holds(SESSION, "connected")
-    return cli
-
-
-def configure(world: World) -> None:
-    """Configure both CLIs to show their state in the window title, as by default."""
-    home = world.scratch.home
-    titled = {**gemini.SETTINGS, "ui": {"hideTips": True}}
-    home.joinpath(".gemini", "settings.json").write_text(
-        json.dumps(titled), encoding="utf-8"
-    )
-    qwen.configure(world.scratch)
+    return emacs, cli
 
 
 ONCE = pytest.mark.once
@@ -62,11 +62,8 @@ ONCE = pytest.mark.once
 def test_states_of_a_turn_are_known_from_the_window_title(
     world: World, name: str, terminal: str
 ) -> None:
-    configure(world)
-    file = world.file("a.txt", "one\n")
-    emacs = world.emacs(file, extra=f"(add-to-list 'load-path {lisp(VTERM)}) {STATES}")
+    emacs, cli = started(world, name, terminal, STATES)
     reviews = Reviews(emacs)
-    cli = start(world, emacs, name, terminal)
     is_(emacs, "ready")
     # One that was slow to connect has worked on /ide enable.
     emacs.eval("(setq e2e-states '(ready))")

@@ -34,8 +34,7 @@ def changes_trust(emacs: Emacs, cli: Gemini, client: str) -> None:
 
 def test_trust_is_overridden_on_request_only(world: World) -> None:
     security = trust(world, "gemini", "TRUST_FOLDER")
-    settings = json.dumps({**gemini.SETTINGS, "security": security})
-    world.home.joinpath(".gemini/settings.json").write_text(settings)
+    gemini.configure(world.scratch, security=security)
     security = trust(world, "qwen", "DO_NOT_TRUST")
     emacs = world.emacs(world.file("a.txt", "1\n"))
     cli = world.gemini()

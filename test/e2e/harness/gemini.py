@@ -65,9 +65,9 @@ def pause_before_enter() -> None:
     Event().wait(0.05)
 
 
-def configure(scratch: Scratch) -> None:
-    """Write the settings of a CLI that is ready to work."""
-    write_settings(scratch.home / ".gemini", SETTINGS)
+def configure(scratch: Scratch, **changes: object) -> None:
+    """Write the settings of a CLI that is ready to work, with ``changes``."""
+    write_settings(scratch.home / ".gemini", {**SETTINGS, **changes})
 
 
 def write_settings(directory: Path, settings: Mapping[str, object]) -> None:
