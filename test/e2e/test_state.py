@@ -99,8 +99,8 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     assert emacs.eval(f"(gemini-companion-turn-ended {TURN})") != "nil"
 
     refused(emacs, cli)
-    interrupted(emacs, cli, 27)
-    interrupted(emacs, cli, 3)
+    interrupted(emacs, cli, "Escape", "Escape")
+    interrupted(emacs, cli, "C-c", "C-c")
     cli.model.answers.clear()
     cli.prompt()
     is_(emacs, "working")
@@ -145,12 +145,11 @@ def refused(emacs: Emacs, cli: Gemini) -> None:
     emacs.becomes("(reverse e2e-states)", ["working", "ready"])
 
 
-def interrupted(emacs: Emacs, cli: Gemini, key: int) -> None:
-    """Interrupt the CLI by ``key`` while it works; it is ready again."""
+def interrupted(emacs: Emacs, cli: Gemini, *keys: str) -> None:
+    """Interrupt the CLI by ``keys`` while it works; it is ready again."""
     cli.model.answers.clear()
     cli.prompt()
     is_(emacs, "working")
-    buffer = lisp(cli.terminal.name)
-    emacs.eval(f"(process-send-string (get-buffer-process {buffer}) (string {key}))")
+    emacs.keys(*keys)
     is_(emacs, "ready")
     cli.model.answers.set()
