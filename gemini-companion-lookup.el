@@ -96,8 +96,7 @@ A timer or a filter must not change it."
 (defun gemini-companion-lookup-true-name (file)
   "Return the true name of FILE, a file that may be shared.
 Signal an error if FILE does not exist or may not be shared."
-  (let ((name (and (not (gemini-companion-text-remote-p file))
-                   (gemini-companion-text-true-name file))))
+  (let ((name (gemini-companion-text-true-name file)))
     (unless (and name (gemini-companion-lookup-shared-p name))
       (gemini-companion-lookup-fail "%s is not shared by Emacs" file))
     (unless (file-regular-p name)

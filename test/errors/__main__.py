@@ -447,9 +447,6 @@ def in_emacs(
     try:
         while output := os.read(terminal, 65536):
             last = (last + output)[-3000:]
-            if debug := os.environ.get("GC_ERRORS_SCREEN"):
-                with open(debug, "ab") as file:
-                    file.write(output)
     except OSError:
         pass  # its end
     finally:
