@@ -156,7 +156,10 @@ class Asgi:
 
     def _session(self, request: Request, is_lasting: bool) -> Session:
         place = request.state.place
-        session = self._sessions.get(_session_id(request), request.state.client, place)
+        session_id = request.headers.get(SESSION_HEADER)
+        if session_id is None:
+            raise HTTPException(400, "Mcp-Session-Id is missing")
+        session = self._sessions.get(session_id, request.state.client, place)
         if (session.place and session.place.name) != (place and place.name):
             raise HTTPException(404, "Session not found")
         session.place = place
@@ -245,13 +248,6 @@ class Asgi:
 def _refused(refusal: HTTPException) -> Response:
     logger.info("HTTP out: %d %s", refusal.status_code, refusal.detail)
     return PlainTextResponse(refusal.detail, refusal.status_code, refusal.headers)
-
-
-def _session_id(request: Request) -> str:
-    session_id = request.headers.get(SESSION_HEADER)
-    if session_id is None:
-        raise HTTPException(400, "Mcp-Session-Id is missing")
-    return session_id
 
 
 async def _discard_body(request: Request) -> None:
