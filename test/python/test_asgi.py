@@ -149,20 +149,6 @@ def test_no_answer_is_newer_than_the_client(
     assert begin <= facts["since"] <= 1000 * time.time()
 
 
-def test_a_connection_goes_as_the_client_does_it(alone: Alone, cli_of: CliOf) -> None:
-    alone.do(alone.sessions.broadcast, context_of("/a"))
-    cli = cli_of(alone)
-    events = cli.connect()
-    assert events.response.status == 200
-    assert events.response.getheader("content-type") == "text/event-stream"
-    assert events.response.getheader("mcp-session-id") == cli.session_id
-    assert events.response.getheader("connection") == "close"
-    assert paths_of(events.next()) == ["/a"]
-    alone.do(alone.sessions.broadcast, context_of("/b"))
-    assert paths_of(events.next()) == ["/b"]
-    alone.emacs.until(lambda emacs: emacs.sessions == [[cli.session_id]])
-
-
 def test_an_unknown_session_is_taken_in(alone: Alone, cli_of: CliOf) -> None:
     cli = cli_of(alone)
     assert cli.request("POST", json.dumps(PING))[0] == 400
@@ -174,16 +160,23 @@ def test_an_unknown_session_is_taken_in(alone: Alone, cli_of: CliOf) -> None:
     assert alone.emacs.opened[0].session_id == "from-before-a-restart"
 
 
-def test_a_second_stream_takes_the_place_of_the_first(
+def test_a_stream_goes_on_until_another_takes_its_place(
     alone: Alone, cli_of: CliOf
 ) -> None:
     alone.do(alone.sessions.broadcast, context_of("/a"))
     cli = cli_of(alone)
     first = cli.connect()
+    assert first.response.getheader("content-type") == "text/event-stream"
+    assert first.response.getheader("mcp-session-id") == cli.session_id
+    assert first.response.getheader("connection") == "close"
+    assert paths_of(first.next()) == ["/a"]
+    alone.do(alone.sessions.broadcast, context_of("/b"))
+    assert paths_of(first.next()) == ["/b"]
     second = cli.listen()
     assert second.response.status == 200
     assert first.end()
-    assert paths_of(second.next()) == ["/a"]
+    assert paths_of(second.next()) == ["/b"]
+    alone.emacs.until(lambda emacs: emacs.sessions[-1] == [cli.session_id])
     cli.open_diff("/a", "x")
     alone.do(alone.diffs.reject, 1)
     assert second.next()["method"] == "ide/diffRejected"

@@ -44,14 +44,6 @@ def test_roots_are_true_existing_and_single(tmp_path: Path) -> None:
     assert kept == (os.path.realpath(real), os.path.realpath(odd))
 
 
-def test_a_directory_that_others_may_write_is_made_private(tmp_path: Path) -> None:
-    directory = _directory(tmp_path)
-    directory.mkdir(parents=True)
-    directory.chmod(0o777)
-    assert _files(tmp_path).update(()) == []
-    assert _mode(directory) == 0o700
-
-
 @pytest.mark.parametrize("planted", ["gemini", "gemini/ide"])
 def test_a_symlink_in_place_of_a_directory_is_refused(
     tmp_path: Path, planted: str
@@ -74,7 +66,10 @@ def test_a_directory_of_another_user_is_refused(
     assert "another user" in problem
 
 
-def test_each_client_has_its_file(tmp_path: Path) -> None:
+def test_each_client_has_its_private_file(tmp_path: Path) -> None:
+    # Others may write there.
+    (tmp_path / "gemini").mkdir()
+    (tmp_path / "gemini").chmod(0o777)
     files, own = _files(tmp_path), os.getpid()
     assert files.update(("/a", "/b")) == []
     assert not (tmp_path / "qwen").exists()

@@ -88,7 +88,6 @@ def test_calls_arrive_in_the_order_of_their_sending(rig: Endpoint) -> None:
 @pytest.mark.parametrize(
     ("method", "args"),
     [
-        ("diff-accepted", [1, [Symbol(":file"), "/etc/hosts"]]),
         ("diff-rejected", [404]),
         ("diff-rejected", [500]),
         ("diff-rejected", [[Symbol(":id")]]),

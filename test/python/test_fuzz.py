@@ -21,10 +21,9 @@ from hypothesis import strategies as st
 from sexpdata import Symbol
 
 from conftest import FUZZ_INPUTS, FUZZ_SEED, Alone, until
-from fake_cli import FakeCli
+from fake_cli import Events, FakeCli
 from fake_emacs import BOUND, FakeEmacs
 
-CliOf = Callable[[Any], FakeCli]
 Attack = Callable[[Any], None]
 
 texts = st.text(st.characters(), max_size=20)
@@ -102,41 +101,14 @@ def _talk(port: int, data: bytes) -> bytes:
     return answer
 
 
-class Target:
-    """The HTTP part, and the checks after an attack."""
-
-    def __init__(
-        self, alone: Alone, cli: FakeCli, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        caplog.set_level(logging.INFO)
-        self.alone = alone
-        self.cli = cli
-        self.events = cli.connect()
-        self._log = caplog
-        self._descriptors = _descriptors()
-
-    def check(self) -> None:
-        """Check that it works, and that nothing of the attack is left."""
-        assert self.cli.ask("ping", {})["result"] == {}
-        self.cli.open_diff("/last", "x")
-        self.alone.do(self.alone.diffs.reject, self.alone.emacs.opened[-1].id)
-        while self.events.next()["params"].get("filePath") != "/last":
-            pass
-        until(lambda: list(self.alone.sessions._sessions) == [self.cli.session_id])
-        until(lambda: _descriptors() <= self._descriptors + 2)
-        bad = [one.getMessage() for one in self._log.records if one.levelno > 30]
-        assert bad == []
-        assert not any(one.exc_info for one in self._log.records)
-
-
-@pytest.fixture
-def target(
-    serve_alone: Callable[..., Alone],
-    cli_of: CliOf,
-    caplog: pytest.LogCaptureFixture,
-) -> Target:
-    alone = serve_alone(headers_time=5, comment_interval=0.05, session_grace=0.2)
-    return Target(alone, cli_of(alone), caplog)
+def _works(alone: Alone, cli: FakeCli, events: Events) -> None:
+    """Check that the client is answered, and is the only one that is left."""
+    assert cli.ask("ping", {})["result"] == {}
+    cli.open_diff("/last", "x")
+    alone.do(alone.diffs.reject, alone.emacs.opened[-1].id)
+    while events.next()["params"].get("filePath") != "/last":
+        pass
+    until(lambda: list(alone.sessions._sessions) == [cli.session_id])
 
 
 # Most requests have no line but these, and are whole.
@@ -164,11 +136,20 @@ start_lines = st.just(b"POST /mcp") | st.builds(
 )
 
 
-def test_any_request_is_answered_or_ended(target: Target) -> None:
-    host = f"Host: 127.0.0.1:{target.alone.port}".encode()
+def test_any_request_is_answered_or_ended(
+    serve_alone: Callable[..., Alone],
+    cli_of: Callable[[Any], FakeCli],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    alone = serve_alone(headers_time=5, comment_interval=0.05, session_grace=0.2)
+    cli = cli_of(alone)
+    events = cli.connect()
+    descriptors = _descriptors()
+    host = f"Host: 127.0.0.1:{alone.port}".encode()
 
     def request(start: bytes, session: str, lines: list[bytes], body: bytes) -> bytes:
-        headers = target.cli.headers(session).items()
+        headers = cli.headers(session).items()
         lines = [
             *(start + b" HTTP/1.1", host, b"Content-Length: %d" % len(body)),
             *(f"{name}: {value}".encode() for name, value in headers),
@@ -181,10 +162,14 @@ def test_any_request_is_answered_or_ended(target: Target) -> None:
     requests = st.builds(request, start_lines, sessions, line_lists, any_body)
 
     def attack(data: bytes) -> None:
-        assert not _talk(target.alone.port, data).startswith(b"HTTP/1.1 500")
+        assert not _talk(alone.port, data).startswith(b"HTTP/1.1 500")
 
     _fuzz(requests | spoiled(requests) | st.binary(max_size=100), 0.7, attack)
-    target.check()
+    _works(alone, cli, events)
+    until(lambda: _descriptors() <= descriptors + 2)
+    bad = [one.getMessage() for one in caplog.records if one.levelno > 30]
+    assert bad == []
+    assert not any(one.exc_info for one in caplog.records)
 
 
 # EPC
