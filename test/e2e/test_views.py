@@ -10,6 +10,7 @@ pytestmark = pytest.mark.shared
 OLD = "\n".join(map(str, range(1, 31))) + "\n"
 NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
 
+OWN = "(setq gemini-companion-review-view 'diff)"
 EDIFF = "(setq gemini-companion-review-view 'ediff)"
 
 THEIRS = """
