@@ -6,7 +6,6 @@
 
 (require 'dired-aux)
 (require 'gemini-companion-context)
-(require 'gemini-companion-events)
 (require 'gemini-companion-test-helper)
 
 (defvar evil-state)

@@ -11,7 +11,6 @@
 
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-send)
-(require 'gemini-companion-state)
 (require 'gemini-companion-test-helper)
 (require 'term)
 
