@@ -433,11 +433,8 @@ add it to the path of your login shell there")
                             problem)
             "%s asks for a password (%s); use a key and its agent, or a rule \
 that needs none")
-           ((string-match-p "timed? ?out\\|no answer\\|refused\\|resolve" problem)
-            "%s cannot be reached (%s); check the connection, then \
-M-x gemini-companion-connect")
-           (t "Cannot connect to %s (%s); M-x gemini-companion-connect \
-tries again"))
+           (t "Cannot connect to %s (%s); check the connection, then \
+M-x gemini-companion-connect"))
      title problem)))
 
 ;;;; Life
