@@ -13,6 +13,7 @@ from harness.gemini import Gemini
 from harness.model import call, fail, say, write_file
 from harness.needs import VTERM, needs_eat, needs_qwen, needs_vterm
 from harness.world import World
+from test_qwen import stays_connected
 
 STATES = """
 (defvar e2e-states nil)
@@ -42,8 +43,11 @@ def started(
     )
     cli = world.run(emacs, name)
     emacs.eval("(delete-other-windows)")
-    cli.wait_until_connected()
-    emacs.holds(SESSION, "connected")
+    if name == "qwen":
+        stays_connected(emacs, cli)
+    else:
+        cli.wait_until_connected()
+        emacs.holds(SESSION, "connected")
     return emacs, cli
 
 
