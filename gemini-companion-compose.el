@@ -122,7 +122,9 @@ For `completion-at-point-functions'."
   "Complete STRING to the name of a shared file of the project.
 A completion table, see `all-completions' for ACTION.  It has no
 completions if a key is typed meanwhile."
-  (let (value)
+  ;; Most of the time would be spent on collecting garbage.
+  (let ((gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
+        value)
     (while-no-input
       (setq value (complete-with-action
                    action (gemini-companion-compose--file-names) string
