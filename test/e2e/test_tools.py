@@ -84,11 +84,13 @@ def unlink(world: World, emacs: Emacs) -> None:
 
 def interrupt(emacs: Emacs, cli: Gemini) -> None:
     """Type Escape while the CLI works; Emacs then knows that it is ready."""
+    # Qwen Code reports that it is idle only if it has drawn that it works.
+    works = "esc to cancel"
+    eventually(lambda: works not in cli.screen(), "the last turn has ended")
     cli.model.answers.clear()
     cli.prompt()
     emacs.holds(f"(eq 'working {STATE})")
-    # Qwen Code reports that it is idle only if it has drawn that it works.
-    cli.wait_for("esc to cancel")
+    cli.wait_for(works)
     cli.terminal.keys("Escape")
     emacs.holds(f"(eq 'ready {STATE})")
     cli.model.answers.set()
