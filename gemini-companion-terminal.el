@@ -179,6 +179,10 @@ Some are suspended while the user copies text or edits a line."
 
 ;;;; Output
 
+(defconst gemini-companion-terminal--longest 200000
+  "Length above which an incomplete sequence is ignored.
+In Emacs 28, one of twice this length overflows the stack of regexps.")
+
 (defun gemini-companion-terminal--watch (process)
   "Watch the output of PROCESS, the program in a terminal."
   (add-function :filter-args (process-filter process)
@@ -220,7 +224,9 @@ to get: term would display these sequences."
                     (concat rest output)
                     (lambda (content)
                       (gemini-companion-terminal--handle process content)))))
-        (process-put process 'gemini-companion-terminal-rest rest)
+        (process-put process 'gemini-companion-terminal-rest
+                     (and (length< rest gemini-companion-terminal--longest)
+                          rest))
         (list process (if (gemini-companion-terminal--mode-p process 'term-mode)
                           plain
                         output))))))

@@ -117,12 +117,16 @@
              ((,(concat "\e]52;c;" (substring encoded 0 4000))
                ,(substring encoded 4000) "\e\\")
               . ,long)
+             ;; One that does not end.
+             (("\e]52;c;" ,@(make-list 10 (make-string 60000 ?A))
+               "\e]52;c;Yg==\a")
+              . "b")
              ;; Questions for the clipboard get no answer.
-             (("\e]52;c;?\a" "\e]52;c;!\a") . ,long)))
+             (("\e]52;c;?\a" "\e]52;c;!\a") . "b")))
         (dolist (part output)
           (funcall (process-filter process) process part))
         (should (equal copied (car kill-ring))))
-      (should (equal 3 (length kill-ring)))
+      (should (equal 4 (length kill-ring)))
       (should (equal "" (funcall answers))))))
 
 (ert-deftest gemini-companion-terminal-is-watched-while-the-mode-is-on ()
