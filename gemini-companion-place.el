@@ -24,7 +24,6 @@
 (require 'seq)
 (require 'subr-x)
 
-(declare-function gemini-companion-sessions "gemini-companion-session")
 (declare-function tramp-compute-multi-hops "tramp-sh")
 (declare-function tramp-dissect-file-name "tramp")
 (declare-function tramp-file-name-host "tramp")
@@ -380,9 +379,9 @@ if that is not possible."
       (apply #'gemini-companion-place--put name facts)
       (pcase (cons previous state)
         (`("lost" . "connected")
-         (message "Connection to %s is back" title)
-         ;; A CLI tries for some seconds to connect again by itself.
-         (run-at-time 5 nil #'gemini-companion-place--remind name))
+         (message "Connection to %s is back; if a CLI there does not connect \
+again, run /ide enable in it (if it still asks about an edit, answer there)"
+                  title))
         (`("connected" . "lost")
          (message "Connection to %s was lost; trying again" title))
         (`(,_ . "ended")
@@ -391,15 +390,6 @@ if that is not possible."
        name (when (equal state "ended") (gemini-companion-place-explain name)))
       (run-hooks 'gemini-companion-place-changed-hook)))
   t)
-
-(defun gemini-companion-place--remind (name)
-  "Say what to do if no CLI of the place NAME has connected again."
-  (unless (or (not (equal "connected" (gemini-companion-place--get name :state)))
-              (seq-some (lambda (session) (equal name (plist-get session :place)))
-                        (gemini-companion-sessions)))
-    (message "No CLI on %s has connected again; run /ide enable in each CLI \
-there (if one still asks about an edit, answer there)"
-             (gemini-companion-place-title name))))
 
 (defun gemini-companion-place--call-waiting (name problem)
   "Call the functions that wait for the place NAME, with PROBLEM if any.
