@@ -386,8 +386,10 @@ again, run /ide enable in it (if it still asks about an edit, answer there)"
          (message "Connection to %s was lost; trying again" title))
         (`(,_ . "ended")
          (message "%s" (gemini-companion-place-explain name))))
-      (gemini-companion-place--call-waiting
-       name (when (equal state "ended") (gemini-companion-place-explain name)))
+      (unless (equal state "lost")
+        (gemini-companion-place--call-waiting
+         name (when (equal state "ended")
+                (gemini-companion-place-explain name))))
       (run-hooks 'gemini-companion-place-changed-hook)))
   t)
 

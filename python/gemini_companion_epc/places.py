@@ -155,7 +155,6 @@ class Place:
             logger.info("The outpost of a place has ended: %s", problem)
             if now() - began > _LONG_LIFE:
                 delays = iter(_DELAYS)
-            self._facts.pop("roots", None)
             delay = next(delays, None) if "home" in self._facts else None
             self._report("ended" if delay is None else "lost", problem)
             if delay is None:

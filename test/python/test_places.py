@@ -252,6 +252,8 @@ def test_an_outcome_for_a_silent_host_waits_for_the_next_outpost(far: Far) -> No
     until(lambda: len(far.alone.place_facts) == count + 2)
     lost, back = far.alone.place_facts[count:]
     assert (lost["state"], back["state"]) == ("lost", "connected")
+    # Emacs names the files of the reviews that end.
+    assert lost["roots"] == back["roots"] != []
     assert (back["port"], back["token"]) == (facts["port"], facts["token"])
     assert far.copy(file).read_text() == "new\n"
     assert far.alone.emacs.written == []
