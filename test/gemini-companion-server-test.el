@@ -223,6 +223,7 @@ each process: timers that limit its time are running as well."
            (large (make-string 300000 ?x))
            (file (expand-file-name "a")))
       (dolist (text (list "" "\0\"\\\n\r\t" "\U0001F600\u2028\uFEFF"
+                          "e\u0301\u0085\\ud800\uFFFE\uFFFF\U0010FFFF"
                           (make-string 300000 ?é)
                           (concat "\uFEFFa\r\nb\r" large)
                           (concat "Content-Type: text/enriched\n\n<bold>b</bold>"
