@@ -69,7 +69,10 @@
              ("\\(" . ,files)))
         (let ((gemini-companion-excluded (list element)))
           (should (equal hidden (apply #'gemini-companion-privacy-test-hidden
-                                       files))))))))
+                                       files)))))
+      ;; By default, too.
+      (should (equal '("b" "plain")
+                     (apply #'gemini-companion-privacy-test-hidden files))))))
 
 (ert-deftest gemini-companion-privacy-lets-no-project-share-more ()
   (gemini-companion-test-with-directory

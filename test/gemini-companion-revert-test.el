@@ -160,7 +160,9 @@ the text that there is then, and the bytes that are saved of that."
     (gemini-companion-revert-test-write file written)
     (gemini-companion-revert file)
     (if (eq unsaved 'merge)
-        (gemini-companion-merge)
+        (should (member "Merged; not saved yet"
+                        (gemini-companion-test-messages
+                         (gemini-companion-merge))))
       (should-not (buffer-modified-p)))
     (unless unsaved
       (goto-char (point-max))

@@ -15,6 +15,8 @@
 (require 'gemini-companion-server-test-helper)
 (require 'project)
 
+(declare-function term-line-mode "term")
+
 (defvar gemini-companion-run-test-started nil
   "Started programs, the last first: command, directory, and variables.")
 
@@ -351,6 +353,26 @@ prompts, the last first, and `saved' what would be saved."
           (mapc #'kill-buffer buffers))))))
 
 ;;;; Hint
+
+(ert-deftest gemini-companion-run-sends-escape-while-the-terminal-takes-keys ()
+  (gemini-companion-run-test-with-mode
+    (let ((gemini-companion-terminal 'term)
+          (kill-buffer-query-functions nil)
+          (gemini-companion-run-commands
+           '(("gemini" "sh" "-c"
+              "stty raw -echo; >answers; echo up; exec cat >answers"))))
+      (gemini-companion-run)
+      (with-current-buffer (window-buffer)
+        (gemini-companion-test-eventually
+          (string-search "up" (buffer-string)))
+        (should (eq 'gemini-companion-run-escape (key-binding (kbd "ESC ESC"))))
+        (gemini-companion-run-escape)
+        (term-line-mode)
+        (ignore-errors (gemini-companion-run-escape))
+        (process-send-string nil "x")
+        (gemini-companion-test-eventually
+          (equal "\ex" (gemini-companion-test-file-text "answers")))
+        (kill-buffer)))))
 
 (ert-deftest gemini-companion-run-hints-at-a-cli-that-is-not-connected ()
   (gemini-companion-run-test-with-mode

@@ -19,6 +19,8 @@
                    '(("it's 100% \u00fc" "1\nzwei" "it's 100%% \u00fc"
                       " 1  1   1" " 2     -2" "    2  +zwei"
                       "       \\No newline at end of file")
+                     ("/etc/new" "x\n" "a file outside your projects: /etc/new"
+                      " 1   x")
                      ("new.py" "def f():\n    pass\n" "new file  \\+2 .0"
                       " 1   def f():" " 2       pass")))
       (gemini-companion-test-show file text)

@@ -68,8 +68,9 @@ def test_a_directory_of_another_user_is_refused(
 
 def test_each_client_has_its_private_file(tmp_path: Path) -> None:
     # Others may write there.
-    (tmp_path / "gemini").mkdir()
-    (tmp_path / "gemini").chmod(0o777)
+    for name in ("gemini", "gemini/ide"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(0o777)
     files, own = _files(tmp_path), os.getpid()
     assert files.update(("/a", "/b")) == []
     assert not (tmp_path / "qwen").exists()

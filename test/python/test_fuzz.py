@@ -160,11 +160,18 @@ def test_any_request_is_answered_or_ended(
     sessions = st.sampled_from(["fuzz", ""])
     any_body = bodies | spoiled(bodies)
     requests = st.builds(request, start_lines, sessions, line_lists, any_body)
+    post, lines = st.just(b"POST /mcp"), st.just(no_lines)
+    whole = st.builds(request, post, sessions, lines, any_body)
+    others = requests | spoiled(requests) | st.binary(max_size=100)
 
-    def attack(data: bytes) -> None:
-        assert not _talk(alone.port, data).startswith(b"HTTP/1.1 500")
+    def attack(sent: tuple[bytes, bool]) -> None:
+        data, is_whole = sent
+        answer = _talk(alone.port, data)
+        assert not answer.startswith(b"HTTP/1.1 500")
+        assert answer.startswith(b"HTTP/1.1 ") or not is_whole
 
-    _fuzz(requests | spoiled(requests) | st.binary(max_size=100), 0.7, attack)
+    inputs = st.tuples(whole, st.just(True)) | st.tuples(others, st.just(False))
+    _fuzz(inputs, 0.7, attack)
     _works(alone, cli, events)
     until(lambda: _descriptors() <= descriptors + 2)
     bad = [one.getMessage() for one in caplog.records if one.levelno > 30]

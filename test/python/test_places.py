@@ -292,13 +292,13 @@ def test_a_failed_start_is_reported(
         ("exec sleep 1000", None),
         ("exec yes", "malformed output"),
         # As ssh does with a connection that others may use.
-        ("sleep 5 >/dev/null & exit 3", "exit status 3"),
+        ("sleep 1000 >/dev/null & echo $! >$0; exit 3", "exit status 3"),
     ],
 )
 def test_nothing_is_left_of_a_place_and_its_end_is_reported(
     tmp_path: Path, rest: str, problem: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pid = tmp_path / "pid"
+    pid, child = tmp_path / "pid", tmp_path / "child"
     pid.touch()
     facts: list[dict[str, Any]] = []
 
@@ -309,7 +309,7 @@ def test_nothing_is_left_of_a_place_and_its_end_is_reported(
         places = Places(1, facts.append)
         command = f"echo gemini-companion-outpost; echo $$ >{pid}; {rest}"
         wanted = {"name": "/test:far:", "mirror": str(tmp_path), "directories": []}
-        places.start({**wanted, "command": ["sh", "-c", command]})
+        places.start({**wanted, "command": ["sh", "-c", command, str(child)]})
         await asyncio.to_thread(until, lambda: facts if problem else pid.read_text())
         places.stop("/test:far:")
         await places.stop_all(True)
@@ -318,6 +318,8 @@ def test_nothing_is_left_of_a_place_and_its_end_is_reported(
         # The process of sudo belongs to another user.
         monkeypatch.setattr("subprocess.Popen.kill", refuse)
     asyncio.run(connect_and_stop())
+    if child.exists():
+        os.kill(int(child.read_text()), signal.SIGKILL)
     assert [fact["problem"] for fact in facts] == ([problem] if problem else [])
     assert not psutil.pid_exists(int(pid.read_text()))
     # This would warn of what is left, which is an error.

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+from typing import Any
+
 import pytest
 import sexpdata
 from hypothesis import given
@@ -53,4 +55,7 @@ def test_a_context_is_spelled_as_in_the_protocol() -> None:
         {"path": "/b", "timestamp": 4},
     ]
     for is_trusted in (None, True, False):
-        assert refusal(context_update(files, is_trusted)) is None
+        update: Any = context_update(files, is_trusted)
+        assert refusal(update) is None
+        # It is sent only on request.
+        assert update["params"]["workspaceState"].get("isTrusted") is is_trusted
