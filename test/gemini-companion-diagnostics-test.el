@@ -530,7 +530,7 @@ The text of the first one is the first line."
 (ert-deftest gemini-companion-diagnostics-knows-the-errors-of-a-visited-file ()
   (gemini-companion-diagnostics-test-with '("versions") '(("a.txt" "error old\n"))
     (gemini-companion-test-visit "a.txt")
-    (gemini-companion-test-eventually (flymake-diagnostics))
+    (gemini-companion-diagnostics-test-known "a.txt")
     (should (equal '("3: error: x is wrong [test]")
                    (gemini-companion-diagnostics-test-edit
                     "a.txt" "error old\n" "\nerror old\nerror x\n")))
