@@ -12,7 +12,6 @@ from harness.emacs import SESSION, STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import call, fail, say, write_file
 from harness.needs import VTERM, needs_eat, needs_qwen, needs_vterm
-from harness.wait import eventually
 from harness.world import World
 from test_qwen import stays_connected
 
@@ -152,13 +151,9 @@ def refused(emacs: Emacs, cli: Gemini) -> None:
 
 def interrupted(emacs: Emacs, cli: Gemini, *keys: str) -> None:
     """Interrupt the CLI by ``keys`` while it works; it is ready again."""
-    # A CLI that has not drawn that it works may go on.
-    works = "esc to cancel"
-    eventually(lambda: works not in cli.screen(), "the last turn has ended")
     cli.model.answers.clear()
     cli.prompt()
     is_(emacs, "working")
-    cli.wait_for(works)
     emacs.keys(*keys)
     is_(emacs, "ready")
     cli.model.answers.set()
