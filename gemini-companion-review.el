@@ -26,6 +26,9 @@
 (require 'seq)
 (require 'subr-x)
 
+(autoload 'gemini-companion-ediff-open "gemini-companion-ediff")
+(autoload 'gemini-companion-unified-open "gemini-companion-unified")
+
 ;;;; Customization
 
 (defcustom gemini-companion-review-view 'ediff
@@ -349,10 +352,6 @@ SELECT is `select' if the user asked for DIFF, `next' if DIFF takes the
 place of a review that the user has just answered, or nil if it appears
 by itself.  Signal an error if DIFF cannot be shown."
   (gemini-companion-review--check diff)
-  ;; Emacs 30 may crash in a text terminal if Ediff is loaded while windows change,
-  ;; as when the view is switched.
-  (require 'gemini-companion-ediff)
-  (require 'gemini-companion-unified)
   (let* ((frame (gemini-companion-windows-frame
                  (delq nil (list (gemini-companion-session-terminal
                                   (gemini-companion-diff-session diff))
@@ -646,6 +645,8 @@ the excluded hunks stay."
 
 (defun gemini-companion-review--replace (view open)
   "Close VIEW, and call OPEN to open it again at the same hunk."
+  ;; In a text terminal, Emacs may crash if Ediff is loaded while windows change.
+  (require 'gemini-companion-ediff)
   (let ((layout (gemini-companion-review--view-layout view))
         (line (gemini-companion-review--line view)))
     (gemini-companion-windows-restore layout
