@@ -29,7 +29,6 @@
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
-(require 'gemini-companion-text)
 (require 'gemini-companion-edits)
 (require 'gemini-companion-unified)
 (require 'gemini-companion-windows)

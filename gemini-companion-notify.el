@@ -13,7 +13,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-auto)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-edits)
 (require 'gemini-companion-events)

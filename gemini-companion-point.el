@@ -17,7 +17,6 @@
 (require 'diff-mode)
 (require 'dired)
 (require 'flymake)
-(require 'gemini-companion-name)
 (require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-send)

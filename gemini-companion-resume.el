@@ -23,8 +23,6 @@
 (require 'gemini-companion-run)
 (require 'gemini-companion-session)
 (require 'json)
-(require 'seq)
-(require 'subr-x)
 (require 'tabulated-list)
 
 ;;;; Conversations

@@ -19,7 +19,6 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-text)
-(require 'seq)
 (require 'subr-x)
 
 (declare-function json-encode "json")

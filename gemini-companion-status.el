@@ -18,7 +18,6 @@
 (require 'gemini-companion)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-clients)
-(require 'gemini-companion-context)
 (require 'gemini-companion-extension)
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)

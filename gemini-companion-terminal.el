@@ -19,7 +19,6 @@
 
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
-(require 'seq)
 (require 'subr-x)
 
 (declare-function eat-exec "ext:eat")
