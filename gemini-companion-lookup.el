@@ -402,17 +402,13 @@ Signal an error if RESULT is an error."
 
 ;;;; Errors
 
-(defun gemini-companion-lookup-version ()
-  "Return the version of the text of this buffer, as Eglot counts."
-  (seq-some (lambda (variable)
-              (and (boundp variable) (symbol-value variable)))
-            ;; The latter is its name before Emacs 31.
-            '(eglot--docver eglot--versioned-identifier)))
-
 (defun gemini-companion-lookup-version-p (version)
   "Return non-nil if VERSION is the present text of this buffer.
 Eglot counts the versions."
-  (and (eql version (gemini-companion-lookup-version))
+  (and (eql version (seq-some (lambda (variable)
+                                (and (boundp variable) (symbol-value variable)))
+                              ;; The latter is its name before Emacs 31.
+                              '(eglot--docver eglot--versioned-identifier)))
        ;; What Eglot has yet to send is not in this version.
        (not (bound-and-true-p eglot--recent-changes))))
 
