@@ -477,13 +477,11 @@ in the terminal, %s writes its own text"
   "Follow the file of DIFF, whose review ended with TEXT, until it is written.
 If the user has edited TEXT, report a file that holds another text.  If
 DIFF is accepted, report a file that is not written, or late."
-  (let ((edited (gemini-companion-diff--rewritten-p diff))
-        (late nil))
+  (let ((edited (gemini-companion-diff--rewritten-p diff)))
     (gemini-companion-revert-expect
      (gemini-companion-diff-file-path diff)
      (lambda (written)
-       (prog1 (gemini-companion-diff--report-write diff text written edited late)
-         (setq late t)
+       (prog1 (gemini-companion-diff--report-write diff text written edited)
          (gemini-companion-diff-notify diff (if written 'written 'unwritten))
          (gemini-companion-diff--display-file)))
      (not (eq 'accepted (gemini-companion-diff-auto diff))))
@@ -493,28 +491,27 @@ DIFF is accepted, report a file that is not written, or late."
                (gemini-companion-diff--as-proposed-p diff))
       (gemini-companion-diff-keep diff text gemini-companion-diff--unedited))))
 
-(defun gemini-companion-diff--report-write (diff text written edited late)
+(defun gemini-companion-diff--report-write (diff text written edited)
   "Report if the file of DIFF is not as TEXT, with which its review ended.
-WRITTEN is non-nil if it was written, EDITED if TEXT is not as proposed,
-and LATE if ten seconds have passed before.  Return non-nil if it may
-still be written."
+For WRITTEN and the value, see `gemini-companion-revert-expect'; EDITED
+is non-nil if TEXT is not as proposed."
   (let ((file (gemini-companion-diff-file-path diff)))
     (cond ((and written
                 (gemini-companion-text-same-written-p
                  text (gemini-companion-text-read file)))
            (setq gemini-companion-diff--kept
                  (delete (cons file text) gemini-companion-diff--kept))
-           (when late
+           (when (eq written 'late)
              (gemini-companion-revert-report
               "%s is written now" (gemini-companion-diff-name diff 'plain))))
           (written
            ;; Later, the user may have saved it.
-           (when (and edited (not late))
+           (when (and edited (eq written t))
              (gemini-companion-diff-keep
               diff text gemini-companion-diff--unedited)))
           ;; A user who interrupts Gemini CLI leaves a review that it ignores.
           ;; It may also compare the texts first, which takes long in a long line.
-          ((and (eq 'accepted (gemini-companion-diff-state diff)) (not late))
+          ((eq 'accepted (gemini-companion-diff-state diff))
            (gemini-companion-diff-keep
             diff text "%s was accepted 10 seconds ago but was not written; \
 %s shows the text")

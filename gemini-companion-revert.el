@@ -97,8 +97,8 @@ Bring buffers up to date before commands."
 Call WRITTEN, if it is non-nil, with t once that has happened, or with
 nil if it does not happen in ten seconds, unless FILE is expected again
 or watching stops before.  If it then returns non-nil, go on for two
-minutes.  ANSWERED is non-nil if the user has just answered a
-review of FILE."
+minutes, and call it with `late' if it happens in these.  ANSWERED is
+non-nil if the user has just answered a review of FILE."
   ;; What changes is known if it is visited before.
   (with-demoted-errors "Showing a file: %S"
     (gemini-companion-revert--visit file))
@@ -163,6 +163,7 @@ For WRITTEN, KEYS and BEFORE, see `gemini-companion-revert-expect' and
   (let ((checks (* gemini-companion-revert--checks
                    ;; The text of a remote file may come slowly.
                    (if (gemini-companion-place-original file) 10 1)))
+        (in-time t)
         watch)
     (setq watch
           (gemini-companion-watch-start
@@ -175,15 +176,17 @@ For WRITTEN, KEYS and BEFORE, see `gemini-companion-revert-expect' and
                (when free
                  (gemini-companion-revert-now file keys before))
                (when wrote
-                 (funcall (prog1 written (setq written #'ignore)) t))
+                 (funcall (prog1 written (setq written #'ignore))
+                          (or in-time 'late)))
                (cond ((and free wrote)
                       ;; It may be written in two steps.
                       (setq checks 2))
                      (free)
                      ((not (or changed now (< 0 (cl-decf checks))))
                       (ignore
-                       (if (funcall written nil)
-                           (setq checks (* 10 gemini-companion-revert--checks))
+                       (if (and in-time (funcall written nil))
+                           (setq checks (* 10 gemini-companion-revert--checks)
+                                 in-time nil)
                          (gemini-companion-revert--end watch)))))))
            ;; A CLI may have written it before it closed the review.
            'changed))
