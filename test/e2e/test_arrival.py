@@ -145,9 +145,7 @@ def test_arrival_leaves_the_keys_to_the_window_in_use(
 
 
 @pytest.mark.parametrize("view", ["ediff", pytest.param("diff", marks=ONCE)])
-def test_review_that_was_covered_is_laid_out_and_selected_by_its_command(
-    world: World, view: str
-) -> None:
+def test_covered_review_is_laid_out_again_and_selected(world: World, view: str) -> None:
     emacs, file = started(world, option("view", view))
     arrive(emacs, file, "uno\n")
     emacs.keys("C-x", "1", "C-x", "3")
@@ -213,9 +211,7 @@ def test_terminal_of_the_cli_stays_visible_beside_a_review(
 
 
 @pytest.mark.parametrize("split", ["split-window-below", "split-window-right"])
-def test_terminal_stays_at_its_side_when_ediff_needs_more_room(
-    world: World, split: str
-) -> None:
+def test_terminal_stays_at_its_side_beside_ediff(world: World, split: str) -> None:
     emacs, file = started(world, IN_TERMINAL, size=(120, 70))
     emacs.eval(f"""(e2e-beside "a.txt" '{split})""")
     reviews = arrive_from_there(emacs, file)
@@ -229,9 +225,7 @@ def test_terminal_stays_at_its_side_when_ediff_needs_more_room(
     reviews.reject()
 
 
-def test_selected_review_is_ediff_in_the_window_beside_the_terminal(
-    world: World,
-) -> None:
+def test_selected_review_is_ediff_beside_the_terminal(world: World) -> None:
     extra = IN_TERMINAL + option("view", "ediff")
     emacs, file = started(world, extra, size=(200, 50))
     emacs.eval('(e2e-beside "a.txt")')
@@ -423,9 +417,7 @@ R_HERE = '(with-current-buffer (window-buffer) (key-binding "r"))'
 
 
 @pytest.mark.parametrize("view", ["ediff", "diff"])
-def test_next_review_takes_the_place_of_the_previous_one(
-    world: World, view: str
-) -> None:
+def test_next_review_takes_the_place_of_the_last(world: World, view: str) -> None:
     old = "".join(f"{n}\n" for n in range(1, 41))
     new = old.replace("\n5\n", "\nfive\n").replace("\n30\n", "\nthirty\n")
     files = [world.file(name, old) for name in ("c.txt", "b.txt", "a.txt")]

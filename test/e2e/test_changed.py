@@ -12,9 +12,7 @@ OLD = "one\ntwo\nthree\nfour\nfive\n"
 
 
 @pytest.mark.fresh
-def test_file_that_changes_while_another_tab_is_shown_is_compared_there(
-    world: World,
-) -> None:
+def test_file_that_changes_behind_another_tab_is_compared_there(world: World) -> None:
     file = world.file("a.txt", OLD)
     emacs = world.emacs(file, extra=PROPOSE)
     propose(emacs, file, OLD.replace("five", "cinque"))

@@ -12,9 +12,7 @@ pytestmark = pytest.mark.shared("inside")
 @pytest.mark.parametrize(
     "view", ["ediff", pytest.param("diff", marks=pytest.mark.once)]
 )
-def test_terminal_stays_and_is_back_when_the_review_is_laid_out_again(
-    world: World, view: str
-) -> None:
+def test_terminal_stays_and_returns_with_the_review(world: World, view: str) -> None:
     turn = say("all done")
     file, emacs, reviews, cli = world.review(OLD, NEW, turn, inside=True, extra=OWN)
     emacs.becomes("(buffer-name (window-buffer))", "*terminal*")
@@ -50,9 +48,7 @@ def test_terminal_stays_and_is_back_when_the_review_is_laid_out_again(
 @pytest.mark.parametrize(
     "view", ["diff", pytest.param("ediff", marks=pytest.mark.once)]
 )
-def test_list_from_a_review_leaves_the_terminal_and_the_review(
-    world: World, view: str
-) -> None:
+def test_list_leaves_the_terminal_and_the_review(world: World, view: str) -> None:
     extra = f"{OWN}(setq gemini-companion-review-view '{view})"
     turn = say("all done")
     _, emacs, reviews, cli = world.review(OLD, NEW, turn, inside=True, extra=extra)

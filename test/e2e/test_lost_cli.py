@@ -67,9 +67,7 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) 
 
 @pytest.mark.shared("inside")
 @pytest.mark.system
-def test_acceptance_reaches_a_cli_that_reconnects_or_is_reported_and_kept(
-    world: World,
-) -> None:
+def test_acceptance_reaches_a_cli_that_reconnects_or_is_kept(world: World) -> None:
     file, emacs, reviews, cli = world.review(
         "one\n", "uno\n", say("all done"), inside=True
     )

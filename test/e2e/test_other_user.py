@@ -192,9 +192,7 @@ def test_an_outpost_answers_its_user_only(world: World) -> None:
 
 
 @pytest.mark.parametrize("then", ["stays", "leaves"])
-def test_token_that_was_sent_to_a_lost_port_is_worthless(
-    world: World, then: str
-) -> None:
+def test_token_sent_to_a_lost_port_is_worthless(world: World, then: str) -> None:
     emacs, _, cli = world.pair(world.file("a.txt"))
     lost = discovered(world.scratch)
     go = world.scratch.root / "go"

@@ -144,9 +144,7 @@ def test_one_key_answers_each_file_of_a_turn(world: World, view: str) -> None:
     assert [file.read_text() for file in files[-2:]] == ["old\n", "old\n"]
 
 
-def test_key_after_an_answer_closes_the_review_and_does_what_it_does(
-    world: World,
-) -> None:
+def test_key_after_an_answer_closes_the_review_and_has_its_effect(world: World) -> None:
     first, second = world.file("a.txt", "old\n"), world.file("b.txt", "old\n")
     emacs, reviews, cli = world.pair(world.file("mine.txt", "mine\n"))
     emacs.eval("(progn (xterm-mouse-mode) (setq gemini-companion-arrival--pause 120))")

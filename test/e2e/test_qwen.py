@@ -46,9 +46,7 @@ def stays_connected(emacs: Emacs, cli: Gemini) -> None:
     _connected(emacs, "qwen")
 
 
-def test_qwen_has_context_and_reviews_beside_gemini_cli_over_a_restart(
-    world: World,
-) -> None:
+def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None:
     # A colon separates the roots for the CLI.
     one, two = world.file("a:b/one.txt", "1\ntwo\n"), world.file("two.txt", "2\n")
     one.parent.joinpath(".git").mkdir()

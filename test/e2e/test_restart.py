@@ -82,9 +82,7 @@ def test_crash_of_the_server_goes_unnoticed(world: World) -> None:
     assert "Connected to Emacs" in cli.ide_status()
 
 
-def test_killed_server_that_was_missed_is_reported_with_the_remedy(
-    world: World,
-) -> None:
+def test_crash_that_a_cli_has_missed_is_reported_with_the_remedy(world: World) -> None:
     turn = say("written at last")
     file, emacs, reviews, cli = world.review("one\n", "due\n", turn)
     (server,) = world.scratch.servers()

@@ -46,9 +46,7 @@ def test_yes_in_the_terminal_writes_what_was_edited(world: World) -> None:
 
 
 @pytest.mark.once
-def test_no_in_the_terminal_closes_the_review_and_keeps_its_edits(
-    world: World,
-) -> None:
+def test_no_in_the_terminal_closes_the_review_and_keeps_edits(world: World) -> None:
     file, emacs, reviews, cli = world.review("one\n", "uno\n")
     reviews.edit("uno", "what I made of it")
 

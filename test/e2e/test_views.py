@@ -33,9 +33,7 @@ STRUCK = """
 """
 
 
-def test_current_hunk_in_ediff_has_signs_and_an_excluded_one_is_struck_through(
-    world: World,
-) -> None:
+def test_ediff_has_signs_and_strikes_an_excluded_hunk_through(world: World) -> None:
     text = NEW.replace("\n5\n", "\n5\nadded\n")
     file, emacs, reviews, cli = world.review(OLD, text, say("all done"), extra=EDIFF)
     reviews.select()

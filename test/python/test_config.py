@@ -17,8 +17,6 @@ from gemini_companion_epc.exceptions import StartError
         (b"{}\n", "secret"),
     ],
 )
-def test_a_bad_start_line_is_refused_with_a_sentence(
-    line: bytes, expected: str
-) -> None:
+def test_a_bad_start_line_is_refused(line: bytes, expected: str) -> None:
     with pytest.raises(StartError, match=expected):
         parse_start_line(line)

@@ -59,9 +59,7 @@ async def test_an_emptied_proposal_is_not_accepted_and_stays_open(rig: Rig) -> N
 
 
 @in_loop()
-async def test_closing_returns_the_text_of_emacs_and_notifies_no_client(
-    rig: Rig,
-) -> None:
+async def test_closing_returns_the_text_and_notifies_no_client(rig: Rig) -> None:
     session, stream = rig.session()
     await rig.diffs.open(session, "/a", "x")
     rig.emacs.texts[1] = "edited"
@@ -126,9 +124,7 @@ async def test_a_client_that_ctrl_c_left_waiting_is_freed(rig: Rig) -> None:
 
 
 @in_loop(session_grace=0.05)
-async def test_diffs_and_outcomes_outlive_their_stream_by_the_grace_time(
-    rig: Rig,
-) -> None:
+async def test_diffs_and_outcomes_outlive_a_stream_by_the_grace_time(rig: Rig) -> None:
     session, stream = rig.session()
     for path in ("/a", "/b", "/c", "/open"):
         await rig.diffs.open(session, path, "x")

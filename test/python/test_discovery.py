@@ -45,9 +45,7 @@ def test_roots_are_true_existing_and_single(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("planted", ["gemini", "gemini/ide"])
-def test_a_symlink_in_place_of_a_directory_is_refused(
-    tmp_path: Path, planted: str
-) -> None:
+def test_a_symlink_as_the_directory_is_refused(tmp_path: Path, planted: str) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / planted).parent.mkdir(exist_ok=True)
@@ -102,9 +100,7 @@ def test_each_client_has_its_private_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-def test_a_sweep_removes_dead_files_of_ours_and_no_others(
-    tmp_path: Path, client: Client
-) -> None:
+def test_a_sweep_removes_dead_files_of_ours(tmp_path: Path, client: Client) -> None:
     (tmp_path / "qwen").mkdir()
     files, other = _files(tmp_path), _files(tmp_path, os.getppid(), 2)
     files.sweep()

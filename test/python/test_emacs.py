@@ -73,9 +73,7 @@ def test_pending_calls_fail_when_emacs_leaves(rig: Endpoint) -> None:
     rig.do(rig.emacs.warn, "no peer receives it")
 
 
-def test_a_large_text_goes_there_and_back_through_a_private_file(
-    rig: Endpoint,
-) -> None:
+def test_a_large_text_goes_through_a_private_file(rig: Endpoint) -> None:
     peer = rig.peer()
     text = "\r\n\ufeff\0\U0001f600" * LARGE_TEXT
     rig.open(diff_of(text))
@@ -97,9 +95,7 @@ def test_a_large_text_is_refused_when_no_file_can_be_written(rig: Endpoint) -> N
     assert peer.expect("open-diff")[3] == "less"
 
 
-def test_another_file_is_neither_read_nor_deleted(
-    rig: Endpoint, tmp_path: Path
-) -> None:
+def test_another_file_is_not_read_or_deleted(rig: Endpoint, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("x")
     with pytest.raises(ReturnedError, match="prefix"):

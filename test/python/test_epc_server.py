@@ -29,9 +29,7 @@ from gemini_companion_epc.texts import LARGE_TEXT
         ("diff-accepted", [1, "x"]),
     ],
 )
-def test_any_other_first_call_is_refused(
-    rig: Endpoint, method: str, args: list[Any]
-) -> None:
+def test_another_first_call_fails(rig: Endpoint, method: str, args: list[Any]) -> None:
     stranger = rig.epc()
     with pytest.raises(ConnectionError):
         stranger.call(method, *args)
@@ -64,9 +62,7 @@ def test_garbage_is_refused(rig: Endpoint, data: bytes) -> None:
     rig.peer()
 
 
-def test_silent_connections_are_closed_and_exclude_no_one(
-    rig: Endpoint,
-) -> None:
+def test_silent_connections_are_closed_and_exclude_no_one(rig: Endpoint) -> None:
     strangers = [rig.epc() for _ in range(50)]
     strangers[0].send_bytes(b"0000")
     peer = rig.peer()

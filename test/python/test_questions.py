@@ -154,9 +154,7 @@ def test_references_are_grouped_by_file_and_line(alone: Alone, tmp_path: Path) -
     assert alone.emacs.asked[0][1]["path"] == str(root / "a.py")
 
 
-def test_a_long_answer_is_cut_and_says_how_to_go_on(
-    alone: Alone, tmp_path: Path
-) -> None:
+def test_a_long_answer_is_cut_and_can_be_resumed(alone: Alone, tmp_path: Path) -> None:
     root = tmp_path
     places = [[str(root / f"{n}{40 * 'd'}"), n, "x" * 200] for n in range(100)]
     answer_with(alone, references(places, total=1234))

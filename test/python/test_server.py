@@ -61,9 +61,7 @@ def _stops(emacs: FakeEmacs, events: list[Events]) -> None:
 
 
 @pytest.mark.system
-def test_context_and_review_end_to_end(
-    start: Start, cli_of: CliOf, tmp_path: Path
-) -> None:
+def test_context_and_review(start: Start, cli_of: CliOf, tmp_path: Path) -> None:
     emacs = start(roots=["/no/such/directory"], file_check=0.01)
     assert _discovery(emacs)["workspacePath"] == ""
     for _ in range(2):
@@ -123,9 +121,7 @@ def test_what_cannot_be_written_is_reported_and_the_server_runs(
 
 
 @pytest.mark.system
-def test_a_token_that_may_be_known_works_for_this_user(
-    start: Start, cli_of: CliOf
-) -> None:
+def test_a_token_that_may_be_known_works_here(start: Start, cli_of: CliOf) -> None:
     first = start()
     first.process.kill()
     first.wait()
