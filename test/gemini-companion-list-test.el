@@ -90,16 +90,20 @@ A newline in TEXT is one before the line."
     (string-trim-left
      (substring-no-properties (gemini-companion-list-test-line)))))
 
-(defun gemini-companion-list-test-key (key)
-  "Do what KEY does in the list."
-  (call-interactively (key-binding (kbd key))))
-
-(defmacro gemini-companion-list-test-answering (answer &rest body)
-  "Evaluate BODY; ANSWER is the value of each question in the minibuffer."
-  (declare (indent 1) (debug t))
-  `(cl-letf (((symbol-function 'y-or-n-p) (lambda (_) ,answer))
-             ((symbol-function 'read-string) (lambda (&rest _) ,answer)))
-     ,@body))
+(defun gemini-companion-list-test-key (key &optional line &rest answers)
+  "Do what KEY does in the list, at LINE if that is non-nil.
+If there are ANSWERS, the first one, a value or a function, answers each
+question in the minibuffer."
+  (when line
+    (gemini-companion-list-test-go-to line))
+  (if (null answers)
+      (call-interactively (key-binding (kbd key)))
+    (let ((answer (if (functionp (car answers))
+                      (car answers)
+                    (lambda (&rest _) (car answers)))))
+      (cl-letf (((symbol-function 'y-or-n-p) answer)
+                ((symbol-function 'read-string) answer))
+        (gemini-companion-list-test-key key)))))
 
 (ert-deftest gemini-companion-list-shows-the-edits-of-each-cli ()
   (gemini-companion-list-test-with '(("a" "one\ntwo\n") ("b" "B\n"))
@@ -157,8 +161,7 @@ a file outside your projects: /gemin...panion-test")
     (gemini-companion-edits-written
      (gemini-companion-test-session "s1" 1) (concat directory "a.el")
      "(setq a 1)\r\n(setq b 2)\r\n" "(setq a 1)\r\n(defun b ())\r\n")
-    (gemini-companion-list-test-go-to "+1 −1  a.el")
-    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-key "TAB" "+1 −1  a.el")
     (pcase-dolist (`(,line ,face)
                    '((" 1  1  (setq a 1)" font-lock-keyword-face)
                      (" 2  -(setq b 2)" diff-removed)
@@ -173,20 +176,13 @@ a file outside your projects: /gemin...panion-test")
 (ert-deftest gemini-companion-list-unfolds-unchanged-lines ()
   (gemini-companion-list-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n"))
     (gemini-companion-list-test-open 1 1 "a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
-    (gemini-companion-list-test-go-to "+1 −0  a")
-    (gemini-companion-list-test-key "TAB")
-    (gemini-companion-list-test-go-to "... 5 unchanged lines")
-    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-key "TAB" "+1 −0  a")
+    (gemini-companion-list-test-key "TAB" "... 5 unchanged lines")
     (should (equal "1" (gemini-companion-list-test-here)))
-    (gemini-companion-list-test-go-to "\n 3")
-    (gemini-companion-list-test-answering "why?"
-      (gemini-companion-list-test-key "c"))
-    (gemini-companion-list-test-go-to "+9")
-    (gemini-companion-list-test-answering t
-      (gemini-companion-list-test-key "x"))
+    (gemini-companion-list-test-key "c" "\n 3" "why?")
+    (gemini-companion-list-test-key "x" "+9" t)
     (should (string-search " x+9" (gemini-companion-list-test-line 'all)))
-    (gemini-companion-list-test-go-to "\n 4")
-    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-key "TAB" "\n 4")
     (should (equal "... 5 unchanged lines" (gemini-companion-list-test-here)))
     (gemini-companion-list-test-shows
      "  waiting  +0 −0  a  1 excluded  1 comment"
@@ -199,8 +195,7 @@ a file outside your projects: /gemin...panion-test")
   (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
     (gemini-companion-list-test-open 1 1 "a" "1\n")
     (gemini-companion-list-test-open 2 1 "b" "2\n")
-    (gemini-companion-list-test-go-to "+1 −1  a")
-    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-key "TAB" "+1 −1  a")
     (gemini-companion-list-test-shows "  waiting  +1 −1  a" "-one" "+1"
                                       "  waiting  +1 −1  b")
     (gemini-companion-list-test-key "TAB")
@@ -215,8 +210,7 @@ a file outside your projects: /gemin...panion-test")
     (gemini-companion-test-eventually
       (string-search "  c" (gemini-companion-test-text "*gemini reviews*")))
     (gemini-companion-list-test-shows)
-    (gemini-companion-list-test-go-to "(1)")
-    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-key "TAB" "(1)")
     ;; What was unfolded in it stays so.
     (gemini-companion-list-test-shows "  waiting  +1 −1  a" "-one" "+1"
                                       "  waiting  +1 −1  b" "-two" "+2"
@@ -237,8 +231,7 @@ a file outside your projects: /gemin...panion-test")
                                  (gemini-companion-list-test-here)))
                              (list (window-start) (window-point)))))))
       (gemini-companion-list-test-open 2 1 "a" "new\n")
-      (gemini-companion-list-test-go-to "+1 −200  a")
-      (gemini-companion-list-test-key "TAB")
+      (gemini-companion-list-test-key "TAB" "+1 −200  a")
       (pcase-dolist (`(,window ,start ,point)
                      (list (list other "-50" "-51")
                            (list (selected-window) "-20" "-25")))
@@ -254,18 +247,15 @@ a file outside your projects: /gemin...panion-test")
           (member "  waiting  +1 −0  c" (gemini-companion-list-test-lines)))
         (should (equal before (mapcar seen (list (selected-window) other))))
         (select-window other)
-        (gemini-companion-list-test-answering t
-          (gemini-companion-list-test-key "x"))
-        (gemini-companion-list-test-answering "why?"
-          (gemini-companion-list-test-key "c"))
+        (gemini-companion-list-test-key "x" nil t)
+        (gemini-companion-list-test-key "c" nil "why?")
         (should (equal (cadr before) (funcall seen other)))))))
 
 (ert-deftest gemini-companion-list-moves-by-edits-and-hunks ()
   (gemini-companion-list-test-with '(("a" "1\n2\n3\n4\n") ("b" "B\n"))
     (gemini-companion-list-test-open 1 1 "a" "one\n2\n3\nfour\n")
     (gemini-companion-list-test-open 2 1 "b" "x\n")
-    (gemini-companion-list-test-go-to "+2 −2  a")
-    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-key "TAB" "+2 −2  a")
     (gemini-companion-list-test-go-to "+2 −2  a")
     (dolist (step '(("n" "-1") ("n" "-4") ("n" "waiting  +1 −1  b")
                     ("p" "-4") ("p" "-1") ("p" "waiting  +2 −2  a")))
@@ -278,8 +268,7 @@ a file outside your projects: /gemin...panion-test")
   (gemini-companion-list-test-with nil
     (dolist (name '("a" "b" "c" "d"))
       (gemini-companion-list-test-open (aref name 0) 1 name "x\n"))
-    (gemini-companion-list-test-go-to "+1 −0  b")
-    (gemini-companion-list-test-key "a")
+    (gemini-companion-list-test-key "a" "+1 −0  b")
     (should (string-suffix-p "  c" (gemini-companion-list-test-here)))
     (gemini-companion-list-test-key "r")
     (should (string-suffix-p "  d" (gemini-companion-list-test-here)))
@@ -301,14 +290,11 @@ a file outside your projects: /gemin...panion-test")
       (pcase-dolist (`(,id ,session ,file)
                      '((1 1 "a") (2 2 "b") (3 1 "c") (4 1 "d") (5 1 "e")))
         (gemini-companion-list-test-open id session file "new\n"))
-      (gemini-companion-list-test-go-to "(1)")
-      (gemini-companion-list-test-answering nil
-        (gemini-companion-list-test-key "a"))
+      (gemini-companion-list-test-key "a" "(1)" nil)
       (should-not outcomes)
       ;; Some end meanwhile.
-      (gemini-companion-list-test-answering
-          (progn (gemini-companion-diff-close 1 'closed) t)
-        (gemini-companion-list-test-key "a"))
+      (gemini-companion-list-test-key
+       "a" nil (lambda (_) (gemini-companion-diff-close 1 'closed) t))
       (should (equal '((5 . accepted) (3 . accepted)) outcomes))
       (should (equal '(2) (mapcar #'gemini-companion-diff-id
                                   (gemini-companion-diffs)))))))
@@ -322,8 +308,7 @@ a file outside your projects: /gemin...panion-test")
       (pcase-dolist (`(,line ,text) '(("+three" "one\n2\n3\n")
                                       ("+three" "one\n2\nthree\n")
                                       ("+one" "1\n2\nthree\n")))
-        (gemini-companion-list-test-go-to line)
-        (gemini-companion-list-test-key "x")
+        (gemini-companion-list-test-key "x" line)
         (should (equal text (gemini-companion-diff-text diff))))
       (gemini-companion-list-test-go-to "+1 −1  a  1 excluded")
       (gemini-companion-diff-accept diff)
@@ -342,9 +327,7 @@ a file outside your projects: /gemin...panion-test")
     (pcase-dolist (`(,line ,comment)
                    '(("+three" "as a digit") ("\n-3" "keep it")
                      ("+zero" "no") ("+zero" "why?") ("\n-2" "x") ("\n-2" "")))
-      (gemini-companion-list-test-go-to line)
-      (gemini-companion-list-test-answering comment
-        (gemini-companion-list-test-key "c"))
+      (gemini-companion-list-test-key "c" line comment)
       (should (equal (string-trim line) (gemini-companion-list-test-here))))
     (gemini-companion-list-test-shows
      "  waiting  +1 −0  sub/b"
@@ -361,16 +344,12 @@ a file outside your projects: /gemin...panion-test")
      "  waiting  +3 −2  a  3 comments"
      "+before" "+zero" "  >> why?" " 1" "-2" "-3" "  >> keep it"
      "+three" "  >> as a digit")
-    (gemini-companion-list-test-answering "all wrong"
-      (gemini-companion-list-test-key "R"))
+    (gemini-companion-list-test-key "R" nil "all wrong")
     (should (equal "all wrong\na:2: why?
 a:3 (removed line): keep it\na:4: as a digit"
                    (current-kill 0)))
-    (gemini-companion-list-test-go-to "+1 −0  sub/b")
-    (gemini-companion-list-test-key "TAB")
-    (gemini-companion-list-test-go-to "\n x")
-    (gemini-companion-list-test-answering "y"
-      (gemini-companion-list-test-key "c"))
+    (gemini-companion-list-test-key "TAB" "+1 −0  sub/b")
+    (gemini-companion-list-test-key "c" "\n x" "y")
     (gemini-companion-list-test-key "r")
     (should (equal "sub/b:1: y" (current-kill 0)))
     (should (equal '((1 . rejected) (2 . rejected)) outcomes))))
@@ -380,22 +359,18 @@ a:3 (removed line): keep it\na:4: as a digit"
     (let ((diff (gemini-companion-list-test-open 1 1 "a" "0\n1\n2\nthree\n")))
       ;; Emacs would ask about a file that has changed since.
       (find-file-noselect "a")
-      (gemini-companion-list-test-go-to "+2 −1  a")
-      (gemini-companion-list-test-key "RET")
+      (gemini-companion-list-test-key "RET" "+2 −1  a")
       (should (eq 'shown (gemini-companion-diff-state diff)))
       (gemini-companion-list-test-key "a")
       (gemini-companion-list-test-key "TAB")
-      (gemini-companion-list-test-go-to "+three")
-      (gemini-companion-list-test-key "RET")
+      (gemini-companion-list-test-key "RET" "+three")
       (should (equal (expand-file-name "a") (buffer-file-name)))
       (should (= 4 (line-number-at-pos)))
       (gemini-companion-list)
       (gemini-companion-diff-reject
        (gemini-companion-list-test-open 2 1 "a" "0\n2\nthree\n4\n"))
-      (gemini-companion-list-test-go-to "+1 −1  a")
-      (gemini-companion-list-test-key "TAB")
-      (gemini-companion-list-test-go-to "\n three")
-      (gemini-companion-list-test-key "RET")
+      (gemini-companion-list-test-key "TAB" "+1 −1  a")
+      (gemini-companion-list-test-key "RET" "\n three")
       (should (equal "three" (buffer-substring (line-beginning-position)
                                                (line-end-position)))))))
 
@@ -403,9 +378,7 @@ a:3 (removed line): keep it\na:4: as a digit"
   (gemini-companion-list-test-with '(("a" "1\n"))
     (gemini-companion-diff-accept
      (gemini-companion-list-test-open 1 1 "a" "one\n"))
-    (gemini-companion-list-test-go-to "+1 −1  a")
-    (gemini-companion-list-test-answering t
-      (gemini-companion-list-test-key "u"))
+    (gemini-companion-list-test-key "u" "+1 −1  a" t)
     (should (derived-mode-p 'gemini-companion-list-mode))
     (should (string-suffix-p "+1 −1  a" (gemini-companion-list-test-here)))
     (should (equal "1\n" (gemini-companion-test-file-text "a")))
@@ -418,8 +391,7 @@ a:3 (removed line): keep it\na:4: as a digit"
       (should (equal "one\n" (buffer-string)))
       (save-buffer))
     ;; Then it is to be reverted again.
-    (gemini-companion-list-test-answering t
-      (gemini-companion-list-test-key "u"))
+    (gemini-companion-list-test-key "u" nil t)
     (should (equal "1\n" (gemini-companion-test-file-text "a")))))
 
 (ert-deftest gemini-companion-list-shows-what-was-accepted-and-not-written ()
@@ -428,8 +400,7 @@ a:3 (removed line): keep it\na:4: as a digit"
     (gemini-companion-test-diff-start (lambda (&rest _) #'ignore) #'ignore)
     (gemini-companion-list-test-open 1 1 "a" "one\n")
     (gemini-companion-list-test-open 2 1 "b" "one\n")
-    (gemini-companion-list-test-go-to "+1 −1  a")
-    (gemini-companion-list-test-key "a")
+    (gemini-companion-list-test-key "a" "+1 −1  a")
     (gemini-companion-test-in-the-end (gemini-companion-last-proposal-p))
     (gemini-companion-list-test-shows "  not written  +1 −1  a"
                                       "  waiting  +1 −1  b")
@@ -439,20 +410,16 @@ a:3 (removed line): keep it\na:4: as a digit"
                                        :type 'user-error))))
     ;; It writes late.
     (write-region "one\n" nil "a" nil 'silent)
-    (gemini-companion-list-test-answering nil
-      (gemini-companion-list-test-key "u"))))
+    (gemini-companion-list-test-key "u" nil nil)))
 
 (ert-deftest gemini-companion-list-deletes-a-file-that-was-new ()
   (gemini-companion-list-test-with nil
     (gemini-companion-list-test-open 1 1 "new" "x\n")
-    (gemini-companion-list-test-go-to "+1 −0  new")
-    (gemini-companion-list-test-key "a")
+    (gemini-companion-list-test-key "a" "+1 −0  new")
     (find-file-noselect "new")
-    (gemini-companion-list-test-answering nil
-      (gemini-companion-list-test-key "u"))
+    (gemini-companion-list-test-key "u" nil nil)
     (should (file-exists-p "new"))
-    (gemini-companion-list-test-answering t
-      (gemini-companion-list-test-key "u"))
+    (gemini-companion-list-test-key "u" nil t)
     (should-not (file-exists-p "new"))
     (should-not (get-file-buffer "new"))
     (gemini-companion-list-test-go-to "  deleted ")
