@@ -117,12 +117,14 @@ def report(uri: str) -> None:
     found = {"uri": uri, "diagnostics": diagnostics(TEXTS[uri])}
     if "versions" in FLAGS and VERSIONS[uri]:
         found["version"] = VERSIONS[uri]
-    TIMERS.append(threading.Timer(0.15, publish, [found]))
+    TIMERS.append(threading.Timer(0.15, publish, [found, *TIMERS[-1:]]))
     TIMERS[-1].start()
 
 
-def publish(found: dict[str, Any]) -> None:
-    """Send `found`, a report, unless its text was closed meanwhile."""
+def publish(found: dict[str, Any], *earlier: threading.Timer) -> None:
+    """Send `found` after `earlier` reports, unless its text was closed meanwhile."""
+    for timer in earlier:
+        timer.join()
     if found["uri"] in TEXTS:
         notify("textDocument/publishDiagnostics", **found)
 
