@@ -8,7 +8,7 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
-from endpoint import Endpoint
+from endpoint import Endpoint, Loop
 from fake_cli import FakeCli
 from fake_emacs import FakeEmacs
 from gemini_companion_epc.config import Config
@@ -174,10 +174,11 @@ class StubEmacs:
         until(lambda: condition(self))
 
 
-class Alone:
+class Alone(Loop):
     """The HTTP part on a real socket in a thread, with a stub for Emacs."""
 
     def __init__(self, config: Config, finds_processes: bool) -> None:
+        super().__init__()
         self.token = config.token
         self.emacs = StubEmacs()
         self.searches = 0
@@ -199,11 +200,15 @@ class Alone:
         self.place_facts: list[dict[str, Any]] = []
         self.places = Places(self.port, self.place_facts.append)
         self.sessions.name_for = self.places.name_for
-        self._config = config
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
-        self._thread.start()
-        assert self._ready.wait(BOUND)
+        self._stop = asyncio.Event()
+        # Importing it may take longer than a bridge waits.
+        serve = load_http()
+
+        async def run() -> None:
+            parts = self.sessions, self.diffs, self.questions, self.places
+            await serve(config, self._connections, *parts, self._stop)
+
+        self._served = self.start(run())
 
     def slow_search(self) -> threading.Event:
         """Delay the search for a process until the event is set."""
@@ -217,43 +222,15 @@ class Alone:
         self.find_process = find
         return searched
 
-    def do(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Return what ``function`` returns in the event loop."""
-
-        async def call() -> Result:
-            return function(*args)
-
-        return self.run(call())
-
-    def run(self, call: Coroutine[Any, Any, Result]) -> Result:
-        """Return what ``call`` returns in the event loop."""
-        return asyncio.run_coroutine_threadsafe(call, self._loop).result(BOUND)
-
     def stop(self) -> None:
         async def end() -> None:
             await self.places.stop_all(True)
             await self.sessions.end_streams()
             self._stop.set()
 
-        asyncio.run_coroutine_threadsafe(end(), self._loop).result(BOUND)
-        self._thread.join(BOUND)
-        assert not self._thread.is_alive()
-
-    async def _run(self) -> None:
-        # Importing it may take longer than a bridge waits.
-        serve = load_http()
-        self._loop = asyncio.get_running_loop()
-        self._stop = asyncio.Event()
-        self._ready.set()
-        await serve(
-            self._config,
-            self._connections,
-            self.sessions,
-            self.diffs,
-            self.questions,
-            self.places,
-            self._stop,
-        )
+        self.run(end())
+        self._served.result(BOUND)
+        self.end()
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The EPC endpoint in a thread, and the connections to it."""
+"""An event loop in a thread; the EPC endpoint in one, and the connections to it."""
 
 import asyncio
 import queue
@@ -24,17 +24,53 @@ SESSION = {"id": "session", "since": 1790000000000, "pid": 12}
 METHODS = "roots-update", "diff-accepted", "diff-rejected", "stop"
 
 
-class Endpoint:
+class Loop:
+    """An event loop in a thread."""
+
+    def __init__(self) -> None:
+        ready: Future[None] = Future()
+        main = self._run(ready)
+        self._thread = threading.Thread(target=asyncio.run, args=(main,), daemon=True)
+        self._thread.start()
+        ready.result(BOUND)
+
+    async def _run(self, ready: "Future[None]") -> None:
+        self._loop = asyncio.get_running_loop()
+        self._end = asyncio.Event()
+        ready.set_result(None)
+        await self._end.wait()
+
+    def start(self, call: Coroutine[Any, Any, Result]) -> "Future[Result]":
+        """Return what will have what ``call`` returns in the event loop."""
+        return asyncio.run_coroutine_threadsafe(call, self._loop)
+
+    def run(self, call: Coroutine[Any, Any, Result]) -> Result:
+        """Return what ``call`` returns in the event loop."""
+        return self.start(call).result(BOUND)
+
+    def do(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Return what ``function`` returns in the event loop."""
+
+        async def call() -> Result:
+            return function(*args)
+
+        return self.run(call())
+
+    def end(self) -> None:
+        self.do(self._end.set)
+        self._thread.join(BOUND)
+        assert not self._thread.is_alive()
+
+
+class Endpoint(Loop):
     """An endpoint for the tests."""
 
     def __init__(self, **fields: Any) -> None:
+        super().__init__()
         self.taken: queue.Queue[tuple[Any, ...]] = queue.Queue()
         self.emacs = Emacs(Config(secret=SECRET, emacs_pid=1, **fields))
         self.port = self.emacs.port
         self.clients: list[EpcClient] = []
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
-        self._thread.start()
         methods = {name: partial(self._take, name) for name in METHODS}
         self.do(self.emacs.listen, {"hello": _hello, **methods})
 
@@ -49,21 +85,8 @@ class Endpoint:
         """Return the next call of Emacs."""
         return self.taken.get(timeout=BOUND)
 
-    def do(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Return what ``function`` returns in the event loop."""
-
-        async def call() -> Result:
-            return function(*args)
-
-        return self.run(call())
-
-    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(BOUND)
-
     def open(self, diff: Diff) -> "Future[None]":
-        return asyncio.run_coroutine_threadsafe(
-            self.emacs.open_diff(diff, SESSION), self.loop
-        )
+        return self.start(self.emacs.open_diff(diff, SESSION))
 
     def epc(self) -> EpcClient:
         self.clients.append(EpcClient(self.port))
@@ -78,9 +101,7 @@ class Endpoint:
         self.run(self.emacs.close())
         for epc in self.clients:
             epc.close()
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(BOUND)
-        self.loop.close()
+        self.end()
 
 
 def _hello() -> dict[str, object]:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The calls of Emacs and to Emacs, over real sockets."""
 
-import asyncio
 import os
 import stat
 import subprocess
@@ -51,7 +50,7 @@ def test_an_error_of_emacs_is_an_error(
 ) -> None:
     peer = rig.peer()
     peer.answers[method] = lambda *args: NO_ANSWER
-    waiting = asyncio.run_coroutine_threadsafe(call(rig.emacs), rig.loop)
+    waiting = rig.start(call(rig.emacs))
     peer.expect(method)
     peer.send_text('(return-error 1 "void-function")')
     with pytest.raises(EmacsError, match="void-function"):
@@ -61,9 +60,7 @@ def test_an_error_of_emacs_is_an_error(
 def test_pending_calls_fail_when_emacs_leaves(rig: Endpoint) -> None:
     peer = rig.peer()
     peer.answers["close-diff"] = lambda diff_id, reason: NO_ANSWER
-    waiting = asyncio.run_coroutine_threadsafe(
-        rig.emacs.close_diff(1, "closed"), rig.loop
-    )
+    waiting = rig.start(rig.emacs.close_diff(1, "closed"))
     peer.expect("close-diff")
     peer.close()
     with pytest.raises(EmacsGone):
