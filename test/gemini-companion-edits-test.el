@@ -166,10 +166,11 @@
         (equal '(("a" accepted "A\n" "1\n"))
                (gemini-companion-edits-test-reported))))))
 
-(defun gemini-companion-edits-test-refusal (edit)
-  "Return why EDIT is not reverted."
-  (cadr (should-error (gemini-companion-edits-revert edit)
-                      :type 'user-error)))
+(defun gemini-companion-edits-test-refuses (edit reason)
+  "Assert that EDIT is not reverted for REASON."
+  (should (string-search
+           reason (cadr (should-error (gemini-companion-edits-revert edit)
+                                      :type 'user-error)))))
 
 (ert-deftest gemini-companion-edits-reverts-to-the-same-bytes ()
   (dolist (before '("one\r\ntwo\nthree\r\n" "no end" "" "\0\n"
@@ -191,9 +192,8 @@
             (should-not (buffer-modified-p buffer)))
           (should (equal '(reverted) (mapcar #'gemini-companion-edit-status
                                              (gemini-companion-edits))))
-          (should (string-search "was reverted already"
-                                 (gemini-companion-edits-test-refusal
-                                  (car (gemini-companion-edits))))))))))
+          (gemini-companion-edits-test-refuses (car (gemini-companion-edits))
+                                               "was reverted already"))))))
 
 (ert-deftest gemini-companion-edits-keeps-the-line-ends-of-a-reported-file ()
   (pcase-dolist (`(,written ,reported . ,expected)
@@ -222,25 +222,19 @@
     (gemini-companion-test-open "c" "new\n" 4 session)
     (pcase-let ((`(,a ,born ,b ,c) (gemini-companion-edits)))
       (gemini-companion-test-write "born" "newer\n")
-      (should (string-search "changed since"
-                             (gemini-companion-edits-test-refusal born)))
-      (should (string-search "was rejected"
-                             (gemini-companion-edits-test-refusal b)))
-      (should (string-search "awaits an answer"
-                             (gemini-companion-edits-test-refusal c)))
+      (gemini-companion-edits-test-refuses born "changed since")
+      (gemini-companion-edits-test-refuses b "was rejected")
+      (gemini-companion-edits-test-refuses c "awaits an answer")
       (gemini-companion-test-write "a" "newer\n")
-      (should (string-search "changed since"
-                             (gemini-companion-edits-test-refusal a)))
+      (gemini-companion-edits-test-refuses a "changed since")
       (gemini-companion-test-write "a" "new\n")
       (rename-file "a" "elsewhere")
       (make-symbolic-link "elsewhere" "a")
-      (should (string-search "replaced by a symbolic link"
-                             (gemini-companion-edits-test-refusal a)))
+      (gemini-companion-edits-test-refuses a "replaced by a symbolic link")
       (rename-file "elsewhere" "a" 'replace)
       (with-current-buffer (find-file-noselect (expand-file-name "a"))
         (insert "unsaved")
-        (should (string-search "unsaved changes"
-                               (gemini-companion-edits-test-refusal a)))
+        (gemini-companion-edits-test-refuses a "unsaved changes")
         (should (equal "unsavednew\n" (buffer-string)))))))
 
 (ert-deftest gemini-companion-edits-keeps-a-hundred-and-forgets-at-the-end ()

@@ -54,8 +54,7 @@
     (let* ((gemini-companion-review-view 'diff)
            (diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
            (proposal (gemini-companion-diff-proposal-buffer diff)))
-      (with-current-buffer (window-buffer)
-        (gemini-companion-review-toggle-hunk))
+      (gemini-companion-test-call #'gemini-companion-review-toggle-hunk)
       ;; The selected window may have been deleted since the last redisplay.
       (let ((window (split-window)))
         (delete-window window)

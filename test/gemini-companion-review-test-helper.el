@@ -155,6 +155,16 @@ It is run in a directory with FILES, and `view' is the kind of view."
        (let ((gemini-companion-review-view view))
          (gemini-companion-test-with-reviews ,files ,@body)))))
 
+(defun gemini-companion-test-call (command)
+  "Call COMMAND, a function, in the buffer of the selected window."
+  (with-current-buffer (window-buffer)
+    (funcall command)))
+
+(defun gemini-companion-test-window-names ()
+  "Return the names of the buffers in the windows, in their order."
+  (mapcar (lambda (window) (buffer-name (window-buffer window)))
+          (window-list nil nil (frame-first-window))))
+
 (defun gemini-companion-test-header (buffer)
   "Return the whole header line of BUFFER, a buffer or a name, as a text."
   (with-current-buffer buffer
