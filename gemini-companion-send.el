@@ -98,6 +98,9 @@ message."
     (if-let* ((process (gemini-companion-send--process session)))
         (progn
           (gemini-companion-send--check-length text)
+          (gemini-companion-send--check-inserted
+           process (cons text (gemini-companion-send--count text process)) name
+           (/ 10 gemini-companion-send--check-seconds))
           (gemini-companion-send--paste process text)
           (gemini-companion-terminal-show terminal stay)
           (format "In the prompt of %s: %s" name
@@ -111,12 +114,37 @@ copied to the kill ring")
 copied to the kill ring"))
               name))))
 
-(defun gemini-companion-send--shown-p (string process)
-  "Return non-nil if STRING is in the terminal of PROCESS."
+(defun gemini-companion-send--check-inserted (process mark name left)
+  "Keep the text of MARK unless it is shown by PROCESS, the terminal of NAME.
+Check it LEFT more times at most."
+  (cond ((and (buffer-live-p (process-buffer process))
+              (gemini-companion-send--shown-p mark process)))
+        ((< left 0)
+         (gemini-companion-send--keep (car mark)
+                                      (format "%s did not take the text" name)))
+        (t
+         (run-at-time gemini-companion-send--check-seconds nil
+                      #'gemini-companion-send--check-inserted
+                      process mark name (1- left)))))
+
+(defun gemini-companion-send--count (text process)
+  "Return how often the beginning of TEXT is in the terminal of PROCESS.
+A CLI shows a placeholder for a long one, and may break a long word."
   (with-current-buffer (process-buffer process)
-    (save-excursion
-      (goto-char (point-max))
-      (search-backward string nil t))))
+    (how-many (concat "\\[Pasted \\|"
+                      (and (string-match "[[:graph:]]\\{1,5\\}" text)
+                           (regexp-quote (match-string 0 text))))
+              (point-min) (point-max))))
+
+(defun gemini-companion-send--shown-p (mark process)
+  "Return non-nil if MARK is in the terminal of PROCESS.
+It is a string, or (TEXT . COUNT) if that is there more than COUNT times."
+  (if (consp mark)
+      (< (cdr mark) (gemini-companion-send--count (car mark) process))
+    (with-current-buffer (process-buffer process)
+      (save-excursion
+        (goto-char (point-max))
+        (search-backward mark nil t)))))
 
 ;;;; Submitting
 
@@ -198,13 +226,19 @@ number of checks in a row that have found MARK."
       (car gemini-companion-send--marks)))
 
 (defun gemini-companion-send--type-text (process text)
-  "Type TEXT and a space into PROCESS, and return the space.
-Delete the one that was typed before, as there may be a text before it."
+  "Type TEXT and a space into PROCESS, and return what is to be shown.
+Delete the space that was typed before, as there may be a text before it."
   (let ((mark (gemini-companion-send--unused-mark process)))
     (gemini-companion-send--write process "\177")
-    ;; At the end of a command it would begin another word to complete.
-    (if (string-prefix-p "/" text)
-        (gemini-companion-send--paste process (concat mark text))
+    (cond
+     ;; With a space, Enter may choose another command.
+     ((string-match-p "\\`/[^[:space:]]+\\'" text)
+      (setq mark (cons text (gemini-companion-send--count text process)))
+      (gemini-companion-send--paste process text))
+     ;; At the end of a command it would begin another word to complete.
+     ((string-prefix-p "/" text)
+      (gemini-companion-send--paste process (concat mark text)))
+     (t
       (gemini-companion-send--paste
        process
        ;; Enter would choose a file for a name at the end.
@@ -212,7 +246,7 @@ Delete the one that was typed before, as there may be a text before it."
                           "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
                          " ")))
       ;; It is shown though a placeholder stands for TEXT.
-      (gemini-companion-send--paste process mark))
+      (gemini-companion-send--paste process mark)))
     mark))
 
 ;;;; Reasons

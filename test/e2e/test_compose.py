@@ -143,3 +143,8 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     cli.model.answers.set()
     cli.wait_for("second done")
     assert "prompt 9 please" in last_message(cli)
+
+    # Enter submits a command, and does not choose one of a list.
+    emacs.holds(f"(eq 'ready {STATE})")
+    submit(emacs, "/about")
+    cli.terminal.wait_for_match("(?i)about (gemini|qwen)|status")

@@ -50,3 +50,10 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     cli.wait_for("I see")
     assert file.read_text() == "uno\n"
     assert prompt(cli) == "some words"
+
+    # What a dialog has taken that Emacs does not know of is kept.
+    emacs.eval(SUBMIT.format('"/auth"'))
+    cli.terminal.wait_for("authenticate for this project")
+    emacs.eval(INSERT.format('"more words"'))
+    emacs.becomes("(car kill-ring)", "more words")
+    emacs.eval('(process-send-string "*terminal*" "\\e")')
