@@ -43,8 +43,8 @@ BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
   "State of SESSION, whose terminal is PROCESS, or nil.
 REPORTED is the state that its hooks have reported, or nil; SENT the
 first line of the last prompt that Emacs has submitted, until its turn
-begins."
-  session process reported sent turn
+begins; REVIEW the diff that awaits an answer first, or nil."
+  session process reported sent turn review
   (state 'unknown)
   (since (float-time)))
 
@@ -145,17 +145,23 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
 ;;;; State
 
 (defun gemini-companion-state--update (record &optional changed)
-  "Update the state of RECORD; run the hook if it differs, or CHANGED."
+  "Update the state of RECORD; run the hook if it differs, or CHANGED.
+A CLI that waits for another answer than before is in another state."
   (let ((state (gemini-companion-state--current record))
-        (previous (gemini-companion-state--state record)))
-    (unless (eq state previous)
+        (previous (gemini-companion-state--state record))
+        (review (car (gemini-companion-diffs
+                      (gemini-companion-state--session record)))))
+    (unless (and (eq state previous)
+                 (eq review (gemini-companion-state--review record)))
       (setf (gemini-companion-state--state record) state
-            (gemini-companion-state--since record) (float-time))
+            (gemini-companion-state--review record) review
+            (gemini-companion-state--since record) (float-time)
+            changed t)
       (pcase state
         ('working (unless (eq previous 'waiting)
                     (gemini-companion-state--begin record nil)))
         ('ready (gemini-companion-state--end record))))
-    (when (or changed (not (eq state previous)))
+    (when changed
       (run-hook-with-args 'gemini-companion-state-functions
                           (gemini-companion-state--session record) state))))
 

@@ -92,10 +92,18 @@
       (gemini-companion-state-report session 'edit nil)
       (should-not notices))
     (gemini-companion-diff-start #'ignore)
-    (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
-    (gemini-companion-test-eventually
-      (string-match-p "\\`Gemini CLI (shop) proposes an edit of .*/a\\'"
-                      (or (car notices) "")))
+    ;; Qwen Code asks all at once.
+    (gemini-companion-notify-test-settled 'question
+      (dolist (file '("a" "b"))
+        (gemini-companion-diff-open file session (expand-file-name file) "new\n")))
+    (dolist (notice '("proposes an edit of .*/a" "proposes an edit of .*/b"
+                      "asks in its terminal"))
+      (gemini-companion-test-eventually
+        (string-match-p (format "\\`Gemini CLI (shop) %s\\'" notice)
+                        (or (car notices) "")))
+      (should-not (cdr notices))
+      (when-let* ((diff (car (gemini-companion-diffs))))
+        (gemini-companion-diff-accept diff)))
     (gemini-companion-session-update nil)
     (gemini-companion-test-eventually (null notices))))
 
