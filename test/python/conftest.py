@@ -6,6 +6,7 @@ import itertools
 import os
 import random
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ from hypothesis import settings
 
 from endpoint import Endpoint, Loop
 from fake_cli import FakeCli
-from fake_emacs import FakeEmacs
+from fake_emacs import PYTHON_PATH, FakeEmacs
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.connections import Connections
 from gemini_companion_epc.diffs import Diffs
@@ -107,6 +108,19 @@ def dead_pid() -> int:
     process = subprocess.Popen(["true"])
     process.wait()
     return process.pid
+
+
+def run_python(*args: str) -> "subprocess.CompletedProcess[str]":
+    """Run Python, which finds the package, with ``args`` and garbage as its input."""
+    return subprocess.run(
+        [sys.executable, *args],
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
+        input="\0\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=BOUND,
+    )
 
 
 async def never(*_: object) -> Any:

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import ast
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fake_emacs import PYTHON_PATH
+from conftest import run_python
 from gemini_companion_epc import __main__
 
 RUN = """
@@ -24,14 +22,7 @@ def test_an_old_python_can_read_the_refusal_with_the_remedy() -> None:
 
 
 def test_nothing_is_printed_but_the_remedy_when_packages_are_missing() -> None:
-    found = subprocess.run(
-        [sys.executable, "-S", "-m", "gemini_companion_epc"],
-        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    found = run_python("-S", "-m", "gemini_companion_epc")
     assert (found.returncode, found.stdout) == (1, "")
     assert found.stderr.startswith("Missing or incompatible Python package: epc, ")
     assert f"{sys.executable} -m pip install 'epc>=0.0.5,<0.1' 'sexp" in found.stderr
@@ -40,15 +31,7 @@ def test_nothing_is_printed_but_the_remedy_when_packages_are_missing() -> None:
 
 @pytest.mark.parametrize("code", ["", "os.close(0)"], ids=["garbage", "closed"])
 def test_a_missing_start_line_is_reported(code: str) -> None:
-    found = subprocess.run(
-        [sys.executable, "-c", f"import os\n{code}\n{RUN}"],
-        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
-        input=b"\x00\n",
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
-    assert found.stdout == b""
-    assert b"Traceback" not in found.stderr
-    assert found.stderr.endswith(b"\n")
-    assert found.returncode == 1
+    found = run_python("-c", f"import os\n{code}\n{RUN}")
+    assert (found.returncode, found.stdout) == (1, "")
+    assert "Traceback" not in found.stderr
+    assert found.stderr.endswith("\n")

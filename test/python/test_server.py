@@ -7,8 +7,6 @@ import shutil
 import signal
 import socket
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,16 +16,9 @@ from typing import Any
 import pytest
 from sexpdata import Symbol
 
-from conftest import until
+from conftest import run_python, until
 from fake_cli import Events, FakeCli
-from fake_emacs import (
-    BOUND,
-    NO_ANSWER,
-    PYTHON_PATH,
-    FakeEmacs,
-    ReturnedError,
-    plist,
-)
+from fake_emacs import BOUND, NO_ANSWER, FakeEmacs, ReturnedError, plist
 
 Start = Callable[..., FakeEmacs]
 CliOf = Callable[[Any], FakeCli]
@@ -348,12 +339,4 @@ def test_nothing_heavy_is_imported_before_the_port_is_printed() -> None:
         "print([name for name in ('mcp', 'hypercorn', 'pydantic', 'starlette', 'anyio')"
         " if name in sys.modules])"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    assert found.stdout == "[]\n"
+    assert run_python("-c", code).stdout == "[]\n"
