@@ -399,9 +399,9 @@ Killing the buffer rejects DIFF, and asks before that if it was edited."
   (with-demoted-errors "Hook of the review: %S"
     (gemini-companion-review-mode))
   (add-hook 'kill-buffer-query-functions #'gemini-companion-diff--kill-p nil t)
-  (add-hook 'kill-buffer-hook #'gemini-companion-diff-buffer-killed nil t))
+  (add-hook 'kill-buffer-hook #'gemini-companion-diff--buffer-killed nil t))
 (put 'gemini-companion-diff--kill-p 'permanent-local-hook t)
-(put 'gemini-companion-diff-buffer-killed 'permanent-local-hook t)
+(put 'gemini-companion-diff--buffer-killed 'permanent-local-hook t)
 
 (defun gemini-companion-diff-discard (buffer)
   "Kill BUFFER if it is live, without settling its diff."
@@ -436,7 +436,7 @@ of its proposal."
       (gemini-companion-diff-drop-edits-p diff)
     t))
 
-(defun gemini-companion-diff-buffer-killed ()
+(defun gemini-companion-diff--buffer-killed ()
   "Reject the diff whose buffer is being killed, if it is still open."
   (when-let* ((diff (gemini-companion-diff--ends-here)))
     (gemini-companion-diff--reject-aside diff)))

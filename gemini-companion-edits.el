@@ -134,7 +134,7 @@ Its functions display the edits; they must be fast and not fail.")
 
 ;;;; Reviews
 
-(defun gemini-companion-edits-read (edit)
+(defun gemini-companion-edits--read (edit)
   "Read the text of the file of EDIT, if it has changed; it is not written yet."
   (let* ((file (gemini-companion-edit-file edit))
          (stamp (gemini-companion-watch-stamp file)))
@@ -176,7 +176,7 @@ Its functions display the edits; they must be fast and not fail.")
                               (gemini-companion-diff-proposed-text diff)))))
         (setf (gemini-companion-edit-after edit) written
               (gemini-companion-edit-state edit) 'accepted)
-      (gemini-companion-edits-read edit))))
+      (gemini-companion-edits--read edit))))
 
 ;;;; Writes
 
@@ -362,7 +362,7 @@ The texts are decoded as the CLI reads them."
   "Return the hunks of EDIT, or `failed' if its texts cannot be compared."
   (let ((tick (if-let* ((diff (gemini-companion-edit-diff edit)))
                   (progn
-                    (gemini-companion-edits-read edit)
+                    (gemini-companion-edits--read edit)
                     (cons (gemini-companion-edit-stamp edit)
                           (buffer-chars-modified-tick
                            (gemini-companion-diff-proposal-buffer diff))))
@@ -431,10 +431,10 @@ Return nil if there are none, or the hunks of one are unknown."
        (setq edit (gemini-companion-edits--make
                    :session (gemini-companion-diff-session diff)
                    :file (gemini-companion-diff-file-path diff) :diff diff))
-       (gemini-companion-edits-read edit)
+       (gemini-companion-edits--read edit)
        (gemini-companion-edits--add edit))
       ;; The CLI is about to write the file.
-      ('accepting (gemini-companion-edits-read edit))
+      ('accepting (gemini-companion-edits--read edit))
       ('settled (gemini-companion-edits--end edit diff))
       ('written (gemini-companion-edits--diff-written diff t))
       ('unwritten (gemini-companion-edits--diff-written diff nil))))

@@ -245,7 +245,7 @@ decision = \"allow\"
 priority = 100
 " gemini-companion-extension--server)))
 
-(defun gemini-companion-extension-delete ()
+(defun gemini-companion-extension--delete ()
   "Delete the extension and the policy."
   (let ((policy (gemini-companion-extension-policy-file)))
     (when (file-exists-p policy)
@@ -460,7 +460,7 @@ Gemini CLI without confirmation? "))))
             (when allowed
               (gemini-companion-extension-write-policy)))
         (file-error
-         (gemini-companion-extension-delete)
+         (gemini-companion-extension--delete)
          (signal (car problem) (cdr problem)))))
     ;; Otherwise `gemini-companion-extension-ready' does it later.
     (when (gemini-companion-server-ready-p)
@@ -484,7 +484,7 @@ Gemini CLI without confirmation? "))))
    (seq-filter #'gemini-companion-extension-linked-p
                (gemini-companion-extension-clients))
    (lambda (failed)
-     (gemini-companion-extension-delete)
+     (gemini-companion-extension--delete)
      (if failed
          (message "Deleted the extension, but not its links; %s"
                   (string-join failed "; "))

@@ -182,7 +182,7 @@ That is a list of (LINE . COLUMN), one for each line."
 
 ;;;; Slices
 
-(defun gemini-companion-lookup-map-in-slices (function list done &optional values)
+(defun gemini-companion-lookup--map-in-slices (function list done &optional values)
   "Call FUNCTION with each element of LIST, then DONE with the values.
 Emacs handles keys in between.  VALUES are the values of the elements before,
 the last one first."
@@ -193,7 +193,7 @@ the last one first."
         (while (and list (< (float-time) end))
           (push (ignore-errors (funcall function (pop list))) values))
         ;; DONE may do as much work again.
-        (run-at-time 0 nil #'gemini-companion-lookup-map-in-slices
+        (run-at-time 0 nil #'gemini-companion-lookup--map-in-slices
                      function list done values)))))
 
 ;;;; Language servers
@@ -527,7 +527,7 @@ NAMES is a hash table; places without a name are omitted."
   "Call THEN with a hash table of the true names of FILES.
 It has those that may be shared."
   (let ((names (make-hash-table :test #'equal)))
-    (gemini-companion-lookup-map-in-slices
+    (gemini-companion-lookup--map-in-slices
      (lambda (file)
        (when-let* ((file)
                    (name (gemini-companion-text-true-name file))
@@ -538,7 +538,7 @@ It has those that may be shared."
 
 (defun gemini-companion-lookup--texts (places then)
   "Call THEN with PLACES, each with the beginning of its line."
-  (gemini-companion-lookup-map-in-slices
+  (gemini-companion-lookup--map-in-slices
    (lambda (group)
      (gemini-companion-lookup--with-text (car group)
        (let ((at 1))

@@ -187,7 +187,7 @@ In Emacs 28, one of twice this length overflows the stack of regexps.")
   (add-function :filter-args (process-filter process)
                 #'gemini-companion-terminal--filter))
 
-(defun gemini-companion-terminal-watch-sessions (&rest _)
+(defun gemini-companion-terminal--watch-sessions (&rest _)
   "Watch the terminals of the CLIs that are connected."
   (dolist (session (gemini-companion-sessions))
     (when-let* ((buffer (gemini-companion-session-terminal session))
@@ -197,7 +197,7 @@ In Emacs 28, one of twice this length overflows the stack of regexps.")
 (defun gemini-companion-terminal-stop ()
   "Stop watching terminals."
   (remove-hook 'gemini-companion-session-changed-functions
-               #'gemini-companion-terminal-watch-sessions)
+               #'gemini-companion-terminal--watch-sessions)
   (dolist (process (process-list))
     (remove-function (process-filter process)
                      #'gemini-companion-terminal--filter)))
@@ -205,7 +205,7 @@ In Emacs 28, one of twice this length overflows the stack of regexps.")
 (defun gemini-companion-terminal-ready (_how)
   "Start watching terminals."
   (add-hook 'gemini-companion-session-changed-functions
-            #'gemini-companion-terminal-watch-sessions))
+            #'gemini-companion-terminal--watch-sessions))
 
 (defun gemini-companion-terminal--filter (arguments)
   "Handle the sequences in the output of a program; keep an incomplete one.

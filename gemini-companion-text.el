@@ -266,9 +266,9 @@ Keep how they begin and end alike."
   (let* ((beg (point))
          (old (progn (forward-line count)
                      (buffer-substring-no-properties beg (point))))
-         (head (gemini-companion-text-alike old new))
+         (head (gemini-companion-text--alike old new))
          (tail (min (- (min (length old) (length new)) head)
-                    (gemini-companion-text-alike (reverse old)
+                    (gemini-companion-text--alike (reverse old)
                                                   (reverse new)))))
     (goto-char (+ beg head))
     ;; A marker at the beginning of the tail stays there.
@@ -276,7 +276,7 @@ Keep how they begin and end alike."
     (delete-char (- (length old) head tail))
     (forward-char tail)))
 
-(defun gemini-companion-text-alike (a b)
+(defun gemini-companion-text--alike (a b)
   "Return the number of characters by which A and B begin alike."
   (let ((result (compare-strings a nil nil b nil nil)))
     (if (eq t result)

@@ -54,7 +54,7 @@ Prefer the selected frame, and return it if no frame displays one."
 ;; The terminal of the CLI stays visible beside a review, and so does the
 ;; selected window if the review appears by itself.
 
-(defconst gemini-companion-windows-least-columns 60
+(defconst gemini-companion-windows--least-columns 60
   "Least width of a part of a frame that is used for a review.
 In a frame less than twice as wide, a review is a unified diff.")
 
@@ -74,7 +74,7 @@ lines each."
 (defun gemini-companion-windows-fits-ediff-p (frame)
   "Return non-nil if Ediff fits into FRAME."
   (let ((columns (frame-width frame)))
-    (and (<= (* 2 gemini-companion-windows-least-columns) columns)
+    (and (<= (* 2 gemini-companion-windows--least-columns) columns)
          (<= (gemini-companion-windows-ediff-lines columns)
              (window-total-height (frame-root-window frame))))))
 
@@ -87,7 +87,7 @@ LINES is a function that returns the least height for a width, and
 COLUMNS is the desired width."
   (let* ((ignore-window-parameters t)
          (window-min-height 1)
-         (used (and keep (gemini-companion-windows-in-use)))
+         (used (and keep (gemini-companion-windows--in-use)))
          (terminal (gemini-companion-windows-terminal diff))
          (beside (or (and terminal
                           (gemini-companion-windows--beside
@@ -113,7 +113,7 @@ FRAME is the selected frame by default."
                        (gemini-companion-diff-session diff))))
     (get-buffer-window buffer frame)))
 
-(defun gemini-companion-windows-in-use ()
+(defun gemini-companion-windows--in-use ()
   "Return the selected window, or the one selected before the minibuffer."
   (cond ((not (window-minibuffer-p)) (selected-window))
         ((minibuffer-selected-window))
@@ -134,7 +134,7 @@ of all others, or else most of the first of KEPT.  See
                                     #'> others)))
          (fits-p (lambda ()
                    (let ((width (window-total-width largest)))
-                     (and (<= gemini-companion-windows-least-columns width)
+                     (and (<= gemini-companion-windows--least-columns width)
                           (<= (funcall lines width)
                               (window-total-height largest))))))
          (sides (gemini-companion-windows--sides (car kept))))
@@ -180,7 +180,7 @@ If NARROW is non-nil, any width will do for one above or below.  See
            (split-window window (- half) (car sides)))
           ((and (<= (funcall lines width) most)
                 (or narrow
-                    (<= gemini-companion-windows-least-columns width)))
+                    (<= gemini-companion-windows--least-columns width)))
            (split-window window (- most) (cadr sides))))))
 
 ;;;; Other buffers
