@@ -33,6 +33,9 @@ from gemini_companion_epc.types import CloseReason, Diff, Facts, Process
 
 Result = TypeVar("Result")
 
+Start = Callable[..., FakeEmacs]
+CliOf = Callable[[Any], FakeCli]
+
 # A seed that fails is printed; nothing is written into the checkout.
 settings.register_profile("tests", database=None, deadline=None, print_blob=True)
 settings.load_profile("tests")
@@ -54,7 +57,7 @@ def private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., FakeEmacs]]:
+def start(tmp_path: Path) -> Iterator[Start]:
     """A function that starts a server process and connects to it."""
     started: list[FakeEmacs] = []
     numbers = itertools.count(1)
@@ -73,7 +76,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., FakeEmacs]]:
 
 
 @pytest.fixture
-def cli_of() -> Iterator[Callable[..., FakeCli]]:
+def cli_of() -> Iterator[CliOf]:
     """A function that returns a CLI of a started server or of `alone`."""
     made: list[FakeCli] = []
 
@@ -247,8 +250,11 @@ class Alone(Loop):
         self.end()
 
 
+ServeAlone = Callable[..., Alone]
+
+
 @pytest.fixture
-def serve_alone() -> Iterator[Callable[..., Alone]]:
+def serve_alone() -> Iterator[ServeAlone]:
     """A function that serves the HTTP part alone; takes fields of Config."""
     served: list[Alone] = []
 
@@ -263,7 +269,7 @@ def serve_alone() -> Iterator[Callable[..., Alone]]:
 
 
 @pytest.fixture
-def alone(serve_alone: Callable[..., Alone]) -> Alone:
+def alone(serve_alone: ServeAlone) -> Alone:
     return serve_alone()
 
 

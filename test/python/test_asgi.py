@@ -3,21 +3,16 @@ import json
 import socket
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import BOUND, Alone, until
-from fake_cli import PING, FakeCli
+from conftest import BOUND, Alone, CliOf, ServeAlone, until
+from fake_cli import PING
 from gemini_companion_epc.asgi import HOSTS, without_lone_surrogates
 from gemini_companion_epc.types import clean
 from scene import context_of, paths_of
-
-CliOf = Callable[[Any], FakeCli]
-
 
 # Authentication
 
@@ -172,9 +167,7 @@ def test_a_stream_goes_on_until_another_opens(alone: Alone, cli_of: CliOf) -> No
     assert second.next()["method"] == "ide/diffRejected"
 
 
-def test_a_silent_stream_has_comments(
-    serve_alone: Callable[..., Alone], cli_of: CliOf
-) -> None:
+def test_a_silent_stream_has_comments(serve_alone: ServeAlone, cli_of: CliOf) -> None:
     alone = serve_alone(comment_interval=0.02)
     events = cli_of(alone).connect()
     until(lambda: events.comments >= 3)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from conftest import BOUND, Alone, edit
+from conftest import BOUND, Alone, ServeAlone, edit
 from gemini_companion_epc import asgi
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.discovery import DiscoveryFiles
@@ -145,7 +145,7 @@ def test_a_slow_emacs_is_not_a_missing_one(
 
 
 def test_the_best_of_several_emacsen_is_asked_first(
-    serve_alone: Callable[..., Alone],
+    serve_alone: ServeAlone,
     tmp_path: Path,
     start_bridge: Callable[..., Bridge],
     monkeypatch: pytest.MonkeyPatch,

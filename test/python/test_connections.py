@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import asyncio
 import socket
-from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
 
 import pytest
 
-from conftest import BOUND, Alone, until
-from fake_cli import FakeCli
+from conftest import BOUND, Alone, CliOf, until
 from gemini_companion_epc.connections import MAX_WAITING, Connections
 from gemini_companion_epc.exceptions import StartError
 from scene import context_of, paths_of
-
-CliOf = Callable[[Any], FakeCli]
 
 
 def _connect(port: int) -> socket.socket:

@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from sexpdata import Symbol
 
-from conftest import FUZZ_INPUTS, FUZZ_SEED, Alone, until
+from conftest import FUZZ_INPUTS, FUZZ_SEED, Alone, CliOf, ServeAlone, Start, until
 from fake_cli import Events, FakeCli
-from fake_emacs import BOUND, FakeEmacs
+from fake_emacs import BOUND
 
 Attack = Callable[[Any], None]
 
@@ -137,9 +137,7 @@ start_lines = st.just(b"POST /mcp") | st.builds(
 
 
 def test_any_request_is_answered_or_ended(
-    serve_alone: Callable[..., Alone],
-    cli_of: Callable[[Any], FakeCli],
-    caplog: pytest.LogCaptureFixture,
+    serve_alone: ServeAlone, cli_of: CliOf, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     alone = serve_alone(headers_time=5, comment_interval=0.05, session_grace=0.2)
@@ -200,7 +198,7 @@ epc_messages = st.tuples(
 ).map(lambda message: sexpdata.dumps(list(message)).encode())
 
 
-def test_any_message_of_emacs_is_survived(start: Callable[..., FakeEmacs]) -> None:
+def test_any_message_of_emacs_is_survived(start: Start) -> None:
     emacs = start()
     assert emacs.call("diff-rejected", 1) is True
     descriptors = _descriptors(emacs.process.pid)

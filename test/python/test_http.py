@@ -2,16 +2,13 @@
 import http.client
 import json
 import socket
-from collections.abc import Callable
 from typing import Any
 
 import psutil
 import pytest
 
-from conftest import BOUND, Alone, until
-from fake_cli import PING, FakeCli
-
-CliOf = Callable[[Any], FakeCli]
+from conftest import BOUND, Alone, CliOf, ServeAlone, until
+from fake_cli import PING
 
 
 @pytest.mark.parametrize(
@@ -33,7 +30,7 @@ def test_no_other_protocol_is_spoken(alone: Alone, request_head: str) -> None:
         assert answer[:12] in (b"HTTP/1.1 403", b"HTTP/1.1 400")
 
 
-def test_a_silent_connection_is_closed(serve_alone: Callable[..., Alone]) -> None:
+def test_a_silent_connection_is_closed(serve_alone: ServeAlone) -> None:
     alone = serve_alone(headers_time=0.05)
     with socket.create_connection(("127.0.0.1", alone.port), BOUND) as peer:
         peer.sendall(b"POST /mcp HTTP/1.1\r\n")
@@ -41,7 +38,7 @@ def test_a_silent_connection_is_closed(serve_alone: Callable[..., Alone]) -> Non
 
 
 def test_a_connection_that_the_client_has_closed_goes_at_once(
-    serve_alone: Callable[..., Alone], cli_of: CliOf
+    serve_alone: ServeAlone, cli_of: CliOf
 ) -> None:
     alone = serve_alone(headers_time=1000)
     cli = cli_of(alone)

@@ -4,7 +4,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from conftest import Alone, until
+from conftest import CliOf, ServeAlone, until
 from gemini_companion_epc import system
 from gemini_companion_epc.processes import has_exited, process_of
 from gemini_companion_epc.types import Process
@@ -65,9 +64,7 @@ def test_a_process_is_not_taken_for_one_that_it_has_just_started() -> None:
     assert found == Process(os.getpid(), os.getcwd())
 
 
-def test_a_long_search_delays_no_client(
-    serve_alone: Callable[..., Alone], cli_of: Callable[[Any], Any]
-) -> None:
+def test_a_long_search_delays_no_client(serve_alone: ServeAlone, cli_of: CliOf) -> None:
     alone = serve_alone(list_limit=0.01)
     searched = alone.slow_search()
     cli = cli_of(alone)
@@ -116,7 +113,7 @@ input()
 
 @pytest.mark.parametrize(("options", "tools"), [([], 2), (["--acp"], 0)])
 def test_the_process_of_a_cli_decides_on_its_tools_and_its_reviews(
-    serve_alone: Callable[..., Alone], options: list[str], tools: int
+    serve_alone: ServeAlone, options: list[str], tools: int
 ) -> None:
     alone = serve_alone(finds_processes=True, session_grace=BOUND, list_limit=BOUND)
     with subprocess.Popen(

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from conftest import BOUND, Alone, edit, never
-from fake_emacs import FakeEmacs
+from conftest import BOUND, Alone, ServeAlone, Start, edit, never
 from gemini_companion_epc.questions import (
     LONGEST_ANSWER,
     LONGEST_LINE,
@@ -201,7 +200,7 @@ def test_an_answer_is_a_text(
     assert result == {"content": [{"type": "text", "text": text}]}
 
 
-def test_silence_ends(serve_alone: Callable[..., Alone], tmp_path: Path) -> None:
+def test_silence_ends(serve_alone: ServeAlone, tmp_path: Path) -> None:
     alone = serve_alone(question_limit=0.2, edit_limit=0.2)
     answer_with(alone, lambda kind, facts: None)
     result = call(alone, tmp_path, "definition", file="a", symbol="x")
@@ -247,7 +246,7 @@ def test_the_course_of_a_turn_reaches_emacs(alone: Alone, name: str, kind: str) 
         assert len(alone.emacs.asked) == 1
 
 
-def test_a_large_edit_reaches_emacs_by_epc(start: Callable[..., FakeEmacs]) -> None:
+def test_a_large_edit_reaches_emacs_by_epc(start: Start) -> None:
     emacs = start()
     emacs.call("roots-update", ["/"])
     emacs.call("tools-update", True)

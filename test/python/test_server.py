@@ -16,13 +16,9 @@ from typing import Any
 import pytest
 from sexpdata import Symbol
 
-from conftest import run_python, until
+from conftest import CliOf, Start, run_python, until
 from fake_cli import Events, FakeCli
 from fake_emacs import BOUND, NO_ANSWER, FakeEmacs, ReturnedError, plist
-
-Start = Callable[..., FakeEmacs]
-CliOf = Callable[[Any], FakeCli]
-
 
 RUNS = "hypercorn: Running on"
 

@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from conftest import Alone
-from fake_cli import FakeCli
-
-CliOf = Callable[[Any], FakeCli]
+from conftest import Alone, CliOf
 
 
 def test_a_malformed_argument_is_named(alone: Alone, cli_of: CliOf) -> None:
