@@ -261,14 +261,14 @@ While the CLI works, it queues the prompt."
 
 (defun gemini-companion-compose--check-command (text)
   "Ask if TEXT begins like a command that is unknown."
-  (when (and (string-match-p "\\`[/!]" text)
-             (not (assoc (car (split-string (substring text 1)))
-                         (and (string-prefix-p "/" text)
-                              (gemini-companion-compose--command-names))))
-             (not (y-or-n-p (format "This prompt begins with %c, as a command of \
+  (when-let* ((command (gemini-companion-send-command text)))
+    (unless (or (assoc (car (split-string (substring command 1)))
+                       (and (string-prefix-p "/" command)
+                            (gemini-companion-compose--command-names)))
+                (y-or-n-p (format "This prompt begins with %c, as a command of \
 the CLI does; submit it? "
-                                    (aref text 0)))))
-    (user-error "Nothing was submitted")))
+                                  (aref command 0))))
+      (user-error "Nothing was submitted"))))
 
 (defun gemini-companion-compose--start (text)
   "Offer to start a CLI here, and submit TEXT when it is ready."

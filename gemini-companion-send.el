@@ -66,6 +66,14 @@ Lines end as terminals paste them; other control characters go."
     (replace-regexp-in-string "\r\n?" "\n" (substring-no-properties text)))
    t t))
 
+(defun gemini-companion-send-command (text)
+  "Return TEXT from the / or ! on by which a CLI takes it for a command.
+Return nil if it is none.  The CLIs ignore any white space before it."
+  (let ((text (gemini-companion-send--clean text)))
+    (when (string-match "\\`[\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\
+\u202f\u205f\u3000\ufeff]*\\([/!]\\)" text)
+      (substring text (match-beginning 1)))))
+
 (defun gemini-companion-send--write (process string)
   "Send STRING to PROCESS, unless that has just exited."
   (ignore-errors
@@ -318,7 +326,7 @@ current buffer, else the one that is shown."
                      "\\<gemini-companion-review-mode-map>\
 \\[gemini-companion-diff-reject]")))
       ;; It must not be a command of the CLI.
-      (when (string-match-p "\\`[ \t\n]*[/!]" text)
+      (when (gemini-companion-send-command text)
         (setq text (concat "No: " text)))
       (gemini-companion-send--check-length text)
       (gemini-companion-diff-reject diff)
