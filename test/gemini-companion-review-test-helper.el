@@ -30,6 +30,8 @@ at once."
                ,stop)
            (gemini-companion-arrival-stop)
            (gemini-companion-diff-stop 'rejected 'now)
+           (mapc #'gemini-companion-diff-finish
+                 (copy-sequence gemini-companion-diff-ending))
            (setq gemini-companion-diff--kept nil))))))
 
 (defun gemini-companion-test-diff-start (show outcome)
