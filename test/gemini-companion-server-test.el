@@ -85,7 +85,8 @@
     (let* ((gemini-companion-review-arrival 'notify)
            (client (gemini-companion-test-connect))
            (pid (gemini-companion-server-test-pid))
-           (json-encoding-pretty-print nil))
+           (json-encoding-pretty-print nil)
+           (gemini-companion-events--ring (make-ring 500)))
       (gemini-companion-test-ask client "openDiff"
                                  :filePath (expand-file-name "a")
                                  :newContent "new")

@@ -170,7 +170,8 @@
 (ert-deftest gemini-companion-status-test-works-with-nothing-there ()
   (gemini-companion-status-test--with-home
     (cl-letf (((default-value 'exec-path) nil)
-              (exec-path nil))
+              (exec-path nil)
+              (gemini-companion-last-problem nil))
       (gemini-companion-status-test--with-status gemini-companion-status-checks
         (goto-char (point-min))
         (should (looking-at "Not connected: gemini-companion-mode is off"))
