@@ -260,7 +260,8 @@ is a list; it may be only in the path of a login shell."
 command -v \"$2\" >/dev/null && eval \"$0\"
 exec \"${SHELL:-sh}\" -lic \"$0\""
          (concat "exec " (gemini-companion-place--line
-                          (append '("env") variables program)))
+                          ;; The message of env about a missing program differs.
+                          (append (and variables '("env")) variables program)))
          directory (car program))))
 
 (defun gemini-companion-place-run-command (name directory program)

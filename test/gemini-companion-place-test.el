@@ -103,9 +103,23 @@ a\\ it\\\\\\'s")))
         (set-buffer-modified-p nil)
         (setq buffer-file-name nil)))))
 
+(defun gemini-companion-place-test-without-node ()
+  "Return the last line of the command for an outpost where Node.js is missing."
+  (let* ((home (make-temp-file "home-" 'directory))
+         (process-environment (list "PATH=/none" "SHELL=/bin/sh"
+                                    (concat "HOME=" home))))
+    (write-region "PATH=/none" nil (expand-file-name ".profile" home))
+    (with-temp-buffer
+      (apply #'call-process "/bin/sh" nil t nil
+             (cdr (member "sh" (gemini-companion-place--in-shell
+                                "/docker:far:" :pipe "/" nil '("node")))))
+      (delete-directory home 'recursive)
+      (car (last (split-string (buffer-string) "\n" t))))))
+
 (ert-deftest gemini-companion-place-explains-what-is-wrong ()
   (pcase-dolist (`(,problem ,wanted)
-                 '(("sh: 1: exec: node: not found" "Node.js was not found")
+                 `((,(gemini-companion-place-test-without-node)
+                    "Node.js was not found")
                    ("SyntaxError: Unexpected token '.'" "or is too old")
                    ("me@far: Permission denied (publickey)" "asks for a password")
                    ("sudo: a password is required" "asks for a password")
