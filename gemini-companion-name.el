@@ -77,13 +77,11 @@ name is shortened in its middle."
                 (gemini-companion-name-place file session))
                (name (gemini-companion-name--below
                       true-name (and (or own (null session)) root)))
-               (original (gemini-companion-place-original true-name))
+               (place (car (gemini-companion-place-of true-name)))
                (shown (concat
                        ;; An absolute name has its place.
-                       (and original (not (file-name-absolute-p name))
-                            (concat (gemini-companion-place-title
-                                     (file-remote-p original))
-                                    ":"))
+                       (and place (not (string-prefix-p "/" name))
+                            (concat (gemini-companion-place-title place) ":"))
                        (gemini-companion-name-shown name)))
                (link (unless (or plain
                                  (gemini-companion-text-same-file-p

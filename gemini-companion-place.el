@@ -141,12 +141,18 @@ It is nil if the place of FILE is not connected.  The copy need not exist."
      `(,@(gemini-companion-place--shared name)
        ("/" ,(plist-get place :mirror))))))
 
+(defun gemini-companion-place-of (file)
+  "Return a cons of the place of the copy FILE and its name there, or nil."
+  (seq-some (pcase-lambda (`(,name . ,(map :mirror)))
+              (when-let* ((there (gemini-companion-place--moved
+                                  file `((,mirror "/")))))
+                (cons name there)))
+            gemini-companion-place-all))
+
 (defun gemini-companion-place-original (file)
   "Return the remote name of the file whose copy is FILE, or nil."
-  (gemini-companion-place--moved
-   file (mapcar (pcase-lambda (`(,name . ,place))
-                  (list (plist-get place :mirror) (concat name "/")))
-                gemini-companion-place-all)))
+  (pcase (gemini-companion-place-of file)
+    (`(,name . ,there) (concat name there))))
 
 (defun gemini-companion-place-file (file)
   "Return the name by which Emacs visits FILE, which may be a copy."
@@ -183,18 +189,17 @@ It is nil if the place of FILE is not connected.  The copy need not exist."
 
 (defun gemini-companion-place-check (copy)
   "Signal an error if the place of the file whose copy is COPY is lost."
-  (when-let* ((original (gemini-companion-place-original copy))
-              (name (file-remote-p original)))
+  (when-let* ((name (car (gemini-companion-place-of copy))))
     (unless (equal "connected" (gemini-companion-place--get name :state))
       (user-error "%s" (gemini-companion-place-explain name)))))
 
 (defun gemini-companion-place-write (copy bytes)
   "Write BYTES to the remote file whose copy is COPY.
 If BYTES is nil, delete the file.  Do nothing if COPY is no copy."
-  (when-let* ((original (gemini-companion-place-original copy)))
-    (apply #'gemini-companion-server-call 'place-write
-           (file-remote-p original) (file-local-name original)
-           (and bytes (list (base64-encode-string bytes t))))))
+  (pcase (gemini-companion-place-of copy)
+    (`(,name . ,there)
+     (apply #'gemini-companion-server-call 'place-write name there
+            (and bytes (list (base64-encode-string bytes t)))))))
 
 ;;;; Commands of the system
 

@@ -183,9 +183,8 @@ BUFFER is nil for a directory."
   "Return the absolute names by which FILE is known.
 A backup of a file has the name of that file, too."
   (let* ((name (expand-file-name file))
-         (original (gemini-companion-place-original name))
-         (names `(,name ,(file-truename name)
-                  ,@(when original (list (file-local-name original))))))
+         (there (cdr (gemini-companion-place-of name)))
+         (names `(,name ,(file-truename name) ,@(and there (list there)))))
     (delete-dups
      (append names (mapcar #'gemini-companion-privacy--without-version names)))))
 

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion-name)
 (require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
@@ -64,6 +65,10 @@ a\\ it\\\\\\'s")))
       (should (equal copy (gemini-companion-place-copy remote))))
     (should (equal "/ssh:far:/srv/p/a"
                    (gemini-companion-place-original "/mirror/srv/p/a")))
+    ;; Tramp takes that for no remote name.
+    (should (equal "ssh:far:a\\u000Ab"
+                   (gemini-companion-name "/mirror/srv/p/a\nb")))
+    (should (equal "ssh:far:~" (gemini-companion-name "/mirror/srv/p/~")))
     (should-not (gemini-companion-place-original "/mirrored/a"))
     (should-not (gemini-companion-place-original
                  (expand-file-name "b" directory)))

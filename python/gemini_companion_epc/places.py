@@ -126,7 +126,7 @@ class Place:
                 os.utime(draft, ns=(time := int(facts["mtime"] * 1e6), time))
                 os.replace(draft, copy)
         except OSError as error:
-            return f"cannot be copied: {error}"
+            return f"cannot be copied: {error.strerror or error}"
         return ""
 
     # The life of the outpost
