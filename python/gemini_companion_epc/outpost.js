@@ -6,7 +6,7 @@
 const fs = require('fs'), net = require('net'), os = require('os'), path = require('path');
 const connections = new Map(), watched = new Set(), written = new Set(), SILENCE = 60000, MOST = 64;
 const MARKS = ['.git', '.hg', '.jj', '.svn', '.bzr', '.project'], CONTAINER = ['/.dockerenv', '/run/.containerenv'];
-let count = 0, settings, silence = setTimeout(end, SILENCE);
+let count = 0, tries = 60, settings, silence = setTimeout(end, SILENCE);
 
 function send(...line) {
   if (!process.stdout.write(JSON.stringify(line) + '\n')) connections.forEach((one) => one.pause());
@@ -24,7 +24,7 @@ const server = net.createServer((one) => {
 server.maxConnections = 4 * MOST; // The server of Emacs closes strangers before there are so many.
 server.on('listening', report);
 // The outpost before this one may still have the port.
-server.on('error', () => setTimeout(listen, 50, --settings.tries > 0 ? settings.port : 0));
+server.on('error', () => setTimeout(listen, 50, --tries > 0 ? settings.port : 0));
 const listen = (port) => server.listening ? report() : server.listen(port, '127.0.0.1');
 
 function rootOf(directory) {

@@ -45,7 +45,6 @@ _LONGEST_LINE = 32 * 1024 * 1024
 _MOST_CONNECTIONS = 256
 _CHUNK = 64 * 1024
 _GREETING = b"gemini-companion-outpost"
-_PORT_TRIES = 60
 _SILENCE = 45
 _END = 1
 _KILLED = 10
@@ -222,15 +221,13 @@ class Place:
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
         clients = [client.elsewhere(self.token) for client in CLIENTS]
-        port = self._facts["port"]
         self._request(
             "H",
             {
                 "directories": self._wanted["directories"],
                 "clients": clients,
                 "limit": _LARGEST_FILE,
-                "port": port or self._server_port,
-                "tries": _PORT_TRIES if port else 1,
+                "port": self._facts["port"],
             },
         )
 

@@ -99,8 +99,6 @@ def test_a_discovery_file_is_there_for_its_user_until_the_end(far: Far) -> None:
     qwen = far.directory / f"home/.qwen/ide/{facts['port']}.lock"
     assert json.loads(qwen.read_text())["authToken"] == facts["token"] + ".qwen"
     assert facts["roots"] == [[str(far.project / "sub"), content["workspacePath"]]]
-    # The server itself has the first choice.
-    assert facts["port"] != far.alone.port
     events = far.cli().connect()
     far.alone.do(far.alone.places.stop, far.name)
     events.end()
@@ -164,16 +162,17 @@ def test_each_place_has_its_own_token_and_its_own_files(
 ) -> None:
     a, b = far_of("a"), far_of("b")
     a.connect()
-    b.connect(shared=(("/workspace", str(b.directory / "shared")),))
-    here = FakeCli(alone.port, alone.token)
-    clis = {"here": here, "a": a.cli(), "b": b.cli()}
+    shared = b.directory / "shared"
+    shared.mkdir()
+    b.connect(shared=(("/workspace", str(shared)),))
+    clis = {"here": FakeCli(alone.port, alone.token), "a": a.cli(), "b": b.cli()}
     streams = [cli.connect() for cli in clis.values()]
     alone.emacs.until(lambda emacs: [len(ids) for ids in emacs.sessions][-1:] == [3])
     names = [
         "/here",
         str(a.copy(Path("/srv/a"))),
         str(b.copy(Path("/srv/b"))),
-        str(b.directory / "shared/c"),
+        str(shared / "c"),
     ]
     alone.do(alone.sessions.broadcast, [{"path": x, "timestamp": 1} for x in names])
     found = [
@@ -262,6 +261,17 @@ def test_an_outcome_for_a_silent_host_waits_for_the_next_outpost(far: Far) -> No
     assert cli.listen().next()["params"]["content"] == "mine\n"
     far.alone.emacs.until(lambda emacs: emacs.written == [diff.id])
     cli.close()
+
+
+def test_a_lock_file_in_a_home_that_both_hosts_share_stays(far: Far) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    lock = far.directory / f"home/.qwen/ide/{port}.lock"
+    lock.parent.mkdir()
+    lock.write_text("here")
+    far.alone.places = Places(port, far.alone.place_facts.append)
+    far.connect()
+    assert lock.read_text() == "here"
 
 
 HELLO = "echo gemini-companion-outpost; echo nonsense"
