@@ -74,7 +74,6 @@ class Asgi:
         self._questions = questions
         self._places = places
         self._answer = answer
-        self._bearers = bearers(config.token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -141,8 +140,8 @@ class Asgi:
         place = self._places.of_address(request.client)
         request.state.place = place
         found = None
-        bearers = self._bearers if place is None else place.bearers
-        for expected, client in bearers.items():
+        token = (place or self._config).token
+        for expected, client in bearers(token).items():
             if hmac.compare_digest(authorization, expected):
                 found = client
         return found

@@ -25,7 +25,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
-from .clients import CLIENTS, bearers
+from .clients import CLIENTS
 from .config import new_token
 from .exceptions import EmacsError, MalformedArgument
 from .types import Facts, clean
@@ -64,7 +64,6 @@ class Place:
         self.name: str = wanted["name"]
         self.mirror: str = wanted["mirror"]
         self.token: str = wanted.get("token") or new_token()
-        self.bearers = bearers(self.token)
         self._writers: dict[int, StreamWriter] = {}
         """By their numbers, the connections that the outpost carries."""
         self._wanted = wanted
@@ -284,9 +283,17 @@ class Place:
         tops = {root for name in directories if (root := roots[name])}
         for path in (home, *tops):
             self.here(path)
+        port = int(sent["port"])
+        if self._facts["port"] not in (0, port):
+            # The program that has the previous port there may have got the token.
+            self._facts["port"] = port
+            self.token = new_token()
+            self._greet()
+            return
         names = [client.name for client in CLIENTS if client.name in versions]
         self._facts = {
-            **{key: int(sent[key]) for key in ("port", "pid")},
+            "port": port,
+            "pid": int(sent["pid"]),
             "node": _version(sent["node"]),
             **{key: _shown(sent[key]) for key in ("home", "tmp")},
             "container": bool(sent["container"]),

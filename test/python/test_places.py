@@ -263,6 +263,20 @@ def test_an_outcome_for_a_silent_host_waits_for_the_next_outpost(far: Far) -> No
     cli.close()
 
 
+def test_another_program_that_takes_the_port_there_has_no_token(far: Far) -> None:
+    facts = far.connect()
+    count = len(far.alone.place_facts)
+    os.kill(facts["pid"], signal.SIGKILL)
+    until(lambda: not psutil.pid_exists(facts["pid"]))
+    with socket.create_server(("127.0.0.1", facts["port"])):
+        until(lambda: len(far.alone.place_facts) == count + 2)
+    back = far.alone.place_facts[-1]
+    assert back["port"] != facts["port"]
+    far.cli().connect().close()
+    thief = FakeCli(back["port"], facts["token"])
+    assert thief.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})[0] == 401
+
+
 def test_a_lock_file_in_a_home_that_both_hosts_share_stays(far: Far) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
