@@ -91,7 +91,12 @@ class Place:
         here = _moved(path, self._pairs)
         if here is None or posixpath.normpath(path) != path or "\0" in path:
             raise MalformedArgument("filePath must be an absolute path without dots")
-        return here
+        names = here, *(directory for _, directory in self._pairs)
+        true_name, *tops = (Path(os.path.realpath(one)) for one in names)
+        if any(true_name.is_relative_to(top) for top in tops):
+            return here
+        # A link in a directory that is the same may lead to another file there.
+        return self.mirror + path
 
     def there(self, path: str) -> str | None:
         """Return the name there of the file ``path`` here, or None."""
@@ -112,7 +117,8 @@ class Place:
 
     def _store(self, facts: Facts) -> str:
         """Write or delete the copy of a file that was sent; return a problem or ""."""
-        copy = Path(self.here(facts["path"]))
+        # A link could replace one of its directories if that is the same there.
+        copy = Path(self.mirror + facts["path"])
         text = facts.get("text")
         try:
             if text is None:

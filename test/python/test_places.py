@@ -174,6 +174,10 @@ def test_each_place_has_its_own_token_and_its_own_files(
         str(b.copy(Path("/srv/b"))),
         str(shared / "c"),
     ]
+    # A link there may lead to another file than here.
+    (shared / "link").symlink_to("/srv")
+    here = [_place(b).here(f"/workspace/{name}") for name in ("c", "link/c")]
+    assert here == [names[3], str(b.copy(Path("/workspace/link/c")))]
     alone.do(alone.sessions.broadcast, [{"path": x, "timestamp": 1} for x in names])
     found = [
         [file["path"] for file in one.next()["params"]["workspaceState"]["openFiles"]]
