@@ -32,8 +32,11 @@ Its files in /shared are those in `directory' here, a new directory."
       (`(,name ,kind . ,command)
        '(("/ssh:me@far#22:" :terminal
           "ssh" "-t" "-l" "me" "-p" "22" "far" "a it\\'s")
-         ("/docker:web:" :pipe "docker" "exec" "-i" "web" "a" "it's")
-         ("/podman:me@web:" :terminal
+         ("/dockercp:web:" :pipe "docker" "exec" "-i" "web" "a" "it's")
+         ("/toolbox:web:" :pipe "toolbox" "run" "-c" "web" "a" "it's")
+         ("/distrobox:web:" :pipe
+          "distrobox" "enter" "-T" "web" "--" "a" "it's")
+         ("/podmancp:me@web:" :terminal
           "podman" "exec" "-it" "-u" "me" "web" "a" "it's")
          ("/kubernetes:pod:" :pipe "kubectl" "exec" "-i" "pod" "--" "a" "it's")
          ("/wsl:Debian:" :pipe "wsl.exe" "-d" "Debian" "-e" "a" "it's")
