@@ -527,7 +527,8 @@ and the ignore files, such as .geminiignore.")
     `(,@(mapcar (lambda (problem)
                   `(bad ,(format "%s: the discovery file could not be written \
 (%s)" title problem)
-                        "Correct that, then type M-x gemini-companion-connect."))
+                        "Correct that, or set TMPDIR there to a directory of \
+your own, then type M-x gemini-companion-connect."))
                 problems)
       ,@(seq-mapcat (pcase-lambda (`(,client ,version))
                       (gemini-companion-status--place-client
