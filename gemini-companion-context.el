@@ -118,7 +118,7 @@ in UTF-16 units), and `:selected-text' if there is a selection."
                                     (equal name (plist-get entry :path)))
                                   entries))
                    ;; No hook runs when a file is deleted.
-                   (or (gemini-companion-place-original name)
+                   (or (gemini-companion-place-of name)
                        (let ((file-name-handler-alist nil))
                          (and (file-exists-p name)
                               (not (file-directory-p name))))))

@@ -241,7 +241,7 @@ error if the file has changed since."
   (gemini-companion-edits-check-revert edit)
   (let* ((file (gemini-companion-edit-file edit))
          (buffer (gemini-companion-place-buffer file))
-         (remote (gemini-companion-place-original file))
+         (remote (gemini-companion-place-of file))
          (time (file-attribute-modification-time (file-attributes file)))
          (new (eq 'new (gemini-companion-edit-before edit)))
          (bytes (and (not new) (gemini-companion-edits--previous edit))))

@@ -151,14 +151,11 @@ It is nil if the place of FILE is not connected.  The copy need not exist."
                 (cons name there)))
             gemini-companion-place-all))
 
-(defun gemini-companion-place-original (file)
-  "Return the remote name of the file whose copy is FILE, or nil."
-  (pcase (gemini-companion-place-of file)
-    (`(,name . ,there) (concat name there))))
-
 (defun gemini-companion-place-file (file)
   "Return the name by which Emacs visits FILE, which may be a copy."
-  (or (gemini-companion-place-original file) file))
+  (pcase (gemini-companion-place-of file)
+    (`(,name . ,there) (concat name there))
+    (_ file)))
 
 (defun gemini-companion-place-copy-of (buffer)
   "Return the copy of the remote file that BUFFER visits, or nil."
@@ -171,7 +168,7 @@ It is nil if the place of FILE is not connected.  The copy need not exist."
 
 (defun gemini-companion-place-buffer (file)
   "Return the buffer that visits FILE, or whose file has the copy FILE."
-  (if (gemini-companion-place-original file)
+  (if (gemini-companion-place-of file)
       (seq-find (lambda (buffer)
                   (equal file (gemini-companion-place-copy-of buffer)))
                 (buffer-list))

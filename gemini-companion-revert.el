@@ -145,7 +145,7 @@ See `gemini-companion-after-write'."
   (when (and (eq gemini-companion-after-write 'show)
              (gemini-companion-text-attributes file)
              ;; Tramp would visit it.
-             (not (gemini-companion-place-original file))
+             (not (gemini-companion-place-of file))
              (not (gemini-companion-text-unreadable-reason file)))
     ;; Nothing must ask now.
     (let ((enable-local-variables :safe)
@@ -162,7 +162,7 @@ For WRITTEN, KEYS and BEFORE, see `gemini-companion-revert-expect' and
       (gemini-companion-revert--end watch)))
   (let ((checks (* gemini-companion-revert--checks
                    ;; The text of a remote file may come slowly.
-                   (if (gemini-companion-place-original file) 10 1)))
+                   (if (gemini-companion-place-of file) 10 1)))
         (in-time t)
         watch)
     (setq watch
