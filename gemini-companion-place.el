@@ -58,7 +58,8 @@ the local ones."
      "docker" "exec" (:pipe "-i") (:terminal "-it") ("-u" "%u") "%h")
     (("podman" "podmancp")
      "podman" "exec" (:pipe "-i") (:terminal "-it") ("-u" "%u") "%h")
-    (("kubernetes") "kubectl" "exec" (:pipe "-i") (:terminal "-it") "%h" "--")
+    (("kubernetes")
+     "kubectl" "exec" (:pipe "-i") (:terminal "-it") ("-c" "%c") "%n" "--")
     (("sudo") "sudo" (:pipe "-n") "-H" ("-u" "%u"))
     (("doas") "doas" (:pipe "-n") ("-u" "%u"))
     (("su") "su" "-" ("%u") "-c" :line)
@@ -69,7 +70,8 @@ the local ones."
     (("wsl") "wsl.exe" "-d" "%h" ("-u" "%u") "-e"))
   "Commands that run a program in a remote place, by method of TRAMP.
 Each element is (METHODS WORD...).  In a WORD, %h stands for the host,
-%u for the user, %p for the port and %m for the method.  A list of
+%u for the user, %p for the port and %m for the method; %c and %n are
+the parts of a host that is called CONTAINER.POD or POD.  A list of
 words is left out if the value of one is empty; after `:pipe', it is
 for programs whose input and output are pipes, and after `:terminal',
 for those in a terminal.  `:line' at the end means that the command
@@ -214,9 +216,13 @@ KIND is `:pipe' or `:terminal'."
                             gemini-companion-place-commands)
                   (user-error "No command is known for the method %s; \
 customize `gemini-companion-place-commands'" method)))
+         (host (tramp-file-name-host hop))
+         (pod (and host (file-name-extension host)))
          (values (seq-filter #'cdr
                              `((?m . ,method)
-                               (?h . ,(tramp-file-name-host hop))
+                               (?h . ,host)
+                               (?c . ,(and pod (file-name-sans-extension host)))
+                               (?n . ,(or pod host))
                                (?u . ,(tramp-file-name-user hop))
                                (?p . ,(tramp-file-name-port hop))))))
     (append

@@ -39,6 +39,8 @@ Its files in /shared are those in `directory' here, a new directory."
          ("/podmancp:me@web:" :terminal
           "podman" "exec" "-it" "-u" "me" "web" "a" "it's")
          ("/kubernetes:pod:" :pipe "kubectl" "exec" "-i" "pod" "--" "a" "it's")
+         ("/kubernetes:web.pod:" :pipe
+          "kubectl" "exec" "-i" "-c" "web" "pod" "--" "a" "it's")
          ("/wsl:Debian:" :pipe "wsl.exe" "-d" "Debian" "-e" "a" "it's")
          ("/su:me@here:" :pipe "su" "-" "me" "-c" "a it\\'s")
          ("/sudo:me@here:" :pipe "sudo" "-n" "-H" "-u" "me" "a" "it's")
