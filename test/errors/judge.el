@@ -10,6 +10,13 @@
 
 ;;; Code:
 
+;; What is loaded from here on would be compiled while edits are timed.
+;; Emacs 29 gave it another name.
+(set (if (< emacs-major-version 29)
+         'native-comp-deferred-compilation
+       'native-comp-jit-compilation)
+     nil)
+
 (require 'cl-lib)
 (require 'json)
 (require 'seq)
@@ -25,11 +32,6 @@
 (declare-function eglot-ensure "eglot")
 (declare-function eglot-managed-p "eglot")
 
-;; It would be compiled while edits are timed.  Emacs 29 gave it another name.
-(set (if (< emacs-major-version 29)
-         'native-comp-deferred-compilation
-       'native-comp-jit-compilation)
-     nil)
 (setq load-prefer-newer t
       make-backup-files nil
       create-lockfiles nil
