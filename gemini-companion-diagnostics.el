@@ -513,7 +513,6 @@ Return nil if no checker knows about it, or if it may not be shared."
                           (and shared (gemini-companion-lookup-neighbor file))))
                (server (and place (gemini-companion-lookup-server place))))
     (when (and (or server (and buffer (gemini-companion-diagnostics-checker buffer)))
-               (file-exists-p file)
                (<= (max (string-bytes (or before "")) (string-bytes after))
                    (if buffer
                        gemini-companion-diagnostics--largest
@@ -549,8 +548,6 @@ Return nil if no checker knows about it, or if it may not be shared."
         (gemini-companion-diagnostics--report check)))
      ((null known)
       (gemini-companion-diagnostics--ask check text))
-     ((and server (not (jsonrpc-running-p server)))
-      (gemini-companion-diagnostics--end check nil))
      ((gethash server gemini-companion-diagnostics--busy))
      (t
       (when (eq text after)
@@ -911,18 +908,8 @@ their lines, have one of NAMES, a regexp."
 
 (defun gemini-companion-diagnostics--managed ()
   "Await the first report about this buffer, if Eglot manages it now."
-  (gemini-companion-diagnostics--listen)
   (setq gemini-companion-diagnostics--report
         (and (gemini-companion-lookup-managed-p) '(nil nil 0))))
-
-(defun gemini-companion-diagnostics--listen ()
-  "Listen to the language servers of Eglot, if that is loaded."
-  (when (fboundp 'eglot-handle-notification)
-    (advice-add 'eglot-handle-notification
-                :after #'gemini-companion-diagnostics--notified))
-  (when (fboundp 'eglot--flymake-report-push+pulled)
-    (advice-add 'eglot--flymake-report-push+pulled
-                :before #'gemini-companion-diagnostics--pulled)))
 
 (defconst gemini-companion-diagnostics--hooks
   '((change-major-mode-after-body-hook . gemini-companion-diagnostics--visiting)
@@ -934,9 +921,16 @@ their lines, have one of NAMES, a regexp."
     (before-revert-hook . gemini-companion-diagnostics--before-revert))
   "Functions that are on hooks while edits are checked.")
 
+(defconst gemini-companion-diagnostics--advice
+  '((:after eglot-handle-notification gemini-companion-diagnostics--notified)
+    (:before eglot--flymake-report-push+pulled
+             gemini-companion-diagnostics--pulled))
+  "Advice for functions of Eglot, which may be loaded later.")
+
 (defun gemini-companion-diagnostics-start ()
   "Start keeping the errors of visited files."
-  (gemini-companion-diagnostics--listen)
+  (pcase-dolist (`(,how ,name ,function) gemini-companion-diagnostics--advice)
+    (advice-add name how function))
   (pcase-dolist (`(,hook . ,function) gemini-companion-diagnostics--hooks)
     (add-hook hook function)))
 
@@ -946,9 +940,8 @@ their lines, have one of NAMES, a regexp."
         gemini-companion-diagnostics--checks)
   (pcase-dolist (`(,hook . ,function) gemini-companion-diagnostics--hooks)
     (remove-hook hook function))
-  (advice-remove 'eglot-handle-notification #'gemini-companion-diagnostics--notified)
-  (advice-remove 'eglot--flymake-report-push+pulled
-                 #'gemini-companion-diagnostics--pulled)
+  (pcase-dolist (`(,_ ,name ,function) gemini-companion-diagnostics--advice)
+    (advice-remove name function))
   (clrhash gemini-companion-diagnostics--busy)
   (setq gemini-companion-diagnostics--known nil)
   (dolist (buffer (buffer-list))
