@@ -566,6 +566,7 @@ Return nil if no checker knows about it, or if it may not be shared."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check
                            file before server asked others)
                 check)
+               (buffer (gemini-companion-diagnostics--buffer file text))
                (known (gemini-companion-diagnostics--expect file text)))
     (push (cons text known) (gemini-companion-diagnostics--check-asked check))
     (dolist (other others)
@@ -573,10 +574,8 @@ Return nil if no checker knows about it, or if it may not be shared."
               ;; The server may have reported again since the text was replaced.
               (alist-get (car other) (nth 3 (alist-get before asked))
                          (gemini-companion-diagnostics--last-report (car other)))))
-    (if-let* ((buffer (gemini-companion-lookup-buffer file)))
+    (if buffer
         (with-current-buffer buffer
-          (unless (string= text (gemini-companion-text-of-buffer))
-            (error "The buffer has another text"))
           (if (null server)
               (gemini-companion-diagnostics--start-check)
             (when (gemini-companion-diagnostics--reopen-p check)
@@ -587,6 +586,14 @@ Return nil if no checker knows about it, or if it may not be shared."
       (gemini-companion-lookup-request
        server '((:$/gemini-companion))
        (lambda (_) (gemini-companion-diagnostics--send check known))))))
+
+(defun gemini-companion-diagnostics--buffer (file text)
+  "Return the buffer that visits FILE, or nil.
+Signal an error unless it has TEXT."
+  (when-let* ((buffer (gemini-companion-lookup-buffer file)))
+    (unless (string= text (gemini-companion-text-of-buffer buffer))
+      (error "The buffer has another text"))
+    buffer))
 
 (defun gemini-companion-diagnostics--send (check known)
   "Send the text of KNOWN to the server of CHECK, unless CHECK has ended.
@@ -621,13 +628,10 @@ them, it reports what the previous ones make of the text."
            (not (equal (includes before) (includes after)))))))
 
 (defun gemini-companion-diagnostics--read-buffer (known)
-  "Remember in KNOWN the errors of the buffer that visits its file, if any.
-Signal an error if it has another text."
+  "Remember in KNOWN the errors of the buffer that visits its file, if any."
   (pcase-let ((`((,file . ,text) . ,_) known))
-    (when-let* ((buffer (gemini-companion-lookup-buffer file)))
+    (when-let* ((buffer (gemini-companion-diagnostics--buffer file text)))
       (with-current-buffer buffer
-        (unless (string= text (gemini-companion-text-of-buffer))
-          (error "The buffer has another text"))
         (unless (gemini-companion-lookup-error-requests file)
           (pcase (gemini-companion-diagnostics--current)
             (`(,errors) (setf (nth 1 known) errors))))))))

@@ -298,7 +298,15 @@ The text of the first one is the first line."
                        ("\nerror old" "uses x" "1: error: x is unknown [test]")))
         (ert-info ((format "%s %s: %S" flag file after))
           (should (equal expected (gemini-companion-diagnostics-test-edit
-                                   file before after))))))))
+                                   file before after)))))
+      ;; The next edit is written before the check of the first one begins.
+      (gemini-companion-diagnostics-test-begin file "uses x" "error a")
+      (gemini-companion-test-write file "error a\nerror b")
+      (gemini-companion-revert file)
+      (gemini-companion-diagnostics--step)
+      (should (equal '("2: error: b is wrong [test]")
+                     (gemini-companion-diagnostics-test-edit
+                      file "error a" "error a\nerror b"))))))
 
 (defvar eglot--pulled-diagnostics)
 
