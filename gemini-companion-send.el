@@ -43,10 +43,6 @@ A terminal takes a few thousand at once, and Emacs waits for the rest.")
   "Number of checks for which a text must be shown before Enter is pressed.
 A CLI takes an Enter that follows a text at once for a part of a paste.")
 
-(defconst gemini-companion-send--marks
-  (mapcar #'string (number-sequence ?\u2000 ?\u200a))
-  "Spaces that are typed to see where a CLI is.")
-
 (defvar gemini-companion-send--tasks nil
   "Texts that are to be submitted, the last first: lists (TEXT FIND PROBLEM).
 See `gemini-companion-send-submit'.")
@@ -170,9 +166,9 @@ begins with PROBLEM."
 
 (defun gemini-companion-send--step (task left &optional mark shown)
   "Type what is next of TASK, and go on soon, at most LEFT times.
-First type MARK, a space, until it is shown, then the text and another
-one, and then press Enter.  SHOWN is nil before the text, and else the
-number of checks in a row that have found MARK."
+First type MARK, a space, until it is shown, then the text, with another
+one unless it is a command, and then press Enter.  SHOWN is nil before
+the text, and else the number of checks in a row that have found MARK."
   (pcase-let* ((`(,text ,find) task)
                (session (funcall find))
                (process (and session
@@ -227,11 +223,11 @@ number of checks in a row that have found MARK."
   (setq gemini-companion-send--tasks nil))
 
 (defun gemini-companion-send--unused-mark (process)
-  "Return a space that is not in the terminal of PROCESS."
-  (or (seq-find (lambda (mark)
-                  (not (gemini-companion-send--shown-p mark process)))
-                gemini-companion-send--marks)
-      (car gemini-companion-send--marks)))
+  "Return a space that is not in the terminal of PROCESS, if there is one."
+  (seq-find (lambda (mark)
+              (not (gemini-companion-send--shown-p mark process)))
+            (mapcar #'string (number-sequence ?\u2000 ?\u200a))
+            "\u2000"))
 
 (defun gemini-companion-send--type-text (process text)
   "Type TEXT and a space into PROCESS, and return what is to be shown.
