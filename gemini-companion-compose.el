@@ -340,12 +340,16 @@ the CLI does; submit it? "
 
 (defun gemini-companion-compose--header ()
   "Return the header line: the CLI and its state, and the keys."
-  (let ((session gemini-companion-compose--session))
+  (let ((session
+         (if (gemini-companion-session-connected-p
+              gemini-companion-compose--session)
+             gemini-companion-compose--session
+           (car (gemini-companion-point-sessions default-directory)))))
     (string-replace
      "%" "%%"
      (concat
       " "
-      (if (gemini-companion-session-connected-p session)
+      (if session
           (concat (gemini-companion-session-name session)
                   (pcase (gemini-companion-session-state session)
                     ('working " works; the prompt is queued")
