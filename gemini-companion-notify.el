@@ -144,10 +144,10 @@ The value is a cons of a text and a function that returns a tooltip."
              (lambda (window)
                (let ((buffer (window-buffer window)))
                  (or (eq buffer terminal)
-                     (when-let* ((diff (buffer-local-value
-                                        'gemini-companion-diff-here buffer)))
-                       (gemini-companion-session-same-p
-                        session (gemini-companion-diff-session diff))))))
+                     ;; The window of one that was answered awaits the next.
+                     (memq (buffer-local-value 'gemini-companion-diff-here
+                                               buffer)
+                           (gemini-companion-diffs session)))))
              (window-list frame 'never))))
      (frame-list))))
 

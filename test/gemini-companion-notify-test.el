@@ -96,14 +96,18 @@
     (gemini-companion-notify-test-settled 'question
       (dolist (file '("a" "b"))
         (gemini-companion-diff-open file session (expand-file-name file) "new\n")))
-    (dolist (notice '("proposes an edit of .*/a" "proposes an edit of .*/b"
-                      "asks in its terminal"))
-      (gemini-companion-test-eventually
-        (string-match-p (format "\\`Gemini CLI (shop) %s\\'" notice)
-                        (or (car notices) "")))
-      (should-not (cdr notices))
-      (when-let* ((diff (car (gemini-companion-diffs))))
-        (gemini-companion-diff-accept diff)))
+    (with-temp-buffer
+      (switch-to-buffer (current-buffer))
+      (cl-letf (((symbol-function 'frame-focus-state) #'always))
+        (dolist (notice '("proposes an edit of .*/a" "proposes an edit of .*/b"
+                          "asks in its terminal"))
+          (gemini-companion-test-eventually
+            (string-match-p (format "\\`Gemini CLI (shop) %s\\'" notice)
+                            (or (car notices) "")))
+          (should-not (cdr notices))
+          (when-let* ((diff (car (gemini-companion-diffs))))
+            (gemini-companion-diff-accept diff)
+            (setq gemini-companion-diff-here diff)))))
     (gemini-companion-session-update nil)
     (gemini-companion-test-eventually (null notices))))
 
