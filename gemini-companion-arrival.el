@@ -24,6 +24,7 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
+(require 'gemini-companion-windows)
 (require 'seq)
 (require 'subr-x)
 
@@ -247,8 +248,7 @@ command is never omitted."
   "Show DIFF, and select it if SELECT is non-nil.
 If that fails, show why; the CLI's own prompt can still answer it."
   (condition-case problem
-      ;; One review may replace another one, and Ediff draws all the time.
-      (let ((inhibit-redisplay t))
+      (gemini-companion-windows-at-once
         (gemini-companion-arrival--finish)
         (when-let* ((problem (gemini-companion-text-unreadable-reason
                               (gemini-companion-diff-file-path diff))))

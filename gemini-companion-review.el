@@ -494,22 +494,23 @@ Otherwise, and if the user has changed its windows, lay it out again."
                 (eq (frame-terminal frame) (frame-terminal)))
            (select-frame-set-input-focus frame))
           (t (setq frame (selected-frame))))
-    (mapc #'quit-restore-window
-          (gemini-companion-windows-displayed-over
-           frame (gemini-companion-review--buffers view)))
-    (unless (and (or (null terminal) (window-live-p terminal))
-                 (gemini-companion-review--call view :select))
-      (gemini-companion-review--restore-windows view)
-      (setf (gemini-companion-review--view-layout view)
-            (gemini-companion-windows-layout frame)
-            (gemini-companion-review--view-frame view) frame)
-      (condition-case nil
-          (progn
-            (gemini-companion-review--call view :display)
-            (gemini-companion-review--record-windows view))
-        (gemini-companion-ediff-too-small
-         (gemini-companion-review--call view :close)
-         (gemini-companion-review--open view 'diff))))))
+    (gemini-companion-windows-at-once
+      (mapc #'quit-restore-window
+            (gemini-companion-windows-displayed-over
+             frame (gemini-companion-review--buffers view)))
+      (unless (and (or (null terminal) (window-live-p terminal))
+                   (gemini-companion-review--call view :select))
+        (gemini-companion-review--restore-windows view)
+        (setf (gemini-companion-review--view-layout view)
+              (gemini-companion-windows-layout frame)
+              (gemini-companion-review--view-frame view) frame)
+        (condition-case nil
+            (progn
+              (gemini-companion-review--call view :display)
+              (gemini-companion-review--record-windows view))
+          (gemini-companion-ediff-too-small
+           (gemini-companion-review--call view :close)
+           (gemini-companion-review--open view 'diff)))))))
 
 (cl-defmethod gemini-companion-diff-view-select
   ((view gemini-companion-review--view))
@@ -645,19 +646,18 @@ the excluded hunks stay."
 
 (defun gemini-companion-review--replace (view open)
   "Close VIEW, and call OPEN to open it again at the same hunk."
-  ;; In a text terminal, Emacs may crash if Ediff is loaded while windows change.
-  (require 'gemini-companion-ediff)
   (let ((layout (gemini-companion-review--view-layout view))
         (line (gemini-companion-review--line view)))
-    (gemini-companion-windows-restore layout
-                                      (gemini-companion-review--buffers view))
-    (setf (gemini-companion-review--view-layout view)
-          (gemini-companion-windows-layout (car layout)))
-    (gemini-companion-review--call view :close)
-    (setf (gemini-companion-review--view-open view) nil)
-    (funcall open)
-    (when line
-      (gemini-companion-review--go-to view line))))
+    (gemini-companion-windows-at-once
+      (gemini-companion-windows-restore layout
+                                        (gemini-companion-review--buffers view))
+      (setf (gemini-companion-review--view-layout view)
+            (gemini-companion-windows-layout (car layout)))
+      (gemini-companion-review--call view :close)
+      (setf (gemini-companion-review--view-open view) nil)
+      (funcall open)
+      (when line
+        (gemini-companion-review--go-to view line)))))
 
 (defun gemini-companion-review--frame-size (view)
   "Return the size of the frame of VIEW."

@@ -25,6 +25,18 @@
   "Functions that restore the layout of a tab, for reviews that have ended.
 Each returns nil if the user has not returned to its tab.")
 
+;;;; Several changes
+
+(defmacro gemini-companion-windows-at-once (&rest body)
+  "Change windows by BODY, and display only the result."
+  (declare (indent 0) (debug t))
+  ;; In a text terminal, Emacs drops what it knows about a window that gets
+  ;; another buffer, and takes it from the screen when windows change again.
+  ;; If the strings there were garbage meanwhile, Emacs 28 to 30 crash.
+  `(let ((inhibit-redisplay t)
+         (gc-cons-threshold most-positive-fixnum))
+     ,@body))
+
 ;;;; Frame
 
 (defun gemini-companion-windows-frame (buffers)
@@ -282,9 +294,12 @@ point and the selection: the user may have worked there meanwhile."
                              others))
              (last (frame-selected-window frame)))
         (funcall (cdr layout))
-        (dolist (place places)
-          (when (window-live-p (car place))
-            (apply #'set-window-buffer-start-and-point place)))
+        (pcase-dolist (`(,window ,buffer ,start ,point) places)
+          (when (window-live-p window)
+            (unless (eq buffer (window-buffer window))
+              (set-window-buffer window buffer))
+            (set-window-start window start t)
+            (set-window-point window point)))
         (when (and (window-live-p last) (memq last others))
           (set-frame-selected-window frame last 'norecord))))))
 
