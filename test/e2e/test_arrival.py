@@ -175,12 +175,14 @@ IN_TERMINAL = """
 
 def arrive_from_there(emacs: Emacs, file: Path) -> Reviews:
     """Propose a text for ``file`` as a CLI that runs in the buffer *cli* would."""
+    # A report would make the echo area larger.
     emacs.eval(
-        f"""(gemini-companion-diff-open
-             (setq e2e-id (1+ e2e-id))
-             (list :id "one" :pid (process-id (get-process "cli"))
-                   :directory {lisp(file.parent)})
-             {lisp(file)} "uno\n")"""
+        f"""(progn (message nil)
+                   (gemini-companion-diff-open
+                    (setq e2e-id (1+ e2e-id))
+                    (list :id "one" :pid (process-id (get-process "cli"))
+                          :directory {lisp(file.parent)})
+                    {lisp(file)} "uno\n"))"""
     )
     reviews = Reviews(emacs)
     reviews.shown("a.txt")
