@@ -118,7 +118,15 @@
       (cl-letf (((symbol-function 'frame-focus-state) (lambda (&rest _) focus)))
         (gemini-companion-notify-test-settled 'edit)
         (gemini-companion-notify-test-settled 'question
-          (should (eq missed (and notices t))))))))
+          (should (eq missed (and notices t))))))
+    (gemini-companion-diff-start #'ignore)
+    (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
+    (switch-to-buffer (gemini-companion-diff-proposal-buffer
+                       (car (gemini-companion-diffs))))
+    (setq gemini-companion-diff-here (car (gemini-companion-diffs)))
+    (cl-letf (((symbol-function 'frame-focus-state) #'always))
+      (gemini-companion-notify-test-settled 'edit)
+      (should-not notices))))
 
 (ert-deftest gemini-companion-notify-sums-up-a-long-turn ()
   (gemini-companion-notify-test-with

@@ -36,7 +36,7 @@ Its files in /shared are those in `directory' here, a new directory."
          ("/toolbox:web:" :pipe "toolbox" "run" "-c" "web" "a" "it's")
          ("/distrobox:web:" :pipe
           "distrobox" "enter" "-T" "web" "--" "a" "it's")
-         ("/podmancp:me@web:" :terminal
+         ("/podman:me@web:" :terminal
           "podman" "exec" "-it" "-u" "me" "web" "a" "it's")
          ("/kubernetes:pod:" :pipe "kubectl" "exec" "-i" "pod" "--" "a" "it's")
          ("/kubernetes:web.pod:" :pipe
@@ -114,13 +114,13 @@ a\\ it\\\\\\'s")))
         (setq buffer-file-name nil)))))
 
 (defun gemini-companion-place-test-without-node ()
-  "Return the output of the command for an outpost where Node.js is missing."
+  "Return the end of the output where Node.js is missing."
   (with-temp-buffer
     (apply #'call-process "/bin/sh" nil t nil
            (cdr (member "sh" (gemini-companion-place--in-shell
                               "/docker:far:" :pipe "/" nil
                               '("node-that-is-missing")))))
-    (buffer-string)))
+    (car (last (split-string (buffer-string) "\n" t)))))
 
 (ert-deftest gemini-companion-place-explains-what-is-wrong ()
   (pcase-dolist (`(,problem ,wanted)

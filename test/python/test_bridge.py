@@ -215,7 +215,7 @@ def test_the_hook_ends_when_emacs_does(alone: Alone, tmp_path: Path) -> None:
             assert ended.result() == "{}"
 
 
-def test_the_hook_is_silent_while_off_or_in_doubt(alone: Alone, tmp_path: Path) -> None:
+def test_the_hook_is_silent_in_doubt(alone: Alone, tmp_path: Path) -> None:
     edited = event(tmp_path / "a.py")
     assert run_hook(tmp_path, edited) == {}
     discovery(tmp_path, alone.port, alone.token)

@@ -37,7 +37,7 @@ def test_a_flood_of_connections_excludes_no_client(alone: Alone, cli_of: CliOf) 
     assert paths_of(events.next()) == ["/a"]
 
 
-def test_a_port_that_is_taken_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "IPPROTO_TCP", 999)
     with pytest.raises(StartError, match="Cannot bind a port on"):
         Connections(0)

@@ -30,7 +30,7 @@ def test_no_other_protocol_is_spoken(alone: Alone, request_head: str) -> None:
         assert answer[:12] in (b"HTTP/1.1 403", b"HTTP/1.1 400")
 
 
-def test_a_silent_connection_is_closed(serve_alone: ServeAlone) -> None:
+def test_an_unfinished_request_is_closed(serve_alone: ServeAlone) -> None:
     alone = serve_alone(headers_time=0.05)
     with socket.create_connection(("127.0.0.1", alone.port), BOUND) as peer:
         peer.sendall(b"POST /mcp HTTP/1.1\r\n")

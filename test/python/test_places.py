@@ -10,6 +10,7 @@ import signal
 import socket
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -270,9 +271,15 @@ def test_an_outcome_for_a_silent_host_waits_for_the_next_outpost(far: Far) -> No
 def test_another_program_that_takes_the_port_there_has_no_token(far: Far) -> None:
     facts = far.connect()
     count = len(far.alone.place_facts)
-    os.kill(facts["pid"], signal.SIGKILL)
-    until(lambda: not psutil.pid_exists(facts["pid"]))
-    with socket.create_server(("127.0.0.1", facts["port"])):
+
+    def steal() -> socket.socket:
+        os.kill(facts["pid"], signal.SIGKILL)
+        while True:
+            with suppress(OSError):
+                return socket.create_server(("127.0.0.1", facts["port"]))
+
+    # The next outpost starts after that.
+    with far.alone.do(steal):
         until(lambda: len(far.alone.place_facts) == count + 2)
     back = far.alone.place_facts[-1]
     assert back["port"] != facts["port"]
@@ -288,8 +295,8 @@ def test_a_lock_file_in_a_home_that_both_hosts_share_stays(far: Far) -> None:
     lock.parent.mkdir()
     lock.write_text("here")
     far.alone.places = Places(port, far.alone.place_facts.append)
-    far.connect()
-    assert lock.read_text() == "here"
+    own = lock.with_name(f"{far.connect()['port']}.lock")
+    assert (lock.read_text(), own.exists()) == ("here", True)
 
 
 HELLO = "echo gemini-companion-outpost; echo nonsense"

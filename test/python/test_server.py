@@ -108,7 +108,7 @@ def test_what_cannot_be_written_is_reported_and_the_server_runs(
 
 
 @pytest.mark.system
-def test_a_token_that_may_be_known_works_here(start: Start, cli_of: CliOf) -> None:
+def test_a_token_that_may_be_known_stays_ours(start: Start, cli_of: CliOf) -> None:
     first = start()
     first.process.kill()
     first.wait()

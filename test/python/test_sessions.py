@@ -7,7 +7,7 @@ from scene import Rig, context_of, in_loop, take, until
 
 
 @in_loop()
-async def test_a_context_that_crosses_the_end_of_a_session_is_dropped(rig: Rig) -> None:
+async def test_a_context_that_crosses_the_last_end_is_dropped(rig: Rig) -> None:
     session, _ = rig.session()
     await until(lambda: rig.emacs.sessions == [[session.id]])
     rig.sessions.end(session.id)
