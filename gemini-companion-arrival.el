@@ -114,11 +114,12 @@ SHOW is called with a diff, and how it is to be selected, as by
   "Offer new diffs, close the views of settled ones, and show the next.
 Try again soon if that has to wait until the user is idle."
   (gemini-companion-arrival-offer)
-  (mapc #'gemini-companion-arrival--close
-        (copy-sequence gemini-companion-diff-ending))
-  (when (or (gemini-companion-arrival--arrive)
-            gemini-companion-diff-ending)
-    (gemini-companion-arrival--schedule 0.2))
+  (gemini-companion-windows-at-once
+    (mapc #'gemini-companion-arrival--close
+          (copy-sequence gemini-companion-diff-ending))
+    (when (or (gemini-companion-arrival--arrive)
+              gemini-companion-diff-ending)
+      (gemini-companion-arrival--schedule 0.2)))
   (gemini-companion-diff-quit-question))
 
 (defun gemini-companion-arrival-offer (&optional again)
@@ -289,14 +290,15 @@ If that fails, show why; the CLI's own prompt can still answer it."
 If another diff is shown, put it back: it waits again, and keeps the
 edits of its proposal."
   (gemini-companion-diff-unsettled diff)
-  (cond ((eq (gemini-companion-diff-state diff) 'shown)
-         (gemini-companion-diff-view-select (gemini-companion-diff-view diff)))
-        (t
-         (gemini-companion-arrival--finish)
-         (when-let* ((shown (gemini-companion-diff-shown)))
-           (setf (gemini-companion-diff-state shown) 'pending)
-           (gemini-companion-diff-hide shown))
-         (gemini-companion-arrival--show diff 'select))))
+  (gemini-companion-windows-at-once
+    (cond ((eq (gemini-companion-diff-state diff) 'shown)
+           (gemini-companion-diff-view-select (gemini-companion-diff-view diff)))
+          (t
+           (gemini-companion-arrival--finish)
+           (when-let* ((shown (gemini-companion-diff-shown)))
+             (setf (gemini-companion-diff-state shown) 'pending)
+             (gemini-companion-diff-hide shown))
+           (gemini-companion-arrival--show diff 'select)))))
 
 ;;;; After an answer
 

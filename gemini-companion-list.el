@@ -585,8 +585,9 @@ If the edit at point has ended, visit its file at that line instead."
 (defun gemini-companion-list-switch-view ()
   "Show the review at point in the other view, at the hunk at point."
   (interactive nil gemini-companion-list-mode)
-  (gemini-companion-list--review)
-  (gemini-companion-review-switch-view))
+  (gemini-companion-windows-at-once
+    (gemini-companion-list--review)
+    (gemini-companion-review-switch-view)))
 
 (defun gemini-companion-list--show-file (file display)
   "Show FILE in another window by DISPLAY.

@@ -34,7 +34,7 @@ Each returns nil if the user has not returned to its tab.")
   ;; another buffer, and takes it from the screen when windows change again.
   ;; If the strings there were garbage meanwhile, Emacs 28 to 30 crash.
   `(let ((inhibit-redisplay t)
-         (gc-cons-threshold most-positive-fixnum))
+         (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024))))
      ,@body))
 
 ;;;; Frame
