@@ -64,12 +64,19 @@ seconds.  Takes effect at once."
 (defvar gemini-companion-notify--warned nil
   "Non-nil if the user knows that there are no desktop notifications.")
 
-(defun gemini-companion-notify--follow (session _state)
-  "Withdraw the notification about SESSION, whose state has changed.
-Show its state soon."
+(defun gemini-companion-notify--follow (session state)
+  "Withdraw the notification about SESSION, which is in another STATE.
+Show that soon."
   (gemini-companion-notify--withdraw session)
-  (run-at-time gemini-companion-notify--seconds nil
-               #'gemini-companion-notify--settle
+  (run-at-time (if (and (eq state 'waiting)
+                        (null (gemini-companion-diffs session))
+                        (eq state (alist-get session
+                                             gemini-companion-notify--shown nil
+                                             nil #'gemini-companion-session-same-p)))
+                   ;; What was accepted may still be written.
+                   (* 6 gemini-companion-notify--seconds)
+                 gemini-companion-notify--seconds)
+               nil #'gemini-companion-notify--settle
                session (gemini-companion-session-state-since session)))
 
 (defun gemini-companion-notify--settle (session since)
