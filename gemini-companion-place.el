@@ -428,8 +428,8 @@ not exist, or is the home directory or /"
         (problem (gemini-companion-place--get name :problem))
         (case-fold-search t))
     (format
-     (cond ((string-match-p "node.*not found\\|not found.*node\\|syntaxerror"
-                            problem)
+     (cond ((string-match-p "node.*not found\\|not found.*node\\|\
+unknown command.*node\\|syntaxerror" problem)
             "Node.js was not found on %s, or is too old (%s); install it, or \
 add it to the path of your login shell there")
            ((string-match-p "permission denied\\|password\\|terminal is required"
