@@ -103,8 +103,10 @@ message."
         (progn
           (gemini-companion-send--check-length text)
           (gemini-companion-send--check-inserted
-           process (cons text (gemini-companion-send--count text process)) name
-           (/ 10 gemini-companion-send--check-seconds))
+           process text
+           (gemini-companion-send--mark (gemini-companion-send--seen-as text)
+                                        process)
+           name (/ 10 gemini-companion-send--check-seconds))
           (gemini-companion-send--paste process text)
           (gemini-companion-terminal-show terminal stay)
           (format "In the prompt of %s: %s" name
@@ -118,33 +120,43 @@ copied to the kill ring")
 copied to the kill ring"))
               name))))
 
-(defun gemini-companion-send--check-inserted (process mark name left)
-  "Keep the text of MARK unless it is shown by PROCESS, the terminal of NAME.
+(defun gemini-companion-send--check-inserted (process text mark name left)
+  "Keep TEXT unless its MARK is shown by PROCESS, the terminal of NAME.
 Check it LEFT more times at most."
   (cond ((and (buffer-live-p (process-buffer process))
               (gemini-companion-send--shown-p mark process)))
         ((< left 0)
-         (gemini-companion-send--keep (car mark)
-                                      (format "%s did not take the text" name)))
+         (gemini-companion-send--keep
+          text (format "%s may not have taken the text" name)))
         (t
          (run-at-time gemini-companion-send--check-seconds nil
                       #'gemini-companion-send--check-inserted
-                      process mark name (1- left)))))
+                      process text mark name (1- left)))))
 
-(defun gemini-companion-send--count (text process)
-  "Return how often the beginning of TEXT is in the terminal of PROCESS.
-A CLI shows a placeholder for a long one, and may break a long word."
+(defun gemini-companion-send--seen-as (text)
+  "Return a regexp for what a CLI shows of TEXT: its beginning or its end.
+It may break a long word, and shows placeholders for images and for a
+long text.  Eat has fillers between wide characters."
+  (let ((part "\\(?:[!-~]\\{1,5\\}\\|[[:graph:]]\\)"))
+    (string-join
+     (cons "\\[\\(?:Image \\|Pasted \\|clipboard-\\)"
+           (mapcar (lambda (regexp)
+                     (if (string-match regexp text)
+                         (regexp-quote (string-trim (match-string 0 text)))
+                       regexp))
+                   (list part (concat part "[^[:graph:]]*\\'"))))
+     "\\|")))
+
+(defun gemini-companion-send--mark (regexp process)
+  "Return a mark that is shown when PROCESS has one more match of REGEXP."
   (with-current-buffer (process-buffer process)
-    (how-many (concat "\\[Pasted \\|"
-                      (and (string-match "[[:graph:]]\\{1,5\\}" text)
-                           (regexp-quote (match-string 0 text))))
-              (point-min) (point-max))))
+    (cons regexp (how-many regexp (point-min) (point-max)))))
 
 (defun gemini-companion-send--shown-p (mark process)
   "Return non-nil if MARK is in the terminal of PROCESS.
-It is a string, or (TEXT . COUNT) if that is there more than COUNT times."
+It is a string, or the value of `gemini-companion-send--mark'."
   (if (consp mark)
-      (< (cdr mark) (gemini-companion-send--count (car mark) process))
+      (< (cdr mark) (cdr (gemini-companion-send--mark (car mark) process)))
     (with-current-buffer (process-buffer process)
       (save-excursion
         (goto-char (point-max))
@@ -218,6 +230,7 @@ the text, and else the number of checks in a row that have found MARK."
 (defun gemini-companion-send-stop ()
   "Submit no more; put the texts into the kill ring."
   (cancel-function-timers #'gemini-companion-send--step)
+  (cancel-function-timers #'gemini-companion-send--check-inserted)
   (dolist (task gemini-companion-send--tasks)
     (gemini-companion-send--keep (car task) "Prompt not submitted"))
   (setq gemini-companion-send--tasks nil))
@@ -236,8 +249,8 @@ Delete the space that was typed before, as there may be a text before it."
     (gemini-companion-send--write process "\177")
     (cond
      ;; With a space, Enter may choose another command.
-     ((string-match-p "\\`/[^[:space:]]+\\'" text)
-      (setq mark (cons text (gemini-companion-send--count text process)))
+     ((string-match-p "\\`/[^ \t\n]+\\'" text)
+      (setq mark (gemini-companion-send--mark (regexp-quote text) process))
       (gemini-companion-send--paste process text))
      ;; At the end of a command it would begin another word to complete.
      ((string-prefix-p "/" text)
