@@ -134,9 +134,9 @@ Check it LEFT more times at most."
                       process text mark name (1- left)))))
 
 (defun gemini-companion-send--seen-as (text)
-  "Return a regexp for what a CLI shows of TEXT: its beginning or its end.
-It may break a long word, and shows placeholders for images and for a
-long text.  Eat has fillers between wide characters."
+  "Return a regexp for the beginning or the end of TEXT in a terminal.
+A CLI may break a long word, and displays placeholders for images and
+for a long text.  Eat has fillers between wide characters."
   (let ((part "\\(?:[!-~]\\{1,5\\}\\|[[:graph:]]\\)"))
     (string-join
      (cons "\\[\\(?:Image \\|Pasted \\|clipboard-\\)"
