@@ -22,13 +22,13 @@ import os
 import pty
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from edits import STATEMENTS, Edit, make, places
 
@@ -48,6 +48,7 @@ MODULES = (
 # Seconds within which a checker must answer for its errors to be known.
 SLOW = 2.0
 Errors = list[tuple[int, str]]
+WHICH = ("before", "after")
 
 
 def install() -> None:
@@ -75,18 +76,18 @@ def install() -> None:
 
 def with_version(name: str) -> list[str]:
     """Return `name` and the packages of Go that it depends on, with a version."""
-    depends = subprocess.run(
-        ["apt-cache", "depends", name], capture_output=True, text=True, check=False
-    )
-    return [
-        name,
-        *re.findall(r"Depends: (golang-[\d.]+-(?:go|src))$", depends.stdout, re.M),
-    ]
+    depends = output(["apt-cache", "depends", name])
+    return [name, *re.findall(r"Depends: (golang-[\d.]+-(?:go|src))$", depends, re.M)]
 
 
 def run(*command: object) -> None:
     """Run `command`."""
     subprocess.run([str(word) for word in command], check=True)
+
+
+def output(command: Sequence[str | Path], **options: Any) -> str:
+    """Return what `command` prints, whatever its status."""
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, **options).stdout
 
 
 def go(share: str = "lib") -> Path:
@@ -177,15 +178,10 @@ def servers() -> dict[str, Server]:
     """Return the language servers that can be used, and a backend of Flymake."""
     binaries = DEPS / "python/bin"
     python = python_files()
+    based = [str(binaries / "basedpyright-langserver"), "--stdio"]
     found = {
-        "basedpyright": Server(
-            [str(binaries / "basedpyright-langserver"), "--stdio"], ["pyright"], python
-        ),
-        "package": Server(
-            [str(binaries / "basedpyright-langserver"), "--stdio"],
-            ["pyright"],
-            package_files(),
-        ),
+        "basedpyright": Server(based, ["pyright"], python),
+        "package": Server(based, ["pyright"], package_files()),
         "pylsp": Server(
             [str(binaries / "pylsp")],
             [str(binaries / "python"), str(HERE / "truth.py")],
@@ -236,14 +232,8 @@ def truth(server: Server, edits: list[Edit], project: Path) -> list[dict[str, Er
         return pyright(edits, project)
     if server.line:
         return of_lines(server, edits)
-    answer = subprocess.run(
-        [*server.truth, str(project)],
-        input=json.dumps(edits),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(answer.stdout)
+    command = [*server.truth, str(project)]
+    return json.loads(output(command, input=json.dumps(edits)))
 
 
 def of_lines(server: Server, edits: list[Edit]) -> list[dict[str, Errors]]:
@@ -256,18 +246,19 @@ def of_lines(server: Server, edits: list[Edit]) -> list[dict[str, Errors]]:
             Path(file).write_text(text)
             *command, last = server.truth
             last = [last + file] if last.endswith("=") else [last, file]
-            answer = subprocess.run(
-                [*command, *last], capture_output=True, text=True,
-                check=False, cwd=Path(file).parent, env={**os.environ, **environment()},
-            )  # fmt: skip
+            printed = output(
+                [*command, *last],
+                cwd=Path(file).parent,
+                env={**os.environ, **environment()},
+                stderr=subprocess.STDOUT,
+            )
             Path(file).write_text(original)
-            found = re.findall(server.line, answer.stdout + answer.stderr, re.MULTILINE)
+            found = re.findall(server.line, printed, re.MULTILINE)
             known[file, text] = [(int(line), "") for line in found]
         return known[file, text]
 
     return [
-        {which: errors(edit["file"], edit[which]) for which in ("before", "after")}
-        for edit in edits
+        {which: errors(edit["file"], edit[which]) for which in WHICH} for edit in edits
     ]
 
 
@@ -277,30 +268,24 @@ def pyright(edits: list[Edit], project: Path) -> list[dict[str, Errors]]:
         # Each text has its own copy of the project, as files import each other.
         names: dict[tuple[str, str], Path] = {}
         for edit in edits:
-            for which in ("before", "after"):
+            for which in WHICH:
                 copy = Path(directory) / f"text_{len(names)}"
                 name = copy / Path(edit["file"]).relative_to(project)
                 if names.setdefault((edit["file"], edit[which]), name) == name:
                     shutil.copytree(project, copy)
                     name.write_text(edit[which])
-        answer = subprocess.run(
+        printed = output(
             [DEPS / "python/bin/basedpyright", "--outputjson", *names.values()],
-            capture_output=True,
-            text=True,
-            check=False,
             cwd=directory,
         )
     found: dict[Path, Errors] = {name: [] for name in names.values()}
-    for item in json.loads(answer.stdout)["generalDiagnostics"]:
+    for item in json.loads(printed)["generalDiagnostics"]:
         # That imports form a cycle has no place.
         if item["severity"] == "error" and "range" in item:
             line = item["range"]["start"]["line"] + 1
             found[Path(item["file"])].append((line, item["message"]))
     return [
-        {
-            which: found[names[edit["file"], edit[which]]]
-            for which in ("before", "after")
-        }
+        {which: found[names[edit["file"], edit[which]]] for which in WHICH}
         for edit in edits
     ]
 
@@ -356,12 +341,8 @@ def judge(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         run("git", "init", "-q", project)
-        files = sorted(
-            path for path in project.rglob("*.*") if path.suffix in STATEMENTS
-        )
-        home, *others = (
-            file for file in files if len(places(file, file.read_text())) > 3
-        )
+        files = sorted(x for x in project.rglob("*.*") if x.suffix in STATEMENTS)
+        home, *others = (x for x in files if len(places(x, x.read_text())) > 3)
         edits = make(others[:8], count, seed)
         facts = truth(server, edits, project)
         results = in_emacs(
@@ -450,12 +431,9 @@ def in_emacs(
     except OSError:
         pass  # its end
     finally:
-        if os.waitpid(child, os.WNOHANG) == (0, 0):
-            time.sleep(2)
-            if os.waitpid(child, os.WNOHANG) == (0, 0):
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
+        # That ends an Emacs that has not ended.
         os.close(terminal)
+        os.waitpid(child, 0)
     error = scratch / "result.error"
     if error.exists():
         raise SystemExit(f"Emacs failed: {error.read_text()}")
@@ -469,12 +447,11 @@ def emacsen() -> list[tuple[str, str, str | None]]:
     eglot = next(
         iter(DEPS.glob("root/usr/share/emacs/site-lisp/elpa-src/eglot-*")), None
     )
-    only = os.environ.get("GC_ERRORS_EMACS", "")
     found = []
     for line in (ROOT / ".deps/emacsen").read_text().splitlines():
         version, directory = line.split(" ", 1)
         is_old = int(version.split(".")[0]) < 29
-        if not version.startswith(only):
+        if not version.startswith(os.environ.get("GC_ERRORS_EMACS", "")):
             continue
         if is_old and not eglot:
             print(f"Emacs {version}: no Eglot, left out")

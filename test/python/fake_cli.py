@@ -15,6 +15,9 @@ from client_schema import refusal
 
 BOUND = 120.0
 VERSION = "2025-06-18"
+Peer = socket.socket | None
+# Status, headers and body.
+Answer = tuple[int, dict[str, str], bytes]
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
@@ -119,8 +122,8 @@ class FakeCli:
         body: bytes | str | None = None,
         headers: dict[str, str] | None = None,
         path: str = "/mcp",
-        peer: socket.socket | None = None,
-    ) -> tuple[int, dict[str, str], bytes]:
+        peer: Peer = None,
+    ) -> Answer:
         """Return status, headers and body of one request, sent to ``peer`` if given."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, BOUND)
         connection.sock = peer
@@ -137,46 +140,30 @@ class FakeCli:
         finally:
             connection.close()
 
-    def post(
-        self, message: Any, peer: socket.socket | None = None
-    ) -> tuple[int, dict[str, str], bytes]:
+    def post(self, message: Any, peer: Peer = None) -> Answer:
         return self.request("POST", json.dumps(message).encode(), peer=peer)
 
     def ask(
-        self, method: str, params: dict[str, Any], peer: socket.socket | None = None
+        self, method: str, params: dict[str, Any], peer: Peer = None
     ) -> dict[str, Any]:
         """Return the JSON-RPC answer to a request."""
-        status, headers, body = self.post(
-            {
-                "jsonrpc": "2.0",
-                "id": next(self._ids),
-                "method": method,
-                "params": params,
-            },
-            peer,
-        )
+        message = {"jsonrpc": "2.0", "id": next(self._ids), "method": method}
+        status, headers, body = self.post({**message, "params": params}, peer)
         assert status == 200, (status, body)
         self.session_id = headers.get("mcp-session-id", self.session_id)
         answer: dict[str, Any] = json.loads(body)
         return answer
 
     def initialize(self, version: str = VERSION) -> dict[str, Any]:
-        return self.ask(
-            "initialize",
-            {
-                "protocolVersion": version,
-                "capabilities": {},
-                "clientInfo": {"name": "fake", "version": "1"},
-            },
-        )
+        info = {"name": "fake", "version": "1"}
+        facts = {"protocolVersion": version, "capabilities": {}, "clientInfo": info}
+        return self.ask("initialize", facts)
 
     def connect(self) -> Events:
         """Do what the CLI does when it connects; return its event stream."""
         self.initialize()
-        status, _, _ = self.post(
-            {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        )
-        assert status == 202
+        done = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert self.post(done)[0] == 202
         return self.listen()
 
     def listen(self) -> Events:
@@ -196,9 +183,7 @@ class FakeCli:
         """Return the whole answer to tools/call."""
         return self.ask("tools/call", {"name": name, "arguments": arguments})
 
-    def open_diff(
-        self, path: str, text: str, peer: socket.socket | None = None
-    ) -> None:
+    def open_diff(self, path: str, text: str, peer: Peer = None) -> None:
         arguments = {"filePath": path, "newContent": text}
         params = {"name": "openDiff", "arguments": arguments}
         answer = self.ask("tools/call", params, peer)

@@ -17,9 +17,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -29,6 +27,7 @@ sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("e2e", "pytho
 from cli import Cli, Log
 from harness.scratch import Scratch
 from harness.tools import Tools
+from harness.wait import eventually
 from user import Emacs
 from verdict import judge
 
@@ -209,8 +208,9 @@ class Soak:
     # End
 
     async def _stop(self, emacs: Emacs) -> None:
+        scratch = self._scratch
         # The server waits half a minute for a CLI whose connection was cut.
-        await emacs.until("(null (gemini-companion-diffs))", 120)
+        await emacs.until("(null (gemini-companion-diffs))")
         for cli in self._clis:
             await cli.open_some()
         await emacs.until(f"(= {5 * CLIS} (length (gemini-companion-diffs)))")
@@ -219,7 +219,7 @@ class Soak:
             assert cli.session is not None
             cli.session.is_leaving = True
         await emacs.eval("(progn (gemini-companion-mode 0) (soak-rest) nil)")
-        await self._holds("the server is gone", lambda: not self._scratch.servers())
+        await asyncio.to_thread(eventually, lambda: not scratch.servers(), "gone")
         for cli in self._clis:
             session = cli.session
             assert session is not None
@@ -230,28 +230,23 @@ class Soak:
         await emacs.eval("(gemini-companion-mode)")
         await emacs.until("(= 2 soak-ready)")
         await emacs.quit()
-        await self._holds("nothing runs", lambda: not self._scratch.processes())
+        await asyncio.to_thread(eventually, lambda: not scratch.processes(), "end")
         self._no_file_is_left()
 
-    async def _holds(self, what: str, probe: Callable[[], bool]) -> None:
-        for _ in range(80):
-            if probe():
-                return
-            await asyncio.sleep(0.1)
-        self.log.problem(f"not so after 8 s: {what}")
-
     async def _nothing_is_left(self, emacs: Emacs) -> None:
-        # A view that is closed has a timer, and so has a highlight.
-        with suppress(AssertionError):
-            await emacs.until("(equal (soak-state) soak-before)", 5)
-        state = await emacs.value("(soak-state)")
         before = await emacs.value("soak-before")
-        assert isinstance(state, dict)
         assert isinstance(before, dict)
-        for kind in ("buffers", "processes", "timers"):
-            more: Counter[str] = Counter(state[kind]) - Counter(before[kind])
-            if more:
-                self.log.problem(f"left in Emacs: {kind} {dict(more)}")
+        # A view that is closed has a timer, and so has a highlight.
+        for _ in range(50):
+            state = await emacs.value("(soak-state)")
+            assert isinstance(state, dict)
+            kinds = "buffers", "processes", "timers"
+            more = [Counter(state[kind]) - Counter(before[kind]) for kind in kinds]
+            if not any(more):
+                break
+            await asyncio.sleep(0.1)
+        else:
+            self.log.problem(f"left in Emacs: {more}")
         problems = await emacs.value("soak-problems")
         assert isinstance(problems, list | None)
         for problem in (problems or [])[:20]:

@@ -50,10 +50,6 @@ class Opened:
     def is_open(self) -> bool:
         return not self.ends
 
-    @property
-    def sha(self) -> str:
-        return texts.sha(self.text)
-
     def end(self, how: str) -> None:
         self.ends.append(how)
         self.ended.set()
@@ -120,9 +116,8 @@ class Session:
             self._stream.close()
         if self._reader is not None and self._reader is not asyncio.current_task():
             self._reader.cancel()
-        for diff in itertools.chain(*self.diffs.values()):
-            if diff.is_open:
-                diff.end("lost")
+        for diff in self.open_diffs():
+            diff.end("lost")
 
     @property
     def is_lost(self) -> bool:
@@ -157,13 +152,13 @@ class Session:
                         return
                     stream = self._stream = await listen(self.fake)
         except (Lost, Wrong) as error:
-            self._lost(f"stream: {error!r}")
+            if not self.is_leaving:
+                self.break_off(f"stream: {error!r}")
 
-    def _lost(self, why: str) -> None:
-        if self.is_lost or self.is_leaving:
-            return
-        if not self.log.is_excused():
-            self.log.problem(f"lost without a reason: {why}")
+    def break_off(self, why: str) -> None:
+        """Lose the session, which is a problem unless the server was killed."""
+        if not self.is_lost and not self.log.is_excused():
+            self.log.problem(f"{self._cli.name} lost without a reason: {why}")
         self.lose("server killed")
 
     def _take(self, event: dict[str, Any]) -> None:
@@ -221,19 +216,14 @@ class Cli:
     """One CLI, which opens one diff after the other, or several."""
 
     def __init__(
-        self,
-        name: str,
-        log: Log,
-        random: Random,
-        server: tuple[int, str],
-        directory: Path,
+        self, name: str, log: Log, random: Random, server: tuple[int, str], root: Path
     ) -> None:
         self.name = name
         self.log = log
         self.random = random
         self._server = server
         self.session: Session | None = None
-        self._directory = directory
+        self._directory = root
         self._marks = itertools.count(1)
         self._names = itertools.count(1)
 
@@ -309,9 +299,7 @@ class Cli:
                 )[0]
                 await self._one(session, kind)
         except Lost as error:
-            if not session.is_lost and not self.log.is_excused():
-                self.log.problem(f"{self.name}: {error!r}")
-            session.lose("server killed")
+            session.break_off(repr(error))
         except Wrong as error:
             if not session.is_lost:
                 self.log.problem(f"{self.name}: {error}")
@@ -330,7 +318,7 @@ class Cli:
         else:
             await self._ended(session, diff)
         if diff.ends == ["accepted"] and (visited or self.random.random() < 0.1):
-            _write(Path(diff.path), diff.text)
+            await asyncio.to_thread(Path(diff.path).write_bytes, diff.text.encode())
 
     async def _close(self, session: Session, diff: Opened) -> None:
         await asyncio.sleep(self.random.random() * 0.12)
@@ -350,9 +338,7 @@ class Cli:
         try:
             await asyncio.wait_for(diff.ended.wait(), ANSWER)
         except asyncio.TimeoutError:
-            self.log.problem(
-                f"{self.name} {session.id} {diff.path} {diff.mark}: no end came"
-            )
+            self.log.problem(f"{self.name} {diff.path} {diff.mark}: no end came")
             diff.end("none")
 
     # Disruptions
@@ -360,23 +346,17 @@ class Cli:
     async def disrupt(self, kind: str) -> None:
         """Disrupt the connection as ``kind`` specifies."""
         session = await self.connected()
-        try:
-            await self._fault(session, kind)
-        except (Lost, Wrong) as error:
-            if not session.is_lost and not self.log.is_excused():
-                self.log.problem(f"{self.name} {kind}: {error!r}")
-            session.lose("server killed")
-
-    async def _fault(self, session: Session, kind: str) -> None:
         self.log.counts[f"disruption: {kind}"] += 1
-        if kind == "reopen":
-            await session.reopen()
-            return
-        for one in ("hold", "accept", "reject"):
-            if self.random.random() < 0.5:
-                diff, text = self._new(one)
-                await self.open_diff(session, diff, text)
-        session.lose("cut")
+        try:
+            if kind == "reopen":
+                await session.reopen()
+                return
+            for one in ("hold", "accept", "reject"):
+                if self.random.random() < 0.5:
+                    await self.open_diff(session, *self._new(one))
+            session.lose("cut")
+        except (Lost, Wrong) as error:
+            session.break_off(f"{kind}: {error!r}")
 
     async def run(self) -> None:
         """Open reviews until there were enough."""
@@ -390,9 +370,4 @@ class Cli:
         """Open diffs that stay unanswered until the server stops."""
         session = await self.connected()
         for number in range(5):
-            diff, text = self._new("stop", f"hold-{number}-stop.txt")
-            await self.open_diff(session, diff, text)
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_bytes(text.encode())
+            await self.open_diff(session, *self._new("stop", f"hold-{number}-stop.txt"))

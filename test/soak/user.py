@@ -42,13 +42,9 @@ class Emacs:
         found: object = await asyncio.to_thread(self._emacs.value, code)
         return found
 
-    async def until(self, code: str, seconds: float = 30) -> None:
+    async def until(self, code: str) -> None:
         """Wait until ``code`` is true."""
-        deadline = asyncio.get_running_loop().time() + seconds
-        while await self.eval(f"(and {code} t)") != "t":
-            if asyncio.get_running_loop().time() > deadline:
-                raise AssertionError(f"not within {seconds} s: {code}")
-            await asyncio.sleep(0.1)
+        await asyncio.to_thread(self._emacs.holds, code)
 
     async def server_pid(self) -> int | None:
         """Return the process id of the server that Emacs uses."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+import texts
 from cli import Log, Session
 
 # With these, the end of a session may lose a message in transit.
@@ -44,6 +45,6 @@ def _compare(log: Log, session: Session, path: str, ends: Ends) -> None:
         log.problem(f"{session.id} {path}: a reject never came")
     edited = Counter(ends[session.id, path, "edited"])
     if "holdedit-" in path and closed - edited:
-        proposed = {diff.sha for diff in session.diffs[path]}
+        proposed = {texts.sha(diff.text) for diff in session.diffs[path]}
         if set(closed - edited) - proposed:
             log.problem(f"{session.id} {path}: closeDiff returned an unknown text")
