@@ -123,7 +123,6 @@
     (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
     (switch-to-buffer (gemini-companion-diff-proposal-buffer
                        (car (gemini-companion-diffs))))
-    (setq gemini-companion-diff-here (car (gemini-companion-diffs)))
     (cl-letf (((symbol-function 'frame-focus-state) #'always))
       (gemini-companion-notify-test-settled 'edit)
       (should-not notices))))

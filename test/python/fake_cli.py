@@ -16,7 +16,6 @@ from client_schema import refusal
 BOUND = 120.0
 VERSION = "2025-06-18"
 Peer = socket.socket | None
-# Status, headers and body.
 Answer = tuple[int, dict[str, str], bytes]
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 

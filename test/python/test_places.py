@@ -281,10 +281,10 @@ def test_another_program_that_takes_the_port_there_has_no_token(far: Far) -> Non
     # The next outpost starts after that.
     with far.alone.do(steal):
         until(lambda: len(far.alone.place_facts) == count + 2)
-    back = far.alone.place_facts[-1]
-    assert back["port"] != facts["port"]
+    port = far.alone.place_facts[-1]["port"]
+    assert port != facts["port"]
     far.cli().connect().close()
-    thief = FakeCli(back["port"], facts["token"])
+    thief = FakeCli(port, facts["token"])
     assert thief.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})[0] == 401
 
 

@@ -97,11 +97,6 @@ The term of Emacs 28 to 30 may lose what follows one."
     (process-put process 'e2e-held (substring output end))
     (list process (substring output 0 end))))
 (advice-add 'term-emulate-terminal :filter-args #'e2e-hold)
-;; As if memory were used up whenever windows change: Emacs may crash then.
-(dolist (function '(split-window-internal delete-window-internal
-                    delete-other-windows-internal set-window-configuration))
-  (advice-add function :before
-              (lambda (&rest _) (garbage-collect-maybe 1000))))
 (require 'server)
 (setq server-name {name})
 (server-start)

@@ -24,6 +24,13 @@ Cli = TypeVar("Cli", bound=Gemini)
 KNOWN = """(seq-every-p (lambda (session) (plist-get session :directory))
                         (gemini-companion-sessions))"""
 
+# As if memory were used up whenever windows change: Emacs may crash then.
+COLLECT = """
+(dolist (change '(split-window-internal delete-window-internal
+                  delete-other-windows-internal set-window-configuration))
+  (advice-add change :before (lambda (&rest _) (garbage-collect-maybe 1000))))
+"""
+
 
 class World:
     """The processes that one test starts, and their end."""
@@ -65,6 +72,7 @@ class World:
             previous.resize(options.get("size", SIZE))
             previous.eval(f"(progn {extra} {visits} nil)")
             return previous
+        extra = COLLECT + extra
         emacs = Emacs(
             self.tools, self.scratch, self.tmux, files, name, extra=extra, **options
         )
