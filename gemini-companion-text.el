@@ -269,7 +269,7 @@ Keep how they begin and end alike."
          (head (gemini-companion-text--alike old new))
          (tail (min (- (min (length old) (length new)) head)
                     (gemini-companion-text--alike (reverse old)
-                                                  (reverse new)))))
+                                                   (reverse new)))))
     (goto-char (+ beg head))
     ;; A marker at the beginning of the tail stays there.
     (insert (substring new head (- (length new) tail)))
