@@ -16,7 +16,7 @@
 ;; pressed when it shows the text, as both would answer the question of a CLI that
 ;; asks one.  To see that, a space is typed which is nowhere else in the terminal;
 ;; the CLI strips it from the prompt.  The text itself may be there already, and
-;; long texts are shown as placeholders.
+;; placeholders are shown for images and long texts.
 ;;
 ;; The protocol has no field for the reason of a rejection, so it becomes the next
 ;; prompt.
@@ -44,8 +44,10 @@ A terminal takes a few thousand at once, and Emacs waits for the rest.")
 A CLI takes an Enter that follows a text at once for a part of a paste.")
 
 (defvar gemini-companion-send--tasks nil
-  "Texts that are to be submitted, the last first: lists (TEXT FIND PROBLEM).
-See `gemini-companion-send-submit'.")
+  "Texts that are to be submitted, the last first.
+They are lists (TEXT FIND PROBLEM INSERTED), see
+`gemini-companion-send-submit'; INSERTED is non-nil if the text was only
+inserted, and is to be shown.")
 
 (defvar gemini-companion-send--reason-history nil
   "History of reasons.")
@@ -100,14 +102,15 @@ message."
   (let ((name (gemini-companion-session-name session))
         (terminal (gemini-companion-session-terminal session)))
     (if-let* ((process (gemini-companion-send--process session)))
-        (progn
+        (let ((mark (gemini-companion-send--mark process)))
           (gemini-companion-send--check-length text)
-          (gemini-companion-send--check-inserted
-           process text
-           (gemini-companion-send--mark (gemini-companion-send--seen-as text)
-                                        process)
-           name (/ 10 gemini-companion-send--check-seconds))
+          ;; It is shown though a placeholder stands for TEXT.
+          (gemini-companion-send--paste process (car mark))
           (gemini-companion-send--paste process text)
+          (gemini-companion-send--begin
+           (list text (lambda () session)
+                 (format "%s may not have taken the text" name) 'inserted)
+           10 mark)
           (gemini-companion-terminal-show terminal stay)
           (format "In the prompt of %s: %s" name
                   (truncate-string-to-width text 60 nil nil t)))
@@ -120,47 +123,23 @@ copied to the kill ring")
 copied to the kill ring"))
               name))))
 
-(defun gemini-companion-send--check-inserted (process text mark name left)
-  "Keep TEXT unless its MARK is shown by PROCESS, the terminal of NAME.
-Check it LEFT more times at most."
-  (cond ((and (buffer-live-p (process-buffer process))
-              (gemini-companion-send--shown-p mark process)))
-        ((< left 0)
-         (gemini-companion-send--keep
-          text (format "%s may not have taken the text" name)))
-        (t
-         (run-at-time gemini-companion-send--check-seconds nil
-                      #'gemini-companion-send--check-inserted
-                      process text mark name (1- left)))))
-
-(defun gemini-companion-send--seen-as (text)
-  "Return a regexp for the beginning or the end of TEXT in a terminal.
-A CLI may break a long word, and displays placeholders for images and
-for a long text.  Eat has fillers between wide characters."
-  (let ((part "\\(?:[!-~]\\{1,5\\}\\|[[:graph:]]\\)"))
-    (string-join
-     (cons "\\[\\(?:Image \\|Pasted \\|clipboard-\\)"
-           (mapcar (lambda (regexp)
-                     (if (string-match regexp text)
-                         (regexp-quote (string-trim (match-string 0 text)))
-                       regexp))
-                   (list part (concat part "[^[:graph:]]*\\'"))))
-     "\\|")))
-
-(defun gemini-companion-send--mark (regexp process)
-  "Return a mark that is shown when PROCESS has one more match of REGEXP."
+(defun gemini-companion-send--count (string process)
+  "Return how often STRING is in the terminal of PROCESS."
   (with-current-buffer (process-buffer process)
-    (cons regexp (how-many regexp (point-min) (point-max)))))
+    (how-many (regexp-quote string) (point-min) (point-max))))
 
-(defun gemini-companion-send--shown-p (mark process)
-  "Return non-nil if MARK is in the terminal of PROCESS.
-It is a string, or the value of `gemini-companion-send--mark'."
-  (if (consp mark)
-      (< (cdr mark) (cdr (gemini-companion-send--mark (car mark) process)))
-    (with-current-buffer (process-buffer process)
-      (save-excursion
-        (goto-char (point-max))
-        (search-backward mark nil t)))))
+(defun gemini-companion-send--mark (process &optional string)
+  "Return a mark, found when STRING is in the terminal of PROCESS once more.
+By default, STRING is a space that is not there.  A mark is a cons of
+STRING and the number of times that it is there."
+  (let ((string (or string
+                    (seq-find (lambda (space)
+                                (zerop (gemini-companion-send--count
+                                        space process)))
+                              (mapcar #'string
+                                      (number-sequence ?\u2000 ?\u200a))
+                              "\u2000"))))
+    (cons string (gemini-companion-send--count string process))))
 
 ;;;; Submitting
 
@@ -170,36 +149,44 @@ Type it as soon as the prompt of the CLI takes it.  After SECONDS, or if
 the terminal is killed, put it into the kill ring; the message then
 begins with PROBLEM."
   (gemini-companion-send--check-length text)
-  (let ((task (list text find problem)))
-    (push task gemini-companion-send--tasks)
-    ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
-    (gemini-companion-send--step
-     task (/ seconds gemini-companion-send--check-seconds))))
+  (gemini-companion-send--begin (list text find problem) seconds))
+
+(defun gemini-companion-send--begin (task seconds &optional mark)
+  "Do TASK, for SECONDS at most, from MARK on."
+  (push task gemini-companion-send--tasks)
+  ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
+  (gemini-companion-send--step
+   task (/ seconds gemini-companion-send--check-seconds) mark))
 
 (defun gemini-companion-send--step (task left &optional mark shown)
   "Type what is next of TASK, and go on soon, at most LEFT times.
-First type MARK, a space, until it is shown, then the text, with another
-one unless it is a command, and then press Enter.  SHOWN is nil before
-the text, and else the number of checks in a row that have found MARK."
-  (pcase-let* ((`(,text ,find) task)
+First type the space of MARK until it is shown, then the text, with
+another one unless it is a command, and then press Enter.  SHOWN is nil
+before the text, and else the number of checks in a row that have found
+MARK.  If the text was inserted with MARK, only wait until it is shown."
+  (pcase-let* ((`(,text ,find ,_ ,inserted) task)
                (session (funcall find))
                (process (and session
                              (gemini-companion-send--process session)))
                (found (and process mark
-                           (gemini-companion-send--shown-p mark process))))
+                           (< (cdr mark) (gemini-companion-send--count
+                                          (car mark) process)))))
     (cond ((or (< left 0)
                (and session
                     (not (gemini-companion-session-terminal session))
                     (not (gemini-companion-session-connected-p session))))
            (gemini-companion-send--end task 'failed))
-          ((and found (eql shown gemini-companion-send--shown-checks))
+          ((and found (or inserted
+                          (eql shown gemini-companion-send--shown-checks)))
            (gemini-companion-send--end task)
-           (gemini-companion-state-submitted session text)
-           (gemini-companion-send--write process "\r")
-           (message "Prompt submitted in %s"
-                    (buffer-name (process-buffer process))))
+           (unless inserted
+             (gemini-companion-state-submitted session text)
+             (gemini-companion-send--write process "\r")
+             (message "Prompt submitted in %s"
+                      (buffer-name (process-buffer process)))))
           (t
-           (cond (shown
+           (cond (inserted)
+                 (shown
                   (setq shown (if found (1+ shown) 0)))
                  (found
                   (setq mark (gemini-companion-send--type-text process text)
@@ -209,9 +196,8 @@ the text, and else the number of checks in a row that have found MARK."
                            ;; A dialog may have taken the last one.
                            (zerop (mod left 10))
                          (gemini-companion-send--first-p task session)))
-                  (setq mark (or mark
-                                 (gemini-companion-send--unused-mark process)))
-                  (gemini-companion-send--paste process mark)))
+                  (setq mark (or mark (gemini-companion-send--mark process)))
+                  (gemini-companion-send--paste process (car mark))))
            (run-at-time gemini-companion-send--check-seconds nil
                         #'gemini-companion-send--step
                         task (1- left) mark shown)))))
@@ -230,41 +216,26 @@ the text, and else the number of checks in a row that have found MARK."
 (defun gemini-companion-send-stop ()
   "Submit no more; put the texts into the kill ring."
   (cancel-function-timers #'gemini-companion-send--step)
-  (cancel-function-timers #'gemini-companion-send--check-inserted)
   (dolist (task gemini-companion-send--tasks)
     (gemini-companion-send--keep (car task) "Prompt not submitted"))
   (setq gemini-companion-send--tasks nil))
 
-(defun gemini-companion-send--unused-mark (process)
-  "Return a space that is not in the terminal of PROCESS, if there is one."
-  (seq-find (lambda (mark)
-              (not (gemini-companion-send--shown-p mark process)))
-            (mapcar #'string (number-sequence ?\u2000 ?\u200a))
-            "\u2000"))
-
 (defun gemini-companion-send--type-text (process text)
-  "Type TEXT and a space into PROCESS, and return what is to be shown.
+  "Type TEXT into PROCESS, and return a mark that is shown with it.
 Delete the space that was typed before, as there may be a text before it."
-  (let ((mark (gemini-companion-send--unused-mark process)))
-    (gemini-companion-send--write process "\177")
-    (cond
-     ;; With a space, Enter may choose another command.
-     ((string-match-p "\\`/[^ \t\n]+\\'" text)
-      (setq mark (gemini-companion-send--mark (regexp-quote text) process))
-      (gemini-companion-send--paste process text))
-     ;; At the end of a command it would begin another word to complete.
-     ((string-prefix-p "/" text)
-      (gemini-companion-send--paste process (concat mark text)))
-     (t
-      (gemini-companion-send--paste
-       process
-       ;; Enter would choose a file for a name at the end.
-       (concat text (and (string-match-p
-                          "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
-                         " ")))
-      ;; It is shown though a placeholder stands for TEXT.
-      (gemini-companion-send--paste process mark)))
-    mark))
+  (gemini-companion-send--write process "\177")
+  (if (string-prefix-p "/" text)
+      ;; With a space, Enter may choose another command, or a word for it.
+      (prog1 (gemini-companion-send--mark process (car (split-string text)))
+        (gemini-companion-send--paste process text))
+    (gemini-companion-send--paste
+     process
+     ;; Enter would choose a file for a name at the end.
+     (concat text (and (string-match-p "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
+                       " ")))
+    (let ((mark (gemini-companion-send--mark process)))
+      (gemini-companion-send--paste process (car mark))
+      mark)))
 
 ;;;; Reasons
 
