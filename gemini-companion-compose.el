@@ -219,13 +219,11 @@ Their names are quoted for the CLI; the values are absolute names."
 ;;;; Commands
 
 (defun gemini-companion-compose--find-session ()
-  "Return the session of this buffer, or another one in its directory, or nil."
-  (unless (gemini-companion-session-connected-p
-           gemini-companion-compose--session)
-    (setq gemini-companion-compose--session
-          (gemini-companion-session-read
-           (gemini-companion-point-sessions default-directory))))
-  gemini-companion-compose--session)
+  "Return the session of this buffer, or another one in its directory, or nil.
+The header line names it."
+  (if (gemini-companion-session-connected-p gemini-companion-compose--session)
+      gemini-companion-compose--session
+    (car (gemini-companion-point-sessions default-directory))))
 
 (defun gemini-companion-compose--describe (things)
   "Return the text for THINGS, as `gemini-companion-send-alist' has them.
@@ -284,9 +282,7 @@ the CLI does; submit it? "
 (defun gemini-companion-compose-close ()
   "Close this buffer, and keep its text as a draft."
   (interactive)
-  (if-let* ((window (get-buffer-window)))
-      (quit-restore-window window 'kill)
-    (kill-buffer)))
+  (quit-windows-on (current-buffer) 'kill))
 
 (defun gemini-companion-compose-attach (buffer)
   "Insert what `gemini-companion-send' would send from BUFFER."
@@ -340,11 +336,7 @@ the CLI does; submit it? "
 
 (defun gemini-companion-compose--header ()
   "Return the header line: the CLI and its state, and the keys."
-  (let ((session
-         (if (gemini-companion-session-connected-p
-              gemini-companion-compose--session)
-             gemini-companion-compose--session
-           (car (gemini-companion-point-sessions default-directory)))))
+  (let ((session (gemini-companion-compose--find-session)))
     (string-replace
      "%" "%%"
      (concat
