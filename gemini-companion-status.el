@@ -45,7 +45,6 @@
     ("Project" . gemini-companion-status--project)
     ("Sharing" . gemini-companion-status--sharing)
     ("Remote place" . gemini-companion-status--places)
-    ("Other editors" . gemini-companion-status--others)
     ("Running CLIs" . gemini-companion-status--running)
     ("Links" . gemini-companion-extension-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
@@ -452,13 +451,6 @@ FILES are its settings files, USER is the user's own."
 
 ;;;; Projects
 
-(defun gemini-companion-status--below-p (directory roots)
-  "Return non-nil if DIRECTORY is one of ROOTS or below one."
-  (unless (file-remote-p directory)
-    (gemini-companion-roots-above
-     (file-name-as-directory (file-truename directory))
-     (mapcar #'file-truename roots))))
-
 (defun gemini-companion-status--project (directory)
   "Check whether a CLI in DIRECTORY may connect."
   (cond
@@ -468,7 +460,9 @@ FILES are its settings files, USER is the user's own."
     (unless (assoc (file-remote-p directory) gemini-companion-place-all)
       `((note ,(format "%s is remote, and its host is not connected; \
 M-x gemini-companion-connect" directory)))))
-   ((gemini-companion-status--below-p directory gemini-companion-roots-last)
+   ((gemini-companion-roots-above
+     (file-name-as-directory (file-truename directory))
+     gemini-companion-roots-last)
     `((good ,(format "A CLI may connect from %s"
                      (abbreviate-file-name directory)))))
    ((gemini-companion-privacy-directory-hidden-p directory)
@@ -574,49 +568,6 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                                     files)))
                  required)))))
 
-;;;; Other editors
-
-(defun gemini-companion-status--own-file (client)
-  "Return the discovery file of this Emacs for CLIENT, or nil."
-  (cadr (assoc client (plist-get (gemini-companion-server-info) :discovery))))
-
-(defun gemini-companion-status--others (directory)
-  "Check for other editors that a CLI in DIRECTORY may use."
-  (seq-mapcat (lambda (client)
-                (gemini-companion-status--others-of client directory))
-              (gemini-companion-status--clients)))
-
-(defun gemini-companion-status--others-of (client directory)
-  "Return notes about other editors that CLIENT in DIRECTORY may use."
-  (when-let* ((own (gemini-companion-status--own-file client))
-              (place (file-name-directory own))
-              ;; It exists once the CLI has run.
-              ((file-directory-p place)))
-    (mapcar
-     (lambda (file)
-       `(note ,(format "%s has this project open too, as %s shows; %s in a \
-terminal outside Emacs may connect to that editor"
-                       (or (gemini-companion-settings-get
-                            file '("ideInfo" "displayName"))
-                           "An editor")
-                       (abbreviate-file-name file)
-                       (gemini-companion-clients-title client))
-              "Start the CLI in a terminal of the editor that you want.  If \
-that editor has ended, delete the file."))
-     (seq-filter (lambda (file)
-                   (gemini-companion-status--below-p
-                    directory (gemini-companion-status--roots file)))
-                 (delete own (directory-files
-                              place t "\\.\\(?:json\\|lock\\)\\'"))))))
-
-(defun gemini-companion-status--roots (file)
-  "Return the workspace roots in FILE, a discovery file of any program."
-  (let ((path (gemini-companion-settings-get file '("workspacePath"))))
-    (ignore-errors
-      (if (string-prefix-p "[" path)
-          (append (json-read-from-string path) nil)
-        (split-string path (regexp-quote path-separator) t)))))
-
 ;;;; Running CLIs
 
 (defun gemini-companion-status--all ()
@@ -676,7 +627,8 @@ PROCESS is its plist of `gemini-companion-server-ask-processes', or nil."
                          (gemini-companion-status--reason client process))
                     '(bad nil "Type /ide enable there.  If the CLI answers \
 that IDE integration is not supported, it was started before the mode was on: \
-start it again."))))
+start it again.  If it is connected to another editor that has the project \
+open, start it in a terminal of this Emacs."))))
     `(,(if (or (gemini-companion-sessions)
                (null (gemini-companion-server-info)))
            'note
@@ -702,13 +654,15 @@ PROCESS is its plist of `gemini-companion-server-ask-processes'."
       ;; The first setting is needed to connect.
       (seq-take (gemini-companion-status--settings-of client directory
                                                       environment)
-                1)
-      (gemini-companion-status--others-of client directory)))))
+                1)))))
 
 (defun gemini-companion-status--search (client directory)
   "Return a finding unless DIRECTORY is where CLIENT would find this Emacs."
   (let ((own (file-name-directory
-              (or (gemini-companion-status--own-file client) "/"))))
+              (or (cadr (assoc client
+                               (plist-get (gemini-companion-server-info)
+                                          :discovery)))
+                  "/"))))
     (unless (or (equal own (file-name-as-directory directory))
                 (file-equal-p own directory))
       `((note ,(format "it searches %s for editors" directory)

@@ -201,26 +201,13 @@
                               `(("gemini" . ,(expand-file-name "bin/gemini")))))
                          (gemini-companion-status-test--marks "CLI"))))))))
 
-;;;; Server and discovery files
+;;;; Server
 
-(ert-deftest gemini-companion-status-test-sees-an-old-server-and-files-of-others ()
+(ert-deftest gemini-companion-status-test-sees-an-old-server ()
   (gemini-companion-test-with-mode '()
     (should (equal '(good) (gemini-companion-status-test--marks "Server")))
     (let ((gemini-companion-server-version "0.0.1"))
-      (should (equal '(bad) (gemini-companion-status-test--marks "Server"))))
-    (let ((file (expand-file-name "gemini-ide-server-1-1.json"
-                                  (file-name-directory
-                                   (gemini-companion-test-discovery-file)))))
-      (pcase-dolist (`(,path ,marks) `((nil ()) ("/nowhere" ()) (,directory (note))
-                                       (,(json-encode (vector directory)) (note))))
-        (when path
-          (gemini-companion-test-write
-           file (json-encode `(:port 1 :workspacePath ,path
-                               :ideInfo (:displayName "Other")))))
-        (unwind-protect
-            (should (equal marks (gemini-companion-status-test--marks
-                                  "Other editors" directory)))
-          (delete-file file))))))
+      (should (equal '(bad) (gemini-companion-status-test--marks "Server"))))))
 
 ;;;; Running CLIs
 
