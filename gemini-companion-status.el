@@ -178,15 +178,13 @@ the page, by default TEXT."
     (put-text-property beg (point) 'gemini-companion-section
                        (or section text))))
 
-(defun gemini-companion-status--insert-heading (name &optional remark actions)
-  "Insert the heading NAME with REMARK and buttons for ACTIONS."
-  (gemini-companion-status--insert
-   (concat "\n" (propertize name 'face 'bold) remark) actions name))
-
-(defun gemini-companion-status--insert-section (heading insert items)
-  "Insert HEADING, and call INSERT with each of ITEMS, if there are ITEMS."
-  (when items
-    (gemini-companion-status--insert-heading heading)
+(defun gemini-companion-status--insert-section
+    (heading insert items &optional remark actions)
+  "Insert HEADING, and call INSERT with each of ITEMS, unless all are nil.
+REMARK and buttons for ACTIONS follow HEADING."
+  (when (or items remark actions)
+    (gemini-companion-status--insert
+     (concat "\n" (propertize heading 'face 'bold) remark) actions heading)
     (mapc insert items)))
 
 (defun gemini-companion-status--insert-finding (finding)
@@ -202,16 +200,16 @@ the page, by default TEXT."
 
 (defun gemini-companion-status--insert-passed (good)
   "Insert one line about GOOD, the findings that are good, or list them."
-  (gemini-companion-status--insert-heading
+  (gemini-companion-status--insert-section
    (format (ngettext "%d check passed" "%d checks passed" (length good))
            (length good))
+   #'gemini-companion-status--insert-finding
+   (and gemini-companion-status--passed-shown good)
    nil
    `((,(if gemini-companion-status--passed-shown "Hide" "Show")
       . ,(lambda ()
            (setq gemini-companion-status--passed-shown
-                 (not gemini-companion-status--passed-shown))))))
-  (when gemini-companion-status--passed-shown
-    (mapc #'gemini-companion-status--insert-finding good)))
+                 (not gemini-companion-status--passed-shown)))))))
 
 (defun gemini-companion-status--insert-verdict (problem)
   "Insert one line about which CLIs are connected, or why none is.
@@ -261,13 +259,12 @@ PROBLEM is the first finding that is a problem or awaits an answer."
   "Insert what is shared."
   (when (or (gemini-companion-sessions) gemini-companion-paused)
     (let ((files (gemini-companion-shared)))
-      (gemini-companion-status--insert-heading
-       "Shared"
+      (gemini-companion-status--insert-section
+       "Shared" #'gemini-companion-status--insert-file files
        (cond (gemini-companion-paused ": nothing, sharing is paused")
              ((null files) ": nothing"))
        `((,(if gemini-companion-paused "Resume" "Pause")
-          . gemini-companion-pause)))
-      (mapc #'gemini-companion-status--insert-file files))))
+          . gemini-companion-pause))))))
 
 (defun gemini-companion-status--insert-file (file)
   "Insert FILE, a plist of `gemini-companion-context-snapshot'."
