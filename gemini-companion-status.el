@@ -523,7 +523,7 @@ your own, then type M-x gemini-companion-connect."))
                 problems)
       ,@(seq-mapcat (pcase-lambda (`(,client ,version))
                       (gemini-companion-status--place-client
-                       client version node name))
+                       client version name))
                     versions)
       (note ,(format "%s is connected (port %s there, Node.js %s)"
                      title port node)
@@ -535,11 +535,11 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                          ", have REMOTE_CONTAINERS=1 in its environment"
                        ""))))))
 
-(defun gemini-companion-status--place-client (client version node name)
-  "Return the findings about CLIENT, of VERSION, in the place NAME with NODE."
+(defun gemini-companion-status--place-client (client version name)
+  "Return the findings about CLIENT, of VERSION, in the place NAME."
   (pcase-let* ((title (gemini-companion-clients-title client))
                (host (gemini-companion-place-title name))
-               ((map :oldest :package (:node least) :required)
+               ((map :oldest :package :required)
                 (alist-get client gemini-companion-clients nil nil #'equal))
                (`(,project ,user) (gemini-companion-place-settings client))
                (files
@@ -550,20 +550,14 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
           `((bad ,(format "%s %s on %s cannot find Emacs; %s or later is needed"
                           title version host oldest)
                  ,(format "To update it there: npm install -g %s" package))))
-      ,@(when (version< node least)
-          `((bad ,(format "%s has Node.js %s, and %s needs %s or later"
-                          host node title least)
-                 "Install a later one there.")))
-      ,@(mapcar (pcase-lambda (`(,_ ,_ ,problem ,command))
-                  `(bad ,(format "%s on %s" problem host)
-                        ,(format "Type %s in %s there." command title)))
-                (seq-remove
-                 (pcase-lambda (`(,keys ,value . ,_))
-                   (equal value
-                          (seq-some (lambda (file)
-                                      (gemini-companion-settings-get file keys))
-                                    files)))
-                 required)))))
+      ,@(seq-mapcat
+         (pcase-lambda (`(,keys ,value ,problem ,command))
+           (unless (equal value (gemini-companion-settings-get
+                                 (gemini-companion-settings-find files keys)
+                                 keys))
+             `((bad ,(format "%s on %s" problem host)
+                    ,(format "Type %s in %s there." command title)))))
+         required))))
 
 ;;;; Running CLIs
 
