@@ -213,10 +213,8 @@ ENVIRONMENT is as in `gemini-companion-clients-file'."
 ;;;;; Reading
 
 (defun gemini-companion-settings--strip-comments ()
-  "Delete the comments in the current buffer of JSON; return non-nil if any.
-Go to the beginning."
-  (let ((found nil))
-    (goto-char (point-min))
+  "Delete the comments in the current buffer of JSON, after point."
+  (save-excursion
     (while (re-search-forward
             (rx (or (seq "\""
                          (* (or (not (any "\"\\\n")) (seq "\\" nonl)))
@@ -225,27 +223,21 @@ Go to the beginning."
                                (seq "/*" (*? anything) "*/")))))
             nil t)
       (when (match-beginning 1)
-        (replace-match " " t t)
-        (setq found t)))
-    (goto-char (point-min))
-    found))
+        (replace-match " " t t)))))
 
-(defun gemini-companion-settings--insert (file)
-  "Insert the text of FILE, if it exists, into the current, empty buffer."
-  (when (file-exists-p file)
-    (let ((coding-system-for-read 'utf-8))
-      (insert-file-contents file))))
-
-(defun gemini-companion-settings-read (file)
-  "Return the JSON object in FILE, which may have comments, as an alist.
-Its keys are strings.  Return nil if there is no FILE or nothing in
-it; signal an error if it is malformed, or not a regular file, which
-a project may have there."
+(defun gemini-companion-settings-read (file &optional plain)
+  "Return the JSON object in FILE as an alist, whose keys are strings.
+FILE may have comments unless PLAIN is non-nil.  Return nil if there is
+no FILE or nothing in it; signal an error if it is malformed, or not a
+regular file, which a project may have there."
   (when-let* ((problem (gemini-companion-text-unreadable-reason file)))
     (error "File %s" problem))
   (with-temp-buffer
-    (gemini-companion-settings--insert file)
-    (gemini-companion-settings--strip-comments)
+    (when (file-exists-p file)
+      (let ((coding-system-for-read 'utf-8))
+        (insert-file-contents file)))
+    (unless plain
+      (gemini-companion-settings--strip-comments))
     (skip-chars-forward " \t\r\n")
     (unless (eobp)
       (unless (eq (char-after) ?\{)
@@ -286,23 +278,17 @@ object, visit it for the user.  Signal an error if it is malformed or
 has unsaved changes."
   (let* ((buffer (find-buffer-visiting file))
          (object (gemini-companion-settings-read file))
-         (section (cdr (assoc (car keys) object)))
-         (coding
-          (with-temp-buffer
-            (gemini-companion-settings--insert file)
-            (cond ((gemini-companion-settings--strip-comments) nil)
-                  ((zerop (buffer-size)) 'utf-8-unix)
-                  ;; With the line ends of the file.
-                  (t last-coding-system-used)))))
+         (section (cdr (assoc (car keys) object))))
     (when (and buffer (buffer-modified-p buffer))
       (user-error "%s has unsaved changes; save them first"
                   (buffer-name buffer)))
-    (if (and (listp section) coding)
+    (if (and (listp section)
+             (ignore-errors (gemini-companion-settings-read file 'plain) t))
         (progn
           (setf (alist-get (cadr keys) section nil nil #'equal) value
                 (alist-get (car keys) object nil nil #'equal) section)
           (make-directory (file-name-directory file) t)
-          (let ((coding-system-for-write coding)
+          (let ((coding-system-for-write 'utf-8-unix)
                 (json-encoding-pretty-print t)
                 (json-false :false)
                 (json-null :null))

@@ -109,18 +109,17 @@
         (should (funcall set))
         (should (equal after (gemini-companion-test-file-text file)))))))
 
-(ert-deftest gemini-companion-clients-keeps-line-ends-mode-and-link ()
-  (gemini-companion-clients-test-setting "{\r\n  \"ä\": 1\r\n}\r\n"
+(ert-deftest gemini-companion-clients-keeps-mode-and-link ()
+  (gemini-companion-clients-test-setting "{\"ä\": 1}\r\n"
     (set-file-modes file #o600)
     (rename-file file "dotfiles.json")
     (make-symbolic-link (expand-file-name "dotfiles.json") file)
     (funcall set)
     (should (file-symlink-p file))
     (should (= #o600 (file-modes "dotfiles.json")))
-    (should (equal "{\r\n  \"ide\": {\r\n    \"enabled\": \
-true\r\n  },\r\n  \"ä\": 1\r\n}\r\n"
-                   (let ((coding-system-for-read 'utf-8-unix))
-                     (gemini-companion-test-file-text "dotfiles.json"))))))
+    (should (equal "{\n  \"ide\": {\n    \"enabled\": \
+true\n  },\n  \"ä\": 1\n}\n"
+                   (gemini-companion-test-file-text "dotfiles.json")))))
 
 (ert-deftest gemini-companion-clients-leaves-comments-and-unsaved-settings-to-the-user ()
   (dolist (text '("// mine\n{\n  \"a\": 1\n}\n" "{\"ide\": 1}"))
