@@ -115,37 +115,28 @@ the home directory and in /."
 
 ;;;; State
 
-(defvar gemini-companion-privacy--cache nil
-  "Hash table of `gemini-companion-privacy-cached', or nil for no caching.")
+(defvar gemini-companion-privacy--cache (make-hash-table :test #'equal)
+  "Hash table of `gemini-companion-privacy-cached'.")
 
 (defvar gemini-companion-privacy-problem nil
   "Symbol of the last error in a check, or nil.")
 
 (defun gemini-companion-privacy-refresh ()
-  "Start caching, and drop the values cached before."
-  (setq gemini-companion-privacy--cache (make-hash-table :test #'equal)
-        gemini-companion-privacy-problem nil))
-
-(defun gemini-companion-privacy-forget ()
-  "Stop caching until `gemini-companion-privacy-refresh' is called."
-  (setq gemini-companion-privacy--cache nil
-        gemini-companion-privacy-problem nil))
+  "Drop the cached values."
+  (clrhash gemini-companion-privacy--cache)
+  (setq gemini-companion-privacy-problem nil))
 
 (defun gemini-companion-privacy-cached (key compute)
   "Return the value kept for KEY, or else call COMPUTE for it.
 KEY is a list of all on which the value depends until a refresh."
-  (let* ((cache gemini-companion-privacy--cache)
-         (value (if cache (gethash key cache 'none) 'none)))
-    (when (eq value 'none)
-      (setq value (funcall compute))
-      (when cache
-        (puthash key value cache)))
-    value))
+  (let ((value (gethash key gemini-companion-privacy--cache 'none)))
+    (if (eq value 'none)
+        (puthash key (funcall compute) gemini-companion-privacy--cache)
+      value)))
 
 (defun gemini-companion-privacy-drop (key)
   "Drop the value kept for KEY."
-  (when gemini-companion-privacy--cache
-    (remhash key gemini-companion-privacy--cache)))
+  (remhash key gemini-companion-privacy--cache))
 
 ;;;; Exclusions
 

@@ -65,10 +65,6 @@ If NAME is a directory, it ends with a slash."
   "Return the last computed roots, and the copies of roots of remote places."
   (append gemini-companion-roots-last (gemini-companion-place-roots)))
 
-(defun gemini-companion-roots-forget ()
-  "Drop the roots."
-  (setq gemini-companion-roots-last nil))
-
 (defun gemini-companion-roots--directories (directory)
   "Return the directories of all file and terminal buffers, and DIRECTORY.
 Omit hidden ones."

@@ -176,9 +176,9 @@ It was opened, saved or reverted."
   (dolist (option gemini-companion-share--options)
     (remove-variable-watcher option #'gemini-companion-share--option-changed))
   (gemini-companion-context-stop)
-  (gemini-companion-roots-forget)
-  (gemini-companion-privacy-forget)
-  (setq gemini-companion-share--sent nil))
+  (gemini-companion-privacy-refresh)
+  (setq gemini-companion-roots-last nil
+        gemini-companion-share--sent nil))
 
 ;;;; Command
 

@@ -45,7 +45,7 @@
           (should (equal-including-properties
                    '("~/web/a" "a") (list (gemini-companion-name file session)
                                           (gemini-companion-name file))))
-        (gemini-companion-roots-forget)))))
+        (setq gemini-companion-roots-last nil)))))
 
 (ert-deftest gemini-companion-name-warns-of-a-file-outside-all-projects ()
   (gemini-companion-name-test-with '("../home/.bashrc" "a")

@@ -39,7 +39,7 @@
              (find-file "a")
              ,@body)
          (gemini-companion-session-forget)
-         (gemini-companion-privacy-forget)))))
+         (gemini-companion-privacy-refresh)))))
 
 (defun gemini-companion-point-test-sent ()
   "Return what is sent from here."
@@ -179,6 +179,7 @@
         (should (string-search "outside the project" (car asked)))
         (write-region "KEY=1\n" nil ".env" nil 'silent)
         (write-region "keys/\n" nil ".geminiignore" nil 'silent)
+        (gemini-companion-privacy-refresh)
         (make-directory "keys")
         (pcase-dolist
             (`(,name . ,buffer)

@@ -11,7 +11,7 @@
 
 (defun gemini-companion-privacy-test-hidden (&rest names)
   "Return those of the files NAMES that are hidden, and forget that."
-  (gemini-companion-privacy-forget)
+  (gemini-companion-privacy-refresh)
   (prog1 (seq-filter
           (lambda (name)
             (when (file-name-directory name)
@@ -19,7 +19,7 @@
             (let ((enable-local-variables :safe))
               (gemini-companion-privacy-hidden-p (find-file-noselect name))))
           names)
-    (gemini-companion-privacy-forget)))
+    (gemini-companion-privacy-refresh)))
 
 (ert-deftest gemini-companion-privacy-hides-what-holds-secrets ()
   (gemini-companion-test-with-directory '()
@@ -81,7 +81,7 @@
         (".geminiignore" "ignored\n")
         (".env" "") ("ignored" "# -*- gemini-companion-excluded: nil -*-"))
     (let ((enable-local-variables :all))
-      (gemini-companion-privacy-forget)
+      (gemini-companion-privacy-refresh)
       (dolist (name '(".env" "ignored"))
         (with-current-buffer (find-file-noselect name)
           (should (gemini-companion-privacy-hidden-p (current-buffer))))))))
@@ -134,7 +134,7 @@
             (should (eq hidden (gemini-companion-privacy-hidden-p
                                 (find-file-noselect "a"))))
             (should (= times asked)))
-        (gemini-companion-privacy-forget)))))
+        (gemini-companion-privacy-refresh)))))
 
 (ert-deftest gemini-companion-privacy-respects-the-ignore-files-of-each-cli ()
   (dolist (name '(".geminiignore" ".qwenignore" ".agentignore" ".aiignore"))
@@ -220,7 +220,7 @@ none with a slash or an escape in brackets, which nobody writes."
 
 (defun gemini-companion-privacy-test-ignored (names)
   "Return those of NAMES that are hidden; none of them is visited."
-  (gemini-companion-privacy-forget)
+  (gemini-companion-privacy-refresh)
   (seq-filter (lambda (name)
                 (with-temp-buffer
                   (setq buffer-file-name (expand-file-name name))

@@ -78,8 +78,8 @@ test without Eglot."
            (gemini-companion-diagnostics-stop)
            (when command
              (gemini-companion-test-end-servers))
-           (gemini-companion-roots-forget)
-           (gemini-companion-privacy-forget))))))
+           (setq gemini-companion-roots-last nil)
+           (gemini-companion-privacy-refresh))))))
 
 (defun gemini-companion-test-view ()
   "Return what the user sees."

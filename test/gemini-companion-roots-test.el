@@ -14,11 +14,11 @@ Roots are cached, but not from before."
   `(gemini-companion-test-with-directory '()
      (dolist (name ,directories)
        (make-directory (expand-file-name name directory) t))
-     (gemini-companion-roots-forget)
+     (setq gemini-companion-roots-last nil)
      (gemini-companion-privacy-refresh)
      (unwind-protect (progn ,@body)
-       (gemini-companion-privacy-forget)
-       (gemini-companion-roots-forget))))
+       (gemini-companion-privacy-refresh)
+       (setq gemini-companion-roots-last nil))))
 
 (defun gemini-companion-roots-test-below (directory roots)
   "Return those of ROOTS that are below DIRECTORY, relative to it."

@@ -164,7 +164,7 @@
         (pcase (gemini-companion-status-test--find "Sharing")
           (`((bad ,_ ,remedy)) (should (string-search "excluded" remedy)))
           (other (ert-fail other))))
-    (gemini-companion-privacy-forget)))
+    (gemini-companion-privacy-refresh)))
 
 (ert-deftest gemini-companion-status-test-works-with-nothing-there ()
   (gemini-companion-status-test--with-home
