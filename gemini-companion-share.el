@@ -146,19 +146,13 @@ It was opened, saved or reverted."
 (defun gemini-companion-share--help ()
   "Return a line with the names of the shared files, or nil."
   (when (gemini-companion-sessions)
-    (let ((files (mapconcat #'gemini-companion-share--name
+    (let ((files (mapconcat (lambda (file)
+                              (file-name-nondirectory (plist-get file :path)))
                             (gemini-companion-shared) ", ")))
       (concat "Shared: "
               (cond (gemini-companion-paused "nothing, sharing is paused")
                     ((string-empty-p files) "nothing")
                     (t files))))))
-
-(defun gemini-companion-share--name (file)
-  "Return the name of FILE, a plist, and how much of it is selected."
-  (let ((selected (plist-get file :selected-text)))
-    (concat (file-name-nondirectory (plist-get file :path))
-            (and selected (format " (%d characters selected)"
-                                  (length selected))))))
 
 (defun gemini-companion-share-start ()
   "Start sending each change."
