@@ -286,8 +286,6 @@ The rules of the innermost file come first."
   (let (gap)
     (while (cond ((and pattern (null (car pattern)))
                   (pop pattern)
-                  (unless (memq nil pattern)
-                    (setq path (last path (length pattern))))
                   (setq gap (cons pattern path)))
                  ((and pattern path
                        (gemini-companion-privacy--name-match-p (car pattern)

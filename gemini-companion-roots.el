@@ -42,8 +42,11 @@ not shared are never among them."
          (delete-dups
           (delq nil
                 (mapcar (lambda (directory)
-                          (cdr (gemini-companion-roots--place directory)))
-                        (gemini-companion-roots--directories directory)))))))
+                          (and directory
+                               (cdr (gemini-companion-roots--place directory))))
+                        `(,@(mapcar #'gemini-companion-roots--of-buffer
+                                    (buffer-list))
+                          ,(gemini-companion-roots--shared directory))))))))
 
 (defun gemini-companion-roots-of (directory)
   "Return the roots for a CLI in the local DIRECTORY.
@@ -64,13 +67,6 @@ If NAME is a directory, it ends with a slash."
 (defun gemini-companion-roots-all ()
   "Return the last computed roots, and the copies of roots of remote places."
   (append gemini-companion-roots-last (gemini-companion-place-roots)))
-
-(defun gemini-companion-roots--directories (directory)
-  "Return the directories of all file and terminal buffers, and DIRECTORY.
-Omit hidden ones."
-  (delq nil (delete-dups
-             (append (mapcar #'gemini-companion-roots--of-buffer (buffer-list))
-                     (list (gemini-companion-roots--shared directory))))))
 
 (defun gemini-companion-roots--of-buffer (buffer)
   "Return the directory of BUFFER, or nil if it is none to share."
@@ -114,8 +110,7 @@ itself, and TRUE-NAME is the true name of PLACE."
 
 (defun gemini-companion-roots--allowed-p (root)
   "Return non-nil if ROOT is a directory that may be a workspace root."
-  (and (not (file-remote-p root))
-       (file-directory-p root)
+  (and (file-directory-p root)
        (not (string= root (directory-file-name (file-truename "~"))))
        (not (string= root (directory-file-name (file-truename "/"))))))
 
