@@ -47,7 +47,6 @@
      :trust "/permissions trust"
      :link ("--consent")
      :conversations ("--list-sessions")
-     :leaves-container t
      :drops-edits t
      :ignore-files (".geminiignore")
      :titles (("\\`\u25c7" . ready)
@@ -106,8 +105,6 @@ typed in the CLI to set it;
 `:link', options of its command that links an extension;
 `:conversations', the arguments with which its program prints the
 conversations of a directory, for `gemini-companion-resume';
-`:leaves-container', non-nil if a CLI in a container searches the host
-of the container for editors;
 `:discards-edits', non-nil if a yes in the terminal writes the text of
 the CLI, without the user's edits of the proposal;
 `:restores-mark', non-nil if the byte order mark of a file is not in the

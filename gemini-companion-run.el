@@ -87,26 +87,19 @@ others; `:environment' and `:path' are what it is started with, and
 
 ;;;; Environment
 
-(defconst gemini-companion-run-container-variables
-  '("SSH_CONNECTION" "REMOTE_CONTAINERS" "VSCODE_REMOTE_CONTAINERS_SESSION")
-  "Variables that make a CLI search for editors in its own container.")
-
-(defun gemini-companion-run-container-p ()
-  "Return non-nil if a CLI detects that Emacs is in a container."
-  (or (file-exists-p "/.dockerenv")
-      (file-exists-p "/run/.containerenv")))
-
 (defun gemini-companion-run--entries ()
   "Return the entries of an environment that name this Emacs to a CLI.
 An entry without = unsets its variable."
   `(,@(gemini-companion-clients-variables
        (plist-get (gemini-companion-server-info) :port) (emacs-pid))
     ,@(copy-sequence (gemini-companion-clients-all :unset))
-    ;; In a container the client connects to the host, unless this
-    ;; variable indicates that its editor is in the container.
-    ,@(when (and (gemini-companion-run-container-p)
+    ;; In a container the client connects to the host, unless one of these
+    ;; variables indicates that its editor is in the container.
+    ,@(when (and (seq-some #'file-exists-p
+                           '("/.dockerenv" "/run/.containerenv"))
                  (not (seq-some #'getenv
-                                gemini-companion-run-container-variables)))
+                                '("SSH_CONNECTION" "REMOTE_CONTAINERS"
+                                  "VSCODE_REMOTE_CONTAINERS_SESSION"))))
         (list "REMOTE_CONTAINERS=1"))))
 
 (defun gemini-companion-run--export (entries)

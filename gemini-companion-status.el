@@ -641,7 +641,6 @@ PROCESS is its plist of `gemini-companion-server-ask-processes'."
      (append
       (gemini-companion-status--search client (cadr (assoc client discovery)))
       (gemini-companion-status--project directory)
-      (gemini-companion-status--container client environment)
       ;; The first setting is needed to connect.
       (seq-take (gemini-companion-status--settings-of client directory
                                                       environment)
@@ -658,15 +657,6 @@ PROCESS is its plist of `gemini-companion-server-ask-processes'."
                 (file-equal-p own directory))
       `((note ,(format "it searches %s for editors" directory)
               "To connect it here, start it in a terminal of this Emacs.")))))
-
-(defun gemini-companion-status--container (client environment)
-  "Return a finding about the container of CLIENT, by its ENVIRONMENT."
-  (when (and (gemini-companion-clients-get client :leaves-container)
-             (gemini-companion-run-container-p)
-             (not (seq-some (lambda (name) (getenv-internal name environment))
-                            gemini-companion-run-container-variables)))
-    '((bad "it runs in a container and searches the host for editors"
-           "Set REMOTE_CONTAINERS=1 in its terminal, and start it again."))))
 
 (provide 'gemini-companion-status)
 ;;; gemini-companion-status.el ends here
