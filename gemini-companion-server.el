@@ -371,11 +371,13 @@ Delete the discovery files if no process will do so."
                    (append
                     (list :secret (gemini-companion-server--secret process)
                           :emacs_pid (emacs-pid))
-                    (gemini-companion-server--settings)))))
-        ;; This fails if the process has exited, which its sentinel reports.
+                    (gemini-companion-server--settings))))
+            (child (gemini-companion-server--child process)))
+        ;; Sending fails if the process has exited, which its sentinel reports.
+        ;; If Emacs does not know that yet, it then drops unread output.
+        (accept-process-output child 0 nil 1)
         (ignore-errors
-          (process-send-string (gemini-companion-server--child process)
-                               (concat line "\n"))))
+          (process-send-string child (concat line "\n"))))
     (error
      (gemini-companion-server--fail process
                                     (error-message-string problem)))))

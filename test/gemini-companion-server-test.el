@@ -195,6 +195,12 @@ each process: timers that limit its time are running as well."
     (dolist (text '("exited with status 3" "no module named mcp" "sh -c"
                     "gemini-companion-server-command"))
       (should (string-match-p text warning))))
+  ;; One that Emacs does not know to have ended when it sends the settings.
+  (cl-letf* ((slow (lambda () (call-process "sleep" nil nil nil "0.3") nil))
+             ((symbol-function 'gemini-companion-share-roots) slow))
+    (should (string-search
+             "no epc" (gemini-companion-test-failure
+                       "sh" "-c" "exec <&-; echo no epc; sleep 0.5; exit 3"))))
   (let ((python (list (gemini-companion-test-python)
                       "-m" "gemini_companion_epc")))
     (let ((gemini-companion-server-version "0.0.0"))
