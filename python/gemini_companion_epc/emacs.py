@@ -7,7 +7,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
@@ -15,9 +14,8 @@ from typing import Any, TypeAlias
 from sexpdata import Symbol
 
 from .config import Config
-from .epc_server import Handler, PeerServer, to_loop
+from .epc_server import Connection
 from .exceptions import EmacsError, EmacsGone, MalformedArgument
-from .processes import describe
 from .sexp import Sexp, value_of
 from .texts import Text, TextFiles
 from .types import CloseReason, Diff, Facts
@@ -33,85 +31,60 @@ class Emacs:
     def __init__(self, config: Config) -> None:
         self.files = TextFiles()
         self._config = config
-        self._methods: Mapping[str, Callable[..., Any]] = {}
-        self._peer: Handler | None = None
+        self._peer: Connection | None = None
         self._is_gone = False
         self._queue: list[tuple[str, list[Sexp], Reply, Reply]] = []
-        self._server = PeerServer(config.secret)
 
-    @property
-    def port(self) -> int:
-        """The port to which Emacs connects."""
-        port: int = self._server.server_address[1]
-        return port
+    async def listen(self, methods: Mapping[str, Callable[..., Any]]) -> int:
+        """Accept connections, and return the port.
 
-    def listen(self, methods: Mapping[str, Callable[..., Any]]) -> None:
-        """Accept connections; the event loop must be running.
-
-        Emacs may call ``methods``, which run in the event loop: ``hello``, which
-        returns the description of the server, only at first.  ``stop`` is also called
-        when it disconnects.
+        Emacs may call ``methods``: ``hello``, which returns the description of the
+        server, only at first.  ``stop`` is also called when it disconnects.
         """
         self._methods = methods
-        server = self._server
-        server.funcs = {
-            name: partial(self._prepare, function) for name, function in methods.items()
+        functions = {
+            name: partial(self._run, function) for name, function in methods.items()
         }
-        server.funcs["processes"] = _processes
-        server.loop = asyncio.get_running_loop()
-        server.on_disconnect = self._disconnected
-        server.on_authenticate = self._authenticated
-        threading.Thread(target=self._accept, daemon=True).start()
+        connect = partial(
+            Connection, self._config.secret, functions, self._greet, self._left
+        )
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(connect, "127.0.0.1", 0)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
 
     async def close(self) -> None:
         """Disconnect when Emacs has answered."""
-        self._stop_listening()
-        peer = self._peer
-        if peer is not None:
+        self._server.close()
+        if peer := self._peer:
             # Emacs answers in order.  Closing a connection with unread answers resets
             # it, and Emacs would lose the calls that it has not read.
             with suppress(EmacsError, asyncio.TimeoutError):
                 await asyncio.wait_for(
                     self._request("outcome-written", 0), self._config.end_limit
                 )
-            peer.finish_writing()
-            await asyncio.to_thread(peer.writer.join, 0.2)
-            peer.close()
             self._forget_peer()
+            peer.close()
 
-    def _accept(self) -> None:
-        self._server.serve_forever()
-        self._server.server_close()
-
-    def _authenticated(self, handler: Handler, uid: int) -> None:
+    def _greet(self, peer: Connection, uid: int) -> None:
         logger.info("Emacs is connected")
-        self._peer = handler
-        self._stop_listening()
-        hello = self._methods["hello"]()
-        handler._send("return", uid, {**hello, "files": self.files.prefix})
+        self._server.close()
+        self._peer = peer
+        peer.answer(uid, {**self._methods["hello"](), "files": self.files.prefix})
         for call in self._queue:
-            handler.call(*call)
+            peer.call(*call)
         self._queue.clear()
 
-    def _stop_listening(self) -> None:
-        # It waits until no more connections are accepted.
-        threading.Thread(target=self._server.shutdown, daemon=True).start()
-        for handler in list(self._server.clients):
-            if handler is not self._peer:
-                handler.close()
-
-    def _disconnected(self, handler: Handler) -> None:
-        if handler is self._peer:
+    def _left(self, peer: Connection) -> None:
+        if peer is self._peer:
             logger.info("Emacs has disconnected")
             self._forget_peer()
             self._methods["stop"]()
 
     def give_up(self) -> None:
         """Fail the calls that Emacs has not answered."""
-        calls = self._peer.callmanager.callbacks if self._peer else {}
-        while calls:
-            _, (_, fail) = calls.popitem()
-            fail(EmacsGone("Emacs did not answer"))
+        if self._peer is not None:
+            self._peer.give_up(EmacsGone("Emacs did not answer"))
 
     def _forget_peer(self) -> None:
         self.give_up()
@@ -140,8 +113,7 @@ class Emacs:
         """
         reply = await self._request("close-diff", diff_id, Symbol(reason))
         try:
-            # It may be in a file.
-            text = await asyncio.to_thread(self._argument, reply)
+            text = self._argument(reply)
         except MalformedArgument as error:
             raise EmacsError(str(error)) from None
         return None if text == [] else str(text)
@@ -187,16 +159,20 @@ class Emacs:
 
         Raise EmacsError if it cannot answer.
         """
-        answer: Future[Sexp] = Future()
+        answer: asyncio.Future[Sexp] = asyncio.get_running_loop().create_future()
+
         # Emacs may answer although nothing waits for it any more.
-        answer.set_running_or_notify_cancel()
+        def succeed(value: Sexp) -> None:
+            if not answer.done():
+                answer.set_result(value)
 
         def fail(error: Exception) -> None:
-            is_ours = isinstance(error, EmacsGone)
-            answer.set_exception(error if is_ours else EmacsError(str(error)))
+            if not answer.done():
+                is_ours = isinstance(error, EmacsGone)
+                answer.set_exception(error if is_ours else EmacsError(str(error)))
 
-        self._call(name, list(args), answer.set_result, fail)
-        return await asyncio.wrap_future(answer)
+        self._call(name, list(args), succeed, fail)
+        return await answer
 
     def _call(self, name: str, args: list[Sexp], succeed: Reply, fail: Reply) -> None:
         if self._is_gone:
@@ -208,11 +184,8 @@ class Emacs:
 
     # Arguments of Emacs
 
-    def _prepare(
-        self, function: Callable[..., object], *args: Sexp
-    ) -> Callable[[], object]:
-        """Return a call of ``function`` with ``args`` for the event loop."""
-        return partial(function, *map(self._argument, args))
+    def _run(self, function: Callable[..., object], *args: Sexp) -> object:
+        return function(*map(self._argument, args))
 
     def _argument(self, form: Sexp) -> Any:
         """Return the value of ``form``; the text if it is in a file."""
@@ -220,11 +193,6 @@ class Emacs:
         if isinstance(value, dict) and value.keys() == {"file"}:
             return self.files.take(value["file"])
         return value
-
-
-def _processes(pids: list[int]) -> Callable[[], object]:
-    processes = [describe(pid) for pid in pids]
-    return lambda: processes
 
 
 # Stdin
@@ -245,6 +213,7 @@ def watch_stdin(gone: Callable[[], None]) -> None:
         with suppress(OSError):
             while os.read(0, 4096):
                 pass
-        to_loop(loop, gone)
+        with suppress(RuntimeError):  # the loop is closed; the process ends
+            loop.call_soon_threadsafe(gone)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -1,27 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """EPC server for one authenticated peer, without the defects of the epc package.
 
-Each connection has a thread that reads and a thread that writes, so neither a
-stopped Emacs nor a large message blocks the event loop.  Calls of Emacs enter the
-loop by `to_loop`, its answers are handled in the thread that reads, and messages
-leave the loop by `Handler._send` only.
+Everything runs in the event loop.  Of the epc package, calls and their answers are
+used, but not its server, which has a thread for each connection.
 """
 
 import asyncio
 import hmac
 import logging
 import re
-import socket
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from queue import SimpleQueue
-from socketserver import ThreadingMixIn
+from functools import partial
 
 import sexpdata
-from epc.handler import BaseRemoteError, EPCHandler
-from epc.server import EPCServer
+from epc.handler import BaseRemoteError, EPCCallManager
 from sexpdata import Symbol
 
 from . import __version__
@@ -38,74 +32,67 @@ MAX_HELLO = 4096
 _LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
 
 
-class Handler(EPCHandler):
-    """A connection, whose first message must be a call of hello."""
+class Connection(asyncio.Protocol):
+    """A connection, whose first message must be a call of hello with ``secret``.
 
-    server: "PeerServer"
-    connection: socket.socket
-    disable_nagle_algorithm = True
+    Then ``on_hello`` is called with the connection and the id of the call, and the
+    peer may call ``methods``.  ``on_close`` is called when it has disconnected.
+    """
 
-    def setup(self) -> None:
-        self.is_authenticated = False
-        self._outgoing: SimpleQueue[tuple[Sexp, ...] | None] = SimpleQueue()
-        self.writer = threading.Thread(target=self._write, daemon=True)
-        super().setup()
-        self.writer.start()
+    def __init__(
+        self,
+        secret: str,
+        methods: Mapping[str, Callable[..., object]],
+        on_hello: Callable[["Connection", int], None],
+        on_close: Callable[["Connection"], None],
+    ) -> None:
+        self._secret = secret
+        self._methods = methods
+        self._on_hello = on_hello
+        self._on_close = on_close
+        self._transport: asyncio.Transport
+        self._calls = EPCCallManager()
+        self._received = bytearray()
+        self._is_authenticated = False
 
-    def finish(self) -> None:
-        self.finish_writing()
-        super().finish()
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
 
-    def finish_writing(self) -> None:
-        """End the thread that writes when it has written all messages."""
-        self._outgoing.put(None)
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._on_close(self)
 
     def close(self) -> None:
-        """Close the connection; this may be called in any thread."""
-        with suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RDWR)
-
-    def to_loop(self, function: Callable[..., object], *args: object) -> None:
-        """Schedule ``function(*args)`` on the event loop."""
-        to_loop(self.server.loop, function, *args)
+        """Close the connection once everything is written."""
+        self._transport.close()
 
     # Reading
 
-    def handle(self) -> None:
+    def data_received(self, data: bytes) -> None:
+        # Emacs cannot turn off Nagle's algorithm, so its next message would wait
+        # 40 ms for a delayed acknowledgement.
+        acknowledge(self._transport.get_extra_info("socket"))
+        self._received += data
         try:
             for message in self._messages():
                 self._handle(message)
-        except (OSError, EOFError, ValueError) as error:
+        except ValueError as error:
             logger.info("EPC connection failed: %s", error)
+            self.close()
 
     def _messages(self) -> Iterator[bytes]:
-        while (head := self._read(6)) is not None:
-            if not _LENGTH.fullmatch(head):
+        received = self._received
+        while len(received) >= 6 and not self._transport.is_closing():
+            if not _LENGTH.match(received):
                 raise ValueError("message without a length")
-            length = int(head, 16)
-            if not self.is_authenticated and length > MAX_HELLO:
+            length = int(received[:6], 16)
+            if not self._is_authenticated and length > MAX_HELLO:
                 raise ValueError("message too long for hello")
-            message = self._read(length)
-            if message is None:
-                raise EOFError("message without a text")
+            if len(received) < 6 + length:
+                return
+            message = bytes(received[6 : 6 + length])
+            del received[: 6 + length]
             yield message
-
-    def _read(self, size: int) -> bytes | None:
-        """Return ``size`` bytes, or None at the end of the stream."""
-        data = bytearray(size)
-        view = memoryview(data)
-        done = 0
-        while done < size:
-            count = self.connection.recv_into(view[done:])
-            if not count:
-                if done:
-                    raise EOFError("incomplete message")
-                return None
-            # Emacs cannot turn off Nagle's algorithm, so its next message would wait
-            # 40 ms for a delayed acknowledgement.
-            acknowledge(self.connection)
-            done += count
-        return bytes(data)
 
     def _handle(self, sexp: bytes) -> None:
         try:
@@ -115,11 +102,11 @@ class Handler(EPCHandler):
                 raise ValueError("not an EPC message")
         except (ValueError, IndexError) as error:
             logger.warning("Cannot decode an EPC message: %s", error)
-            if not self.is_authenticated:
+            if not self._is_authenticated:
                 self.close()
             return
         logger.debug("EPC in: %s, %d bytes", _title(form), len(sexp))
-        if not self.is_authenticated:
+        if not self._is_authenticated:
             self._authenticate(kind.value(), uid, form[2:])
         else:
             self._receive(kind.value(), uid, form[2:])
@@ -129,7 +116,7 @@ class Handler(EPCHandler):
             name, (secret, version) = rest
             if kind != "call" or name.value() != "hello":
                 raise ValueError
-            is_right = hmac.compare_digest(secret.encode(), self.server.secret.encode())
+            is_right = hmac.compare_digest(secret.encode(), self._secret.encode())
         except (ValueError, TypeError, AttributeError):
             is_right = False
         if not is_right:
@@ -138,8 +125,8 @@ class Handler(EPCHandler):
         elif version != __version__:
             self._send("return-error", uid, _version_sentence(version))
         else:
-            self.is_authenticated = True
-            self.to_loop(self.server.on_authenticate, self, uid)
+            self._is_authenticated = True
+            self._on_hello(self, uid)
 
     def _receive(self, kind: str, uid: int, rest: list[Sexp]) -> None:
         if kind == "call":
@@ -152,19 +139,10 @@ class Handler(EPCHandler):
     def _receive_call(self, uid: int, rest: list[Sexp]) -> None:
         try:
             method, args = rest
-            run = self.server.funcs[method.value()](*args)
-        except (
-            MalformedArgument,
-            AttributeError,
-            KeyError,
-            TypeError,
-            ValueError,
-        ) as error:
+            run = partial(self._methods[method.value()], *args)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             self._send("return-error", uid, f"Malformed call: {error}")
-        else:
-            self.to_loop(self._run, uid, run)
-
-    def _run(self, uid: int, run: Callable[[], object]) -> None:
+            return
         try:
             value = run()
         except MalformedArgument as error:
@@ -174,54 +152,58 @@ class Handler(EPCHandler):
             self._send("return-error", uid, "The server failed; see its log")
         else:
             if asyncio.iscoroutine(value):
-                task = self.server.loop.create_task(value)
-                task.add_done_callback(lambda _: self._send("return", uid, True))
-                return
-            # Let the tasks that the call has started run before the other thread.
-            answer = True if value is None else value
-            self.server.loop.call_soon(self._send, "return", uid, answer)
+                task = asyncio.get_running_loop().create_task(value)
+                task.add_done_callback(lambda _: self.answer(uid, True))
+            else:
+                self.answer(uid, True if value is None else value)
 
     def _receive_answer(self, kind: str, uid: int, rest: list[Sexp]) -> None:
         with suppress(BaseRemoteError):  # the call was given up
             if kind == "return":
-                self._handle_return(uid, rest[0] if rest else [])
+                self._calls.handle_return(uid, rest[0] if rest else [])
             else:
-                self._handle_return_error(uid, rest[0] if rest else "")
+                self._calls.handle_return_error(uid, rest[0] if rest else "")
 
     # Writing
 
-    def _send(self, *message: Sexp) -> None:
-        """Send ``message`` after all previous ones."""
-        self._outgoing.put(message)
+    def call(
+        self,
+        name: str,
+        args: list[Sexp],
+        succeed: Callable[[Sexp], None],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        """Call ``name`` with ``args``, and one of the functions with the answer."""
+        self._calls.call(self, name, args, succeed, fail)
 
-    def _write(self) -> None:
-        while (message := self._outgoing.get()) is not None:
-            try:
-                data = _encode(message)
-            except (ValueError, TypeError, OSError, RecursionError) as error:
-                logger.error("Cannot send an EPC message: %s", error)
-                self._fail(message, str(error))
-                continue
-            logger.debug("EPC out: %s, %d bytes", _title(message), len(data))
-            try:
-                self.connection.sendall(data)
-            except OSError as error:
-                logger.info("Cannot write to Emacs: %s", error)
-                self.close()
-                return
+    def give_up(self, error: Exception) -> None:
+        """Let all calls that have no answer fail with ``error``."""
+        while self._calls.callbacks:
+            _, (_, fail) = self._calls.callbacks.popitem()
+            fail(error)
 
-    def _fail(self, message: tuple[Sexp, ...], problem: str) -> None:
-        kind, uid = message[:2]
-        if kind == "call":
-            self._receive_answer("return-error", uid, [problem])
-        elif kind == "return":
-            self._send("return-error", uid, problem)
+    def answer(self, uid: int, value: Sexp) -> None:
+        """Answer the call ``uid`` with ``value``."""
+        self._send("return", uid, value)
+
+    def _send(self, kind: str, uid: int, *rest: Sexp) -> None:
+        try:
+            data = _encode([Symbol(kind), uid, *rest])
+        except (ValueError, TypeError, OSError, RecursionError) as error:
+            logger.error("Cannot send an EPC message: %s", error)
+            if kind == "call":
+                self._receive_answer("return-error", uid, [str(error)])
+            elif kind == "return":
+                self._send("return-error", uid, str(error))
+        else:
+            title = _title([kind, uid, *rest])
+            logger.debug("EPC out: %s, %d bytes", title, len(data))
+            self._transport.write(data)
 
 
-def _encode(message: tuple[Sexp, ...]) -> bytes:
-    kind, *rest = message
+def _encode(message: list[Sexp]) -> bytes:
     # The name of a directory may have any byte.
-    data = clean(sexpdata.dumps([Symbol(kind), *rest])).encode()
+    data = clean(sexpdata.dumps(message)).encode()
     length = len(data) + 1
     if length > MAX_MESSAGE:
         raise ValueError(f"message too long: {length} bytes")
@@ -239,35 +221,3 @@ def _version_sentence(version: Sexp) -> str:
         f"{sys.executable} runs is {__version__}; install the same version of both "
         "and restart Emacs"
     )
-
-
-class PeerServer(ThreadingMixIn, EPCServer):
-    """The EPC server, which accepts peers that know the secret."""
-
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, secret: str) -> None:
-        # The logger of epc writes to stderr, and formats the arguments of each call.
-        epc_logger = logging.getLogger("epc")
-        epc_logger.handlers.clear()
-        epc_logger.setLevel(logging.ERROR)
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.secret = secret
-        self.loop: asyncio.AbstractEventLoop
-        self.on_authenticate: Callable[[Handler, int], None]
-        self.on_disconnect: Callable[[Handler], None]
-
-    def handle_client_disconnect(self, handler: Handler) -> None:
-        handler.to_loop(self.on_disconnect, handler)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        logger.exception("EPC connection failed")
-
-
-def to_loop(
-    loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object
-) -> None:
-    """Schedule ``function(*args)`` on ``loop`` from any thread."""
-    with suppress(RuntimeError):  # the loop is closed; the process ends
-        loop.call_soon_threadsafe(function, *args)

@@ -19,7 +19,7 @@ from .discovery import DiscoveryFiles, true_names
 from .emacs import Emacs, read_start_line, watch_stdin
 from .exceptions import EmacsError, StartError
 from .places import Places
-from .processes import process_of
+from .processes import describe, process_of
 from .questions import Questions
 from .sessions import Sessions
 from .sexp import file_from
@@ -87,17 +87,17 @@ class Server:
         self._open_log()
         on_signals(self.interrupt)
         watch_stdin(self.stop)
-        self._listen_to_emacs()
+        port = await self._listen_to_emacs()
         texts.sweep()
         self._discovery.sweep()
         self.roots_update(self._config.roots)
-        print(self._emacs.port, flush=True)
+        print(port, flush=True)
         logger.info(
             "gemini-companion %s: pid %d, HTTP port %d, EPC port %d",
             __version__,
             os.getpid(),
             self._port,
-            self._emacs.port,
+            port,
         )
         if self._config.port:
             asyncio.get_running_loop().call_later(
@@ -115,10 +115,11 @@ class Server:
         # read.
         _exit()
 
-    def _listen_to_emacs(self) -> None:
-        self._emacs.listen(
+    async def _listen_to_emacs(self) -> int:
+        return await self._emacs.listen(
             {
                 "hello": self.hello,
+                "processes": self.processes,
                 "context-update": self.context_update,
                 "roots-update": self.roots_update,
                 "tools-update": self.tools_update,
@@ -231,6 +232,10 @@ class Server:
             "is-exposed": self._config.is_exposed,
             "discovery": self._discovery.names(),
         }
+
+    def processes(self, pids: Sequence[int]) -> list[Facts]:
+        """Return descriptions of the processes ``pids``."""
+        return [describe(pid) for pid in pids]
 
     def serve(self) -> None:
         """Accept connections: Emacs has handed over its diffs."""

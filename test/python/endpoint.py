@@ -69,10 +69,9 @@ class Endpoint(Loop):
         super().__init__()
         self.taken: queue.Queue[tuple[Any, ...]] = queue.Queue()
         self.emacs = Emacs(Config(secret=SECRET, emacs_pid=1, **fields))
-        self.port = self.emacs.port
         self.clients: list[EpcClient] = []
         methods = {name: partial(self._take, name) for name in METHODS}
-        self.do(self.emacs.listen, {"hello": _hello, **methods})
+        self.port = self.run(self.emacs.listen({"hello": _hello, **methods}))
 
     def _take(self, name: str, *args: Any) -> None:
         if args == (404,):

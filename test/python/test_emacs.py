@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from conftest import Start
 from endpoint import SESSION, Endpoint, diff_of
 from fake_emacs import BOUND, NO_ANSWER, ReturnedError, plist
 from gemini_companion_epc.emacs import Emacs
@@ -19,7 +20,7 @@ from gemini_companion_epc.texts import LARGE_TEXT
 
 
 def test_emacs_learns_where_a_process_runs_and_with_which_environment(
-    rig: Endpoint, tmp_path: Path
+    start: Start, tmp_path: Path
 ) -> None:
     environ = {"PATH": os.environ["PATH"], "GC_TEST": "é = \udcff"}
     with subprocess.Popen(
@@ -29,7 +30,7 @@ def test_emacs_learns_where_a_process_runs_and_with_which_environment(
         stdin=subprocess.PIPE,
     ) as child:
         pids = [child.pid, 2**40, -1]
-        known, *unknown = map(plist, rig.peer().call("processes", pids))
+        known, *unknown = map(plist, start().call("processes", pids))
         child.kill()
     assert known["pid"] == child.pid
     assert known["directory"] == str(tmp_path)

