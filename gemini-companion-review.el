@@ -649,8 +649,7 @@ the excluded hunks stay."
   (let ((layout (gemini-companion-review--view-layout view))
         (line (gemini-companion-review--line view)))
     (gemini-companion-windows-at-once
-      (gemini-companion-windows-restore layout
-                                        (gemini-companion-review--buffers view))
+      (gemini-companion-review--restore-windows view)
       (setf (gemini-companion-review--view-layout view)
             (gemini-companion-windows-layout (car layout)))
       (gemini-companion-review--call view :close)

@@ -19,12 +19,6 @@
 (require 'seq)
 (require 'subr-x)
 
-;;;; State
-
-(defvar gemini-companion-windows--left nil
-  "Functions that restore the layout of a tab, for reviews that have ended.
-Each returns nil if the user has not returned to its tab.")
-
 ;;;; Several changes
 
 (defmacro gemini-companion-windows-at-once (&rest body)
@@ -244,27 +238,16 @@ They show that one again when the other buffer is quit."
 
 (defun gemini-companion-windows-layout (frame)
   "Return the layout of FRAME, for `gemini-companion-windows-restore'.
-It is a cons of FRAME and a function that restores its windows."
-  (let* (;; An atomic window is one again after it was deleted.
-         (window-persistent-parameters (cons '(window-atom . t)
-                                             window-persistent-parameters))
-         (configuration (current-window-configuration frame))
-         ;; A configuration does not keep point in the selected window, if others
-         ;; show the same buffer.
-         (selected (frame-selected-window frame))
-         (point (set-marker (make-marker) (window-point selected)
-                            (window-buffer selected))))
-    (cons frame
-          (lambda ()
-            (let ((ends (gemini-companion-windows--ends)))
-              (set-window-configuration configuration
-                                        (not (eq frame (selected-frame))))
-              (when (and (window-live-p selected)
-                         (eq (marker-buffer point) (window-buffer selected)))
-                (set-window-point selected point))
-              (dolist (window (window-list frame 'no-minibuffer))
-                (when-let* ((end (alist-get (window-buffer window) ends)))
-                  (set-window-point window end))))))))
+It is a list of FRAME, its configuration, and its selected window with a
+marker at point there.  A configuration does not keep that point if
+other windows show the same buffer."
+  (let (;; An atomic window is one again after it was deleted.
+        (window-persistent-parameters (cons '(window-atom . t)
+                                            window-persistent-parameters))
+        (selected (frame-selected-window frame)))
+    (list frame (current-window-configuration frame) selected
+          (set-marker (make-marker) (window-point selected)
+                      (window-buffer selected)))))
 
 (defun gemini-companion-windows--ends ()
   "Return an alist of the buffers of processes and their points.
@@ -276,55 +259,38 @@ A window configuration moves point of its selected buffer."
                 (cons buffer (point)))))
           (process-list)))
 
-(defun gemini-companion-windows-restore (layout &optional buffers)
-  "Restore the frame of LAYOUT.
-Windows of a terminal follow its output.  If BUFFERS of a
-review are given, a window that shows another buffer keeps it, its
-point and the selection: the user may have worked there meanwhile."
-  (let ((frame (car layout)))
-    (when (frame-live-p frame)
-      (let* ((others (and buffers
-                          (seq-remove (lambda (window)
-                                        (memq (window-buffer window) buffers))
-                                      (window-list frame 'no-minibuffer))))
-             (places (mapcar (lambda (window)
-                               (list window (window-buffer window)
-                                     (window-start window)
-                                     (window-point window)))
-                             others))
-             (last (frame-selected-window frame)))
-        (funcall (cdr layout))
-        (pcase-dolist (`(,window ,buffer ,start ,point) places)
-          (when (window-live-p window)
-            (unless (eq buffer (window-buffer window))
-              (set-window-buffer window buffer))
-            (set-window-start window start t)
-            (set-window-point window point)))
-        (when (and (window-live-p last) (memq last others))
-          (set-frame-selected-window frame last 'norecord))))))
+(defun gemini-companion-windows-restore (layout)
+  "Restore the windows of LAYOUT.  Windows of a terminal follow its output."
+  (pcase-let ((`(,frame ,configuration ,selected ,point) layout)
+              (ends (gemini-companion-windows--ends)))
+    (set-window-configuration configuration (not (eq frame (selected-frame))))
+    (when (and (window-live-p selected)
+               (eq (marker-buffer point) (window-buffer selected)))
+      (set-window-point selected point))
+    (dolist (window (window-list frame 'no-minibuffer))
+      (when-let* ((end (alist-get (window-buffer window) ends)))
+        (set-window-point window end)))))
 
 ;;;; Closing
 
 (defun gemini-companion-windows-restore-after-review (layout buffers windows)
   "Restore LAYOUT from a review in BUFFERS, which was in WINDOWS.
-If the user has moved to another tab, do that when one of WINDOWS is on
-the frame again.  Elsewhere, delete only the windows of BUFFERS."
-  (let* ((frame (car layout))
-         (tabs (cdr (frame-parameter frame 'tabs))))
+If the user has moved to another tab, the tab of the review gets LAYOUT.
+Elsewhere, delete only the windows of BUFFERS."
+  (pcase-let ((`(,frame ,configuration . ,_) layout))
     (cond ((not (frame-live-p frame)))
-          ((and (or (null tabs) (seq-some #'window-live-p windows))
-                (or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                              buffers)
-                    (gemini-companion-windows-displayed-over frame buffers)))
-           (gemini-companion-windows--restore-around layout buffers))
-          (tabs
-           (push (lambda ()
-                   (when (seq-some #'window-live-p windows)
-                     (gemini-companion-windows-restore layout)
-                     t))
-                 gemini-companion-windows--left)
-           (add-hook 'window-configuration-change-hook
-                     #'gemini-companion-windows--restore-left))))
+          ((and (frame-parameter frame 'tabs)
+                (not (seq-some #'window-live-p windows)))
+           (when-let* ((tab (seq-some
+                             (lambda (buffer)
+                               (tab-bar-get-buffer-tab buffer frame 'other))
+                             buffers)))
+             (setf (alist-get 'wc tab) configuration
+                   (alist-get 'wc-point tab) nil)))
+          ((or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                         buffers)
+               (gemini-companion-windows-displayed-over frame buffers))
+           (gemini-companion-windows--restore-around layout buffers))))
   (let ((live (seq-filter #'buffer-live-p buffers)))
     ;; Otherwise a window could show the next one of them.
     (mapc #'bury-buffer live)
@@ -333,34 +299,33 @@ the frame again.  Elsewhere, delete only the windows of BUFFERS."
 
 (defun gemini-companion-windows--restore-around (layout buffers)
   "Restore LAYOUT from a review in BUFFERS.
-If the user is in a window that LAYOUT does not have, its buffer
-stays selected, too."
+A window that shows another buffer keeps it, its point and the
+selection: the user may have worked there meanwhile.  If the user is in
+a window that LAYOUT does not have, its buffer stays selected, too."
   (let* ((frame (car layout))
-         (window (frame-selected-window frame))
-         (buffer (window-buffer window))
-         (point (window-point window)))
-    (gemini-companion-windows-restore layout buffers)
-    (unless (or (window-live-p window) (memq buffer buffers))
-      (with-selected-frame frame
-        (setq window (display-buffer buffer
-                                     '(gemini-companion-windows-display-over
-                                       (inhibit-switch-frame . t)))))
-      (when window
-        (set-window-point window point)
-        (set-frame-selected-window frame window)))))
-
-(defun gemini-companion-windows--restore-left ()
-  "Restore the layout of the tab to which the user has returned."
-  (setq gemini-companion-windows--left
-        (seq-remove #'funcall gemini-companion-windows--left))
-  (unless gemini-companion-windows--left
-    (gemini-companion-windows-forget)))
-
-(defun gemini-companion-windows-forget ()
-  "Drop the layouts of tabs to which the user has not returned."
-  (setq gemini-companion-windows--left nil)
-  (remove-hook 'window-configuration-change-hook
-               #'gemini-companion-windows--restore-left))
+         (last (frame-selected-window frame))
+         (places (mapcar (lambda (window)
+                           (list window (window-buffer window)
+                                 (window-start window) (window-point window)))
+                         (seq-remove (lambda (window)
+                                       (memq (window-buffer window) buffers))
+                                     (window-list frame 'no-minibuffer)))))
+    (gemini-companion-windows-restore layout)
+    (pcase-dolist (`(,window ,buffer ,start ,point) places)
+      (let ((there (cond ((window-live-p window)
+                          (unless (eq buffer (window-buffer window))
+                            (set-window-buffer window buffer))
+                          window)
+                         ((eq window last)
+                          (with-selected-frame frame
+                            (display-buffer
+                             buffer '(gemini-companion-windows-display-over
+                                      (inhibit-switch-frame . t))))))))
+        (when there
+          (set-window-start there start t)
+          (set-window-point there point)
+          (when (eq window last)
+            (set-frame-selected-window frame there 'norecord)))))))
 
 (provide 'gemini-companion-windows)
 ;;; gemini-companion-windows.el ends here

@@ -257,8 +257,6 @@ it on already, or its question was answered.")
      :ready gemini-companion-share-ready
      :stop gemini-companion-share-stop
      :lighter gemini-companion-share-lighter)
-    (gemini-companion-windows
-     :stop gemini-companion-windows-forget)
     (gemini-companion-review)
     (gemini-companion-send
      :stop gemini-companion-send-stop)

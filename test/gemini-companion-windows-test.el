@@ -61,10 +61,7 @@
             (gemini-companion-diff-accept)
             (should (equal '("b") (gemini-companion-test-window-names)))
             (tab-bar-select-tab 1)
-            (run-hooks 'window-configuration-change-hook)
             (should (equal '("a" "a") (gemini-companion-test-window-names)))
-            (should-not (assq 'window-configuration-change-hook
-                              (gemini-companion-test-hooks)))
             (should-not (seq-find (lambda (name)
                                     (string-prefix-p "*gemini" name))
                                   (gemini-companion-test-buffers))))
