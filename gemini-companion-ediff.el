@@ -76,33 +76,30 @@ words are bold, as in a unified diff."
 Some users cannot tell its colors from the colors of other hunks.  On
 a side without lines, display an empty one instead of Ediff's color
 on the line that follows.  The control panel is current."
-  (when (ediff-valid-difference-p)
+  (let ((valid (ediff-valid-difference-p))
+        (excluded (gemini-companion-ediff--excluded-p)))
     (pcase-dolist (`(,side ,overlay ,sign ,face)
                    `((A ,ediff-current-diff-overlay-A "-" ediff-current-diff-A)
                      (B ,ediff-current-diff-overlay-B "+" ediff-current-diff-B)))
       (when (and overlay (overlay-buffer overlay))
-        (move-overlay overlay (ediff-get-diff-posn side 'beg)
-                      (ediff-get-diff-posn side 'end))
+        (when valid
+          (move-overlay overlay (ediff-get-diff-posn side 'beg)
+                        (ediff-get-diff-posn side 'end)))
         (overlay-put overlay 'before-string
-                     (and (= (overlay-start overlay) (overlay-end overlay))
+                     (and valid
+                          (= (overlay-start overlay) (overlay-end overlay))
                           ;; It has a line already.
-                          (not (gemini-companion-ediff--excluded-p))
+                          (not excluded)
                           (propertize "\n" 'face face)))
         (overlay-put overlay 'line-prefix
-                     (propertize (if (gemini-companion-ediff--excluded-p)
-                                     "x"
-                                   sign)
+                     (propertize (if excluded "x" sign)
                                  'face (list 'bold face)))
         (overlay-put overlay 'wrap-prefix (propertize " " 'face face))))))
 
-(defun gemini-companion-ediff--unmark-current ()
-  "Display no empty side of the current hunk.  The control panel is current."
-  (dolist (overlay (list ediff-current-diff-overlay-A
-                         ediff-current-diff-overlay-B))
-    (when overlay
-      (overlay-put overlay 'before-string nil))))
-
 ;;;; View
+
+(defvar-local gemini-companion-ediff--wide nil
+  "Non-nil if the sides of this session were beside each other at first.")
 
 (defun gemini-companion-ediff-open (diff original frame &optional keep)
   "Show DIFF, an edit of the text in ORIGINAL, as an Ediff session on FRAME.
@@ -113,27 +110,24 @@ value is a plist; see `gemini-companion-review--kinds'."
       (with-current-buffer buffer
         (gemini-companion-highlight (gemini-companion-diff-file-path diff))
         (gemini-companion-ediff--set-faces)))
+    (with-current-buffer original
+      (setq header-line-format " File on disk"))
+    (with-current-buffer proposal
+      (gemini-companion-header-set))
     (let ((panel (gemini-companion-text-keeping-message
                    (gemini-companion-ediff--start diff original proposal
                                                   frame keep))))
       (gemini-companion-ediff--compared panel)
-      ;; While Ediff starts, it draws the windows again and again.
-      (with-current-buffer original
-        (setq header-line-format " File on disk"))
-      (with-current-buffer proposal
-        (gemini-companion-header-set))
-      (list :buffers (list proposal original panel)
+      (list :buffers (list panel proposal original)
             :hunk (apply-partially #'gemini-companion-ediff--at-point panel)
-            :line (lambda () (nth 2 (gemini-companion-ediff--at-point panel)))
+            :line (apply-partially #'gemini-companion-ediff--line panel)
             :toggled (lambda (_hunk)
                        (with-current-buffer panel
                          (gemini-companion-ediff--selected)))
             :move (apply-partially #'gemini-companion-ediff--move panel)
             :go-to (apply-partially #'gemini-companion-ediff--go-to panel)
             :edit (apply-partially #'gemini-companion-ediff--edit panel)
-            :select (apply-partially #'gemini-companion-ediff--select panel)
             :fits-p (apply-partially #'gemini-companion-ediff--fits-p panel)
-            :display (apply-partially #'gemini-companion-ediff--display panel)
             :compare (apply-partially #'gemini-companion-ediff--compare panel)
             :close (apply-partially #'gemini-companion-ediff--close panel)))))
 
@@ -183,8 +177,9 @@ the control panel.  The user's own hooks for Ediff do not run."
               (list #'gemini-companion-ediff--lay-out)
               ediff-after-setup-windows-hook nil
               ediff-select-hook (list #'gemini-companion-ediff--selected)
-              ediff-unselect-hook
-              (list #'gemini-companion-ediff--unmark-current)
+              ediff-unselect-hook nil
+              gemini-companion-ediff--wide
+              (gemini-companion-windows-ediff-wide-p (window-total-width))
               vertical-scroll-bar nil
               ediff-grab-mouse nil
               ediff-verbose-p nil
@@ -196,6 +191,9 @@ the control panel.  The user's own hooks for Ediff do not run."
               ediff-diff-options ""
               ;; A null character would make the texts binary.
               ediff-actual-diff-options "--text")
+  (when (and gemini-companion-ediff--wide
+             (eq ediff-split-window-function #'split-window-vertically))
+    (setq-local ediff-split-window-function #'split-window-horizontally))
   (dolist (hook '(window-selection-change-functions
                   window-size-change-functions))
     (add-hook hook #'gemini-companion-ediff--panel-changed nil t))
@@ -222,9 +220,6 @@ If KEEP is non-nil, the selected window stays visible."
       (signal 'gemini-companion-ediff-too-small nil))
     window))
 
-(defvar-local gemini-companion-ediff--wide 'unknown
-  "Non-nil if the windows of this control panel were wide at the last layout.")
-
 (defun gemini-companion-ediff--lay-out ()
   "Lay out the session of the control panel, which is current.
 It replaces its remaining windows, or else the whole frame, as Ediff
@@ -237,9 +232,11 @@ itself always does.  If all windows exist, do nothing."
            (window-combination-limit t)
            (switch-to-buffer-obey-display-actions nil)
            (ediff-use-long-help-message nil)
+           (split ediff-split-window-function)
            (there (gemini-companion-ediff--place))
            (bottom (split-window there -2 'below))
-           (here (gemini-companion-ediff--split there)))
+           (here (with-selected-window there
+                   (funcall split))))
       (set-window-buffer there ediff-buffer-A)
       (set-window-buffer here ediff-buffer-B)
       (setq ediff-window-A there
@@ -256,13 +253,10 @@ The control panel is current."
   (save-current-buffer
     (let ((windows (gemini-companion-ediff--windows)))
       (mapc #'delete-window (cdr windows))
-      (if (null windows)
-          (gemini-companion-ediff--make-window ediff-buffer-A
-                                               gemini-companion-diff-here)
-        ;; Ediff dedicates the window of the panel.
-        (set-window-dedicated-p (car windows) nil)
-        (set-window-parameter (car windows) 'mode-line-format nil)
-        (car windows)))))
+      ;; Ediff dedicates the window of the panel.
+      (set-window-dedicated-p (car windows) nil)
+      (set-window-parameter (car windows) 'mode-line-format nil)
+      (car windows))))
 
 (defun gemini-companion-ediff--windows ()
   "Return the windows of the control panel's session on this frame.
@@ -271,55 +265,19 @@ The control panel is current."
                 (get-buffer-window-list buffer nil (selected-frame)))
               (list ediff-buffer-A ediff-buffer-B (current-buffer))))
 
-(defun gemini-companion-ediff--split (window)
-  "Split WINDOW, and return the new one.  The control panel is current.
-The sides are beside each other if both are wide enough, unless the user
-has customized that, or has changed it since WINDOW became so wide."
-  (let ((wide (gemini-companion-windows-ediff-wide-p
-               (window-total-width window))))
-    (unless (eq wide gemini-companion-ediff--wide)
-      (setq gemini-companion-ediff--wide wide)
-      (when (eq (default-value 'ediff-split-window-function)
-                #'split-window-vertically)
-        (setq ediff-split-window-function
-              (if wide #'split-window-horizontally #'split-window-vertically))))
-    (let ((function ediff-split-window-function))
-      (with-selected-window window
-        (funcall function)))))
-
-(defun gemini-companion-ediff--select (panel)
-  "Select the window of PANEL if the session is laid out for its width.
-Return non-nil if it is."
-  (with-current-buffer panel
-    (when (and (seq-set-equal-p (list ediff-window-A ediff-window-B
-                                      ediff-control-window)
-                                (gemini-companion-ediff--windows)
-                                #'eq)
-               (gemini-companion-ediff--same-width-p))
-      (select-window ediff-control-window))))
-
-(defun gemini-companion-ediff--same-width-p ()
-  "Return non-nil if the windows are as wide as at the last layout.
-The control panel is current."
-  (eq gemini-companion-ediff--wide
-      (gemini-companion-windows-ediff-wide-p
-       (window-total-width ediff-control-window))))
-
 (defun gemini-companion-ediff--fits-p (panel)
-  "Return non-nil if the session of PANEL is laid out for its size."
+  "Return non-nil if the windows of PANEL's session are all there and fit."
   (with-current-buffer panel
-    (and (gemini-companion-ediff--same-width-p)
-         (<= (gemini-companion-windows-ediff-lines
-              (window-total-width ediff-control-window))
-             (- (nth 3 (window-edges ediff-control-window))
-                (nth 1 (window-edges ediff-window-A)))))))
-
-(defun gemini-companion-ediff--display (panel)
-  "Move the session of PANEL to the selected frame."
-  (select-window (gemini-companion-ediff--make-window
-                  panel (buffer-local-value 'gemini-companion-diff-here panel)))
-  (with-current-buffer panel
-    (ediff-recenter)))
+    (and (seq-set-equal-p (list ediff-window-A ediff-window-B
+                                ediff-control-window)
+                          (gemini-companion-ediff--windows)
+                          #'eq)
+         (let ((columns (window-total-width ediff-control-window)))
+           (and (eq gemini-companion-ediff--wide
+                    (gemini-companion-windows-ediff-wide-p columns))
+                (<= (gemini-companion-windows-ediff-lines columns)
+                    (- (nth 3 (window-edges ediff-control-window))
+                       (nth 1 (window-edges ediff-window-A)))))))))
 
 ;;;; Control panel
 
@@ -352,13 +310,13 @@ It is current.  Where its keys do not work, they are dimmed."
       (set-buffer-modified-p nil)
       (goto-char (point-min)))))
 
-(defun gemini-companion-ediff--excluded-p (&optional n)
-  "Return non-nil if hunk N, by default the current one, is excluded.
+(defun gemini-companion-ediff--excluded-p ()
+  "Return non-nil if the current hunk is excluded.
 The control panel is current."
-  (when (ediff-valid-difference-p n)
+  (when (ediff-valid-difference-p)
     (gemini-companion-hunk-marks ediff-buffer-B
-                                 (ediff-get-diff-posn 'B 'beg n)
-                                 (ediff-get-diff-posn 'B 'end n))))
+                                 (ediff-get-diff-posn 'B 'beg)
+                                 (ediff-get-diff-posn 'B 'end))))
 
 ;;;; Hunks
 
@@ -388,7 +346,7 @@ The control panel is current."
      (with-current-buffer ediff-diff-buffer
        (gemini-companion-text-hunks))
      ediff-buffer-A)
-    (gemini-companion-ediff--write-panel)))
+    (gemini-companion-ediff--selected)))
 
 (defun gemini-companion-ediff--compare (panel)
   "Compare again in PANEL's session, and leave the windows alone."
@@ -400,9 +358,11 @@ The control panel is current."
       (with-selected-frame frame
         (save-window-excursion
           ;; Ediff selects the selected window again meanwhile.
-          (if-let* ((window (get-buffer-window panel)))
-              (select-window window 'norecord)
-            (gemini-companion-ediff--display panel))
+          (select-window
+           (or (get-buffer-window panel)
+               (gemini-companion-ediff--make-window
+                panel (buffer-local-value 'gemini-companion-diff-here panel)))
+           'norecord)
           (with-current-buffer panel
             (gemini-companion-ediff-compare-again)))))))
 
@@ -418,6 +378,13 @@ as a part of another line, becomes a part of it in Ediff."
       (gemini-companion-ediff--compare panel))
     (when-let* ((n (gemini-companion-ediff--number panel)))
       (nth n (gemini-companion-diff-hunks diff)))))
+
+(defun gemini-companion-ediff--line (panel)
+  "Return the line of the proposal where the current hunk begins, or nil.
+For PANEL, see `gemini-companion-ediff--at-point'."
+  (when-let* ((n (gemini-companion-ediff--number panel)))
+    (gemini-companion-text-line (buffer-local-value 'ediff-buffer-B panel)
+                                (ediff-get-diff-posn 'B 'beg n panel))))
 
 (defun gemini-companion-ediff--number (panel)
   "Return the number of the current hunk, or nil.

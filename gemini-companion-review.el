@@ -167,11 +167,8 @@ or that others were restored if it is nil;
 changes in a long line;
 `:go-to' goes to its argument, one of the hunks of the diff;
 `:edit' goes to the proposal, or back;
-`:select' selects the view and returns non-nil, but only if all of it
-is on the selected frame;
-`:fits-p' returns non-nil if the windows of the view, which are all
-there, are large enough;
-`:display' lays out the view on the selected frame and selects it;
+`:fits-p' returns non-nil if the windows of the view are all on the
+selected frame, and large enough;
 `:compare' compares again;
 `:close' ends the view, but leaves windows, original and proposal alone.")
 
@@ -182,9 +179,9 @@ there, are large enough;
 ORIGINAL is the buffer of the original, FRAME the frame of the view,
 LAYOUT the windows before the review, KIND the key in
 `gemini-companion-review--kinds', OPEN the plist that its function
-returned, WINDOWS the windows of its buffers, and TERMINAL the window
-of the CLI beside them, or nil.  SIZE is the size of the frame for which
-it was laid out.  CHOSEN is non-nil if the user has chosen KIND."
+returned, WINDOWS the windows of its buffers when it was opened, and
+TERMINAL the window of the CLI beside them, or nil.  SIZE is the size of
+the frame then.  CHOSEN is the kind that the user has chosen, or nil."
   diff original frame layout kind open windows terminal size chosen)
 
 (cl-defmethod gemini-companion-diff-view-frame
@@ -305,7 +302,7 @@ See `gemini-companion-review-go-to'."
          (proposal (gemini-companion-diff-proposal-buffer diff)))
     (with-current-buffer (if (eq diff gemini-companion-diff-here)
                              (current-buffer)
-                           (gemini-companion-review-main diff))
+                           (or (gemini-companion-review-main diff) proposal))
       (if (eq (current-buffer) proposal)
           (line-number-at-pos nil 'absolute)
         (gemini-companion-review--call view :line)))))
@@ -370,8 +367,9 @@ by itself.  Signal an error if DIFF cannot be shown."
                           (gemini-companion-diff-proposal-buffer diff)))
             (user-error "Proposal for %s contains no changes"
                         (gemini-companion-diff-name diff)))
-          (gemini-companion-review--open-fitting
-           view gemini-companion-review--by-itself))
+          (gemini-companion-review--open
+           view (gemini-companion-review--kind view)
+           gemini-companion-review--by-itself))
       ((error quit)
        (gemini-companion-diff-discard original)
        (signal (car problem) (cdr problem))))
@@ -414,34 +412,35 @@ nil" (gemini-companion-diff-name diff)))
                      (gemini-companion-diff-name diff)))))
 
 (defun gemini-companion-review--kind (view)
-  "Return the kind that VIEW is to have on its frame."
+  "Return the kind that VIEW is to have on its frame.
+That is what the user has chosen, or else Ediff if it fits."
   (let ((diff (gemini-companion-review--view-diff view)))
-    (if (and (eq 'ediff gemini-companion-review-view)
-             (not (gemini-companion-diff-new-file-p diff))
-             (gemini-companion-windows-fits-ediff-p
-              (gemini-companion-review--view-frame view))
-             (seq-every-p (lambda (buffer)
-                            (<= (nth 1 (buffer-line-statistics buffer))
-                                gemini-companion-review--longest-line))
-                          (list (gemini-companion-review--view-original view)
-                                (gemini-companion-diff-proposal-buffer diff))))
-        'ediff
-      'diff)))
-
-(defun gemini-companion-review--open-fitting (view keep)
-  "Open VIEW as Ediff if that fits and does not fail, else as a unified diff.
-If KEEP is non-nil, the selected window stays visible and selected."
-  (let ((kind (gemini-companion-review--kind view)))
-    (condition-case problem
-        (gemini-companion-review--open view kind keep)
-      (error
-       (unless (eq kind 'ediff)
-         (signal (car problem) (cdr problem)))
-       (unless (eq (car problem) 'gemini-companion-ediff-too-small)
-         (message "%s; showing a unified diff" (error-message-string problem)))
-       (gemini-companion-review--open view 'diff keep)))))
+    (cond ((gemini-companion-review--view-chosen view))
+          ((and (eq 'ediff gemini-companion-review-view)
+                (not (gemini-companion-diff-new-file-p diff))
+                (gemini-companion-windows-fits-ediff-p
+                 (gemini-companion-review--view-frame view))
+                (seq-every-p (lambda (buffer)
+                               (<= (nth 1 (buffer-line-statistics buffer))
+                                   gemini-companion-review--longest-line))
+                             (list (gemini-companion-review--view-original view)
+                                   (gemini-companion-diff-proposal-buffer diff))))
+           'ediff)
+          (t 'diff))))
 
 (defun gemini-companion-review--open (view kind &optional keep)
+  "Open VIEW as KIND; if Ediff has no room or fails, as a unified diff.
+If KEEP is non-nil, the selected window stays visible and selected."
+  (condition-case problem
+      (gemini-companion-review--open-as view kind keep)
+    (error
+     (unless (eq kind 'ediff)
+       (signal (car problem) (cdr problem)))
+     (unless (eq (car problem) 'gemini-companion-ediff-too-small)
+       (message "%s; showing a unified diff" (error-message-string problem)))
+     (gemini-companion-review--open-as view 'diff keep))))
+
+(defun gemini-companion-review--open-as (view kind keep)
   "Open VIEW as one of KIND; if that fails, restore the windows.
 If KEEP is non-nil, the selected window stays visible and selected."
   (let* ((layout (gemini-companion-review--view-layout view))
@@ -464,62 +463,125 @@ If KEEP is non-nil, the selected window stays visible and selected."
 (defun gemini-companion-review--record-windows (view)
   "Record the frame and windows of VIEW, and the window of the CLI there.
 Follow the size of the frame."
-  (dolist (buffer (gemini-companion-review--buffers view))
-    (with-current-buffer buffer
-      (add-hook 'window-size-change-functions
-                #'gemini-companion-review--resized nil t)))
-  (setf (gemini-companion-review--view-windows view)
-        (gemini-companion-review--windows view)
-        (gemini-companion-review--view-frame view)
-        (window-frame (car (gemini-companion-review--view-windows view)))
-        (gemini-companion-review--view-size view)
-        (gemini-companion-review--frame-size view)
-        (gemini-companion-review--view-terminal view)
-        (gemini-companion-windows-terminal
-         (gemini-companion-review--view-diff view)
-         (gemini-companion-review--view-frame view))))
+  (let* ((buffers (gemini-companion-review--buffers view))
+         (windows (seq-mapcat
+                   (lambda (buffer) (get-buffer-window-list buffer nil t))
+                   buffers))
+         (frame (window-frame (car windows))))
+    (dolist (buffer buffers)
+      (with-current-buffer buffer
+        (add-hook 'window-size-change-functions
+                  #'gemini-companion-review--resized nil t)))
+    (setf (gemini-companion-review--view-windows view) windows
+          (gemini-companion-review--view-frame view) frame
+          (gemini-companion-review--view-size view)
+          (gemini-companion-review--frame-size frame)
+          (gemini-companion-review--view-terminal view)
+          (gemini-companion-windows-terminal
+           (gemini-companion-review--view-diff view) frame))))
 
-(defun gemini-companion-review--windows (view)
-  "Return the windows that display the buffers of VIEW now."
-  (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
-              (gemini-companion-review--buffers view)))
+(defun gemini-companion-review--frame-size (frame)
+  "Return the size of FRAME."
+  (cons (frame-width frame) (frame-height frame)))
 
-(defun gemini-companion-review--select (view)
+(defun gemini-companion-review--select (view &optional lay-out)
   "Select VIEW on its frame, if that is visible on this terminal.
-Otherwise, and if the user has changed its windows, lay it out again."
-  (let ((frame (gemini-companion-review--view-frame view))
-        (terminal (gemini-companion-review--view-terminal view)))
-    (cond ((eq frame (selected-frame)))
-          ((and (frame-live-p frame)
-                (eq (frame-terminal frame) (frame-terminal)))
-           (select-frame-set-input-focus frame))
-          (t (setq frame (selected-frame))))
-    (gemini-companion-windows-at-once
+If LAY-OUT is non-nil, show it again if its windows are not as they
+should be, also as Ediff if that fits now that it may take the windows
+of files."
+  (let ((frame (gemini-companion-review--view-frame view)))
+    (when (and (frame-live-p frame)
+               (not (eq frame (selected-frame)))
+               (eq (frame-terminal frame) (frame-terminal)))
+      (select-frame-set-input-focus frame))
+    (when lay-out
       (mapc #'quit-restore-window
             (gemini-companion-windows-displayed-over
-             frame (gemini-companion-review--buffers view)))
-      (unless (and (or (null terminal) (window-live-p terminal))
-                   (gemini-companion-review--call view :select))
-        (gemini-companion-review--restore-windows view)
-        (setf (gemini-companion-review--view-layout view)
-              (gemini-companion-windows-layout frame)
-              (gemini-companion-review--view-frame view) frame)
-        (condition-case nil
-            (progn
-              (gemini-companion-review--call view :display)
-              (gemini-companion-review--record-windows view))
-          (gemini-companion-ediff-too-small
-           (gemini-companion-review--call view :close)
-           (gemini-companion-review--open view 'diff)))))))
+             (selected-frame) (gemini-companion-review--buffers view)))
+      (gemini-companion-review--fit view))
+    (when-let* ((window (seq-some #'get-buffer-window
+                                  (gemini-companion-review--buffers view))))
+      (select-window window))))
 
 (cl-defmethod gemini-companion-diff-view-select
   ((view gemini-companion-review--view))
-  "Select VIEW; its keys work at once.
-Show it as Ediff if that fits now that it may take the windows of files."
+  "Select VIEW; its keys work at once."
   (setq gemini-companion-review-new-until 0)
-  (gemini-companion-review--select view)
-  (ignore-error user-error
-    (gemini-companion-review--fit view)))
+  (gemini-companion-windows-at-once
+    (gemini-companion-review--select view 'lay-out)))
+
+(defun gemini-companion-review--fit (view &optional keep)
+  "Show VIEW on the selected frame in the kind that fits, unless it is so.
+If KEEP is non-nil, the selected window stays visible and selected."
+  (setf (gemini-companion-review--view-frame view) (selected-frame)
+        (gemini-companion-review--view-size view)
+        (gemini-companion-review--frame-size (selected-frame)))
+  (let ((kind (gemini-companion-review--kind view))
+        (terminal (gemini-companion-review--view-terminal view)))
+    (unless (and (eq kind (gemini-companion-review--view-kind view))
+                 (or (null terminal) (window-live-p terminal))
+                 (gemini-companion-review--call view :fits-p))
+      (gemini-companion-review--replace view kind keep)
+      ;; The next one has the same place.
+      (unless keep
+        (setq gemini-companion-review--by-itself nil)))))
+
+(defun gemini-companion-review--replace (view kind &optional keep)
+  "Close VIEW, and open it on the selected frame as KIND, at the same hunk.
+If that fails, open it as it was.  If KEEP is non-nil, the selected
+window stays visible and selected."
+  (let ((previous (gemini-companion-review--view-kind view))
+        (line (gemini-companion-review--line view)))
+    (gemini-companion-windows-at-once
+      (gemini-companion-review--restore-windows view)
+      (setf (gemini-companion-review--view-layout view)
+            (gemini-companion-windows-layout (selected-frame)))
+      (gemini-companion-review--call view :close)
+      (setf (gemini-companion-review--view-open view) nil)
+      (condition-case problem
+          (gemini-companion-review--open view kind keep)
+        ((error quit)
+         (gemini-companion-review--open view previous keep)
+         (user-error "%s" (error-message-string problem))))
+      (when line
+        (gemini-companion-review--go-to view line)))))
+
+(defun gemini-companion-review--resized (window)
+  "Show the review in WINDOW in another way soon, if its frame was resized."
+  (when-let* ((diff (buffer-local-value 'gemini-companion-diff-here
+                                        (window-buffer window)))
+              (view (gemini-companion-diff-view diff)))
+    (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame view)))
+(put 'gemini-companion-review--resized 'permanent-local-hook t)
+
+(defun gemini-companion-review--follow-frame (view)
+  "Show VIEW as its frame has room for it, between two commands."
+  (when (and (eq view (gemini-companion-diff-view
+                       (gemini-companion-review--view-diff view)))
+             ;; The user may have resized a window.
+             (not (equal (gemini-companion-review--view-size view)
+                         (gemini-companion-review--frame-size
+                          (gemini-companion-review--view-frame view)))))
+    (if (not (gemini-companion-idle-between-commands-p))
+        (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame view)
+      (with-demoted-errors "Following the size of the frame: %S"
+        (with-selected-frame (gemini-companion-review--view-frame view)
+          (with-current-buffer (window-buffer)
+            (gemini-companion-review--fit-here view)))))))
+
+(defun gemini-companion-review--fit-here (view)
+  "Show VIEW as its frame has room for it, and keep what the user does.
+The buffer of the selected window is current."
+  (let* ((diff (gemini-companion-review--view-diff view))
+         (proposal (gemini-companion-diff-proposal-buffer diff))
+         (place (and (eq proposal (current-buffer)) (window-point))))
+    (gemini-companion-review--fit view (not (eq diff gemini-companion-diff-here)))
+    ;; What the user types next must not be taken for keys.
+    (when place
+      (unless (eq proposal (window-buffer))
+        (with-current-buffer (window-buffer)
+          (gemini-companion-review--call view :edit)))
+      (set-window-point nil place))))
 
 (cl-defmethod gemini-companion-diff-view-wait
   ((view gemini-companion-review--view))
@@ -631,91 +693,13 @@ With a file name, as in :w FILE, do what Evil does."
 Point stays at its hunk, or goes to the one before.  Your edits and
 the excluded hunks stay."
   (interactive)
-  (let* ((view (gemini-companion-review--here))
-         (previous (gemini-companion-review--view-kind view)))
+  (let ((view (gemini-companion-review--here)))
     (gemini-companion-review--replace
-     view
-     (lambda ()
-       (condition-case problem
-           (gemini-companion-review--open
-            view (if (eq previous 'ediff) 'diff 'ediff))
-         ((error quit)
-          (gemini-companion-review--open view previous)
-          (user-error "%s" (error-message-string problem))))))
-    (setf (gemini-companion-review--view-chosen view) t)))
-
-(defun gemini-companion-review--replace (view open)
-  "Close VIEW, and call OPEN to open it again at the same hunk."
-  (let ((layout (gemini-companion-review--view-layout view))
-        (line (gemini-companion-review--line view)))
-    (gemini-companion-windows-at-once
-      (gemini-companion-review--restore-windows view)
-      (setf (gemini-companion-review--view-layout view)
-            (gemini-companion-windows-layout (car layout)))
-      (gemini-companion-review--call view :close)
-      (setf (gemini-companion-review--view-open view) nil)
-      (funcall open)
-      (when line
-        (gemini-companion-review--go-to view line)))))
-
-(defun gemini-companion-review--frame-size (view)
-  "Return the size of the frame of VIEW."
-  (let ((frame (gemini-companion-review--view-frame view)))
-    (cons (frame-width frame) (frame-height frame))))
-
-(defun gemini-companion-review--resized (window)
-  "Show the review in WINDOW in another way soon, if its frame was resized."
-  (when-let* ((diff (buffer-local-value 'gemini-companion-diff-here
-                                        (window-buffer window)))
-              (view (gemini-companion-diff-view diff))
-              ;; `frame-size-changed-p' is also non-nil for a new root window.
-              ((not (equal (gemini-companion-review--view-size view)
-                           (gemini-companion-review--frame-size view)))))
-    (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame view)))
-(put 'gemini-companion-review--resized 'permanent-local-hook t)
-
-(defun gemini-companion-review--follow-frame (view)
-  "Show VIEW as its frame has room for it, between two commands."
-  (when (and (eq view (gemini-companion-diff-view
-                       (gemini-companion-review--view-diff view)))
-             (not (equal (gemini-companion-review--view-size view)
-                         (gemini-companion-review--frame-size view)))
-             ;; The user may have deleted some.
-             (equal (gemini-companion-review--view-windows view)
-                    (gemini-companion-review--windows view)))
-    (if (not (gemini-companion-idle-between-commands-p))
-        (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame view)
-      (setf (gemini-companion-review--view-size view)
-            (gemini-companion-review--frame-size view))
-      (with-demoted-errors "Following the size of the frame: %S"
-        (with-selected-frame (gemini-companion-review--view-frame view)
-          (with-current-buffer (window-buffer)
-            (gemini-companion-review--fit view)))))))
-
-(defun gemini-companion-review--fit (view)
-  "Show VIEW as Ediff if that fits, else as a unified diff.
-What the user has chosen stays.  The frame of VIEW is selected."
-  (let* ((kind (gemini-companion-review--kind view))
-         (proposal (gemini-companion-diff-proposal-buffer
-                    (gemini-companion-review--view-diff view)))
-         (keep (not (memq (window-buffer)
-                          (gemini-companion-review--buffers view))))
-         (place (and (eq proposal (window-buffer)) (window-point))))
-    (unless (or (gemini-companion-review--view-chosen view)
-                (and (eq kind (gemini-companion-review--view-kind view))
-                     (or (eq kind 'diff)
-                         (gemini-companion-review--call view :fits-p))))
-      (gemini-companion-review--replace
-       view (lambda () (gemini-companion-review--open-fitting view keep)))
-      ;; The next one has the same place.
-      (unless keep
-        (setq gemini-companion-review--by-itself nil))
-      ;; What the user types next must not be taken for keys.
-      (when place
-        (unless (eq proposal (window-buffer))
-          (with-current-buffer (window-buffer)
-            (gemini-companion-review--call view :edit)))
-        (set-window-point nil place)))))
+     view (if (eq 'ediff (gemini-companion-review--view-kind view))
+              'diff
+            'ediff))
+    (setf (gemini-companion-review--view-chosen view)
+          (gemini-companion-review--view-kind view))))
 
 (defun gemini-companion-review-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it.

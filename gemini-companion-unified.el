@@ -556,10 +556,10 @@ value is a plist; see `gemini-companion-review--kinds'."
     (with-current-buffer proposal
       (add-hook 'after-change-functions #'gemini-companion-unified--changed
                 nil t))
-    (gemini-companion-unified--functions diff buffer proposal)))
+    (gemini-companion-unified--functions buffer proposal)))
 
-(defun gemini-companion-unified--functions (diff buffer proposal)
-  "Return the plist of the view of DIFF in BUFFER, with PROPOSAL."
+(defun gemini-companion-unified--functions (buffer proposal)
+  "Return the plist of the view in BUFFER of PROPOSAL."
   (cl-flet ((here (function)
               (lambda (&rest args)
                 (with-current-buffer buffer (apply function args)))))
@@ -573,12 +573,8 @@ value is a plist; see `gemini-companion-review--kinds'."
           :move (apply-partially #'gemini-companion-unified--move buffer)
           :go-to (apply-partially #'gemini-companion-unified--go-to-hunk buffer)
           :edit (apply-partially #'gemini-companion-unified--edit buffer proposal)
-          :select (lambda ()
-                    (when-let* ((window (or (get-buffer-window buffer)
-                                            (get-buffer-window proposal))))
-                      (select-window window)))
-          :display (apply-partially #'gemini-companion-unified--display
-                                    buffer diff)
+          :fits-p (lambda ()
+                    (seq-some #'get-buffer-window (list buffer proposal)))
           :compare (here #'gemini-companion-page-refresh)
           :close (apply-partially #'gemini-companion-unified--close
                                   buffer proposal))))
