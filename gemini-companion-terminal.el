@@ -212,43 +212,33 @@ In Emacs 28, one of twice this length overflows the stack of regexps.")
 ARGUMENTS are the process and the output.  Return what the terminal is
 to get: term would display these sequences."
   (pcase-let* ((`(,process ,output) arguments)
-               (rest (process-get process 'gemini-companion-terminal-rest)))
+               (rest (process-get process 'gemini-companion-terminal-rest))
+               (start 0)
+               (plain nil))
     ;; Most output has none, and is not copied.
     (if (not (or rest
                  (string-search "\e]" output)
                  (string-suffix-p "\e" output)))
         arguments
-      (pcase-let ((`(,plain . ,rest)
-                   (gemini-companion-terminal--split
-                    (concat rest output)
-                    (lambda (content)
-                      (gemini-companion-terminal--handle process content)))))
-        (process-put process 'gemini-companion-terminal-rest
-                     (and (length< rest gemini-companion-terminal--longest)
-                          rest))
-        (list process (if (gemini-companion-terminal--mode-p process 'term-mode)
-                          plain
-                        output))))))
+      (let ((text (concat rest output)))
+        (while (string-match "\e]\\([^\a\e]*\\)\\(?:\a\\|\e\\\\\\)" text start)
+          (push (substring text start (match-beginning 0)) plain)
+          (setq start (match-end 0))
+          (gemini-companion-terminal--handle process (match-string 1 text)))
+        (let ((end (string-match "\e\\(?:][^\a\e]*\e?\\)?\\'" text start)))
+          (push (substring text start end) plain)
+          (setq rest (and end (substring text end)))))
+      (process-put process 'gemini-companion-terminal-rest
+                   (and (length< rest gemini-companion-terminal--longest) rest))
+      (list process (if (gemini-companion-terminal--mode-p process 'term-mode)
+                        (string-join (nreverse plain))
+                      output)))))
 
 (defun gemini-companion-terminal--mode-p (process mode)
   "Return non-nil if the buffer of PROCESS is in MODE."
   (and (buffer-live-p (process-buffer process))
        (with-current-buffer (process-buffer process)
          (derived-mode-p mode))))
-
-(defun gemini-companion-terminal--split (text function)
-  "Call FUNCTION with the content of each OSC sequence in TEXT.
-Return a cons of TEXT without them, and an incomplete one at its end, or
-nil."
-  (let ((start 0)
-        (plain nil))
-    (while (string-match "\e]\\([^\a\e]*\\)\\(?:\a\\|\e\\\\\\)" text start)
-      (push (substring text start (match-beginning 0)) plain)
-      (setq start (match-end 0))
-      (funcall function (match-string 1 text)))
-    (let ((end (string-match "\e\\(?:][^\a\e]*\e?\\)?\\'" text start)))
-      (cons (string-join (nreverse (cons (substring text start end) plain)))
-            (and end (substring text end))))))
 
 (defun gemini-companion-terminal--handle (process content)
   "Do what the OSC sequence with CONTENT in the output of PROCESS is for."
