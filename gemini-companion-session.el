@@ -143,22 +143,19 @@ If the CLI runs in a remote place, it must be the only one there."
                                 (process-live-p (get-buffer-process buffer))))
                          (buffer-list))
         (`(,buffer) buffer))
-    (gemini-companion-session--local-terminal session)))
-
-(defun gemini-companion-session--local-terminal (session)
-  "Return the terminal buffer of local SESSION in this Emacs, or nil."
-  (let ((pid (plist-get session :pid))
-        ;; In a remote one, Tramp would ask for the processes there.
-        (default-directory "/")
-        (buffers (mapcar (lambda (process)
-                           (cons (process-id process) (process-buffer process)))
-                         (seq-filter #'process-tty-name (process-list))))
-        found)
-    ;; In macOS, process 0 is its own parent.
-    (while (and buffers pid (< 0 pid) (not (buffer-live-p found)))
-      (setq found (alist-get pid buffers)
-            pid (alist-get 'ppid (process-attributes pid))))
-    (and (buffer-live-p found) found)))
+    (let ((pid (plist-get session :pid))
+          ;; In a remote one, Tramp would ask for the processes there.
+          (default-directory "/")
+          (buffers (mapcar (lambda (process)
+                             (cons (process-id process)
+                                   (process-buffer process)))
+                           (seq-filter #'process-tty-name (process-list))))
+          found)
+      ;; In macOS, process 0 is its own parent.
+      (while (and buffers pid (< 0 pid) (not (buffer-live-p found)))
+        (setq found (alist-get pid buffers)
+              pid (alist-get 'ppid (process-attributes pid))))
+      (and (buffer-live-p found) found))))
 
 (provide 'gemini-companion-session)
 ;;; gemini-companion-session.el ends here
