@@ -169,18 +169,14 @@ Their names are quoted for the CLI; the values are absolute names."
               (cons (string-replace "/" ":" (file-name-sans-extension
                                              (file-relative-name
                                               file directory)))
-                    (gemini-companion-compose--description file)))
+                    (with-temp-buffer
+                      (insert-file-contents file nil 0 2000)
+                      (when (re-search-forward
+                             "^description *[=:] *[\"']*\\([^\"'\n]+\\)" nil t)
+                        (concat "  " (match-string 1))))))
             (ignore-error file-missing
               (directory-files-recursively
                directory "\\`[^.].*\\.\\(?:toml\\|md\\)\\'")))))
-
-(defun gemini-companion-compose--description (file)
-  "Return the description in FILE, of a command, or nil."
-  (with-temp-buffer
-    (insert-file-contents file nil 0 2000)
-    (when (re-search-forward
-           "^description *[=:] *[\"']*\\([^\"'\n]+\\)" nil t)
-      (concat "  " (match-string 1)))))
 
 ;;;; Images
 
