@@ -49,9 +49,6 @@ They are lists (TEXT FIND PROBLEM INSERTED), see
 `gemini-companion-send-submit'; INSERTED is non-nil if the text was only
 inserted, and is to be shown.")
 
-(defvar gemini-companion-send--reason-history nil
-  "History of reasons.")
-
 ;;;; Typing
 
 (defun gemini-companion-send--clean (text)
@@ -164,7 +161,7 @@ First type the space of MARK until it is shown, then the text, with
 another one unless it is a command, and then press Enter.  SHOWN is nil
 before the text, and else the number of checks in a row that have found
 MARK.  If the text was inserted with MARK, only wait until it is shown."
-  (pcase-let* ((`(,text ,find ,_ ,inserted) task)
+  (pcase-let* ((`(,text ,find ,problem ,inserted) task)
                (session (funcall find))
                (process (and session
                              (gemini-companion-send--process session)))
@@ -175,7 +172,8 @@ MARK.  If the text was inserted with MARK, only wait until it is shown."
                (and session
                     (not (gemini-companion-session-terminal session))
                     (not (gemini-companion-session-connected-p session))))
-           (gemini-companion-send--end task 'failed))
+           (gemini-companion-send--end task)
+           (gemini-companion-send--keep text problem))
           ((and found (or inserted
                           (eql shown gemini-companion-send--shown-checks)))
            (gemini-companion-send--end task)
@@ -207,11 +205,9 @@ MARK.  If the text was inserted with MARK, only wait until it is shown."
   (not (seq-some (lambda (other) (equal session (funcall (nth 1 other))))
                  (cdr (memq task gemini-companion-send--tasks)))))
 
-(defun gemini-companion-send--end (task &optional failed)
-  "Drop TASK; if it FAILED, put its text into the kill ring."
-  (setq gemini-companion-send--tasks (delq task gemini-companion-send--tasks))
-  (when failed
-    (gemini-companion-send--keep (car task) (nth 2 task))))
+(defun gemini-companion-send--end (task)
+  "Drop TASK."
+  (setq gemini-companion-send--tasks (delq task gemini-companion-send--tasks)))
 
 (defun gemini-companion-send-stop ()
   "Submit no more; put the texts into the kill ring."
@@ -260,8 +256,7 @@ Text typed until then is in the kill ring."
                                     (if (gemini-companion-diff-comments diff)
                                         " (in addition to your comments)"
                                       ""))
-                            nil 'gemini-companion-send--reason-history
-                            nil t)))))
+                            nil nil nil t)))))
     (if (memq diff (gemini-companion-diffs))
         typed
       (gemini-companion-send--keep typed "This review has ended already")
