@@ -56,10 +56,8 @@ seconds.  Takes effect at once."
   "Seconds that a turn must last for a notification of its end.")
 
 (defvar gemini-companion-notify--shown nil
-  "Alist of (SESSION . STATE), the states that are shown.")
-
-(defvar gemini-companion-notify--open nil
-  "Alist of (SESSION . FUNCTION), what withdraws the open notifications.")
+  "Alist of (SESSION STATE . WITHDRAW), the states that are shown.
+WITHDRAW is a function that withdraws the open notification, or nil.")
 
 (defvar gemini-companion-notify--warned nil
   "Non-nil if the user knows that there are no desktop notifications.")
@@ -67,17 +65,17 @@ seconds.  Takes effect at once."
 (defun gemini-companion-notify--follow (session state)
   "Withdraw the notification about SESSION, which is in another STATE.
 Show that soon."
-  (gemini-companion-notify--withdraw session)
-  (run-at-time (if (and (eq state 'waiting)
-                        (null (gemini-companion-diffs session))
-                        (eq state (alist-get session
-                                             gemini-companion-notify--shown nil
-                                             nil #'gemini-companion-session-same-p)))
-                   ;; What was accepted may still be written.
-                   (* 6 gemini-companion-notify--seconds)
-                 gemini-companion-notify--seconds)
-               nil #'gemini-companion-notify--settle
-               session (gemini-companion-session-state-since session)))
+  (let ((shown (assoc session gemini-companion-notify--shown
+                      #'gemini-companion-session-same-p)))
+    (gemini-companion-notify--withdraw shown)
+    (run-at-time (if (and (eq state 'waiting)
+                          (null (gemini-companion-diffs session))
+                          (eq state (cadr shown)))
+                     ;; What was accepted may still be written.
+                     (* 6 gemini-companion-notify--seconds)
+                   gemini-companion-notify--seconds)
+                 nil #'gemini-companion-notify--settle
+                 session (gemini-companion-session-state-since session))))
 
 (defun gemini-companion-notify--settle (session since)
   "Show the state of SESSION if it is the one of SINCE, and maybe notify."
@@ -86,7 +84,7 @@ Show that soon."
       (let ((state (gemini-companion-session-state session)))
         (setf (alist-get session gemini-companion-notify--shown nil 'remove
                          #'gemini-companion-session-same-p)
-              (and since state))
+              (and since (list state)))
         (force-mode-line-update t)
         (unless (gemini-companion-notify--seen-p session)
           (pcase state
@@ -106,7 +104,7 @@ Show that soon."
 (defun gemini-companion-notify--count ()
   "Return the number of reviews and of questions in terminals that wait."
   (+ (length (gemini-companion-diffs))
-     (seq-count (pcase-lambda (`(,session . ,state))
+     (seq-count (pcase-lambda (`(,session ,state))
                   (and (eq 'waiting state)
                        (null (gemini-companion-diffs session))))
                 gemini-companion-notify--shown)))
@@ -116,7 +114,8 @@ Show that soon."
 The value is a cons of a text and a function that returns a tooltip."
   (let ((count (gemini-companion-notify--count)))
     (cons (concat (unless (zerop count) (format "?%d" count))
-                  (when (rassq 'working gemini-companion-notify--shown)
+                  (when (seq-some (lambda (shown) (eq 'working (cadr shown)))
+                                  gemini-companion-notify--shown)
                     " working"))
           #'gemini-companion-notify--help)))
 
@@ -197,15 +196,16 @@ The value is a cons of a text and a function that returns a tooltip."
                              (function function))
                            session (substring-no-properties text))))
     (when (functionp withdraw)
-      (push (cons session withdraw) gemini-companion-notify--open))))
+      (setf (cddr (assoc session gemini-companion-notify--shown
+                         #'gemini-companion-session-same-p))
+            withdraw))))
 
-(defun gemini-companion-notify--withdraw (session)
-  "Withdraw the notification about SESSION, if any."
-  (when-let* ((place (assoc session gemini-companion-notify--open
-                            #'gemini-companion-session-same-p)))
-    (setq gemini-companion-notify--open
-          (delq place gemini-companion-notify--open))
-    (funcall (cdr place))))
+(defun gemini-companion-notify--withdraw (shown)
+  "Withdraw the notification about SHOWN, if any.
+SHOWN is an element of `gemini-companion-notify--shown'."
+  (when-let* ((withdraw (cddr shown)))
+    (setf (cddr shown) nil)
+    (funcall withdraw)))
 
 (defun gemini-companion-notify--go (session)
   "Go to the review of SESSION, or else to its terminal."
@@ -297,8 +297,7 @@ Those that do not know these sequences ignore them."
   (remove-hook 'gemini-companion-state-functions
                #'gemini-companion-notify--follow)
   (cancel-function-timers #'gemini-companion-notify--settle)
-  (mapc #'gemini-companion-notify--withdraw
-        (mapcar #'car gemini-companion-notify--open))
+  (mapc #'gemini-companion-notify--withdraw gemini-companion-notify--shown)
   (setq gemini-companion-notify--shown nil
         gemini-companion-notify--warned nil))
 
