@@ -327,9 +327,7 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
   "Select and return an empty buffer for PLACE; use its previous one, if any."
   (let ((buffer (or (gemini-companion-run--buffer place)
                     (generate-new-buffer (gemini-companion-run--name place)))))
-    (if-let* ((window (get-buffer-window buffer)))
-        (select-window window)
-      (gemini-companion-terminal-show buffer))
+    (gemini-companion-terminal-show buffer)
     (set-buffer buffer)
     ;; By it vterm keeps its mode.
     (kill-local-variable 'change-major-mode-hook)
