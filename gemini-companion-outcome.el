@@ -102,7 +102,7 @@ M-x gemini-companion-last-proposal shows the text that you accepted"
       (gemini-companion-session-name (gemini-companion-diff-session diff)))))
   t)
 
-(defun gemini-companion-outcome-forget ()
+(defun gemini-companion-outcome-stop ()
   "Drop all outcomes."
   (setq gemini-companion-outcome--unwritten nil))
 

@@ -57,7 +57,7 @@ These CLIs do not reconnect by themselves."
               (mapconcat #'gemini-companion-session-name sessions ", "))
     "No CLI is connected"))
 
-(defun gemini-companion-session-forget ()
+(defun gemini-companion-session-stop ()
   "Drop all sessions, as the server has stopped."
   (setq gemini-companion-session--all nil))
 

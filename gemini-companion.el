@@ -221,73 +221,36 @@ it on already, or its question was answered.")
 
 (defconst gemini-companion--parts
   '((gemini-companion-epc)
-    (gemini-companion-place
-     :ready gemini-companion-place-ready
-     :stop gemini-companion-place-stop)
-    (gemini-companion-outcome
-     :ready gemini-companion-outcome-ready
-     :stop gemini-companion-outcome-forget)
-    (gemini-companion-session
-     :ready gemini-companion-session-ready
-     :stop gemini-companion-session-forget
-     :lighter gemini-companion-session-lighter)
-    (gemini-companion-edits
-     :start gemini-companion-edits-start
-     :stop gemini-companion-edits-stop)
-    (gemini-companion-auto
-     :start gemini-companion-auto-start
-     :stop gemini-companion-auto-stop
-     :lighter gemini-companion-auto-lighter)
+    (gemini-companion-place ready stop)
+    (gemini-companion-outcome ready stop)
+    (gemini-companion-session ready stop lighter)
+    (gemini-companion-edits start stop)
+    (gemini-companion-auto start stop lighter)
     (gemini-companion-diff)
-    (gemini-companion-state
-     :start gemini-companion-state-start
-     :stop gemini-companion-state-stop)
-    (gemini-companion-notify
-     :start gemini-companion-notify-start
-     :stop gemini-companion-notify-stop
-     :lighter gemini-companion-notify-lighter)
-    (gemini-companion-terminal
-     :ready gemini-companion-terminal-ready
-     :stop gemini-companion-terminal-stop)
-    (gemini-companion-arrival
-     :start gemini-companion--start-reviews
-     :stop gemini-companion-arrival-stop)
-    (gemini-companion-share
-     :start gemini-companion-share-start
-     :ready gemini-companion-share-ready
-     :stop gemini-companion-share-stop
-     :lighter gemini-companion-share-lighter)
+    (gemini-companion-state start stop)
+    (gemini-companion-notify start stop lighter)
+    (gemini-companion-terminal ready stop)
+    (gemini-companion-arrival stop)
+    (gemini-companion-share start ready stop lighter)
     (gemini-companion-review)
-    (gemini-companion-send
-     :stop gemini-companion-send-stop)
-    (gemini-companion-extension
-     :if gemini-companion--linked-p
-     :ready gemini-companion-extension-ready
-     :stop gemini-companion-extension-stop)
-    (gemini-companion-list
-     :if ignore
-     :stop gemini-companion-list-stop)
-    (gemini-companion-run
-     :ready gemini-companion-run-ready
-     :stop gemini-companion-run-stop))
-  "Alist of (FEATURE . PLIST), the parts of the mode in starting order.
-PLIST has functions: if `:if' returns nil, the part is not loaded with
-the mode, but when it is used; `:start' and `:stop' are called without
-arguments, the latter in reverse order; `:ready' is called when the
-server can be called, with the argument of `gemini-companion--ready';
-`:lighter' returns a cons or nil: the text for the mode line, and
-a line of its tooltip or a function that returns that line.")
+    (gemini-companion-send stop)
+    (gemini-companion-extension ready stop late)
+    (gemini-companion-list stop late)
+    (gemini-companion-run ready stop))
+  "Lists of FEATURE and keys, the parts of the mode in starting order.
+The part has a function FEATURE-KEY for each key: `start' and `stop' are
+called without arguments, the latter in reverse order; `ready' is called
+when the server can be called, with the argument of
+`gemini-companion--ready'; `lighter' returns a cons or nil: the text for
+the mode line, and a line of its tooltip or a function that returns that
+line.  A part with `late' is not loaded with the mode, but when used.")
 
 (defun gemini-companion--functions (key)
   "Return the functions of KEY of the parts that are loaded, in order."
-  (delq nil (mapcar (pcase-lambda (`(,feature . ,plist))
-                      (and (featurep feature) (plist-get plist key)))
+  (delq nil (mapcar (pcase-lambda (`(,feature . ,keys))
+                      (and (featurep feature) (memq key keys)
+                           (intern (format "%s-%s" feature key))))
                     gemini-companion--parts)))
-
-(defun gemini-companion--start-reviews ()
-  "Show proposals, and send their outcomes."
-  (gemini-companion-diff-start #'gemini-companion-outcome-send)
-  (gemini-companion-arrival-start #'gemini-companion-review-show))
 
 (defconst gemini-companion--methods
   '((open-diff . gemini-companion-diff-open)
@@ -338,7 +301,7 @@ whether sharing is paused or the file of the current buffer is hidden."
         ((not (gemini-companion-server-ready-p))
          '(("..." . "The server is starting")))
         (t (delq nil (mapcar #'funcall
-                             (gemini-companion--functions :lighter))))))
+                             (gemini-companion--functions 'lighter))))))
 
 ;;;; Mode
 
@@ -416,10 +379,14 @@ Install the packages of the server first, if needed."
   (when gemini-companion--timer
     (cancel-timer gemini-companion--timer)
     (setq gemini-companion--timer nil)
-    (pcase-dolist (`(,feature . ,plist) gemini-companion--parts)
-      (when (funcall (or (plist-get plist :if) #'always))
+    (pcase-dolist (`(,feature . ,keys) gemini-companion--parts)
+      (unless (memq 'late keys)
         (require feature)))
-    (mapc #'funcall (gemini-companion--functions :start))))
+    (when (gemini-companion--linked-p)
+      (require 'gemini-companion-extension))
+    (mapc #'funcall (gemini-companion--functions 'start))
+    (gemini-companion-diff-start #'gemini-companion-outcome-send)
+    (gemini-companion-arrival-start #'gemini-companion-review-show)))
 
 (defun gemini-companion--turn-off (state &optional now)
   "Stop the server and the parts; settle open diffs with STATE.
@@ -432,7 +399,7 @@ Close their views immediately if NOW is non-nil."
   (gemini-companion-install-cancel)
   (gemini-companion-diff-stop state now)
   (gemini-companion-server-stop)
-  (mapc #'funcall (reverse (gemini-companion--functions :stop)))
+  (mapc #'funcall (reverse (gemini-companion--functions 'stop)))
   (setq gemini-companion-share-directory nil))
 
 (defun gemini-companion--leave ()
@@ -448,7 +415,7 @@ An error must not prevent that."
 HOW is `started'; `restarted' on request; `resumed' after a crash
 that no CLI has noticed; or else `recovered'."
   (gemini-companion--begin)
-  (dolist (ready (gemini-companion--functions :ready))
+  (dolist (ready (gemini-companion--functions 'ready))
     (with-demoted-errors "Starting a part of gemini-companion: %S"
       (funcall ready how)))
   (pcase how

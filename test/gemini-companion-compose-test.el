@@ -47,7 +47,7 @@ is none."
                ,@body)
            (gemini-companion-send-stop)
            (gemini-companion-state-stop)
-           (gemini-companion-session-forget)
+           (gemini-companion-session-stop)
            (remove-hook 'kill-emacs-hook #'gemini-companion-compose--delete-images)
            (remove-hook 'gemini-companion-session-changed-functions
                         #'gemini-companion-compose--delete-images)

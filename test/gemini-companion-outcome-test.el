@@ -16,7 +16,7 @@
   (gemini-companion-test-with-diffs '(("a\u202E" "old\n"))
       (gemini-companion-test-diff-start (lambda (_) #'ignore)
                                         #'gemini-companion-outcome-send)
-      (gemini-companion-outcome-forget)
+      (gemini-companion-outcome-stop)
     (let ((inhibit-message t))
       (with-current-buffer
           (gemini-companion-diff-proposal-buffer

@@ -38,7 +38,7 @@
            (save-window-excursion
              (find-file "a")
              ,@body)
-         (gemini-companion-session-forget)
+         (gemini-companion-session-stop)
          (gemini-companion-privacy-refresh)))))
 
 (defun gemini-companion-point-test-sent ()

@@ -106,7 +106,7 @@ PROGRAM, a command of the shell."
                        text (gemini-companion-send-insert "x" session stay)))
               (should (eq selected (window-buffer)))))
         (gemini-companion-state-stop)
-        (gemini-companion-session-forget)))))
+        (gemini-companion-session-stop)))))
 
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
 (ert-deftest gemini-companion-send-submits-each-text-though-it-was-shown-before ()

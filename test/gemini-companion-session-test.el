@@ -16,7 +16,7 @@
         (should (equal '("a" "c" "d")
                        (mapcar (lambda (session) (plist-get session :id))
                                (gemini-companion-sessions)))))
-    (gemini-companion-session-forget)))
+    (gemini-companion-session-stop)))
 
 (ert-deftest gemini-companion-session-is-named-by-program-directory-and-process ()
   "Unknown parts are omitted."

@@ -42,7 +42,7 @@ reported states, the last first."
                ,@body)
            (gemini-companion-diff-stop 'dismissed)
            (gemini-companion-state-stop)
-           (gemini-companion-session-forget))))))
+           (gemini-companion-session-stop))))))
 
 (ert-deftest gemini-companion-state-is-shown-by-window-titles ()
   (pcase-dolist

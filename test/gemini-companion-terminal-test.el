@@ -146,6 +146,6 @@
               (gemini-companion-terminal-stop)
               (should (eq bare (process-filter process))))
           (gemini-companion-terminal-stop)
-          (gemini-companion-session-forget))))))
+          (gemini-companion-session-stop))))))
 
 ;;; gemini-companion-terminal-test.el ends here
