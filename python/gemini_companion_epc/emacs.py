@@ -17,7 +17,7 @@ from .config import Config
 from .epc_server import Connection
 from .exceptions import EmacsError, EmacsGone, MalformedArgument
 from .sexp import Sexp, value_of
-from .texts import Text, TextFiles
+from .texts import TextFiles
 from .types import CloseReason, Diff, Facts
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class Emacs:
 
         Raise EmacsError if that is not possible.
         """
-        text = Text(diff.proposal, self.files)
+        text = self.files.pack(diff.proposal)
         path = diff.here or diff.path
         await self._request("open-diff", diff.id, session, path, text)
 
@@ -123,7 +123,7 @@ class Emacs:
 
         ``texts`` go with the facts.  Raise EmacsError if it cannot be asked.
         """
-        packed = [text and Text(text, self.files) for text in texts]
+        packed = [text and self.files.pack(text) for text in texts]
         return Facts(value_of(await self._request("ask", Symbol(kind), facts, *packed)))
 
     def sessions_update(self, sessions: Sequence[Facts]) -> None:

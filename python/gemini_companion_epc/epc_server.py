@@ -189,7 +189,7 @@ class Connection(asyncio.Protocol):
     def _send(self, kind: str, uid: int, *rest: Sexp) -> None:
         try:
             data = _encode([Symbol(kind), uid, *rest])
-        except (ValueError, TypeError, OSError, RecursionError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             logger.error("Cannot send an EPC message: %s", error)
             if kind == "call":
                 self._receive_answer("return-error", uid, [str(error)])

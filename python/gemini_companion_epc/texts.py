@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sexpdata import Symbol
 
-from .exceptions import MalformedArgument, StartError
+from .exceptions import EmacsError, MalformedArgument, StartError
 from .processes import lives
 from .sexp import Sexp
 
@@ -25,22 +25,6 @@ LARGE_TEXT = 256 * 1024
 
 _PREFIX = "gemini-companion-"
 _NAME = re.compile(rf"{_PREFIX}(\d+)-.*", re.ASCII)
-
-
-class Text:
-    """A text for Emacs, which is sent in one of ``files`` if it is large.
-
-    sexpdata converts it in the thread that writes.
-    """
-
-    def __init__(self, text: str, files: "TextFiles") -> None:
-        self._text = text
-        self._files = files
-
-    def __to_lisp_as__(self) -> Sexp:
-        if len(self._text) < LARGE_TEXT:
-            return self._text
-        return [Symbol(":file"), self._files.write(self._text)]
 
 
 class TextFiles:
@@ -59,16 +43,21 @@ class TextFiles:
             ) from None
         self.prefix = os.path.join(directory, f"{_PREFIX}{os.getpid()}-")
 
-    def write(self, text: str) -> str:
-        """Write ``text`` to a new file, and return its name.
+    def pack(self, text: str) -> Sexp:
+        """Return ``text`` for Emacs, in a new file if it is large.
 
-        Raise OSError if that is not possible.
+        Raise EmacsError if that cannot be written.
         """
+        if len(text) < LARGE_TEXT:
+            return text
         directory, prefix = os.path.split(self.prefix)
-        descriptor, name = tempfile.mkstemp(prefix=prefix, dir=directory)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode(errors="replace"))
-        return name
+        try:
+            descriptor, name = tempfile.mkstemp(prefix=prefix, dir=directory)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text.encode(errors="replace"))
+        except OSError as error:
+            raise EmacsError(str(error)) from None
+        return [Symbol(":file"), name]
 
     def take(self, name: str) -> str:
         """Return the text in the file ``name``, and delete it.

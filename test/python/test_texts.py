@@ -7,7 +7,7 @@ import pytest
 
 from conftest import dead_pid
 from gemini_companion_epc import texts
-from gemini_companion_epc.texts import TextFiles
+from gemini_companion_epc.texts import LARGE_TEXT, TextFiles
 
 
 def test_a_sweep_removes_the_files_of_dead_servers_only(
@@ -17,7 +17,7 @@ def test_a_sweep_removes_the_files_of_dead_servers_only(
     (tmp_path / f"gemini-companion-{dead_pid()}-abc").touch()
     directory = tmp_path / f"gemini-companion-{10**30}-abc"
     (directory / "sub").mkdir(parents=True)
-    own = Path(TextFiles().write("text"))
+    own = Path(TextFiles().pack("x" * LARGE_TEXT)[1])
     other = tmp_path / "gemini-companion-notes"
     other.touch()
     texts.sweep()
