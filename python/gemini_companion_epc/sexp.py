@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Conversion between S-expressions and values.
-
-The parser of sexpdata is used, with its errors corrected.
-"""
+"""Conversion between S-expressions and values."""
 
 import re
 from typing import Any, TypeAlias
@@ -14,34 +11,7 @@ from .types import Facts
 
 Sexp: TypeAlias = Any
 
-_OCTAL = re.compile(r"[0-7]{1,3}")
-
-
-class _Parser(sexpdata.Parser):
-    """The parser of sexpdata, which misreads some escapes in strings."""
-
-    def parse_str(self, i: int) -> tuple[int, str]:
-        chars: list[str] = []
-        i += 1
-        while (found := self.quote_or_escape_re.search(self.string, i)) is not None:
-            chars.append(self.string[i : found.start()])
-            i = found.end()
-            if found.group() == '"':
-                return i, "".join(chars)
-            i = self._escape(i, chars)
-        raise ValueError("unterminated string")
-
-    def _escape(self, i: int, chars: list[str]) -> int:
-        octal = _OCTAL.match(self.string, i)
-        if octal is not None:
-            code = int(octal.group(), 8)
-            # Emacs prints a byte that is not part of a character like this.
-            chars.append(chr(code) if code < 0x80 else "\ufffd")
-            return octal.end()
-        char = self.string[i : i + 1]
-        if char not in (" ", "\n"):
-            chars.append(sexpdata.String.unquote("\\" + char)[-1:])
-        return i + 1
+_BACKSLASH = re.compile(rb"\\(?:\\|[0-7]{3})")
 
 
 def parse(message: bytes) -> list[Sexp]:
@@ -49,10 +19,16 @@ def parse(message: bytes) -> list[Sexp]:
 
     Raise ValueError if it is not one list.
     """
+    # Emacs prints a byte that is not part of a character in octal digits, which
+    # sexpdata does not know.
+    text = _BACKSLASH.sub(
+        lambda found: found[0] if found[0] == rb"\\" else b"\xff", message
+    )
     try:
-        forms = _Parser(message.decode("utf-8", errors="replace")).parse()
+        forms = sexpdata.parse(text.decode("utf-8", errors="replace"))
     except (
         ValueError,
+        AttributeError,  # for a string without an end
         IndexError,
         RecursionError,
         sexpdata.ExpectClosingBracket,
