@@ -175,14 +175,10 @@ Python can read neither properties nor bytes in place of characters."
   "Return VALUE in the form for PROCESS; a large text becomes a file."
   (if (and (stringp value)
            (< gemini-companion-server--large-text (string-bytes value)))
-      (list :file (gemini-companion-server--write process value))
+      (let ((file (make-temp-file (gemini-companion-server--prefix process))))
+        (gemini-companion-text-write file value)
+        (list :file file))
     (gemini-companion-server--clean value)))
-
-(defun gemini-companion-server--write (process text)
-  "Write TEXT to a new private file of PROCESS, and return its name."
-  (let ((file (make-temp-file (gemini-companion-server--prefix process))))
-    (gemini-companion-text-write file text)
-    file))
 
 (defun gemini-companion-server--prefix (process)
   "Return the beginning of the names of the private files of PROCESS."
@@ -221,8 +217,7 @@ Call START with a function, which is to be called with the value."
     (user-error "The Python packages of the server are not installed; \
 M-x gemini-companion-install-server"))
   ;; Before Emacs 29 a process starts that ends at once.
-  (unless (let ((exec-path (default-value 'exec-path)))
-            (executable-find (car command)))
+  (unless (executable-find (car command))
     (user-error "Cannot find the program %s; customize \
 `gemini-companion-server-command'"
                 (car command))))
@@ -332,30 +327,26 @@ Delete the discovery files if no process will do so."
 (defun gemini-companion-server--open ()
   "Start a process, and return it at once."
   (let ((command (gemini-companion-server--property :command))
-        (process (gemini-companion-server--make)))
-    (gemini-companion-server--check command)
-    (gemini-companion-server--spawn process command)
-    (setf (gemini-companion-server--timer process)
-          (run-at-time 0 nil #'gemini-companion-server--instruct process))
-    process))
-
-(defun gemini-companion-server--spawn (process command)
-  "Start PROCESS with COMMAND."
-  (let ((process-environment (gemini-companion-server--environment))
+        (process (gemini-companion-server--make))
+        (process-environment (gemini-companion-server--environment))
         (exec-path (default-value 'exec-path))
         ;; Before Python 3.11 the current directory is searched for modules.
         (default-directory
-         (expand-file-name "python/" gemini-companion-server-directory))
-        (output (generate-new-buffer " *gemini-companion output*" t)))
+         (expand-file-name "python/" gemini-companion-server-directory)))
+    (gemini-companion-server--check command)
     (setf (gemini-companion-server--child process)
           (make-process
-           :name "gemini-companion" :noquery t :buffer output
-           :command command :connection-type 'pipe :coding 'utf-8-unix
+           :name "gemini-companion" :noquery t :command command
+           :buffer (generate-new-buffer " *gemini-companion output*" t)
+           :connection-type 'pipe :coding 'utf-8-unix
            :filter (lambda (_child string)
                      (gemini-companion-server--read process string))
            :sentinel (lambda (child _event)
                        (unless (process-live-p child)
-                         (gemini-companion-server--exited process)))))))
+                         (gemini-companion-server--exited process))))
+          (gemini-companion-server--timer process)
+          (run-at-time 0 nil #'gemini-companion-server--instruct process))
+    process))
 
 (defun gemini-companion-server--instruct (process)
   "Send PROCESS its first line, which has its settings."
