@@ -87,10 +87,7 @@ SHOW is called with a diff, and how it is to be selected, as by
   (remove-hook 'gemini-companion-diff-functions
                #'gemini-companion-arrival--follow)
   (remove-hook 'server-after-make-frame-hook
-               #'gemini-companion-arrival--schedule)
-  (when (and gemini-companion-arrival--timer
-             (null gemini-companion-diff-ending))
-    (cancel-timer gemini-companion-arrival--timer)))
+               #'gemini-companion-arrival--schedule))
 
 (defun gemini-companion-arrival--follow (diff event)
   "Do what EVENT of DIFF requires, most of it soon."
@@ -190,14 +187,8 @@ It is of the same CLI and turn, and the user has pressed no key since."
            (remq (car gemini-companion-arrival--answered)
                  gemini-companion-diff-ending)
            (eq gemini-companion-review-arrival 'notify)
-           (not (gemini-companion-arrival--frame-p)))))
-
-(defun gemini-companion-arrival--frame-p ()
-  "Return non-nil if there is a frame other than the one of a daemon."
-  (seq-some (lambda (frame)
-              (not (equal (terminal-name (frame-terminal frame))
-                          "initial_terminal")))
-            (frame-list)))
+           ;; A daemon itself has an invisible frame.
+           (and (daemonp) (null (cdr (frame-list)))))))
 
 ;;;; Announcement
 

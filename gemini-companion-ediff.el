@@ -351,15 +351,13 @@ The control panel is current."
 (defun gemini-companion-ediff--compare (panel)
   "Compare again in PANEL's session, and leave the windows alone."
   (let ((message-log-max nil)
-        (frame (gemini-companion-diff-view-frame
-                (gemini-companion-diff-view
-                 (buffer-local-value 'gemini-companion-diff-here panel)))))
+        (window (get-buffer-window panel t)))
     (gemini-companion-text-keeping-message
-      (with-selected-frame frame
+      (with-selected-frame (window-frame window)
         (save-window-excursion
           ;; Ediff selects the selected window again meanwhile.
           (select-window
-           (or (get-buffer-window panel)
+           (or window
                (gemini-companion-ediff--make-window
                 panel (buffer-local-value 'gemini-companion-diff-here panel)))
            'norecord)

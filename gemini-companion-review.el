@@ -205,7 +205,7 @@ be opening in its place, or its frame have no room for one."
   "Return the buffers in the windows of VIEW."
   (plist-get (gemini-companion-review--view-open view) :buffers))
 
-(defun gemini-companion-review--here ()
+(defun gemini-companion-review-view-here ()
   "Return the view of the current buffer, or the one that is shown."
   (or (gemini-companion-diff-view (gemini-companion-diff-current))
       (user-error "This proposal is not shown yet")))
@@ -217,7 +217,7 @@ be opening in its place, or its frame have no room for one."
       (user-error "No proposal waits for an answer"))
     (user-error "No review in this buffer; %s goes to one"
                 (substitute-command-keys "\\[gemini-companion-review]")))
-  (gemini-companion-review--here))
+  (gemini-companion-review-view-here))
 
 ;;;; A review as data
 
@@ -315,13 +315,9 @@ See `gemini-companion-review-go-to'."
   "Return the file name and the amount of change of the current review."
   (gemini-companion-diff-summary (gemini-companion-diff-current)))
 
-(defun gemini-companion-review-shown-p ()
-  "Return the view of the current review, or else of the one that is shown."
-  (gemini-companion-review--here))
-
 (defun gemini-companion-review-here-p ()
   "Return non-nil if this buffer is one of a review."
-  (and gemini-companion-diff-here (gemini-companion-review--here)))
+  (and gemini-companion-diff-here (gemini-companion-review-view-here)))
 
 (defun gemini-companion-review-hunk-p ()
   "Return the hunk of a review at point, or nil."
@@ -339,7 +335,7 @@ See `gemini-companion-review-go-to'."
 (defun gemini-companion-review-unified-p ()
   "Return non-nil if the review here is a unified diff."
   (eq 'diff (gemini-companion-review--view-kind
-             (gemini-companion-review--here))))
+             (gemini-companion-review-view-here))))
 
 ;;;; Views
 
@@ -430,34 +426,27 @@ That is what the user has chosen, or else Ediff if it fits."
 
 (defun gemini-companion-review--open (view kind &optional keep)
   "Open VIEW as KIND; if Ediff has no room or fails, as a unified diff.
-If KEEP is non-nil, the selected window stays visible and selected."
-  (condition-case problem
-      (gemini-companion-review--open-as view kind keep)
-    (error
-     (unless (eq kind 'ediff)
-       (signal (car problem) (cdr problem)))
-     (unless (eq (car problem) 'gemini-companion-ediff-too-small)
-       (message "%s; showing a unified diff" (error-message-string problem)))
-     (gemini-companion-review--open-as view 'diff keep))))
-
-(defun gemini-companion-review--open-as (view kind keep)
-  "Open VIEW as one of KIND; if that fails, restore the windows.
-If KEEP is non-nil, the selected window stays visible and selected."
+If KEEP is non-nil, the selected window stays visible and selected.  If
+that fails, restore the windows."
   (let* ((layout (gemini-companion-review--view-layout view))
-         (diff (gemini-companion-review--view-diff view))
          (frame (car layout))
-         (selected (frame-selected-window frame))
-         (open (condition-case problem
-                   (funcall (alist-get kind gemini-companion-review--kinds)
-                            diff (gemini-companion-review--view-original view)
-                            frame keep)
-                 ((error quit)
-                  (gemini-companion-windows-restore layout)
-                  (signal (car problem) (cdr problem))))))
+         (selected (frame-selected-window frame)))
+    (condition-case problem
+        (setf (gemini-companion-review--view-open view)
+              (funcall (alist-get kind gemini-companion-review--kinds)
+                       (gemini-companion-review--view-diff view)
+                       (gemini-companion-review--view-original view)
+                       frame keep)
+              (gemini-companion-review--view-kind view) kind)
+      ((error quit)
+       (gemini-companion-windows-restore layout)
+       (unless (and (eq kind 'ediff) (not (eq 'quit (car problem))))
+         (signal (car problem) (cdr problem)))
+       (unless (eq (car problem) 'gemini-companion-ediff-too-small)
+         (message "%s; showing a unified diff" (error-message-string problem)))
+       (gemini-companion-review--open view 'diff keep)))
     (when (and keep (window-live-p selected))
       (set-frame-selected-window frame selected 'norecord))
-    (setf (gemini-companion-review--view-kind view) kind
-          (gemini-companion-review--view-open view) open)
     (gemini-companion-review--record-windows view)))
 
 (defun gemini-companion-review--record-windows (view)
@@ -693,7 +682,7 @@ With a file name, as in :w FILE, do what Evil does."
 Point stays at its hunk, or goes to the one before.  Your edits and
 the excluded hunks stay."
   (interactive)
-  (let ((view (gemini-companion-review--here)))
+  (let ((view (gemini-companion-review-view-here)))
     (gemini-companion-review--replace
      view (if (eq 'ediff (gemini-companion-review--view-kind view))
               'diff

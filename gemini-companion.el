@@ -96,13 +96,13 @@ nothing now, and `:on' is the state of what it turns on or off.")
 (defconst gemini-companion-menu-review
   '(("Answer"
      ("a" gemini-companion-diff-accept "Accept"
-      :enable gemini-companion-review-shown-p)
+      :enable gemini-companion-review-view-here)
      ("r" gemini-companion-diff-reject "Reject"
-      :enable gemini-companion-review-shown-p)
+      :enable gemini-companion-review-view-here)
      ("R" gemini-companion-diff-reject-with-reason "Reject with a reason"
-      :enable gemini-companion-review-shown-p)
+      :enable gemini-companion-review-view-here)
      ("q" gemini-companion-review-quit "Quit (asks first)"
-      :enable gemini-companion-review-shown-p))
+      :enable gemini-companion-review-view-here))
     ("Proposal"
      ("n" gemini-companion-review-next-hunk "Next hunk"
       :enable gemini-companion-review-here-p :stay t)
@@ -115,7 +115,7 @@ nothing now, and `:on' is the state of what it turns on or off.")
       :enable gemini-companion-review-here-p))
     ("Display"
      ("v" gemini-companion-review-switch-view "Unified diff"
-      :enable gemini-companion-review-shown-p
+      :enable gemini-companion-review-view-here
       :on gemini-companion-review-unified-p)
      ("l" gemini-companion-list "List of edits")
      ("!" gemini-companion-auto-accept "Auto-accept"

@@ -22,17 +22,15 @@ at once."
   (declare (indent 3) (debug t))
   `(gemini-companion-test-with-directory ,files
      (let ((gemini-companion-review-arrival 'now))
-       ;; The frame of batch Emacs is invisible.
-       (cl-letf (((symbol-function 'terminal-name) (lambda (&rest _) "tty")))
-         (unwind-protect
-             (unwind-protect
-                 (progn ,start ,@body)
-               ,stop)
-           (gemini-companion-arrival-stop)
-           (gemini-companion-diff-stop 'rejected 'now)
-           (mapc #'gemini-companion-diff-finish
-                 (copy-sequence gemini-companion-diff-ending))
-           (setq gemini-companion-diff--kept nil))))))
+       (unwind-protect
+           (unwind-protect
+               (progn ,start ,@body)
+             ,stop)
+         (gemini-companion-arrival-stop)
+         (gemini-companion-diff-stop 'rejected 'now)
+         (mapc #'gemini-companion-diff-finish
+               (copy-sequence gemini-companion-diff-ending))
+         (setq gemini-companion-diff--kept nil)))))
 
 (defun gemini-companion-test-diff-start (show outcome)
   "Show diffs by the function SHOW, and call OUTCOME with settled ones."
