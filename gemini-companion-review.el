@@ -505,15 +505,24 @@ If KEEP is non-nil, the selected window stays visible and selected."
   (setf (gemini-companion-review--view-frame view) (selected-frame)
         (gemini-companion-review--view-size view)
         (gemini-companion-review--frame-size (selected-frame)))
-  (let ((kind (gemini-companion-review--kind view))
-        (terminal (gemini-companion-review--view-terminal view)))
+  (let* ((kind (gemini-companion-review--kind view))
+         (terminal (gemini-companion-review--view-terminal view))
+         (proposal (gemini-companion-diff-proposal-buffer
+                    (gemini-companion-review--view-diff view)))
+         (place (and (eq proposal (window-buffer)) (window-point))))
     (unless (and (eq kind (gemini-companion-review--view-kind view))
                  (or (null terminal) (window-live-p terminal))
                  (gemini-companion-review--call view :fits-p))
       (gemini-companion-review--replace view kind keep)
       ;; The next one has the same place.
       (unless keep
-        (setq gemini-companion-review--by-itself nil)))))
+        (setq gemini-companion-review--by-itself nil))
+      ;; What the user types next must not be taken for keys.
+      (when place
+        (unless (eq proposal (window-buffer))
+          (with-current-buffer (window-buffer)
+            (gemini-companion-review--call view :edit)))
+        (set-window-point nil place)))))
 
 (defun gemini-companion-review--replace (view kind &optional keep)
   "Close VIEW, and open it on the selected frame as KIND, at the same hunk.
@@ -545,32 +554,19 @@ window stays visible and selected."
 
 (defun gemini-companion-review--follow-frame (view)
   "Show VIEW as its frame has room for it, between two commands."
-  (when (and (eq view (gemini-companion-diff-view
-                       (gemini-companion-review--view-diff view)))
-             ;; The user may have resized a window.
-             (not (equal (gemini-companion-review--view-size view)
-                         (gemini-companion-review--frame-size
-                          (gemini-companion-review--view-frame view)))))
-    (if (not (gemini-companion-idle-between-commands-p))
-        (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame view)
-      (with-demoted-errors "Following the size of the frame: %S"
-        (with-selected-frame (gemini-companion-review--view-frame view)
-          (with-current-buffer (window-buffer)
-            (gemini-companion-review--fit-here view)))))))
-
-(defun gemini-companion-review--fit-here (view)
-  "Show VIEW as its frame has room for it, and keep what the user does.
-The buffer of the selected window is current."
-  (let* ((diff (gemini-companion-review--view-diff view))
-         (proposal (gemini-companion-diff-proposal-buffer diff))
-         (place (and (eq proposal (current-buffer)) (window-point))))
-    (gemini-companion-review--fit view (not (eq diff gemini-companion-diff-here)))
-    ;; What the user types next must not be taken for keys.
-    (when place
-      (unless (eq proposal (window-buffer))
-        (with-current-buffer (window-buffer)
-          (gemini-companion-review--call view :edit)))
-      (set-window-point nil place))))
+  (let ((diff (gemini-companion-review--view-diff view))
+        (frame (gemini-companion-review--view-frame view)))
+    (when (and (eq view (gemini-companion-diff-view diff))
+               ;; The user may have resized a window.
+               (not (equal (gemini-companion-review--view-size view)
+                           (gemini-companion-review--frame-size frame))))
+      (if (not (gemini-companion-idle-between-commands-p))
+          (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame view)
+        (with-demoted-errors "Following the size of the frame: %S"
+          (with-selected-frame frame
+            (with-current-buffer (window-buffer)
+              (gemini-companion-review--fit
+               view (not (eq diff gemini-companion-diff-here))))))))))
 
 (cl-defmethod gemini-companion-diff-view-wait
   ((view gemini-companion-review--view))

@@ -37,9 +37,7 @@
   "Return the frame for a review, one that displays one of BUFFERS.
 Prefer the selected frame, and return it if no frame displays one."
   (let ((frames (seq-remove
-                 (lambda (frame)
-                   (or (frame-parameter frame 'parent-frame)
-                       (eq 'only (frame-parameter frame 'minibuffer))))
+                 (lambda (frame) (frame-parameter frame 'parent-frame))
                  (cons (selected-frame)
                        (seq-filter #'gemini-companion-windows--seen-p
                                    (frame-list))))))
@@ -206,13 +204,11 @@ or neither a review nor a terminal."
          (others (seq-remove (lambda (window)
                                (memq (window-buffer window) terminals))
                              windows))
-         (reviews (seq-filter (lambda (window)
-                                (buffer-local-value 'gemini-companion-diff-here
-                                                    (window-buffer window)))
-                              others)))
-    (cond (reviews
-           ;; Not the line of a control panel.
-           (car (last (seq-sort-by #'window-total-height #'< reviews))))
+         (review (seq-find (lambda (window)
+                             (buffer-local-value 'gemini-companion-diff-here
+                                                 (window-buffer window)))
+                           others)))
+    (cond (review)
           ((< (length others) (length windows))
            (car (seq-sort-by #'window-use-time #'< others))))))
 
