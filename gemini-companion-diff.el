@@ -117,10 +117,6 @@ error in one is only reported.")
 (defvar gemini-companion-diff-ending nil
   "The settled diffs whose views are still to be closed.")
 
-(defconst gemini-companion-diff--unedited
-  "%s was written without your edits; %s shows them"
-  "Report of a file and a key, as in `gemini-companion-diff-keep'.")
-
 (defvar gemini-companion-diff--kept nil
   "The last ten texts that were edited or accepted, and not written.
 An alist of files and texts, the last one first.")
@@ -475,47 +471,42 @@ in the terminal, %s writes its own text"
 
 (defun gemini-companion-diff--expect (diff text)
   "Follow the file of DIFF, whose review ended with TEXT, until it is written.
-If the user has edited TEXT, report a file that holds another text.  If
-DIFF is accepted, report a file that is not written, or late."
+If the user has edited TEXT, report a file that has the proposed text.
+If DIFF is accepted, report a file that is not written."
   (let ((edited (gemini-companion-diff--rewritten-p diff)))
     (gemini-companion-revert-expect
      (gemini-companion-diff-file-path diff)
      (lambda (written)
-       (prog1 (gemini-companion-diff--report-write diff text written edited)
-         (gemini-companion-diff-notify diff (if written 'written 'unwritten))
-         (gemini-companion-diff--display-file)))
+       (gemini-companion-diff--report-write diff text written edited)
+       (gemini-companion-diff-notify diff (if written 'written 'unwritten))
+       (gemini-companion-diff--display-file))
      (not (eq 'accepted (gemini-companion-diff-auto diff))))
     ;; Qwen Code writes before it closes the review.
-    (when (and edited
-               (gemini-companion-diff-touched-file-p diff)
-               (gemini-companion-diff--as-proposed-p diff))
-      (gemini-companion-diff-keep diff text gemini-companion-diff--unedited))))
+    (gemini-companion-diff--report-unedited diff text edited)))
 
 (defun gemini-companion-diff--report-write (diff text written edited)
   "Report if the file of DIFF is not as TEXT, with which its review ended.
-For WRITTEN and the value, see `gemini-companion-revert-expect'; EDITED
-is non-nil if TEXT is not as proposed."
+WRITTEN is nil if it was not written; EDITED is non-nil if TEXT is not
+as proposed."
   (let ((file (gemini-companion-diff-file-path diff)))
-    (cond ((and written
-                (gemini-companion-text-same-written-p
-                 text (gemini-companion-text-read file)))
-           (setq gemini-companion-diff--kept
-                 (delete (cons file text) gemini-companion-diff--kept))
-           (when (eq written 'late)
-             (gemini-companion-revert-report
-              "%s is written now" (gemini-companion-diff-name diff 'plain))))
-          (written
-           ;; Later, the user may have saved it.
-           (when (and edited (eq written t))
+    (cond ((not written)
+           ;; A user who interrupts Gemini CLI leaves a review that it ignores.
+           (when (eq 'accepted (gemini-companion-diff-state diff))
              (gemini-companion-diff-keep
-              diff text gemini-companion-diff--unedited)))
-          ;; A user who interrupts Gemini CLI leaves a review that it ignores.
-          ;; It may also compare the texts first, which takes long in a long line.
-          ((eq 'accepted (gemini-companion-diff-state diff))
-           (gemini-companion-diff-keep
-            diff text "%s was accepted 10 seconds ago but was not written; \
-%s shows the text")
-           t))))
+              diff text "%s was accepted two minutes ago but was not written; \
+%s shows the text")))
+          ((gemini-companion-text-same-written-p
+            text (gemini-companion-text-read file))
+           (setq gemini-companion-diff--kept
+                 (delete (cons file text) gemini-companion-diff--kept)))
+          (t (gemini-companion-diff--report-unedited diff text edited)))))
+
+(defun gemini-companion-diff--report-unedited (diff text edited)
+  "Report if the file of DIFF has the proposed text, and not TEXT.
+EDITED is non-nil if these differ."
+  (when (and edited (gemini-companion-diff--as-proposed-p diff))
+    (gemini-companion-diff-keep
+     diff text "%s was written without your edits; %s shows them")))
 
 (defun gemini-companion-diff--keep-edits (diff &optional format)
   "Keep the proposal of DIFF if the user has edited it and left some text.
@@ -578,7 +569,6 @@ LATER is non-nil."
     (gemini-companion-diff-hide diff)
     (gemini-companion-diff-discard
      (gemini-companion-diff-proposal-buffer diff)))
-  (setf (gemini-companion-diff-proposed-text diff) nil)
   (gemini-companion-diff-notify diff 'closed)
   (gemini-companion-diff--display-file)
   nil)
@@ -783,8 +773,8 @@ again, between two commands unless NOW is non-nil."
   (gemini-companion-diff--settle diff 'dismissed 'later)
   (gemini-companion-revert (gemini-companion-diff-file-path diff))
   (if (gemini-companion-diff--rewritten-p diff)
-      (gemini-companion-diff-keep diff (gemini-companion-diff-text diff)
-                                  gemini-companion-diff--unedited)
+      (gemini-companion-diff--report-unedited
+       diff (gemini-companion-diff-text diff) t)
     (gemini-companion-revert-report
      "%s already has the proposed text; review closed (if %s still \
 prompts, answer there)"

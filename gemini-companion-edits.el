@@ -188,13 +188,13 @@ A dismissed DIFF that was written was accepted in the terminal."
                        (and (equal (gemini-companion-diff-file-path diff)
                                    (gemini-companion-edit-file edit))
                             (memq (gemini-companion-edit-state edit)
-                                  '(accepted automatic dismissed unwritten))))
+                                  '(accepted automatic dismissed))))
                      gemini-companion-edits--edits)))
-    (let ((state (gemini-companion-edit-state edit)))
-      (cond ((gemini-companion-edits--as-written-p edit)
-             (when (memq state '(dismissed unwritten))
+    (let ((as-written (gemini-companion-edits--as-written-p edit)))
+      (cond ((eq 'dismissed (gemini-companion-edit-state edit))
+             (when as-written
                (setf (gemini-companion-edit-state edit) 'accepted)))
-            ((not (or written (eq 'dismissed state)))
+            ((not (or written as-written))
              (setf (gemini-companion-edit-state edit) 'unwritten))))))
 
 (defun gemini-companion-edits-written (session file before after)

@@ -69,8 +69,7 @@ take an answer.  Then run"
    'adopt-diff (gemini-companion-diff-id diff)
    (plist-get (gemini-companion-diff-session diff) :id)
    (gemini-companion-diff-file-path diff)
-   ;; The server does not use the proposal of a diff that has an outcome.
-   (or (gemini-companion-diff-proposed-text diff) "")
+   (gemini-companion-diff-proposed-text diff)
    (plist-get (gemini-companion-diff-session diff) :place)))
 
 (defun gemini-companion-outcome-opened (id)

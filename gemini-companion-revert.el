@@ -7,8 +7,8 @@
 
 ;;; Commentary:
 
-;; A CLI writes a file some time after its review ended.  Watch for that for a
-;; few seconds, and bring the buffer that visits the file up to date between two
+;; A CLI writes a file some time after its review ended.  Watch for that for two
+;; minutes, and bring the buffer that visits the file up to date between two
 ;; commands.  If the buffer has unsaved text, a command can merge the two texts,
 ;; because the text from before the first unsaved change is kept.  Nothing here
 ;; saves a file or asks.
@@ -50,8 +50,9 @@ type there meanwhile."
 
 ;;;; State
 
-(defconst gemini-companion-revert--checks 26
-  "Number of checks of a file that is expected to be written, in 10 seconds.")
+(defconst gemini-companion-revert--checks 250
+  "Number of checks of a file that is expected to be written, in two minutes.
+Gemini CLI may compare long lines first, and a connection may be slow.")
 
 (defconst gemini-companion-revert--most-kept (* 1024 1024)
   "Size of a buffer above which its text is not kept before it is edited.
@@ -95,10 +96,9 @@ Bring buffers up to date before commands."
 (defun gemini-companion-revert-expect (file &optional written answered)
   "Bring the buffer of FILE up to date when FILE is written soon.
 Call WRITTEN, if it is non-nil, with t once that has happened, or with
-nil if it does not happen in ten seconds, unless FILE is expected again
-or watching stops before.  If it then returns non-nil, go on for two
-minutes, and call it with `late' if it happens in these.  ANSWERED is
-non-nil if the user has just answered a review of FILE."
+nil if it does not happen in two minutes, unless FILE is expected again
+or watching stops before.  ANSWERED is non-nil if the user has just
+answered a review of FILE."
   ;; What changes is known if it is visited before.
   (with-demoted-errors "Showing a file: %S"
     (gemini-companion-revert--visit file))
@@ -160,10 +160,7 @@ For WRITTEN, KEYS and BEFORE, see `gemini-companion-revert-expect' and
   (dolist (watch gemini-companion-revert--watches)
     (when (equal file (gemini-companion-watch-file watch))
       (gemini-companion-revert--end watch)))
-  (let ((checks (* gemini-companion-revert--checks
-                   ;; The text of a remote file may come slowly.
-                   (if (gemini-companion-place-of file) 10 1)))
-        (in-time t)
+  (let ((checks gemini-companion-revert--checks)
         watch)
     (setq watch
           (gemini-companion-watch-start
@@ -176,18 +173,14 @@ For WRITTEN, KEYS and BEFORE, see `gemini-companion-revert-expect' and
                (when free
                  (gemini-companion-revert-now file keys before))
                (when wrote
-                 (funcall (prog1 written (setq written #'ignore))
-                          (or in-time 'late)))
+                 (funcall (prog1 written (setq written #'ignore)) t))
                (cond ((and free wrote)
                       ;; It may be written in two steps.
                       (setq checks 2))
                      (free)
                      ((not (or changed now (< 0 (cl-decf checks))))
-                      (ignore
-                       (if (and in-time (funcall written nil))
-                           (setq checks (* 10 gemini-companion-revert--checks)
-                                 in-time nil)
-                         (gemini-companion-revert--end watch)))))))
+                      (gemini-companion-revert--end watch)
+                      (ignore (funcall written nil))))))
            ;; A CLI may have written it before it closed the review.
            'changed))
     (push watch gemini-companion-revert--watches)))

@@ -126,11 +126,9 @@ If EDIT is non-nil, call it in the proposal instead."
       (should-not (gemini-companion-test-buffers buffers)))))
 
 (ert-deftest gemini-companion-diff-accepted-and-not-written-is-kept ()
-  (pcase-dolist (`(,written ,late ,report ,kept)
-                 '(("a" nil "Accepted a" nil)
-                   ("b" nil "was not written" "mine new\n")
-                   ("b" "mine new\n" "a is written now" nil)
-                   ("b" "saved\n" "was not written" "mine new\n")))
+  (pcase-dolist (`(,written ,report ,kept)
+                 '(("a" "Accepted a" nil)
+                   ("b" "was not written" "mine new\n")))
     (gemini-companion-diff-test-with '(("a" "old\n"))
       (gemini-companion-test-diff-start
        #'ignore
@@ -140,10 +138,6 @@ If EDIT is non-nil, call it in the proposal instead."
                (car (gemini-companion-test-messages
                       (gemini-companion-diff-accept
                        (gemini-companion-diff-test-edited))
-                      (when late
-                        (gemini-companion-test-in-the-end
-                          (gemini-companion-last-proposal-p))
-                        (gemini-companion-diff-test-write "a" late))
                       (gemini-companion-test-in-the-end
                         (not (gemini-companion-test-timers)))))))
       (should (equal kept (gemini-companion-test-last-proposal))))))
@@ -414,7 +408,9 @@ if `answer' is non-nil."
   (dolist (end gemini-companion-diff-test-ends)
     (pcase-dolist (`(,written ,edit ,count)
                    '(("new\n" t 1) ("new\n" nil 0) ("mine new\n" t 0)
-                     ("mine new" t 0) ("mine new\r\n" t 0)))
+                     ("mine new" t 0) ("mine new\r\n" t 0)
+                   ;; By the user, after a no.
+                   ("saved\n" t 0)))
       (gemini-companion-diff-test-with '(("a" "old\n"))
         (let ((diff (if edit
                         (gemini-companion-diff-test-edited)

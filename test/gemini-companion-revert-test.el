@@ -113,7 +113,7 @@
            (unless closed
              (gemini-companion-revert-test-write file "two\n"))
            ;; For longer than a write is expected.
-           (dotimes (_ 40)
+           (dotimes (_ 300)
              (gemini-companion-test-run-timers))
            (should (equal (if closed nil '(t)) ends))
            ;; In a recursive edit.
