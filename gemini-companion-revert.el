@@ -82,14 +82,11 @@ Bring buffers up to date before commands."
   (add-hook 'pre-command-hook #'gemini-companion-revert--before-command 90))
 
 (defun gemini-companion-revert-stop ()
-  "Stop watching all files, and drop the texts that are kept."
+  "Stop watching all files."
   (mapc #'gemini-companion-revert--end gemini-companion-revert--watches)
   (setq gemini-companion-revert--to-show nil)
   (remove-hook 'first-change-hook #'gemini-companion-revert--keep-ancestor)
-  (remove-hook 'pre-command-hook #'gemini-companion-revert--before-command)
-  (dolist (buffer (buffer-list))
-    (with-current-buffer buffer
-      (kill-local-variable 'gemini-companion-revert--ancestor))))
+  (remove-hook 'pre-command-hook #'gemini-companion-revert--before-command))
 
 ;;;; Watching
 
@@ -298,8 +295,9 @@ Return the changed lines, if they are known."
             (let ((create-lockfiles nil))
               (set-buffer-modified-p t))
             (setq lines (gemini-companion-text-replace text))
+            ;; It also displays the coding.
+            (setq buffer-file-coding-system coding)
             (set-buffer-modified-p nil))
-          (gemini-companion-revert--save-as coding)
           (when local
             (gemini-companion-revert--run-hook 'after-revert-hook)))
       (when local
@@ -345,11 +343,6 @@ written, the coding of the buffer stays."
               (if (integerp eol)
                   (coding-system-change-eol-conversion coding eol)
                 (coding-system-change-text-conversion previous coding)))))))
-
-(defun gemini-companion-revert--save-as (coding)
-  "Set the coding of the current buffer to the CODING of its file."
-  (setq buffer-file-coding-system coding)
-  (force-mode-line-update))
 
 ;;;; Showing what changed
 
@@ -410,10 +403,7 @@ KEYS keys, and the previous place is added to the mark ring."
                    (and (= keys num-input-keys) (not mark-active))))
       (when selected
         (push-mark nil 'nomsg))
-      (set-window-point window position)
-      (unless (pos-visible-in-window-p position window)
-        (with-selected-window window
-          (recenter))))))
+      (set-window-point window position))))
 
 (defun gemini-companion-revert--highlight (lines)
   "Highlight LINES, a list of (BEG . END), for a moment.
@@ -480,7 +470,7 @@ text is unknown or the program diff3 is missing; \
                  theirs)))
     (set-visited-file-modtime time)
     (gemini-companion-text-replace text)
-    (gemini-companion-revert--save-as coding)
+    (setq buffer-file-coding-system coding)
     (gemini-companion-revert--keep-ancestor theirs)
     (set-buffer-modified-p (not (string= text theirs)))
     (if (eql status 0)
