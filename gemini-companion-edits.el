@@ -26,7 +26,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
-(require 'gemini-companion-watch)
 (require 'seq)
 (require 'subr-x)
 
@@ -64,10 +63,9 @@ or nil while DIFF is open."
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (place (gemini-companion-text-true-name file)
          :documentation "True name of the file when it arrived.")
-  (stamp nil :documentation "Stamp of the file when BEFORE was read.")
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
-  (compared nil :documentation "Cons of a tick of the texts and their hunks."))
+  (compared nil :documentation "Cons of a state of the texts and their hunks."))
 
 (defvar gemini-companion-edits--edits nil
   "The recorded edits, the last one first.")
@@ -135,19 +133,15 @@ Its functions display the edits; they must be fast and not fail.")
 ;;;; Reviews
 
 (defun gemini-companion-edits--read (edit)
-  "Read the text of the file of EDIT, if it has changed; it is not written yet."
-  (let* ((file (gemini-companion-edit-file edit))
-         (stamp (gemini-companion-watch-stamp file)))
-    (unless (and (gemini-companion-edit-before edit)
-                 (equal stamp (gemini-companion-edit-stamp edit)))
-      (setf (gemini-companion-edit-stamp edit) stamp
-            (gemini-companion-edit-before edit)
-            (cond ((null stamp) 'new)
-                  ((gemini-companion-edits--kept-p file)
-                   (or (ignore-error file-error
-                         (gemini-companion-text-bytes file))
-                       'unknown))
-                  (t 'unknown))))))
+  "Read the text of the file of EDIT, which is not written yet."
+  (let ((file (gemini-companion-edit-file edit)))
+    (setf (gemini-companion-edit-before edit)
+          (cond ((null (gemini-companion-text-attributes file)) 'new)
+                ((gemini-companion-edits--kept-p file)
+                 (or (ignore-error file-error
+                       (gemini-companion-text-bytes file))
+                     'unknown))
+                (t 'unknown)))))
 
 (defun gemini-companion-edits--kept-p (file)
   "Return non-nil if FILE exists and its text can be kept."
@@ -363,7 +357,7 @@ The texts are decoded as the CLI reads them."
   (let ((tick (if-let* ((diff (gemini-companion-edit-diff edit)))
                   (progn
                     (gemini-companion-edits--read edit)
-                    (cons (gemini-companion-edit-stamp edit)
+                    (cons (gemini-companion-edit-before edit)
                           (buffer-chars-modified-tick
                            (gemini-companion-diff-proposal-buffer diff))))
                 'ended)))
