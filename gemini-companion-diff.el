@@ -386,7 +386,7 @@ PROPOSAL cannot be read, no buffer is left."
     (gemini-companion-diff-adopt diff)
     (setf (gemini-companion-diff-proposal-buffer diff) (current-buffer)
           (gemini-companion-diff-proposed-text diff)
-          (if (stringp proposal) proposal (gemini-companion-text-of-buffer)))))
+          (gemini-companion-text-of-buffer))))
 
 (defun gemini-companion-diff-adopt (diff)
   "Make the current buffer one of DIFF's: add its keys and its hook.
@@ -416,15 +416,11 @@ Killing the buffer rejects DIFF, and asks before that if it was edited."
 
 (defun gemini-companion-diff--ends-here ()
   "Return the open diff that ends if this buffer is killed, or nil.
-That is not the diff of an indirect buffer; if it is put back, only that
-of its proposal."
-  (when-let* ((diff gemini-companion-diff-here)
-              ((not (buffer-base-buffer)))
-              ((gemini-companion-diff-open-p diff))
-              ((or (eq (gemini-companion-diff-state diff) 'shown)
-                   (eq (gemini-companion-diff-proposal-buffer diff)
-                       (current-buffer)))))
-    diff))
+That is not the diff of an indirect buffer."
+  (and gemini-companion-diff-here
+       (not (buffer-base-buffer))
+       (gemini-companion-diff-open-p gemini-companion-diff-here)
+       gemini-companion-diff-here))
 
 (defun gemini-companion-diff--kill-p ()
   "Return non-nil if this buffer of a review may be killed."

@@ -35,8 +35,7 @@
   "Return the hunks between the buffers ORIGINAL and PROPOSAL.
 Signal an error if they cannot be compared."
   (gemini-companion-hunk-check-program)
-  (let ((inhibit-modification-hooks t)
-        (texts (mapcar #'gemini-companion-text-of-buffer
+  (let ((texts (mapcar #'gemini-companion-text-of-buffer
                        (list original proposal))))
     (or (gemini-companion-text-diff texts)
         (unless (apply #'string= texts)
@@ -94,15 +93,15 @@ Return non-nil if it is excluded now."
                   (list (gemini-companion-hunk-line new)
                         (gemini-companion-hunk-line (+ new new-count))))))
     (if-let* ((marks (gemini-companion-hunk-marks proposal beg end)))
-        (mapc #'delete-overlay marks)
+        (ignore (mapc #'delete-overlay marks))
       (gemini-companion-hunk--mark
        (make-overlay beg end proposal (< beg end))
        hunk
        (with-current-buffer original
          (gemini-companion-hunk--text old old-count))
        (with-current-buffer proposal
-         (gemini-companion-hunk--text new new-count))))
-    (consp (gemini-companion-hunk-marks proposal beg end))))
+         (gemini-companion-hunk--text new new-count)))
+      t)))
 
 (defun gemini-companion-hunk--mark (mark hunk original proposed)
   "Exclude HUNK by the overlay MARK.
