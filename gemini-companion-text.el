@@ -247,18 +247,10 @@ SOURCE and PLACES are as there."
       (let ((new (pcase-let ((`(,beg . ,end) (pop places)))
                    (with-current-buffer source
                      (buffer-substring beg end)))))
-        (if (zerop count)
-            (gemini-companion-text--insert new)
-          (gemini-companion-text-edit count new))))))
-
-(defun gemini-companion-text--insert (lines)
-  "Insert LINES before the line at point.
-Markers at the beginning of that line stay there."
-  (cond ((eobp) (insert lines))
-        ((bobp) (insert-before-markers lines))
-        (t (backward-char)
-           (insert "\n" (substring lines 0 -1))
-           (forward-char))))
+        (cond ((< 0 count) (gemini-companion-text-edit count new))
+              ((eobp) (insert new))
+              ;; Markers at the beginning of the next line stay there.
+              (t (insert-before-markers new)))))))
 
 (defun gemini-companion-text-edit (count new)
   "Replace COUNT lines at point, at most, by NEW.
@@ -307,27 +299,14 @@ A name of a directory in place of FILE ends with a slash."
 
 ;;;; Files
 
-(defmacro gemini-companion-text--plainly (&rest body)
-  "Evaluate BODY without file name handlers, formats and hooks of files."
-  (declare (indent 0) (debug t))
-  `(let ((file-name-handler-alist nil)
-         (format-alist nil)
-         (buffer-file-format nil)
-         (after-insert-file-functions nil)
-         (write-region-annotate-functions nil)
-         (write-region-post-annotation-function nil)
-         (write-region-inhibit-fsync t)
-         (inhibit-message t))
-     ,@body))
-
 (defun gemini-companion-text--insert-bytes (file)
   "Insert the bytes of the regular FILE, at most as many as its size."
-  (gemini-companion-text--plainly
-    (let ((attributes (gemini-companion-text-attributes file))
-          (coding-system-for-read 'no-conversion))
-      (unless (or (null attributes) (file-regular-p file))
-        (signal 'file-error (list "Not a regular file" file)))
-      (insert-file-contents file nil 0 (file-attribute-size attributes)))))
+  (let ((attributes (gemini-companion-text-attributes file))
+        (file-name-handler-alist nil))
+    (unless (or (null attributes) (file-regular-p file))
+      (signal 'file-error (list "Not a regular file" file)))
+    (insert-file-contents-literally file nil 0
+                                    (file-attribute-size attributes))))
 
 (defun gemini-companion-text-bytes (file)
   "Return the bytes of FILE as a string."
@@ -355,9 +334,13 @@ Decode it from UTF-8.  Return its size in bytes."
 (defun gemini-companion-text-write (file &optional text)
   "Write TEXT, or the whole current buffer, to FILE as UTF-8.
 Bytes that are not UTF-8 are written as they were read."
-  (gemini-companion-text--plainly
-    (let ((coding-system-for-write 'utf-8-emacs-unix))
-      (write-region text nil file nil 'silent))))
+  (let ((file-name-handler-alist nil)
+        (buffer-file-format nil)
+        (write-region-annotate-functions nil)
+        (write-region-post-annotation-function nil)
+        (write-region-inhibit-fsync t)
+        (coding-system-for-write 'utf-8-emacs-unix))
+    (write-region text nil file nil 'silent)))
 
 (provide 'gemini-companion-text)
 ;;; gemini-companion-text.el ends here
