@@ -317,12 +317,8 @@ the text.  ID is an integer that names the diff; SESSION is a plist with
 the `:id' of the CLI.  An open diff of that CLI for that file is
 replaced; its edited text is kept."
   (let ((previous
-         (seq-find (lambda (diff)
-                     (and (equal file-path (gemini-companion-diff-file-path diff))
-                          (equal (plist-get session :id)
-                                 (plist-get (gemini-companion-diff-session diff)
-                                            :id))))
-                   gemini-companion-diff--open))
+         (cl-find file-path (gemini-companion-diffs session)
+                  :key #'gemini-companion-diff-file-path :test #'equal))
         (diff (gemini-companion-diff--make
                :id id :session session :file-path file-path)))
     (when previous
