@@ -57,8 +57,7 @@ before."
 
 (defun gemini-companion-watch-end (watch)
   "End WATCH."
-  (cancel-timer (gemini-companion-watch-timer watch))
-  (setf (gemini-companion-watch-timer watch) nil))
+  (cancel-timer (gemini-companion-watch-timer watch)))
 
 (defun gemini-companion-watch--schedule (watch)
   "Schedule the next check of WATCH."
@@ -69,10 +68,9 @@ before."
           (run-at-time delay nil #'gemini-companion-watch--tick watch))))
 
 (defun gemini-companion-watch--tick (watch)
-  "Check WATCH, and schedule the next check unless that has ended it."
-  (gemini-companion-watch-check watch)
-  (when (gemini-companion-watch-timer watch)
-    (gemini-companion-watch--schedule watch)))
+  "Schedule the next check of WATCH, and check it, which may end it."
+  (gemini-companion-watch--schedule watch)
+  (gemini-companion-watch-check watch))
 
 (defun gemini-companion-watch-check (watch &optional now)
   "Check WATCH at once; NOW is non-nil if a command needs the result.
