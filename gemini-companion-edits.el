@@ -332,7 +332,8 @@ by hand"
 
 (defun gemini-companion-edits-call-with-texts (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT.
-The texts are decoded as the CLI reads them."
+The texts are decoded as the CLI reads them.  Signal an error if they
+are unknown."
   (let ((before (gemini-companion-edit-before edit))
         (after (if-let* ((diff (gemini-companion-edit-diff edit)))
                    (gemini-companion-text-of-buffer
@@ -340,7 +341,7 @@ The texts are decoded as the CLI reads them."
                  (gemini-companion-text-plain
                   (gemini-companion-edit-after edit)))))
     (with-temp-buffer
-      (when (stringp before)
+      (unless (eq 'new before)
         (insert (gemini-companion-text-plain
                  (replace-regexp-in-string
                   "[\x3fff80-\x3fffff]" "\uFFFD"
@@ -363,21 +364,12 @@ The texts are decoded as the CLI reads them."
                 'ended)))
     (unless (equal tick (car (gemini-companion-edit-compared edit)))
       (setf (gemini-companion-edit-compared edit)
-            (cons tick (gemini-companion-edits--compare edit))))
+            (cons tick
+                  (condition-case nil
+                      (gemini-companion-edits-call-with-texts
+                       edit #'gemini-companion-hunk-find)
+                    (error 'failed)))))
     (cdr (gemini-companion-edit-compared edit))))
-
-(defun gemini-companion-edits--compare (edit)
-  "Find the hunks of EDIT; return `failed' if that is impossible."
-  (if (eq 'unknown (gemini-companion-edit-before edit))
-      'failed
-    (gemini-companion-edits-call-with-texts
-     edit
-     (lambda (old new)
-       (condition-case nil
-           (if (< gemini-companion-edits--most-bytes (buffer-size new))
-               'failed
-             (gemini-companion-hunk-find old new))
-         (error 'failed))))))
 
 (defun gemini-companion-edits-total (edits)
   "Return a list of texts, the number of files of EDITS and of their lines.
