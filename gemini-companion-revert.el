@@ -250,24 +250,22 @@ For a remote file, that is its copy."
   "Bring BUFFER up to date if another program has written its file.
 See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
-    (unless (or (not (gemini-companion-text-attributes
-                      (gemini-companion-revert--file)))
-                (gemini-companion-revert--current-p)
-                (gemini-companion-text-unreadable-reason
-                 (gemini-companion-revert--file)))
-      (pcase-let* ((time (car (gemini-companion-watch-stamp
-                               (gemini-companion-revert--file))))
-                   (`(,text . ,coding) (gemini-companion-revert--read)))
+    (when-let* ((file (gemini-companion-revert--file))
+                (stamp (gemini-companion-watch-stamp file))
+                ((not (gemini-companion-revert--current-p)))
+                ((not (gemini-companion-text-unreadable-reason file))))
+      (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
         (cond ((or (not (buffer-modified-p))
                    (string= text (gemini-companion-text-of-buffer)))
-               (let ((lines (gemini-companion-revert--revert text coding time)))
+               (let ((lines (gemini-companion-revert--revert
+                             text coding (car stamp))))
                  (gemini-companion-revert--show lines keys)
                  (when (and keys lines)
                    (gemini-companion-revert--go-to (caar lines) keys))))
               (t
                (gemini-companion-revert-report
                 "%s was written, and has unsaved changes here; %s"
-                (gemini-companion-name (gemini-companion-revert--file))
+                (gemini-companion-name file)
                 (substitute-command-keys
                  (if (gemini-companion-revert--mergeable-p)
                      "\\[gemini-companion-merge] merges them"
