@@ -587,23 +587,11 @@ the review of the current buffer, else the one that is shown."
     (when (gemini-companion-diff-emptied-p diff)
       (user-error "An empty text cannot be accepted: the CLI would write \
 its own text; reject the proposal, or leave at least one character"))
-    (cond ((gemini-companion-diff--objection diff))
-          ;; The user may have edited the proposal until it equals the file.
-          ((and (gemini-companion-diff-altered-p diff)
-                (equal (gemini-companion-diff-text diff)
-                       (gemini-companion-diff--file-text diff))
-                (gemini-companion-diff-ask
-                 diff
-                 (lambda ()
-                   (y-or-n-p "Nothing is left of this proposal; reject it \
-instead? "))))
-           (gemini-companion-diff-reject diff))
-          ;; The diff may have ended while a question was asked.
-          ((gemini-companion-diff-open-p diff)
-           (gemini-companion-diff-take diff 'later)
-           (gemini-companion-diff--answered
-            diff (concat "Accepted "
-                         (gemini-companion-diff-summary diff 'plain)))))))
+    (unless (gemini-companion-diff--objection diff)
+      (gemini-companion-diff-take diff 'later)
+      (gemini-companion-diff--answered
+       diff (concat "Accepted "
+                    (gemini-companion-diff-summary diff 'plain))))))
 
 (defun gemini-companion-diff--answered (diff text)
   "Close the view of DIFF, which the user has settled, and report TEXT.
