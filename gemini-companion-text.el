@@ -180,19 +180,18 @@ Report change hooks that fail."
 (defun gemini-companion-text--compare (other)
   "Return the hunks in which the current buffer differs from OTHER.
 Where both have lines, as many in each, a hunk is one of them."
-  (let ((case-fold-search nil))
+  (let ((case-fold-search nil)
+        (all most-positive-fixnum))
     (unless (zerop (compare-buffer-substrings nil nil nil other nil nil))
-      (mapcan (pcase-lambda ((and hunk `(,old ,count ,new ,new-count)))
-                (if (= count new-count)
-                    (mapcar (lambda (line)
-                              (list (+ old line) 1 (+ new line) 1))
-                            (number-sequence 0 (1- count)))
-                  (list hunk)))
-              (or (gemini-companion-text-diff
-                   (mapcar #'gemini-companion-text-of-buffer (list nil other)))
-                  (list (list 1 (count-lines (point-min) (point-max))
-                              1 (with-current-buffer other
-                                  (count-lines (point-min) (point-max))))))))))
+      (or (mapcan (pcase-lambda ((and hunk `(,old ,count ,new ,new-count)))
+                    (if (= count new-count)
+                        (mapcar (lambda (line)
+                                  (list (+ old line) 1 (+ new line) 1))
+                                (number-sequence 0 (1- count)))
+                      (list hunk)))
+                  (gemini-companion-text-diff
+                   (mapcar #'gemini-companion-text-of-buffer (list nil other))))
+          (list (list 1 all 1 all))))))
 
 (defun gemini-companion-text-hunks ()
   "Return the hunks in the current buffer, the output of `diff'.
