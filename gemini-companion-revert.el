@@ -316,16 +316,13 @@ A CLI writes UTF-8, whatever the previous coding of the file,
 and CRLF everywhere if there was one.  If only ASCII characters were
 written, the coding of the buffer stays."
   (let ((file (gemini-companion-revert--file))
-        (previous (or buffer-file-coding-system 'undecided))
-        (multibyte enable-multibyte-characters))
+        (previous (or buffer-file-coding-system 'undecided)))
     (with-temp-buffer
-      (set-buffer-multibyte multibyte)
-      (let ((coding-system-for-read (if multibyte 'utf-8 previous)))
+      (let ((coding-system-for-read 'utf-8))
         (insert-file-contents file))
       (goto-char (point-min))
       (let* ((coding
-              (cond ((not multibyte) previous)
-                    ((re-search-forward "[\x3fff80-\x3fffff]" nil t)
+              (cond ((re-search-forward "[\x3fff80-\x3fffff]" nil t)
                      (erase-buffer)
                      (insert-file-contents file)
                      last-coding-system-used)
@@ -440,7 +437,8 @@ By default, it is the text of the buffer, which is about to change."
 (defun gemini-companion-revert--mergeable-p ()
   "Return non-nil if the current buffer and its file can be merged."
   (let ((file (gemini-companion-revert--file)))
-    (and (gemini-companion-revert--ancestor-text)
+    (and enable-multibyte-characters
+         (gemini-companion-revert--ancestor-text)
          (gemini-companion-text-attributes file)
          (not (gemini-companion-text-unreadable-reason file))
          (executable-find "diff3"))))
