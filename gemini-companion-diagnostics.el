@@ -170,10 +170,10 @@ Return nil if it is in another file, which may not be shared."
 ;;;; Questions
 
 (defun gemini-companion-diagnostics-answer (file answer)
-  "Call ANSWER with the diagnostics of FILE.
-If FILE is nil, call it with the numbers of diagnostics of each file.
-The argument is a plist: `:rows', lists of LINE and TEXT, or of FILE
-and TEXT; or `:problem', why there is no answer."
+  "Call ANSWER with the diagnostics of FILE, or of all checked files if nil.
+The argument is a plist: `:rows', lists of LINE, SEVERITY and TEXT, or
+of FILE and the numbers of its errors and warnings; or `:problem', why
+there is no answer."
   (gemini-companion-lookup-guarded answer
     (if file
         (gemini-companion-diagnostics--await-check
@@ -182,11 +182,7 @@ and TEXT; or `:problem', why there is no answer."
        (gemini-companion-diagnostics--checked-files)
        (lambda (names)
          (funcall answer
-                  (if (zerop (hash-table-count names))
-                      '(:problem "Emacs checks no file that is shared; run \
-the project's own checks")
-                    (list :rows
-                          (gemini-companion-diagnostics--counts names)))))))))
+                  (list :rows (gemini-companion-diagnostics--counts names))))))))
 
 (defun gemini-companion-diagnostics--await-check (file answer end)
   "Call ANSWER with the diagnostics of FILE when its text has been checked.
@@ -198,17 +194,13 @@ Wait until END at most, which is a `float-time'."
                    (gemini-companion-diagnostics--answerable-p)))
              (funcall
               answer
-              (list :rows (mapcar (pcase-lambda (`(,line ,severity ,text))
-                                    (list line (concat severity ": " text)))
-                                  (gemini-companion-diagnostics--sorted
-                                   (gemini-companion-diagnostics--of-file file))))))
+              (list :rows (gemini-companion-diagnostics--of-file file))))
             ((< (float-time) end)
              (run-at-time 0.05 nil #'gemini-companion-diagnostics--await-check
                           file answer end))
             (t
              (gemini-companion-lookup-fail
-              "Emacs has not checked the current text of this file yet; \
-ask again"))))))
+              "Emacs has not checked the current text of this file yet; ask again"))))))
 
 (defun gemini-companion-diagnostics--answerable-p ()
   "Return non-nil unless this text is yet to be checked.
@@ -219,11 +211,11 @@ Have it checked if necessary."
            (gemini-companion-diagnostics--checked-p)
            ;; Flymake does not know whether a server has yet to report; of one
            ;; that names no versions, it is not known either.
-           (pcase gemini-companion-diagnostics--report
-             (`(,tick ,_ ,(pred identity))
-              (or (eql tick (buffer-chars-modified-tick))
-                  (not (gemini-companion-lookup-managed-p))))
-             (_ t)))))
+           (or (not (gemini-companion-lookup-managed-p))
+               (and gemini-companion-diagnostics--report
+                    (null (nth 2 gemini-companion-diagnostics--report)))
+               (eql (car gemini-companion-diagnostics--report)
+                    (buffer-chars-modified-tick))))))
 
 (defun gemini-companion-diagnostics--checked-files ()
   "Return the names of files that may have diagnostics."
@@ -254,28 +246,16 @@ Signal an error if it is not checked."
                    "Emacs does not check this file; run the project's own \
 checks"))))))
 
-(defun gemini-companion-diagnostics--sorted (diagnostics)
-  "Return DIAGNOSTICS with the errors first, each kind by line."
-  (seq-sort-by (lambda (one)
-                 (seq-position '("error" "warning" "note") (nth 1 one)))
-               #'<
-               (seq-sort-by (lambda (one) (or (car one) 0)) #'< diagnostics)))
-
 (defun gemini-companion-diagnostics--counts (names)
-  "Return the numbers of the diagnostics of the files in NAMES, a hash table.
-The value has a list of FILE and TEXT for each file with diagnostics;
-files with errors come first."
+  "Return the numbers of diagnostics in the files in NAMES, a hash table.
+The value has a list of FILE, ERRORS and WARNINGS for each file."
   (cl-loop for name in (sort (hash-table-values names) #'string<)
            for severities = (mapcar #'cadr
                                     (ignore-errors
                                       (gemini-companion-diagnostics--of-file name)))
-           for errors = (cl-count "error" severities :test #'equal)
-           for warnings = (cl-count "warning" severities :test #'equal)
-           unless (= 0 errors warnings)
-           collect (list errors name
-                         (format "%d errors, %d warnings" errors warnings))
-           into rows
-           finally return (mapcar #'cdr (seq-sort-by #'car #'> rows))))
+           collect (list name
+                         (cl-count "error" severities :test #'equal)
+                         (cl-count "warning" severities :test #'equal))))
 
 ;;;; Errors that are new
 

@@ -116,7 +116,7 @@ FILES."
                         text (plist-get (gemini-companion-diagnostics-test-ask file)
                                         :problem)))))
         (let ((flymake-list-only-diagnostics nil))
-          (should (funcall problem "checks no file")))
+          (should (equal '(:rows nil) (gemini-companion-diagnostics-test-ask))))
         ;; A server reports that there are none when a file is closed.
         (let ((flymake-list-only-diagnostics (list (list buffer-file-name))))
           (should (funcall problem "does not check" "a.txt")))
@@ -124,9 +124,12 @@ FILES."
                   #'gemini-companion-diagnostics-test-flymake nil t)
         (flymake-mode)
         (flymake-start)
-        (should (equal '(:rows ((2 "error: bad") (1 "warning: odd")))
-                       (gemini-companion-diagnostics-test-ask "a.txt")))
-        (should (equal `(:rows ((,buffer-file-name "1 errors, 1 warnings")))
+        (should (equal '((1 "warning" "odd") (2 "error" "bad"))
+                       (seq-sort-by #'car #'<
+                                    (plist-get (gemini-companion-diagnostics-test-ask
+                                                "a.txt")
+                                               :rows))))
+        (should (equal `(:rows ((,buffer-file-name 1 1)))
                        (gemini-companion-diagnostics-test-ask)))
         ;; One that does not report.
         (add-hook 'flymake-diagnostic-functions #'ignore nil t)
@@ -167,8 +170,8 @@ The text of the first one is the first line."
     (with-current-buffer (find-file-noselect "a.txt")
       (let ((flycheck-checkers '(gemini-companion-diagnostics-test))
             (rows (lambda (text)
-                    `(:rows ((1 ,(concat "error: " text)) (3 "error: bad")
-                             (2 "warning: odd thing"))))))
+                    `(:rows ((2 "warning" "odd thing") (3 "error" "bad")
+                             (1 "error" ,text))))))
         (flycheck-mode)
         (should (equal (funcall rows "one")
                        (gemini-companion-diagnostics-test-ask "a.txt")))
@@ -197,7 +200,7 @@ The text of the first one is the first line."
                  (flymake-start)
                  (plist-get (gemini-companion-diagnostics-test-ask "a.py") :rows)))
           (rows (lambda (word)
-                  (list (list 1 (format "error: test: %s is wrong" word))))))
+                  (list (list 1 "error" (format "test: %s is wrong" word))))))
       ;; The first report names no version, so the next one is not awaited.
       (gemini-companion-test-eventually (equal (funcall rows "x") (funcall ask)))
       (dolist (word '("y" "z"))

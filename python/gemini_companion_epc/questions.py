@@ -27,6 +27,7 @@ A question has some of ``path``, ``symbol``, ``line``, ``after``, ``client`` and
 be asked.
 """
 
+_SEVERITIES = ("error", "warning", "note")
 LONGEST_LINE = 120
 LONGEST_TEXT = 72
 LONGEST_ANSWER = 8000
@@ -331,9 +332,16 @@ def _definition_text(facts: Facts, directory: str) -> str:
 def _diagnostics_text(facts: Facts, directory: str, is_of_file: bool) -> str:
     rows = facts.get("rows") or []
     if is_of_file:
-        lines = [_cut(f"{line}: {text}") for line, text in rows]
+        rows = sorted(rows, key=lambda row: (_SEVERITIES.index(row[1]), row[0] or 0))
+        lines = [_cut(f"{line}: {severity}: {text}") for line, severity, text in rows]
         return _fitting(lines or ["Emacs has no errors or warnings for this file."])
-    lines = [f"{_relative(path, directory)}: {counts}" for path, counts in rows]
+    if not rows:
+        return "Emacs checks no file that is shared; run the project's own checks"
+    lines = [
+        f"{_relative(path, directory)}: {errors} errors, {warnings} warnings"
+        for path, errors, warnings in sorted(rows, key=lambda row: -row[1])
+        if errors or warnings
+    ]
     return _fitting(lines or ["Emacs has no errors or warnings."])
 
 

@@ -110,13 +110,13 @@ def test_tools_are_those_of_the_emacs_that_has_the_directory(
     (tmp_path / "rootless").mkdir()
     discovery(tmp_path, alone.port, alone.token)
     alone.questions.roots = [str(root)]
-    answer(alone, {"rows": [[str(below / "a.py"), "1 error"]]})
+    answer(alone, {"rows": [[str(below / "a.py"), 1, 0]]})
     bridge = start_bridge(below)
     start = bridge.ask("initialize", protocolVersion="2025-06-18")
     assert start["protocolVersion"] == "2025-06-18"
     assert bridge.ask("tools/list") == {"tools": TOOLS}
     assert bridge.ask("prompts/list") == {"prompts": []}
-    assert bridge.call("diagnostics") == "a.py: 1 error"
+    assert bridge.call("diagnostics") == "a.py: 1 errors, 0 warnings"
     assert bridge.ask("resources/list")["code"] == -32601
     bridge.send(id=0, method="tools/call", params=["diagnostics"])
     assert "Unknown tool" in json.dumps(bridge.read())
@@ -155,7 +155,7 @@ def test_the_best_of_several_emacsen_is_asked_first(
 
     def emacs(name: str, time: int, root: str) -> Alone:
         alone = serve_alone()
-        answer(alone, {"rows": [[f"/{name}", "1 error"]]})
+        answer(alone, {"rows": [[f"/{name}", 1, 0]]})
         os.utime(discovery(tmp_path, alone.port, alone.token, (root,)), (time, time))
         return alone
 
@@ -241,6 +241,6 @@ def test_a_slow_question_does_not_keep_others_waiting(
     bridge.send(id=0, method="tools/call", params={"name": "diagnostics"})
     alone.emacs.until(lambda emacs: emacs.asked)
     assert bridge.ask("ping") == {}
-    answer(alone, {"rows": []})
+    answer(alone, {"rows": [["/a", 0, 0]]})
     assert "no errors" in bridge.call("diagnostics")
     alone.do(go_on.set)

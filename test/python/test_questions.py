@@ -180,9 +180,30 @@ def test_a_long_answer_is_cut_and_can_be_resumed(alone: Alone, tmp_path: Path) -
             "taken from line 4\na.py:7\n/lib/b.py:9\n\n"
             "def word() -> int\nReturn it.\n\ndef word():\n    return 1",
         ),
-        ("diagnostics", {"file": "a.py"}, {"rows": [[3, "error: x"]]}, "3: error: x"),
-        ("diagnostics", {}, {"rows": [["{root}/a.py", "1 error"]]}, "a.py: 1 error"),
-        ("diagnostics", {}, {"rows": []}, "Emacs has no errors or warnings."),
+        (
+            "diagnostics",
+            {"file": "a.py"},
+            {"rows": [[1, "warning", "y"], [4, "error", "x"], [3, "error", "x"]]},
+            "3: error: x\n4: error: x\n1: warning: y",
+        ),
+        (
+            "diagnostics",
+            {},
+            {"rows": [["{root}/a.py", 0, 1], ["/b.py", 2, 0], ["/c.py", 0, 0]]},
+            "/b.py: 2 errors, 0 warnings\na.py: 0 errors, 1 warnings",
+        ),
+        (
+            "diagnostics",
+            {},
+            {"rows": [["/a.py", 0, 0]]},
+            "Emacs has no errors or warnings.",
+        ),
+        (
+            "diagnostics",
+            {},
+            {},
+            "Emacs checks no file that is shared; run the project's own checks",
+        ),
         ("definition", {"file": "a", "symbol": "x"}, {"problem": "Paused"}, "Paused"),
     ],
 )  # fmt: skip
