@@ -22,11 +22,13 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'flymake)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-events)
 (require 'gemini-companion-name)
 (require 'gemini-companion-text)
+(require 'jsonrpc)
 (require 'seq)
 (require 'subr-x)
 
@@ -37,18 +39,8 @@
 (declare-function flycheck-error-line "ext:flycheck" t t)
 (declare-function flycheck-error-message "ext:flycheck" t t)
 (declare-function flycheck-stop "ext:flycheck")
-(declare-function flymake-diagnostic-beg "flymake")
-(declare-function flymake-diagnostic-text "flymake")
-(declare-function flymake-diagnostic-type "flymake")
-(declare-function flymake-diagnostics "flymake")
-(declare-function flymake-reporting-backends "flymake")
-(declare-function flymake-running-backends "flymake")
-(declare-function flymake-start "flymake")
-(declare-function jsonrpc-notify "jsonrpc")
-(declare-function jsonrpc-running-p "jsonrpc")
 (defvar flycheck-current-errors)
 (defvar flycheck-last-status-change)
-(defvar flymake-diagnostic-functions)
 (defvar flymake-list-only-diagnostics)
 
 ;;;; Reading
@@ -59,14 +51,19 @@
 (defvar-local gemini-companion-diagnostics--report nil
   "Last report about this buffer, or nil.
 A list (TICK ERRORS VERSION): the tick of the text, its errors, and the
-version that the report of a language server named, or nil.")
+version that the report of a language server named, or nil.  TICK is nil
+if the next report may be about a file that was closed.")
+;; A revert may turn on the major mode.
+(put 'gemini-companion-diagnostics--report 'permanent-local t)
+
+(defvar-local gemini-companion-diagnostics--earlier-report nil
+  "Last report about this buffer when a text was last replaced.")
 
 (defun gemini-companion-diagnostics-checker (buffer)
   "Return the mode for diagnostics in BUFFER, or nil."
-  (seq-find (lambda (mode)
-              (and (local-variable-p mode buffer)
-                   (buffer-local-value mode buffer)))
-            '(flymake-mode flycheck-mode)))
+  (with-current-buffer buffer
+    (cond (flymake-mode 'flymake-mode)
+          ((bound-and-true-p flycheck-mode) 'flycheck-mode))))
 
 (defun gemini-companion-diagnostics--backends ()
   "Return the running backends of Flymake that this buffer still has.
@@ -112,7 +109,7 @@ By itself one may begin only when the buffer is displayed."
   "Return non-nil if Flymake or Flycheck has checked this text."
   (and (eql gemini-companion-diagnostics--begun (buffer-chars-modified-tick))
        (gemini-companion-diagnostics--checkable-p)
-       (if (bound-and-true-p flymake-mode)
+       (if flymake-mode
            (null (seq-difference (flymake-running-backends)
                                  (flymake-reporting-backends)))
          (eq 'finished flycheck-last-status-change))))
@@ -144,9 +141,7 @@ They are lists of LINE, SEVERITY and TEXT."
   "Return ERROR, of Flycheck, as LINE, SEVERITY and TEXT.
 Return nil if it is in another file, which may not be shared."
   (let ((file (flycheck-error-filename error)))
-    (when (or (null file)
-              (equal file buffer-file-name)
-              (file-equal-p file buffer-file-name))
+    (when (or (null file) (file-equal-p file buffer-file-name))
       (list (flycheck-error-line error)
             ;; Other packages define levels.
             (pcase (flycheck-error-level-compilation-level
@@ -284,23 +279,22 @@ and CONTENT its line."
        (seq-sort-by #'car #'< errors)))))
 
 (defun gemini-companion-diagnostics--new (errors text old-errors old-text)
-  "Return the ERRORS in TEXT that are new.
+  "Return the ERRORS in TEXT that are new, as lists (ERROR KIND CONTENT).
 OLD-ERRORS are the errors of OLD-TEXT, the earlier text.  An error that
 has only moved is not new, nor is one that may be a changed form of an
 earlier error.  If an error is gone that may have hidden others, only
 errors in new lines are new."
-  (let* ((counts (make-hash-table :test #'equal))
-         (count (pcase-lambda (change `(,_ ,kind ,content))
-                  (cl-incf (gethash (cons kind (string-trim content)) counts 0)
-                           change)))
-         (old (gemini-companion-diagnostics--located old-errors old-text))
-         (new (progn
-                (mapc (apply-partially count 1) old)
-                (seq-filter (lambda (one) (> 0 (funcall count -1 one)))
-                            (gemini-companion-diagnostics--located errors text))))
-         (gone (cl-loop for key being the hash-keys of counts
-                        using (hash-values left)
-                        when (< 0 left) collect (car key)))
+  (let* ((key (pcase-lambda (`(,_ ,kind ,content))
+                (cons kind (string-trim content))))
+         (old (mapcar key (gemini-companion-diagnostics--located
+                           old-errors old-text)))
+         (new (seq-remove
+               (lambda (one)
+                 (when-let* ((same (member (funcall key one) old)))
+                   (setcar same nil)
+                   t))
+               (gemini-companion-diagnostics--located errors text)))
+         (gone (mapcar #'car (remq nil old)))
          (case-fold-search t))
     (setq new (seq-remove (lambda (one) (member (nth 1 one) gone)) new))
     (when (seq-some (apply-partially #'string-match-p
@@ -312,7 +306,7 @@ errors in new lines are new."
                    (string-search (concat "\n" (nth 2 one) "\n") old-text))
                  ;; Each takes time in a large text.
                  (seq-take new 20))))
-    (mapcar #'car new)))
+    new))
 
 (defun gemini-companion-diagnostics--text (errors name others)
   "Return the text for the model about the new ERRORS of the file NAME.
@@ -370,8 +364,7 @@ the buffer that visits FILE, or else one of its language server, SERVER, which h
 the text with VERSION then.  LEFT are the texts whose errors are to be known, and
 ASKED is an alist of texts and their elements of
 `gemini-companion-diagnostics--known'.  NAMES is a regexp for the names of
-definitions that were changed, and OTHERS is an alist of the buffers that have one
-and the last report about each."
+definitions that were changed, and OTHERS are the buffers that have one."
   file before after callback end place server version left asked names others)
 
 (defvar gemini-companion-diagnostics-timeout 2.6
@@ -381,19 +374,15 @@ The CLI waits for it.")
 (defconst gemini-companion-diagnostics--largest (* 512 1024)
   "Size in bytes of a text above which it is not checked.")
 
-(defvar gemini-companion-diagnostics--timer nil
-  "The timer that runs the checks, or nil.")
-
 (defvar gemini-companion-diagnostics--checks nil
   "The checks, of which only the first one runs.
 The texts that another check sends would disturb it.")
 
 (defvar gemini-companion-diagnostics--known nil
-  "List of ((FILE . TEXT) ERRORS VERSION REPORTS), the last texts.
+  "List of ((FILE . TEXT) ERRORS VERSION), the last texts.
 FILE is a true name.  ERRORS is `unknown' until they are reported, maybe
 by the VERSION of a text that was sent.  A change of another file forgets
-them.  REPORTS is an alist of the buffers and the last report about each
-when TEXT was replaced.")
+them.")
 
 (defvar gemini-companion-diagnostics--busy
   (make-hash-table :test #'eq :weakness 'key)
@@ -403,7 +392,7 @@ when TEXT was replaced.")
   "Return a new element of `gemini-companion-diagnostics--known'.
 It is for TEXT of FILE, a true name, whose errors may have changed."
   (let* ((key (cons file text))
-         (known (list key 'unknown nil nil)))
+         (known (list key 'unknown nil)))
     (setq gemini-companion-diagnostics--known
           (cons known
                 (seq-take (assoc-delete-all key gemini-companion-diagnostics--known)
@@ -450,6 +439,8 @@ Return nil; this is a function of `gemini-companion-arrival-functions'."
   "Begin to check FILE, a true name, with the texts BEFORE and AFTER.
 Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
   (gemini-companion-diagnostics--end-of file)
+  (unless gemini-companion-diagnostics--checks
+    (run-at-time 0 0.05 #'gemini-companion-diagnostics--step))
   (setq gemini-companion-diagnostics--checks
         (append gemini-companion-diagnostics--checks
                 (list (gemini-companion-diagnostics--check-make
@@ -457,10 +448,8 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
                        :before (and before (gemini-companion-text-plain before))
                        :after (gemini-companion-text-plain after)
                        :callback callback
-                       :end (+ (float-time) gemini-companion-diagnostics-timeout)))))
-  (unless gemini-companion-diagnostics--timer
-    (setq gemini-companion-diagnostics--timer
-          (run-at-time 0 0.05 #'gemini-companion-diagnostics--step))))
+                       :end (+ (float-time)
+                               gemini-companion-diagnostics-timeout))))))
 
 (defun gemini-companion-diagnostics--step ()
   "Continue the first check, and end those whose time is up."
@@ -516,22 +505,27 @@ Return nil if no checker knows about it, or if it may not be shared."
 (defun gemini-companion-diagnostics--learn (check)
   "Ask for the errors of the texts of CHECK, and end it when all are known."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           after server (left `(,text . ,rest)) asked others)
+                           file after server (left `(,text . ,rest)) asked others)
                 check)
                (known (alist-get text asked)))
     (cond
      ((null text)
-      (unless (seq-some (pcase-lambda (`(,buffer . ,report))
-                          (eq report (gemini-companion-diagnostics--last-report
-                                      buffer)))
+      (unless (seq-some (lambda (buffer)
+                          (with-current-buffer buffer
+                            (eq gemini-companion-diagnostics--report
+                                gemini-companion-diagnostics--earlier-report)))
                         others)
         (gemini-companion-diagnostics--report check)))
      ((null known)
       (gemini-companion-diagnostics--ask check text))
      ((gethash server gemini-companion-diagnostics--busy))
      (t
-      (when (eq text after)
-        (gemini-companion-diagnostics--read-buffer known))
+      (when-let* (((eq text after))
+                  (buffer (gemini-companion-diagnostics--buffer file text)))
+        (with-current-buffer buffer
+          (unless (gemini-companion-lookup-error-requests file)
+            (pcase (gemini-companion-diagnostics--current)
+              (`(,errors) (setf (nth 1 known) errors))))))
       (pcase known
         (`(,_ ,(and errors (pred listp)) . ,_)
          (setf (gemini-companion-diagnostics--check-left check)
@@ -544,23 +538,19 @@ Return nil if no checker knows about it, or if it may not be shared."
 (defun gemini-companion-diagnostics--ask (check text)
   "Ask for the errors of TEXT of CHECK, to remember them."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file before server asked others)
+                           file before after server)
                 check)
                (buffer (gemini-companion-diagnostics--buffer file text))
                (known (gemini-companion-diagnostics--expect file text)))
     (push (cons text known) (gemini-companion-diagnostics--check-asked check))
-    (dolist (other others)
-      (setcdr other
-              ;; The server may have reported again since the text was replaced.
-              (alist-get (car other) (nth 3 (alist-get before asked))
-                         (gemini-companion-diagnostics--last-report (car other)))))
     (if buffer
         (with-current-buffer buffer
           (if (null server)
               (gemini-companion-diagnostics--start-check)
-            (when (gemini-companion-diagnostics--reopen-p check)
-              (gemini-companion-diagnostics--reopen))
-            (gemini-companion-diagnostics--request-known known t)))
+            (when before
+              (gemini-companion-diagnostics--reopen before after))
+            (gemini-companion-lookup-sync)
+            (gemini-companion-diagnostics--request known)))
       ;; Sending a text to a server that does not read would block Emacs.  It must
       ;; answer that it does not know this method.
       (gemini-companion-lookup-request
@@ -583,38 +573,14 @@ Request its errors if the server supports that."
                check))
     (when (and (memq check gemini-companion-diagnostics--checks)
                (jsonrpc-running-p server))
-      (when (and version
-                 (gemini-companion-diagnostics--reopen-p check))
-        (gemini-companion-lookup-close file server)
-        (setq version nil))
-      (setf version (gemini-companion-lookup-send file server (cdar known)
-                                                  (unless version place))
-            (gemini-companion-diagnostics--check-version check) version)
+      (when version
+        (gemini-companion-lookup-close file server))
+      (gemini-companion-diagnostics--keep-reports)
+      (setq version (gemini-companion-lookup-open file server (cdar known) place))
+      (setf (gemini-companion-diagnostics--check-version check) version)
       (unless (with-current-buffer place
-                (gemini-companion-diagnostics--request-known known))
+                (gemini-companion-diagnostics--request known))
         (setf (nth 2 known) version)))))
-
-(defun gemini-companion-diagnostics--reopen-p (check)
-  "Return non-nil if the server has to open the file of CHECK again.
-That is so if the edit affects which files C includes: until clangd has read
-them, it reports what the previous ones make of the text."
-  (cl-flet ((includes (text)
-              (cl-loop with at = 0
-                       while (string-match "^[ \t]*#[ \t]*include.*$" text at)
-                       do (setq at (match-end 0))
-                       collect (match-string 0 text))))
-    (pcase-let (((cl-struct gemini-companion-diagnostics--check before after) check))
-      (and before
-           (not (equal (includes before) (includes after)))))))
-
-(defun gemini-companion-diagnostics--read-buffer (known)
-  "Remember in KNOWN the errors of the buffer that visits its file, if any."
-  (pcase-let ((`((,file . ,text) . ,_) known))
-    (when-let* ((buffer (gemini-companion-diagnostics--buffer file text)))
-      (with-current-buffer buffer
-        (unless (gemini-companion-lookup-error-requests file)
-          (pcase (gemini-companion-diagnostics--current)
-            (`(,errors) (setf (nth 1 known) errors))))))))
 
 (defun gemini-companion-diagnostics--report (check)
   "End CHECK with its result, if its text is still in the file."
@@ -622,14 +588,15 @@ them, it reports what the previous ones make of the text."
                            file before after asked names others)
                 check)
                (text (gemini-companion-diagnostics--text
-                      (gemini-companion-diagnostics--new
-                       (cadr (alist-get after asked)) after
-                       (cadr (alist-get before asked)) (or before ""))
+                      (mapcar #'car
+                              (gemini-companion-diagnostics--new
+                               (cadr (alist-get after asked)) after
+                               (cadr (alist-get before asked)) (or before "")))
                       (gemini-companion-diagnostics--name file)
                       (delq nil
-                            (mapcar (lambda (other)
+                            (mapcar (lambda (buffer)
                                       (gemini-companion-diagnostics--new-in-other
-                                       other names))
+                                       buffer names))
                                     others)))))
     (gemini-companion-diagnostics--end
      check
@@ -658,8 +625,7 @@ them, it reports what the previous ones make of the text."
     (setq gemini-companion-diagnostics--checks
           (delq check gemini-companion-diagnostics--checks))
     (unless gemini-companion-diagnostics--checks
-      (cancel-timer gemini-companion-diagnostics--timer)
-      (setq gemini-companion-diagnostics--timer nil))
+      (cancel-function-timers #'gemini-companion-diagnostics--step))
     (pcase-let (((cl-struct gemini-companion-diagnostics--check
                             file callback server version)
                  check))
@@ -670,11 +636,6 @@ them, it reports what the previous ones make of the text."
         (funcall callback text)))))
 
 ;;;; Language servers
-
-(defvar-local gemini-companion-diagnostics--reopened nil
-  "Non-nil if the server may report that this file was closed.")
-;; A revert may turn on the major mode.
-(put 'gemini-companion-diagnostics--reopened 'permanent-local t)
 
 (defun gemini-companion-diagnostics--notified (server method &rest params)
   "Record what SERVER reports by METHOD with PARAMS."
@@ -706,7 +667,8 @@ them, it reports what the previous ones make of the text."
                        ;; servers leave out.
                        (gemini-companion-lookup-version-p (or version 0))
                        (or version errors
-                           (not gemini-companion-diagnostics--reopened)))
+                           (null gemini-companion-diagnostics--report)
+                           (car gemini-companion-diagnostics--report)))
               (gemini-companion-diagnostics--record errors version)))
         (dolist (known gemini-companion-diagnostics--known)
           (when (and version (equal file (caar known)) (eql version (nth 2 known))
@@ -734,23 +696,26 @@ In Emacs 31 it does so, and then servers publish none."
          (gemini-companion-diagnostics--record
           (gemini-companion-lookup-errors errors)))))))
 
-(defun gemini-companion-diagnostics--request-known (known &optional visited)
+(defun gemini-companion-diagnostics--request (known)
   "Request the errors of KNOWN, whose text the server of this buffer has.
-If VISITED is non-nil, this buffer has that text, and its server gets it now.
 Return nil if the server does not support that."
-  (when visited
-    (gemini-companion-lookup-sync))
   (gemini-companion-lookup-request-errors
    (caar known) (lambda (errors) (setf (nth 1 known) errors))))
 
-(defun gemini-companion-diagnostics--reopen ()
-  "Close and open the file of this buffer in its server."
-  (when (and (fboundp 'eglot--signal-textDocument/didClose)
-             (fboundp 'eglot--signal-textDocument/didOpen))
-    (setq gemini-companion-diagnostics--reopened t
-          gemini-companion-diagnostics--report nil)
-    (eglot--signal-textDocument/didClose)
-    (eglot--signal-textDocument/didOpen)))
+(defun gemini-companion-diagnostics--reopen (before after)
+  "Open the file of this buffer again if BEFORE and AFTER include other files.
+Until clangd has read them, it reports what the previous ones make of the text."
+  (cl-flet ((includes (text)
+              (cl-loop with at = 0
+                       while (string-match "^[ \t]*#[ \t]*include.*$" text at)
+                       do (setq at (match-end 0))
+                       collect (match-string 0 text))))
+    (unless (equal (includes before) (includes after))
+      (setq gemini-companion-diagnostics--report '(nil nil 0))
+      (when (and (fboundp 'eglot--signal-textDocument/didClose)
+                 (fboundp 'eglot--signal-textDocument/didOpen))
+        (eglot--signal-textDocument/didClose)
+        (eglot--signal-textDocument/didOpen)))))
 
 (defun gemini-companion-diagnostics--current ()
   "Return a list of the errors of this buffer, or nil if they are not known."
@@ -806,20 +771,25 @@ They have the name of a definition that the edit has changed."
                check))
     (when-let* ((before)
                 (names (gemini-companion-diagnostics--changed-names before after)))
-      (setf (gemini-companion-diagnostics--check-names check) names)
-      (dolist (buffer (remq (gemini-companion-lookup-buffer file) (buffer-list)))
-        (with-current-buffer buffer
-          (when (and buffer-file-name
-                     (eq server (gemini-companion-lookup-server buffer))
-                     (gemini-companion-diagnostics--current)
-                     (let ((case-fold-search nil))
-                       (string-match-p names (gemini-companion-text-of-buffer))))
-            (push (list buffer)
-                  (gemini-companion-diagnostics--check-others check))))))))
+      (setf (gemini-companion-diagnostics--check-names check) names
+            (gemini-companion-diagnostics--check-others check)
+            (seq-filter
+             (lambda (buffer)
+               (with-current-buffer buffer
+                 (and buffer-file-name
+                      (eq server (gemini-companion-lookup-server buffer))
+                      (gemini-companion-diagnostics--current)
+                      (let ((case-fold-search nil))
+                        (string-match-p names (gemini-companion-text-of-buffer))))))
+             (remq (gemini-companion-lookup-buffer file) (buffer-list)))))))
 
-(defun gemini-companion-diagnostics--last-report (buffer)
-  "Return the last report about BUFFER."
-  (buffer-local-value 'gemini-companion-diagnostics--report buffer))
+(defun gemini-companion-diagnostics--keep-reports ()
+  "Remember the last report about each buffer, as a text is replaced.
+A quick server reports about the next text before the check of it begins."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (setq gemini-companion-diagnostics--earlier-report
+            gemini-companion-diagnostics--report))))
 
 (defun gemini-companion-diagnostics--ask-others (check)
   "Make the server of CHECK report about the other buffers.
@@ -830,7 +800,7 @@ Request the errors if it supports that."
       ;; Some servers check other files when a file is saved.
       (jsonrpc-notify server :textDocument/didSave
                       `(:textDocument (:uri ,(gemini-companion-lookup-uri file)))))
-    (pcase-dolist (`(,buffer . ,report) others)
+    (dolist (buffer others)
       (with-current-buffer buffer
         (let ((tick (buffer-chars-modified-tick)))
           (when (gemini-companion-lookup-request-errors
@@ -841,14 +811,15 @@ Request the errors if it supports that."
                        (setq gemini-companion-diagnostics--report
                              (list tick errors))))))
             ;; The server may have published a part of them.
-            (setq gemini-companion-diagnostics--report report)))))))
+            (setq gemini-companion-diagnostics--report
+                  gemini-companion-diagnostics--earlier-report)))))))
 
-(defun gemini-companion-diagnostics--new-in-other (other names)
-  "Return a list of the name of the file of OTHER and its new errors, or nil.
-OTHER is a buffer and its last report before the edit.  The errors, or
-their lines, have one of NAMES, a regexp."
-  (pcase-let ((`(,buffer . (,tick ,old . ,_)) other))
-    (with-current-buffer buffer
+(defun gemini-companion-diagnostics--new-in-other (buffer names)
+  "Return a list of the name of the file of BUFFER and its new errors, or nil.
+The errors, or their lines, have one of NAMES, a regexp."
+  (with-current-buffer buffer
+    (pcase-let ((`(,tick ,old . ,_)
+                 gemini-companion-diagnostics--earlier-report))
       (when-let* ((file (gemini-companion-text-true-name buffer-file-name))
                   ((eql tick (buffer-chars-modified-tick)))
                   ((gemini-companion-lookup-shared-p file))
@@ -857,47 +828,39 @@ their lines, have one of NAMES, a regexp."
                   (new (seq-filter
                         (pcase-lambda (`((,_ ,error . ,_) ,_ ,line))
                           (string-match-p names (concat error "\n" line)))
-                        (gemini-companion-diagnostics--located
-                         (gemini-companion-diagnostics--new
-                          (car now) text old text)
-                         text))))
+                        (gemini-companion-diagnostics--new
+                         (car now) text old text))))
         (cons (gemini-companion-diagnostics--name file)
               (mapcar #'car new))))))
 
 ;;;; Life
 
-(defun gemini-companion-diagnostics--visiting ()
-  "End the check of the file of this buffer, which Eglot may open now."
-  (when (and gemini-companion-diagnostics--checks buffer-file-truename)
-    (setq gemini-companion-diagnostics--reopened t)
-    (gemini-companion-diagnostics--end-of (expand-file-name buffer-file-truename))))
-
 (defun gemini-companion-diagnostics--before-revert ()
   "Remember the errors of this buffer, or request them."
   (gemini-companion-events-guarded 'errors
-    (setq gemini-companion-diagnostics--reopened t)
     (when (and buffer-file-truename (not (buffer-modified-p)))
       (let ((file (expand-file-name buffer-file-truename))
             (text (gemini-companion-text-of-buffer))
-            (errors (gemini-companion-diagnostics--current))
-            (reports (mapcar (lambda (buffer)
-                               (cons buffer (gemini-companion-diagnostics--last-report
-                                             buffer)))
-                             (buffer-list))))
+            (errors (gemini-companion-diagnostics--current)))
+        (gemini-companion-diagnostics--keep-reports)
         (when (or errors (gemini-companion-lookup-error-requests file))
+          (gemini-companion-lookup-sync)
           (let ((known (gemini-companion-diagnostics--expect file text)))
-            (setf (nth 3 known) reports)
-            (unless (gemini-companion-diagnostics--request-known known t)
-              (setf (nth 1 known) (car errors)))))))))
+            (unless (gemini-companion-diagnostics--request known)
+              (setf (nth 1 known) (car errors)))))))
+    (setq gemini-companion-diagnostics--report
+          (list nil nil (nth 2 gemini-companion-diagnostics--report)))))
 
 (defun gemini-companion-diagnostics--managed ()
-  "Await the first report about this buffer, if Eglot manages it now."
-  (setq gemini-companion-diagnostics--report
-        (and (gemini-companion-lookup-managed-p) '(nil nil 0))))
+  "End the check of this file, which Eglot opens now, or has closed."
+  (when (or gemini-companion-diagnostics--checks
+            (not (gemini-companion-lookup-managed-p)))
+    (setq gemini-companion-diagnostics--report '(nil nil 0)))
+  (when buffer-file-truename
+    (gemini-companion-diagnostics--end-of (expand-file-name buffer-file-truename))))
 
 (defconst gemini-companion-diagnostics--hooks
-  '((change-major-mode-after-body-hook . gemini-companion-diagnostics--visiting)
-    (eglot-managed-mode-hook . gemini-companion-diagnostics--managed)
+  '((eglot-managed-mode-hook . gemini-companion-diagnostics--managed)
     (flymake-diagnostic-functions . gemini-companion-diagnostics--begins)
     (flycheck-before-syntax-check-hook . gemini-companion-diagnostics--begins)
     (flycheck-after-syntax-check-hook . gemini-companion-diagnostics--flycheck-ended)
@@ -906,15 +869,15 @@ their lines, have one of NAMES, a regexp."
   "Functions that are on hooks while edits are checked.")
 
 (defconst gemini-companion-diagnostics--advice
-  '((:after eglot-handle-notification gemini-companion-diagnostics--notified)
-    (:before eglot--flymake-report-push+pulled
-             gemini-companion-diagnostics--pulled))
+  '((eglot-handle-notification :after gemini-companion-diagnostics--notified)
+    (eglot--flymake-report-push+pulled
+     :before gemini-companion-diagnostics--pulled))
   "Advice for functions of Eglot, which may be loaded later.")
 
 (defun gemini-companion-diagnostics-start ()
   "Start keeping the errors of visited files."
-  (pcase-dolist (`(,how ,name ,function) gemini-companion-diagnostics--advice)
-    (advice-add name how function))
+  (dolist (advice gemini-companion-diagnostics--advice)
+    (apply #'advice-add advice))
   (pcase-dolist (`(,hook . ,function) gemini-companion-diagnostics--hooks)
     (add-hook hook function)))
 
@@ -924,15 +887,16 @@ their lines, have one of NAMES, a regexp."
         gemini-companion-diagnostics--checks)
   (pcase-dolist (`(,hook . ,function) gemini-companion-diagnostics--hooks)
     (remove-hook hook function))
-  (pcase-dolist (`(,_ ,name ,function) gemini-companion-diagnostics--advice)
+  (pcase-dolist (`(,name ,_ ,function) gemini-companion-diagnostics--advice)
     (advice-remove name function))
   (clrhash gemini-companion-diagnostics--busy)
   (setq gemini-companion-diagnostics--known nil)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (mapc #'kill-local-variable '(gemini-companion-diagnostics--begun
-                                    gemini-companion-diagnostics--report
-                                    gemini-companion-diagnostics--reopened)))))
+      (mapc #'kill-local-variable
+            '(gemini-companion-diagnostics--begun
+              gemini-companion-diagnostics--report
+              gemini-companion-diagnostics--earlier-report)))))
 
 (provide 'gemini-companion-diagnostics)
 ;;; gemini-companion-diagnostics.el ends here

@@ -22,6 +22,7 @@
 (require 'gemini-companion-roots)
 (require 'gemini-companion-share)
 (require 'gemini-companion-text)
+(require 'jsonrpc)
 (require 'seq)
 (require 'subr-x)
 (require 'url-util)
@@ -31,9 +32,6 @@
 (declare-function eglot-path-to-uri "eglot")
 (declare-function eglot--TextDocumentItem "eglot")
 (declare-function eglot-workspace-folders "eglot")
-(declare-function jsonrpc-async-request "jsonrpc")
-(declare-function jsonrpc-notify "jsonrpc")
-(declare-function jsonrpc-running-p "jsonrpc")
 
 (define-error 'gemini-companion-lookup-problem "Cannot answer")
 
@@ -350,30 +348,24 @@ is too large."
     (when (< gemini-companion-lookup-sendable (string-bytes text))
       (gemini-companion-lookup-fail "%s is too large to be sent to the \
 language server; open it in Emacs, or use grep_search" file))
-    (gemini-companion-lookup-send file server text buffer)))
+    (gemini-companion-lookup-open file server text buffer)))
 
 (defvar gemini-companion-lookup--version 0
   "The version of the last text that was sent, of any file.
 A late report about an earlier text cannot be taken for a later one.")
 
-(defun gemini-companion-lookup-send (file server text &optional neighbor)
-  "Send SERVER the TEXT of FILE, a true name; return its version.
-If NEIGHBOR is a buffer, open FILE with its language; else FILE is open."
-  (let ((document (list :uri (gemini-companion-lookup-uri file)
-                        :version (cl-incf gemini-companion-lookup--version))))
-    (if (and neighbor (fboundp 'eglot--TextDocumentItem))
-        (jsonrpc-notify
-         server :textDocument/didOpen
-         (list :textDocument
-               (append document
-                       (list :languageId (with-current-buffer neighbor
-                                           (plist-get (eglot--TextDocumentItem)
-                                                      :languageId))
-                             :text text))))
-      (jsonrpc-notify
-       server :textDocument/didChange
-       (list :textDocument document
-             :contentChanges (vector (list :text text))))))
+(defun gemini-companion-lookup-open (file server text neighbor)
+  "Open FILE, a true name, with TEXT in SERVER; return the version of TEXT.
+NEIGHBOR is a buffer of a file of the same language."
+  (jsonrpc-notify
+   server :textDocument/didOpen
+   `(:textDocument
+     ( :uri ,(gemini-companion-lookup-uri file)
+       :version ,(cl-incf gemini-companion-lookup--version)
+       :languageId ,(with-current-buffer neighbor
+                      (and (fboundp 'eglot--TextDocumentItem)
+                           (plist-get (eglot--TextDocumentItem) :languageId)))
+       :text ,text)))
   gemini-companion-lookup--version)
 
 (defun gemini-companion-lookup-close (file server)

@@ -218,9 +218,9 @@ The text of the first one is the first line."
 
 (ert-deftest gemini-companion-diagnostics-only-a-syntax-error-hides-others ()
   (let ((new (lambda (errors old-errors lines old-lines)
-               (mapcar #'car (gemini-companion-diagnostics--new
-                              errors (string-join lines "\n")
-                              old-errors (string-join old-lines "\n"))))))
+               (mapcar #'caar (gemini-companion-diagnostics--new
+                               errors (string-join lines "\n")
+                               old-errors (string-join old-lines "\n"))))))
     (pcase-dolist
         (`(,gone ,expected)
          '(("Import \"os\" could not be resolved" (1 2))
