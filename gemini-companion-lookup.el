@@ -8,8 +8,7 @@
 ;;; Commentary:
 
 ;; Answers to the questions of a model about a symbol: references and definition.
-;; They come from the language server that Eglot runs, and for Lisp from this
-;; Emacs.
+;; They come from the language server that Eglot runs.
 ;;
 ;; A symbol is searched for by its name in a file, so point does not matter.
 ;; Nothing that the user sees changes: no file is visited, and nothing waits for a
@@ -133,7 +132,7 @@ Signal an error if FILE does not have SYMBOL, or is too large."
   (when (gemini-companion-lookup--large-p file)
     (gemini-companion-lookup-fail "%s is too large; use grep_search" file))
   (gemini-companion-lookup--with-text file
-    (let ((found (gemini-companion-lookup--occurrences file symbol)))
+    (let ((found (gemini-companion-lookup--occurrences symbol)))
       (pcase-let*
           ((`(,at . ,column)
             (or (and line
@@ -150,19 +149,16 @@ Signal an error if FILE does not have SYMBOL, or is too large."
                 (format "Line %d does not have %s; taken from line %d."
                         line symbol at)))))))
 
-(defun gemini-companion-lookup--occurrences (file symbol)
-  "Return the places of SYMBOL in this buffer, with the text of FILE.
+(defun gemini-companion-lookup--occurrences (symbol)
+  "Return the places of SYMBOL in this buffer.
 That is a list of (LINE . COLUMN), one for each line."
   (let* ((case-fold-search nil)
-         (word (if (string-suffix-p ".el" file)
-                   "[[:alnum:]_*+!?<>=:/-]\\{2\\}"
-                 "[[:alnum:]_$]\\{2\\}"))
          ;; Of a sign, no edge is a part of a longer word.
          (inside-p (lambda (position)
                      (and (< (point-min) position)
                           (save-excursion
                             (goto-char (1- position))
-                            (looking-at-p word)))))
+                            (looking-at-p "[[:alnum:]_$]\\{2\\}")))))
          (line 1)
          (counted (point-min))
          places)
@@ -552,18 +548,15 @@ Call ANSWER with a plist: `:places', lists of FILE and LINE;
 `:documentation', with the signature, and `:source', strings or nil;
 `:taken', a remark or nil; or `:problem', why there is no answer."
   (gemini-companion-lookup-guarded answer
-    (let ((file (gemini-companion-lookup-true-name file)))
-      (if (string-suffix-p ".el" file)
-          (gemini-companion-lookup--elisp-definition symbol answer)
-        (gemini-companion-lookup--lookup
-         file symbol line
-         '((:textDocument/definition) (:textDocument/hover)
-           (:textDocument/documentHighlight))
-         answer
-         (pcase-lambda (remark `(,definition ,hover ,_))
-           (gemini-companion-lookup--define
-            symbol (gemini-companion-lookup--places definition)
-            (gemini-companion-lookup--hover hover) remark answer)))))))
+    (gemini-companion-lookup--lookup
+     (gemini-companion-lookup-true-name file) symbol line
+     '((:textDocument/definition) (:textDocument/hover)
+       (:textDocument/documentHighlight))
+     answer
+     (pcase-lambda (remark `(,definition ,hover ,_))
+       (gemini-companion-lookup--define
+        symbol (gemini-companion-lookup--places definition)
+        (gemini-companion-lookup--hover hover) remark answer)))))
 
 (defun gemini-companion-lookup--define (symbol places documentation remark answer)
   "Call ANSWER with the definition of SYMBOL at PLACES.
@@ -627,33 +620,6 @@ its first one, and the line that closes it."
                           "\n")))
     (setq text (string-trim (replace-regexp-in-string "^```.*\n?" "" text)))
     (unless (string-empty-p text) text)))
-
-(defun gemini-companion-lookup--elisp-definition (name answer)
-  "Call ANSWER with the definition of the Lisp symbol NAME in this Emacs."
-  (let ((symbol (intern-soft name)))
-    (gemini-companion-lookup--define
-     name
-     (delq nil (mapcar (apply-partially #'gemini-companion-lookup--elisp-place symbol)
-                       (list (symbol-function symbol) 'defvar 'defface)))
-     (ignore-errors
-       (or (and (fboundp symbol) (documentation symbol t))
-           (documentation-property symbol 'variable-documentation t)))
-     nil answer)))
-
-(defun gemini-companion-lookup--elisp-place (symbol type)
-  "Return the place of the Lisp SYMBOL as (FILE LINE), or nil.
-For TYPE, see `find-lisp-object-file-name'."
-  (when-let* ((file (and type (find-lisp-object-file-name symbol type)))
-              ((stringp file))
-              ((file-exists-p file)))
-    (list file
-          (gemini-companion-lookup--with-text file
-            (if (re-search-forward
-                 (format "^[ \t]*([[:alnum:]-]*def[^ ]* +(?'?%s\\_>"
-                         (regexp-quote (symbol-name symbol)))
-                 nil t)
-                (line-number-at-pos)
-              1)))))
 
 (provide 'gemini-companion-lookup)
 ;;; gemini-companion-lookup.el ends here

@@ -4,8 +4,7 @@
 
 ;;; Commentary:
 
-;; Answers about real files, from the Lisp of this Emacs and, where Eglot is
-;; installed, from a language server.
+;; Answers about real files, from a language server where Eglot is installed.
 
 ;;; Code:
 
@@ -22,36 +21,7 @@
     (or (plist-get answer :problem)
         (mapcar #'cadr (plist-get answer :places)))))
 
-;;;; Lisp
-
-(ert-deftest gemini-companion-lookup-defines-a-symbol-of-lisp ()
-  (gemini-companion-test-in-project nil
-      '(("a.el" ";; -*- lexical-binding: t -*-
-(defun gemini-companion-lookup-test-f ()
-  \"Do nothing.\"
-  nil)\n\n(gemini-companion-lookup-test-f)\n"))
-    ;; The documentation then is in the file.
-    (let ((byte-compile-verbose nil))
-      (byte-compile-file (expand-file-name "a.el")))
-    (load (expand-file-name "a.elc") nil t)
-    (string-match "a\\(b\\)" "xab")
-    (let ((answer (gemini-companion-test-answer-of
-                   #'gemini-companion-lookup-definition
-                   (expand-file-name "a.el") "gemini-companion-lookup-test-f"
-                   nil)))
-      ;; A timer must not change them.
-      (should (equal '(1 3 2 3) (match-data)))
-      (should (equal `((,(expand-file-name "a.el") 2))
-                     (plist-get answer :places)))
-      (should (string-search "Do nothing." (plist-get answer :documentation)))
-      (should (equal "(defun gemini-companion-lookup-test-f ()
-  \"Do nothing.\"
-  nil)"
-                     (plist-get answer :source))))
-    (should (plist-get (gemini-companion-test-answer-of
-                        #'gemini-companion-lookup-references
-                        (expand-file-name "a.el") "nil" nil nil)
-                       :problem))))
+;;;; Files
 
 (ert-deftest gemini-companion-lookup-answers-nothing-about-hidden-files ()
   (gemini-companion-test-in-project nil
@@ -186,9 +156,12 @@ print(os.getcwd())
       `(("a.py" "") ("b.py" "\nword word\n")
         ("c.py" ,(concat (make-string 200000 ?\n) "word\n"))
         ("d.py" ,(concat (make-string 1100000 ?\n) "word\n")))
+    (string-match "a\\(b\\)" "xab")
     (dotimes (_ 2)
       (should (equal '(2)
                      (gemini-companion-lookup-test-references "b.py" "word"))))
+    ;; A timer must not change them.
+    (should (equal '(1 3 2 3) (match-data)))
     (should-not (find-buffer-visiting "b.py"))
     (dolist (large '("c.py" "d.py"))
       (should (string-search
