@@ -51,21 +51,16 @@ waits until it has read the rest.")
   "Signal that a question cannot be answered, with FORMAT and ARGS."
   (signal 'gemini-companion-lookup-problem (list (apply #'format format args))))
 
-(defmacro gemini-companion-lookup-silently (&rest body)
-  "Evaluate BODY without a message and without changing the match data.
-A timer or a filter must not change it."
-  (declare (indent 0) (debug t))
-  `(save-match-data
-     (let ((inhibit-message t)
-           (message-log-max nil))
-       ,@body)))
-
 (defmacro gemini-companion-lookup-guarded (answer &rest body)
-  "Evaluate BODY silently; if it fails, call ANSWER with the `:problem'."
+  "Evaluate BODY without a message; if it fails, call ANSWER with the `:problem'.
+The match data, which a timer or a filter must not change, are kept."
   (declare (indent 1) (debug t))
   (let ((problem (make-symbol "problem")))
     `(condition-case ,problem
-         (gemini-companion-lookup-silently ,@body)
+         (save-match-data
+           (let ((inhibit-message t)
+                 (message-log-max nil))
+             ,@body))
        (gemini-companion-lookup-problem
         (funcall ,answer (list :problem (cadr ,problem))))
        ;; The message of another error may contain text of a file.
@@ -180,7 +175,7 @@ That is a list of (LINE . COLUMN), one for each line."
   "Call FUNCTION with each element of LIST, then DONE with the values.
 Emacs handles keys in between.  VALUES are the values of the elements before,
 the last one first."
-  (gemini-companion-lookup-silently
+  (gemini-companion-lookup-guarded #'ignore
     (if (null list)
         (funcall done (nreverse values))
       (let ((end (+ (float-time) gemini-companion-lookup--seconds-at-once)))
@@ -231,16 +226,13 @@ its server; if there are several such roots, take the innermost."
                   ((not (file-remote-p other)))
                   ((equal extension (file-name-extension other)))
                   (server (gemini-companion-lookup-server buffer))
-                  (root (gemini-companion-lookup--root server))
+                  ((fboundp 'eglot-workspace-folders))
+                  (root (gemini-companion-lookup-path
+                         (plist-get (aref (eglot-workspace-folders server) 0)
+                                    :uri)))
                   ((gemini-companion-text-in-directory-p file root))
                   ((< (length (cdr best)) (length root))))
         (setq best (cons buffer root))))))
-
-(defun gemini-companion-lookup--root (server)
-  "Return the root of the project of SERVER, which is local."
-  (when (fboundp 'eglot-workspace-folders)
-    (gemini-companion-lookup-path
-     (plist-get (aref (eglot-workspace-folders server) 0) :uri))))
 
 (defun gemini-companion-lookup--place (file)
   "Return a buffer of the language server of FILE, a true name.
@@ -321,17 +313,17 @@ this buffer that SERVER does not have yet."
 (defun gemini-companion-lookup--includes-p (result file symbol line column)
   "Return non-nil if RESULT includes SYMBOL on LINE of FILE, at COLUMN.
 RESULT is a vector of locations, or of highlights in FILE."
-  (let ((beginning (list :line (1- line) :character column))
-        (end (list :line (1- line)
-                   :character (+ column
-                                 (gemini-companion-text-units symbol)))))
+  (cl-flet ((at-p (position character)
+              (and (eql (1- line) (plist-get position :line))
+                   (eql character (plist-get position :character)))))
     (and (vectorp result)
          (seq-some
           (lambda (one)
             (let ((range (plist-get one :range))
                   (uri (plist-get one :uri)))
-              (and (equal beginning (plist-get range :start))
-                   (equal end (plist-get range :end))
+              (and (at-p (plist-get range :start) column)
+                   (at-p (plist-get range :end)
+                         (+ column (gemini-companion-text-units symbol)))
                    (or (null uri)
                        (equal file (gemini-companion-lookup-path uri))))))
           result))))

@@ -56,6 +56,13 @@
 
 ;;;; Language server
 
+(ert-deftest gemini-companion-lookup-keeps-the-match-data ()
+  (string-match "a\\(b\\)" "xab")
+  (should (gemini-companion-test-answer-of
+           #'gemini-companion-lookup--map-in-slices
+           (apply-partially #'string-match "x") '("xx")))
+  (should (equal '(1 3 2 3) (match-data))))
+
 (defconst gemini-companion-lookup-test-project
   '(("a.py" "def helper(x: int) -> int:
     \"\"\"Double X.\"\"\"
@@ -156,12 +163,9 @@ print(os.getcwd())
       `(("a.py" "") ("b.py" "\nword word\n")
         ("c.py" ,(concat (make-string 200000 ?\n) "word\n"))
         ("d.py" ,(concat (make-string 1100000 ?\n) "word\n")))
-    (string-match "a\\(b\\)" "xab")
     (dotimes (_ 2)
       (should (equal '(2)
                      (gemini-companion-lookup-test-references "b.py" "word"))))
-    ;; A timer must not change them.
-    (should (equal '(1 3 2 3) (match-data)))
     (should-not (find-buffer-visiting "b.py"))
     (dolist (large '("c.py" "d.py"))
       (should (string-search
