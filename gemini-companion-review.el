@@ -752,29 +752,23 @@ Accepting sends the rest."
   "Return the original of DIFF, and record the remarks on it.
 It is the text of the file, decoded as its CLI decodes it, or empty for
 a new file."
-  (with-temp-buffer
-    (let* ((inhibit-modification-hooks t)
-           (file (gemini-companion-diff-file-path diff))
-           (bytes (and (file-exists-p file)
-                       (gemini-companion-text-fill file)))
-           ;; In a buffer, a byte that is not UTF-8 takes two bytes.
-           (raw (and bytes (/= bytes (1- (position-bytes (point-max)))))))
-      ;; A search for a plain string takes three times as long.
-      (replace-regexp-in-region "\r[\n]" "\n" (point-min))
-      (when raw
-        (replace-regexp-in-region (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD"
-                                  (point-min)))
-      (when (and (eq ?\uFEFF (char-after (point-min)))
-                 (gemini-companion-clients-get
-                  (plist-get (gemini-companion-diff-session diff) :client)
-                  :restores-mark))
-        (delete-region (point-min) (1+ (point-min))))
-      (setf (gemini-companion-diff-remarks diff)
-            (append (cond ((null bytes) '(new))
-                          (raw '(not-utf-8)))
-                    (seq-intersection '(changed)
-                                      (gemini-companion-diff-remarks diff)))))
-    (buffer-string)))
+  (let* ((file (gemini-companion-diff-file-path diff))
+         (new (not (file-exists-p file)))
+         (text (if new "" (gemini-companion-text-read file)))
+         (bytes "[\x3fff80-\x3fffff]")
+         (raw (string-match-p bytes text)))
+    (setf (gemini-companion-diff-remarks diff)
+          (append (cond (new '(new))
+                        (raw '(not-utf-8)))
+                  (seq-intersection '(changed)
+                                    (gemini-companion-diff-remarks diff))))
+    (when raw
+      (setq text (replace-regexp-in-string bytes "\uFFFD" text)))
+    (when (gemini-companion-clients-get
+           (plist-get (gemini-companion-diff-session diff) :client)
+           :restores-mark)
+      (setq text (string-remove-prefix "\uFEFF" text)))
+    (string-replace "\r\n" "\n" text)))
 
 ;;;; Evil
 
