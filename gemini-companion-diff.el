@@ -89,9 +89,6 @@ gemini-companion-hunk.el.")
 (cl-defgeneric gemini-companion-diff-view-refresh (view)
   "Update VIEW, the view of a diff whose file has changed.")
 
-(cl-defgeneric gemini-companion-diff-view-wait (view)
-  "Display that VIEW, whose diff was answered, awaits the next diff.")
-
 (cl-defgeneric gemini-companion-diff-view-close (view)
   "Close VIEW, the view of a diff, but leave the proposal alone.")
 

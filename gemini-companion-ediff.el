@@ -194,6 +194,8 @@ the control panel.  The user's own hooks for Ediff do not run."
   (when (and gemini-companion-ediff--wide
              (eq ediff-split-window-function #'split-window-vertically))
     (setq-local ediff-split-window-function #'split-window-horizontally))
+  ;; An answered review awaits the next one without keys of its own.
+  (add-hook 'post-command-hook #'gemini-companion-ediff--write-panel nil t)
   (dolist (hook '(window-selection-change-functions
                   window-size-change-functions))
     (add-hook hook #'gemini-companion-ediff--panel-changed nil t))

@@ -568,11 +568,6 @@ window stays visible and selected."
               (gemini-companion-review--fit
                view (not (eq diff gemini-companion-diff-here))))))))))
 
-(cl-defmethod gemini-companion-diff-view-wait
-  ((view gemini-companion-review--view))
-  "Display that the keys of VIEW do nothing any more."
-  (gemini-companion-review--call view :toggled nil))
-
 (cl-defmethod gemini-companion-diff-view-refresh
   ((view gemini-companion-review--view))
   "Read the original of VIEW again, as its file has changed, and compare."
