@@ -446,34 +446,32 @@ The numbers of the session of PANEL begin with 0."
 Ediff's own command for that would also rearrange the windows, and run
 hooks of the user, many of which kill the compared buffers."
   (when (buffer-live-p panel)
-    (let (buffers)
-      (with-current-buffer panel
-        (setq gemini-companion-diff-here nil)
-        (ediff-delete-temp-files)
-        (setq buffers (list ediff-diff-buffer ediff-custom-diff-buffer
-                            ediff-fine-diff-buffer ediff-error-buffer
-                            (get-buffer ediff-tmp-buffer)
-                            (get-buffer ediff-msg-buffer) panel))
-        (ediff-clear-diff-vector 'ediff-difference-vector-A 'fine-diffs-also)
-        (ediff-clear-diff-vector 'ediff-difference-vector-B 'fine-diffs-also)
-        (mapc #'delete-overlay
-              (seq-filter #'overlayp `(,ediff-current-diff-overlay-A
-                                       ,ediff-current-diff-overlay-B
-                                       ,@ediff-wide-bounds)))
-        (dolist (side (list ediff-buffer-A ediff-buffer-B))
-          (when (buffer-live-p side)
-            (with-current-buffer side
-              (setq ediff-this-buffer-ediff-sessions
-                    (delq panel ediff-this-buffer-ediff-sessions))
-              (mapc #'kill-local-variable
-                    '( mode-line-buffer-identification mode-line-format
-                       face-remapping-alist line-prefix wrap-prefix))))))
-      (mapc #'gemini-companion-diff-discard buffers)
-      (setq ediff-session-registry (delq panel ediff-session-registry))
-      (if (or ediff-session-registry
-              (get-buffer-window "*Ediff Registry*" t))
-          (ediff-update-registry)
-        (gemini-companion-diff-discard (get-buffer "*Ediff Registry*"))))))
+    (with-current-buffer panel
+      (ediff-delete-temp-files)
+      (ediff-clear-diff-vector 'ediff-difference-vector-A 'fine-diffs-also)
+      (ediff-clear-diff-vector 'ediff-difference-vector-B 'fine-diffs-also)
+      (mapc #'delete-overlay
+            (seq-filter #'overlayp `(,ediff-current-diff-overlay-A
+                                     ,ediff-current-diff-overlay-B
+                                     ,@ediff-wide-bounds)))
+      (dolist (side (list ediff-buffer-A ediff-buffer-B))
+        (when (buffer-live-p side)
+          (with-current-buffer side
+            (setq ediff-this-buffer-ediff-sessions
+                  (delq panel ediff-this-buffer-ediff-sessions))
+            (mapc #'kill-local-variable
+                  '( mode-line-buffer-identification mode-line-format
+                     face-remapping-alist line-prefix wrap-prefix)))))
+      (mapc #'gemini-companion-diff-discard
+            (list ediff-diff-buffer ediff-custom-diff-buffer
+                  ediff-fine-diff-buffer ediff-error-buffer
+                  (get-buffer ediff-tmp-buffer) (get-buffer ediff-msg-buffer)
+                  panel)))
+    (setq ediff-session-registry (delq panel ediff-session-registry))
+    (if (or ediff-session-registry
+            (get-buffer-window "*Ediff Registry*" t))
+        (ediff-update-registry)
+      (gemini-companion-diff-discard (get-buffer "*Ediff Registry*")))))
 
 (provide 'gemini-companion-ediff)
 ;;; gemini-companion-ediff.el ends here

@@ -91,7 +91,7 @@ LINES is a function that returns the least height for a width, and
 COLUMNS is the desired width."
   (let* ((ignore-window-parameters t)
          (window-min-height 1)
-         (used (and keep (gemini-companion-windows--in-use)))
+         (used (and keep (or (minibuffer-selected-window) (selected-window))))
          (terminal (gemini-companion-windows-terminal diff))
          (beside (or (and terminal
                           (gemini-companion-windows--beside
@@ -116,12 +116,6 @@ FRAME is the selected frame by default."
   (when-let* ((buffer (gemini-companion-session-terminal
                        (gemini-companion-diff-session diff))))
     (get-buffer-window buffer frame)))
-
-(defun gemini-companion-windows--in-use ()
-  "Return the selected window, or the one selected before the minibuffer."
-  (cond ((not (window-minibuffer-p)) (selected-window))
-        ((minibuffer-selected-window))
-        (t (frame-first-window (window-main-window)))))
 
 (defun gemini-companion-windows--beside (kept lines columns)
   "Return a window beside the windows KEPT, or nil if there is no room.
