@@ -243,9 +243,7 @@ prompt, as far as that is known."
 
 (defun gemini-companion-list--get (key)
   "Return the value of KEY in the item of the line at point, or nil."
-  (plist-get (get-text-property (line-beginning-position)
-                                'gemini-companion-list-item)
-             key))
+  (plist-get (get-text-property (point) 'gemini-companion-list-item) key))
 
 (defun gemini-companion-list--write (&optional toggled)
   "Write the list; point, windows and what is folded stay.
@@ -267,13 +265,10 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
 
 (defun gemini-companion-list--each-section (function)
   "Call FUNCTION at each heading; return a list of its values."
-  (save-excursion
-    (goto-char (point-min))
-    (let (values)
-      (while (not (eobp))
-        (push (funcall function) values)
-        (goto-char (gemini-companion-page-section-end (point))))
-      values)))
+  (let (values)
+    (outline-map-region (lambda () (push (funcall function) values))
+                        (point-min) (point-max))
+    values))
 
 (defun gemini-companion-list--folds ()
   "Return an alist of the keys of the sections, and whether they are folded."
@@ -376,22 +371,12 @@ Record its hunks."
   "Return the place of a comment on the line of a diff at point, or nil.
 For a removed line, it is a cons of `before' and its number in the file;
 for any other line, one of `after' and its number in the proposal."
-  (pcase-let ((`(,old . ,new) (gemini-companion-list--line)))
+  (let ((old (get-text-property (point) 'gemini-companion-old))
+        (new (get-text-property (point) 'gemini-companion-line)))
     (cond ((null new) nil)
-          ((and old (gemini-companion-list--hunk)) (cons 'before old))
+          ((and old (get-text-property (point) 'gemini-companion-hunk))
+           (cons 'before old))
           (t (cons 'after new)))))
-
-(defun gemini-companion-list--line ()
-  "Return the numbers of the line at point in the two texts, or nil.
-The value is a cons (OLD . NEW); OLD is nil for an added line."
-  (when-let* ((new (get-text-property (line-beginning-position)
-                                      'gemini-companion-line)))
-    (cons (get-text-property (line-beginning-position) 'gemini-companion-old)
-          new)))
-
-(defun gemini-companion-list--hunk ()
-  "Return the hunk of the line at point, or nil."
-  (get-text-property (line-beginning-position) 'gemini-companion-hunk))
 
 ;;;; Mode
 
@@ -473,11 +458,6 @@ CLI is open, and none has arrived or ended for a minute.
           (user-error "No review of %s is open"
                       (gemini-companion-session-name session))))))
 
-(defun gemini-companion-list--refresh ()
-  "Write the list again."
-  (with-current-buffer gemini-companion-list--buffer
-    (gemini-companion-page-refresh)))
-
 (defun gemini-companion-list--answer (verb function)
   "Call FUNCTION with each diff at point, and go to the next open edit.
 If there are several diffs, ask for confirmation with VERB."
@@ -488,7 +468,6 @@ If there are several diffs, ask for confirmation with VERB."
       (dolist (diff diffs)
         (when (memq diff (gemini-companion-diffs))
           (funcall function diff)))
-      (gemini-companion-list--refresh)
       (with-current-buffer gemini-companion-list--buffer
         (gemini-companion-list--go-to-open)))))
 
@@ -497,11 +476,11 @@ If there are several diffs, ask for confirmation with VERB."
   (let ((places (nreverse
                  (delq nil (gemini-companion-list--each-section
                             (lambda ()
-                              (when-let* ((edit (gemini-companion-list--get
-                                                 :edit)))
-                                (and (gemini-companion-edit-diff edit)
-                                     (not (invisible-p (point)))
-                                     (point)))))))))
+                              (and-let* ((edit (gemini-companion-list--get
+                                                :edit))
+                                         ((gemini-companion-edit-diff edit))
+                                         ((not (invisible-p (point)))))
+                                (point))))))))
     (when places
       (goto-char (or (seq-find (lambda (place) (< (point) place)) places)
                      (car places))))))
@@ -520,7 +499,7 @@ In a buffer of a review, go to the line of that review."
                    '((display-buffer-reuse-window
                       gemini-companion-windows-display-over)
                      (window-height . 0.6)))
-    (gemini-companion-list--refresh)
+    (gemini-companion-page-refresh)
     ;; Unless point is in its section.
     (when-let* ((edit (and diff
                            (seq-find (lambda (edit)
@@ -565,15 +544,14 @@ If the edit at point has ended, visit its file at that line instead."
     (cond ((null edit) (gemini-companion-list-toggle))
           ((gemini-companion-edit-diff edit)
            (gemini-companion-list--review))
-          (t (gemini-companion-list--visit
-              edit (gemini-companion-list--line))))))
+          (t (gemini-companion-list--visit edit)))))
 
 (defun gemini-companion-list--review ()
   "Show and select the review at point, at the hunk at point."
   (let ((diff (gemini-companion-list--diff))
-        (line (gemini-companion-list--line)))
+        (line (get-text-property (point) 'gemini-companion-line)))
     (if line
-        (gemini-companion-review-go-to diff (cdr line))
+        (gemini-companion-review-go-to diff line)
       (gemini-companion-arrival-view diff))))
 
 (defun gemini-companion-list-edit ()
@@ -602,19 +580,20 @@ no review is hidden."
                  (inhibit-same-window . t))
              t)))
 
-(defun gemini-companion-list--visit (edit numbers)
-  "Visit the file of EDIT at the line of its diff with NUMBERS, if non-nil."
-  (let ((file (gemini-companion-edit-file edit))
-        (hunk (gemini-companion-list--hunk)))
+(defun gemini-companion-list--visit (edit)
+  "Visit the file of EDIT at the line of its diff at point, if there is one."
+  (let* ((file (gemini-companion-edit-file edit))
+         (properties (text-properties-at (point)))
+         (line (if (memq (gemini-companion-edit-state edit)
+                         '(rejected unwritten))
+                   (or (plist-get properties 'gemini-companion-old)
+                       (car (plist-get properties 'gemini-companion-hunk)))
+                 (plist-get properties 'gemini-companion-line))))
     (unless (file-exists-p file)
       (user-error "%s does not exist" (gemini-companion-edits-name edit)))
     (gemini-companion-list--show-file file #'pop-to-buffer)
-    (when numbers
-      (goto-char (gemini-companion-hunk-line
-                  (if (memq (gemini-companion-edit-state edit)
-                            '(rejected unwritten))
-                      (or (car numbers) (car hunk))
-                    (cdr numbers)))))))
+    (when line
+      (goto-char (gemini-companion-hunk-line line)))))
 
 (defun gemini-companion-list-accept ()
   "Accept the proposal at point, or all proposals of the CLI at point."
@@ -635,23 +614,22 @@ Comments on their lines are sent as the reason."
 (defun gemini-companion-list-reject-with-reason ()
   "Reject the proposal at point with a reason and the comments on its lines."
   (interactive nil gemini-companion-list-mode)
-  (gemini-companion-diff-reject-with-reason (gemini-companion-list--diff))
-  (gemini-companion-list--refresh))
+  (gemini-companion-diff-reject-with-reason (gemini-companion-list--diff)))
 
 (defun gemini-companion-list-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it."
   (interactive nil gemini-companion-list-mode)
   (let ((diff (gemini-companion-list--diff))
         (edit (gemini-companion-list--edit))
-        (hunk (or (gemini-companion-list--hunk)
+        (hunk (or (get-text-property (point) 'gemini-companion-hunk)
                   (user-error "No hunk here"))))
     (unless (member hunk (gemini-companion-edits-hunks edit))
-      (gemini-companion-list--refresh)
+      (gemini-companion-page-refresh)
       (user-error "The proposal has changed; its diff was updated"))
     (message (if (gemini-companion-review-toggle diff hunk)
                  "Hunk excluded"
                "Hunk restored"))
-    (gemini-companion-list--refresh)))
+    (gemini-companion-page-refresh)))
 
 (defun gemini-companion-list-comment ()
   "Comment on the line at point; an empty text deletes the comment.
@@ -670,14 +648,14 @@ If the proposal is rejected, the comment becomes part of the reason."
     (when comment
       (gemini-companion-diff-comment
        diff place (and (not (string-blank-p comment)) comment))
-      (gemini-companion-list--refresh))))
+      (gemini-companion-page-refresh))))
 
 (defun gemini-companion-list-auto-accept ()
   "Turn auto-accept on or off for the CLI at point."
   (interactive nil gemini-companion-list-mode)
   (gemini-companion-auto-accept
    (gemini-companion-auto-confirm (gemini-companion-list--session)))
-  (gemini-companion-list--refresh))
+  (gemini-companion-page-refresh))
 
 (defun gemini-companion-list-revert ()
   "Revert the edit at point: restore the previous text of the file.

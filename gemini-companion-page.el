@@ -125,11 +125,6 @@ Point, mark and the windows stay at their lines in their sections."
                                                      section #'equal)))
       (prop-match-beginning match))))
 
-(defun gemini-companion-page-section-end (position)
-  "Return where the section at POSITION ends."
-  (next-single-property-change position 'gemini-companion-section
-                               nil (point-max)))
-
 (defun gemini-companion-page--place (position)
   "Return the place of POSITION, which the text may change around.
 It is a list of its section, the line in that, the column, and the line
@@ -153,7 +148,9 @@ in the buffer."
       (forward-line (if start line line-of-all))
       (when start
         (goto-char (min (point)
-                        (1- (gemini-companion-page-section-end start)))))
+                        (1- (next-single-property-change
+                             start 'gemini-companion-section
+                             nil (point-max))))))
       (min (line-end-position) (+ (line-beginning-position) column)))))
 
 (provide 'gemini-companion-page)
