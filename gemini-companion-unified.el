@@ -45,9 +45,10 @@
   "Number of unchanged lines to display around a hunk.")
 
 (defconst gemini-companion-unified--most-lines 1000
-  "Number of lines to display at first; the rest is folded.")
+  "Number of lines to display at first; the rest is folded.
+Each time that more is shown, it is as much again.")
 
-(defconst gemini-companion-unified--colored (* 1024 1024)
+(defconst gemini-companion-unified--colored (* 512 1024)
   "Size of a text above which it is displayed without colors.")
 
 (defconst gemini-companion-unified--most-characters 1000000
@@ -61,9 +62,6 @@
 
 (defconst gemini-companion-unified--near 60
   "Number of characters to display on each side of a change in a long line.")
-
-(defconst gemini-companion-unified--seconds 0.5
-  "Maximum processor seconds to spend on the colors of a diff.")
 
 (defconst gemini-companion-unified--least-lines 8
   "Minimum number of lines of a window for a diff.")
@@ -83,18 +81,13 @@
                (:constructor gemini-companion-unified--view-make)
                (:copier nil))
   "Data for the lines of a diff between the buffers OLD and NEW.
-OLD-LAST and NEW-LAST are the numbers of their last lines, WIDTH is the
-width of a line number, EXCLUDED has the excluded hunks, and WORDS the
-words that differ; see `gemini-companion-unified--words'.  USER-LINES
-is a table of the lines that the user has changed, or nil; see
-`gemini-companion-unified--user-lines'.  UNFOLDED has the folds whose
-lines are shown, ID is the first element of each fold, and ROOM is the
-number of lines that can still be displayed.  Colors are used until Emacs has used UNTIL seconds of
-processor time."
-  old new old-last new-last width excluded words user-lines unfolded id room
-  ;; Some modes need a tenth of a second for each hunk, whatever the size.
-  (until (+ (float-time (get-internal-run-time))
-            gemini-companion-unified--seconds)))
+LAST is the number of the last line of OLD, WIDTH the width of a line
+number, EXCLUDED has the excluded hunks, and WORDS the words that differ;
+see `gemini-companion-unified--words'.  EDITS has the hunks in which the
+user has edited NEW, UNFOLDED the folds whose lines are shown; ID is the
+first element of each fold, and ROOM the number of lines that can still
+be displayed."
+  old new last width excluded words edits unfolded id room)
 
 (defun gemini-companion-unified--last (buffer)
   "Return the number of the last line of BUFFER."
@@ -107,9 +100,8 @@ processor time."
 (defun gemini-companion-unified--texts (buffer line count &optional view)
   "Return COUNT lines of BUFFER from LINE on, a list of strings.
 If VIEW is non-nil, they are at most one more than it has room for, and
-have colors, as far as there is time."
-  (when view
-    (setq count (min count (1+ (gemini-companion-unified--view-room view)))))
+have colors.  A last line without a newline has the property
+`gemini-companion-end'."
   (when (< 0 count)
     (with-current-buffer buffer
       (save-excursion
@@ -117,15 +109,21 @@ have colors, as far as there is time."
           (widen)
           ;; Filling the cache for a large text would take twenty times as long.
           (let* ((cache-long-scans nil)
-                 (beg (goto-char (gemini-companion-hunk-line line))))
-            (forward-line count)
-            (gemini-companion-text-lines
-             (if (and view
-                      (< (buffer-size) gemini-companion-unified--colored)
-                      (< (float-time (get-internal-run-time))
-                         (gemini-companion-unified--view-until view)))
-                 (gemini-companion-unified--colored beg (point))
-               (buffer-substring-no-properties beg (point))))))))))
+                 (room (and view (gemini-companion-unified--view-room view)))
+                 (beg (goto-char (gemini-companion-hunk-line line)))
+                 (end (progn
+                        (forward-line (if room (min count (1+ room)) count))
+                        (point)))
+                 (lines (gemini-companion-text-lines
+                         (if (and view
+                                  (< (buffer-size)
+                                     gemini-companion-unified--colored))
+                             (gemini-companion-unified--colored beg end)
+                           (buffer-substring-no-properties beg end)))))
+            (unless (or (bolp) (null lines))
+              (put-text-property 0 1 'gemini-companion-end t
+                                 (car (last lines))))
+            lines))))))
 
 (defun gemini-companion-unified--colored (beg end)
   "Return the text from BEG to END with its faces and no other properties."
@@ -148,7 +146,7 @@ HUNKS are the differences between the buffers ORIGINAL and PROPOSAL, the
 text of DIFF, an open diff, or of an edit that has ended if it is nil.
 UNFOLDED are the folds whose lines are shown; each is a list of ID, the
 first lines and the number of lines, or (ID more N) for the rest of a
-long diff.  If this takes long, the remaining lines have no colors.
+diff of which N lines are displayed.
 
 The lines have these text properties:
 `gemini-companion-hunk' is the hunk of a changed line;
@@ -158,9 +156,9 @@ The lines have these text properties:
 changes in a long line;
 `gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
 the lines that were in one, have the fold."
-  (let* ((unfolded (seq-filter (lambda (fold) (equal id (car fold))) unfolded))
-         (view (gemini-companion-unified--view file original proposal diff
+  (let* ((view (gemini-companion-unified--view file original proposal diff
                                                unfolded id))
+         (room (gemini-companion-unified--view-room view))
          (last nil))
     (setf (gemini-companion-unified--view-words view)
           (gemini-companion-unified--words view hunks))
@@ -172,12 +170,7 @@ the lines that were in one, have the fold."
         (setq last hunk)))
     (when (< (gemini-companion-unified--view-room view) 0)
       (gemini-companion-unified--insert-fold
-       view (list id 'more (gemini-companion-unified--more unfolded))
-       "... more lines"))))
-
-(defun gemini-companion-unified--more (unfolded)
-  "Return how often the rest of a long diff was shown, as in UNFOLDED."
-  (seq-count (lambda (fold) (eq 'more (cadr fold))) unfolded))
+       view "... more lines" (list id 'more room)))))
 
 (defun gemini-companion-unified--view (file original proposal diff unfolded id)
   "Return the view of the texts of FILE in the buffers ORIGINAL and PROPOSAL.
@@ -185,35 +178,23 @@ For DIFF, UNFOLDED and ID, see `gemini-companion-unified-insert'."
   (dolist (text (list original proposal))
     (with-current-buffer text
       (gemini-companion-highlight file)))
-  (let ((last (gemini-companion-unified--last original))
-        (new-last (gemini-companion-unified--last proposal)))
+  (let ((last (gemini-companion-unified--last original)))
     (gemini-companion-unified--view-make
-     :old original :new proposal :old-last last :new-last new-last
+     :old original :new proposal :last last
      :excluded (and diff (gemini-companion-hunk-excluded
                           (gemini-companion-diff-proposal-buffer diff)))
+     :edits (and diff
+                 (gemini-companion-diff-edited-p diff)
+                 (gemini-companion-text-diff
+                  (list (gemini-companion-diff-proposed-text diff)
+                        (gemini-companion-text-of-buffer proposal))))
      :unfolded unfolded :id id
      :room (ash gemini-companion-unified--most-lines
-                (gemini-companion-unified--more unfolded))
-     :width (length (number-to-string (max 10 last new-last)))
-     :user-lines
-     (and diff
-          (< (buffer-size proposal) gemini-companion-unified--colored)
-          (gemini-companion-diff-edited-p diff)
-          (gemini-companion-unified--user-lines
-           (gemini-companion-diff-proposed-text diff)
-           (gemini-companion-text-of-buffer proposal))))))
-
-(defun gemini-companion-unified--user-lines (model text)
-  "Return a table of the lines of MODEL, as the CLI proposed it, and of TEXT.
-The value of a line is \"-\" if it is only in MODEL, \"+\" if it is only in
-TEXT, or `both'."
-  (let ((table (make-hash-table :test #'equal)))
-    (dolist (line (split-string model "\n"))
-      (puthash line "-" table))
-    (dolist (line (split-string text "\n"))
-      (puthash line (if (member (gethash line table) '(nil "+")) "+" 'both)
-               table))
-    table))
+                (seq-count (pcase-lambda (`(,of ,kind))
+                             (equal (list id 'more) (list of kind)))
+                           unfolded))
+     :width (length (number-to-string
+                     (max 10 last (gemini-companion-unified--last proposal)))))))
 
 (defun gemini-companion-unified--insert-between (view last next)
   "Insert the unchanged lines of VIEW between the hunks LAST and NEXT."
@@ -222,19 +203,19 @@ TEXT, or `both'."
                (new (+ new new-count))
                (count (- (if next
                              (car next)
-                           (1+ (gemini-companion-unified--view-old-last view)))
+                           (1+ (gemini-companion-unified--view-last view)))
                          old))
                (context gemini-companion-unified--context)
                (before (if last context 0))
                (after (if next context 0))
                (hidden (- count before after)))
     (if (< hidden 2)
-        (gemini-companion-unified--insert-same view old new count)
-      (gemini-companion-unified--insert-same view old new before)
+        (gemini-companion-unified--insert-lines view " " old new count)
+      (gemini-companion-unified--insert-lines view " " old new before)
       (gemini-companion-unified--insert-hidden view (+ old before)
                                                (+ new before) hidden)
-      (gemini-companion-unified--insert-same
-       view (+ old before hidden) (+ new before hidden) after))))
+      (gemini-companion-unified--insert-lines
+       view " " (+ old before hidden) (+ new before hidden) after))))
 
 (defun gemini-companion-unified--insert-hidden (view old new count)
   "Insert a fold in VIEW for COUNT unchanged lines from OLD and NEW on.
@@ -243,76 +224,65 @@ If it is unfolded, insert its lines."
         (beg (point)))
     (if (not (member fold (gemini-companion-unified--view-unfolded view)))
         (gemini-companion-unified--insert-fold
-         view fold (format (ngettext "... %d unchanged line"
-                                     "... %d unchanged lines" count)
-                           count))
-      (gemini-companion-unified--insert-same view old new count)
+         view (format (ngettext "... %d unchanged line"
+                                "... %d unchanged lines" count)
+                      count)
+         fold)
+      (gemini-companion-unified--insert-lines view " " old new count)
       (put-text-property beg (point) 'gemini-companion-unfolded fold))))
 
-(defun gemini-companion-unified--insert-same (view old new count)
-  "Insert COUNT unchanged lines of VIEW, from the lines OLD and NEW on."
-  (dolist (text (gemini-companion-unified--texts
-                 (gemini-companion-unified--view-new view) new count view))
-    (gemini-companion-unified--insert-line
-     view (gemini-companion-unified--abridged text '((0 . 0)))
-     old new " " nil (list 'gemini-companion-line new))
-    (setq old (1+ old)
-          new (1+ new))))
-
-(defun gemini-companion-unified--insert-fold (view fold text)
-  "Insert TEXT as a line of VIEW that stands for the lines of FOLD."
-  (let ((prefix (gemini-companion-unified--prefix view nil nil " " nil nil)))
+(defun gemini-companion-unified--insert-fold (view text &optional fold sign)
+  "Insert TEXT as a line of VIEW that stands for the lines of FOLD.
+Without FOLD, it is a remark, with SIGN before it."
+  (let ((prefix (gemini-companion-unified--prefix view nil nil (or sign " "))))
     (insert (propertize (concat text "\n")
                         'face 'gemini-companion-fold
                         'gemini-companion-fold fold
-                        'help-echo "TAB: show these lines"
+                        'help-echo (and fold "TAB: show these lines")
                         'line-prefix prefix
                         'wrap-prefix prefix))))
 
 (defun gemini-companion-unified--insert-hunk (view hunk)
   "Insert the lines of HUNK in VIEW: the removed ones, then the added ones."
-  (let ((beg (point)))
-    (dolist (removed '(t nil))
-      (gemini-companion-unified--insert-changed view hunk removed))
+  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
+              (beg (point)))
+    (gemini-companion-unified--insert-lines view "-" old new old-count hunk)
+    (gemini-companion-unified--insert-lines view "+" nil new new-count hunk)
     (put-text-property beg (point) 'gemini-companion-hunk hunk)
     (put-text-property beg (min (1+ beg) (point)) 'gemini-companion-change
                        t)))
 
-(defun gemini-companion-unified--insert-changed (view hunk removed)
-  "Insert the lines of HUNK of VIEW that are REMOVED, or else the added ones."
-  (pcase-let* ((`(,old ,old-count ,new ,new-count) hunk)
-               (`(,old-words ,new-words)
-                (gemini-companion-unified--view-words view))
-               (`(,buffer ,line ,count ,last)
+(defun gemini-companion-unified--insert-lines
+    (view sign old new count &optional hunk)
+  "Insert COUNT lines of VIEW with SIGN before them.
+OLD and NEW are the numbers of the first one, and OLD is nil for added
+lines.  HUNK has them, or is nil for unchanged lines."
+  (pcase-let* ((removed (equal "-" sign))
+               (`(,buffer ,line ,words)
                 (if removed
-                    (list (gemini-companion-unified--view-old view)
-                          old old-count
-                          (gemini-companion-unified--view-old-last view))
-                  (list (gemini-companion-unified--view-new view)
-                        new new-count
-                        (gemini-companion-unified--view-new-last view))))
-               (excluded (member hunk
-                                 (gemini-companion-unified--view-excluded view)))
-               (plain (gemini-companion-unified--new-file-p view)))
+                    (list (gemini-companion-unified--view-old view) old
+                          (car (gemini-companion-unified--view-words view)))
+                  (list (gemini-companion-unified--view-new view) new
+                        (cadr (gemini-companion-unified--view-words view)))))
+               (excluded
+                (member hunk (gemini-companion-unified--view-excluded view))))
     (dolist (text (gemini-companion-unified--texts buffer line count view))
       (gemini-companion-unified--insert-line
        view
-       (gemini-companion-unified--marked
-        text (gethash line (if removed old-words new-words))
-        (cond (excluded nil)
-              (removed 'diff-refine-removed)
-              (t 'diff-refine-added)))
-       (and removed line) (and (not removed) line)
-       (cond ((and plain (not excluded)) " ") (removed "-") (t "+"))
-       (cond (excluded 'shadow)
-             (plain nil)
-             (removed 'diff-removed)
-             (t 'diff-added))
-       (list 'gemini-companion-line (if removed new line))
-       excluded)
-      (setq line (1+ line)))
-    (when (< last line)
-      (gemini-companion-unified--insert-end view buffer))))
+       (if hunk
+           (gemini-companion-unified--marked
+            text (gethash line words)
+            (cond (excluded nil)
+                  (removed 'diff-refine-removed)
+                  (t 'diff-refine-added)))
+         (gemini-companion-unified--abridged text '((0 . 0))))
+       old new sign excluded)
+      (when (and hunk (get-text-property 0 'gemini-companion-end text))
+        (gemini-companion-unified--insert-fold
+         view "No newline at end of file" nil "\\"))
+      (setq line (1+ line)
+            old (and old (1+ old))
+            new (if removed new (1+ new))))))
 
 (defun gemini-companion-unified--marked (text ranges face)
   "Return TEXT, a line, with FACE, if non-nil, on RANGES, the last one first.
@@ -368,27 +338,23 @@ RANGES are a list of (BEG . END), in order."
 
 (defun gemini-companion-unified--new-file-p (view)
   "Return non-nil if the file of VIEW is new or empty."
-  (zerop (gemini-companion-unified--view-old-last view)))
+  (zerop (gemini-companion-unified--view-last view)))
 
-(defun gemini-companion-unified--insert-end (view buffer)
-  "Insert a remark in VIEW if the text of BUFFER ends without a newline."
-  (unless (with-current-buffer buffer
-            (save-restriction
-              (widen)
-              (memq (char-before (point-max)) '(?\n nil))))
-    (gemini-companion-unified--insert-line
-     view "No newline at end of file" nil nil "\\" 'gemini-companion-fold nil)))
-
-(defun gemini-companion-unified--insert-line
-    (view text old new sign face properties &optional excluded)
-  "Insert TEXT, a line of VIEW, with FACE below its own and PROPERTIES.
-OLD and NEW are its numbers, or nil; SIGN is the sign before it.  If
-EXCLUDED is non-nil, do not use its own colors."
+(defun gemini-companion-unified--insert-line (view text old new sign excluded)
+  "Insert TEXT, a line of VIEW, with the numbers OLD and NEW and with SIGN.
+If EXCLUDED is non-nil, do not use its own colors."
   (cl-decf (gemini-companion-unified--view-room view))
-  (let ((beg (point))
-        (changed (when-let* ((signs
-                              (gemini-companion-unified--view-user-lines view)))
-                   (equal sign (gethash text signs)))))
+  (let* ((beg (point))
+         (plain (and (gemini-companion-unified--new-file-p view)
+                     (not excluded)))
+         (face (cond (excluded 'shadow)
+                     (plain nil)
+                     ((equal "-" sign) 'diff-removed)
+                     ((equal "+" sign) 'diff-added)))
+         (edited (and (equal "+" sign)
+                      (seq-some (pcase-lambda (`(,_ ,_ ,line ,count))
+                                  (< -1 (- new line) count))
+                                (gemini-companion-unified--view-edits view)))))
     (insert (if excluded
                 (propertize text 'face '(gemini-companion-excluded-text shadow))
               text)
@@ -397,16 +363,18 @@ EXCLUDED is non-nil, do not use its own colors."
       (add-face-text-property beg (point) face 'append))
     (add-text-properties
      beg (point)
-     (append (list 'line-prefix (gemini-companion-unified--prefix
-                                 view old new sign face
-                                 (cond (excluded "x") (changed "*")))
-                   'wrap-prefix (gemini-companion-unified--prefix
-                                 view nil nil " " face nil)
-                   'gemini-companion-old old
-                   'gemini-companion-section (or old (list new)))
-             properties))))
+     (list 'line-prefix (gemini-companion-unified--prefix
+                         view old (unless (equal "-" sign) new)
+                         (if plain " " sign) face
+                         (cond (excluded "x") (edited "*")))
+           'wrap-prefix (gemini-companion-unified--prefix
+                         view nil nil " " face)
+           'gemini-companion-old old
+           'gemini-companion-line new
+           'gemini-companion-section (or old (list new))))))
 
-(defun gemini-companion-unified--prefix (view old new sign face mark)
+(defun gemini-companion-unified--prefix
+    (view old new sign &optional face mark)
   "Return the prefix of a line of VIEW.
 It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
   (let* ((width (gemini-companion-unified--view-width view))
@@ -523,7 +491,7 @@ By default, FOLD is the one at point."
   "Major mode for a proposal of a CLI as a unified diff.
 Each line begins with its numbers in the file and in the proposal,
 and a sign: `-' for a removed line, `+' for an added one.  Before the
-sign, `x' marks a line of an excluded hunk, `*' a line that you edited.
+sign, `x' marks a line of an excluded hunk, `*' one that you edited.
 
 \\{gemini-companion-unified-mode-map}"
   ;; A global mode may have turned them on.
@@ -694,18 +662,16 @@ If KEEP is non-nil, the selected window stays visible.  The user's
   "Go to HUNK in BUFFER."
   (when-let* ((window (get-buffer-window buffer)))
     (with-selected-window window
-      (let (match)
-        (while (not (or (setq match
-                              (seq-find
-                               (lambda (place)
-                                 (eql (nth 2 hunk)
-                                      (nth 2 (get-text-property
-                                              place 'gemini-companion-hunk))))
-                               (gemini-companion-unified--places)))
-                        (not (gemini-companion-unified--show-more)))))
-        (when match
-          (goto-char match)
-          (gemini-companion-unified--reveal))))))
+      (when-let* ((place (cl-loop
+                          thereis (seq-find
+                                   (lambda (place)
+                                     (eql (nth 2 hunk)
+                                          (nth 2 (get-text-property
+                                                  place 'gemini-companion-hunk))))
+                                   (gemini-companion-unified--places))
+                          while (gemini-companion-unified--show-more))))
+        (goto-char place)
+        (gemini-companion-unified--reveal)))))
 
 (defun gemini-companion-unified--places ()
   "Return where each hunk begins, and each further change in a long line."
