@@ -322,35 +322,30 @@ Record its hunks."
   "Return the diff of EDIT, drawn again if it is another one."
   (let* ((hunks (gemini-companion-edits-hunks edit))
          (diff (gemini-companion-edit-diff edit))
+         (unfolded gemini-companion-unified-unfolded)
+         (comments (and diff (gemini-companion-diff-comments diff)))
          (state (list (car (gemini-companion-edit-compared edit))
-                      gemini-companion-unified-unfolded
+                      unfolded
                       (and diff
-                           (list (gemini-companion-hunk-excluded
-                                  (gemini-companion-diff-proposal-buffer diff))
-                                 (gemini-companion-diff-comments diff))))))
+                           (gemini-companion-hunk-excluded
+                            (gemini-companion-diff-proposal-buffer diff)))
+                      comments))
+         (draw (lambda (old new)
+                 (with-temp-buffer
+                   (gemini-companion-unified-insert
+                    (gemini-companion-edit-file edit) old new hunks diff
+                    unfolded (gemini-companion-edit-id edit))
+                   (gemini-companion-list--insert-comments comments)
+                   (buffer-string)))))
     (unless (equal state (car (gethash edit gemini-companion-list--drawn)))
-      (puthash edit (cons state (gemini-companion-list--draw edit hunks diff))
+      (puthash edit
+               (cons state
+                     (pcase hunks
+                       ('nil "    no difference\n")
+                       ('failed "    cannot be compared\n")
+                       (_ (gemini-companion-edits-call-with-texts edit draw))))
                gemini-companion-list--drawn))
     (cdr (gethash edit gemini-companion-list--drawn))))
-
-(defun gemini-companion-list--draw (edit hunks diff)
-  "Return a text of the HUNKS of EDIT, of the open DIFF if that is non-nil."
-  (let ((unfolded gemini-companion-unified-unfolded))
-    (pcase hunks
-      ('nil "    no difference\n")
-      ('failed "    cannot be compared\n")
-      (_
-       (gemini-companion-edits-call-with-texts
-        edit
-        (lambda (old new)
-          (with-temp-buffer
-            (gemini-companion-unified-insert
-             (gemini-companion-edit-file edit) old new hunks diff
-             unfolded (gemini-companion-edit-id edit))
-            (when diff
-              (gemini-companion-list--insert-comments
-               (gemini-companion-diff-comments diff)))
-            (buffer-string))))))))
 
 (defun gemini-companion-list--insert-comments (comments)
   "Insert COMMENTS after the lines of this buffer that they are about."
@@ -392,7 +387,18 @@ CLI is open, and none has arrived or ended for a minute.
   :after-hook (setq display-line-numbers nil)
   (buffer-disable-undo)
   (setq truncate-lines t
-        header-line-format '(:eval (gemini-companion-list--header))
+        header-line-format
+        (string-replace
+         ;; A key may be one.
+         "%" "%%"
+         (substitute-command-keys
+          "\\<gemini-companion-list-mode-map>\
+\\[gemini-companion-list-menu] keys  \
+\\[gemini-companion-list-accept] accept  \\[gemini-companion-list-reject] reject  \
+\\[gemini-companion-list-toggle] diff  \\[gemini-companion-list-view] review  \
+\\[gemini-companion-list-toggle-hunk] exclude  \
+\\[gemini-companion-list-comment] comment  \
+\\[gemini-companion-list-revert] revert"))
         gemini-companion-list--drawn (make-hash-table :weakness 'key))
   (setq-local outline-regexp "\\s|"
               outline-level (lambda () (gemini-companion-list--get :level))
@@ -416,19 +422,6 @@ CLI is open, and none has arrived or ended for a minute.
   (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
     (kill-buffer buffer)))
 
-(defun gemini-companion-list--header ()
-  "Return the header line, help on the keys for 80 columns."
-  (string-replace
-   ;; A key may be one.
-   "%" "%%"
-   (substitute-command-keys
-    "\\<gemini-companion-list-mode-map>\\[gemini-companion-list-menu] keys  \
-\\[gemini-companion-list-accept] accept  \\[gemini-companion-list-reject] reject  \
-\\[gemini-companion-list-toggle] diff  \\[gemini-companion-list-view] review  \
-\\[gemini-companion-list-toggle-hunk] exclude  \
-\\[gemini-companion-list-comment] comment  \
-\\[gemini-companion-list-revert] revert")))
-
 ;;;; Point
 
 (defun gemini-companion-list--edit ()
@@ -449,19 +442,17 @@ CLI is open, and none has arrived or ended for a minute.
   (or (gemini-companion-list--get :session)
       (user-error "No CLI on this line")))
 
-(defun gemini-companion-list--diffs ()
-  "Return the diffs to be answered at point: one, or all of a CLI."
-  (if (gemini-companion-list--get :edit)
-      (list (gemini-companion-list--diff))
-    (let ((session (gemini-companion-list--session)))
-      (or (gemini-companion-diffs session)
-          (user-error "No review of %s is open"
-                      (gemini-companion-session-name session))))))
-
 (defun gemini-companion-list--answer (verb function)
-  "Call FUNCTION with each diff at point, and go to the next open edit.
-If there are several diffs, ask for confirmation with VERB."
-  (let ((diffs (gemini-companion-list--diffs)))
+  "Call FUNCTION with the diff at point, or with each one of the CLI at point.
+If there are several diffs, ask for confirmation with VERB.  Then go to
+the next open edit."
+  (let ((diffs
+         (if (gemini-companion-list--get :edit)
+             (list (gemini-companion-list--diff))
+           (let ((session (gemini-companion-list--session)))
+             (or (gemini-companion-diffs session)
+                 (user-error "No review of %s is open"
+                             (gemini-companion-session-name session)))))))
     (when (or (null (cdr diffs))
               (y-or-n-p (format "%s %d proposals? " verb (length diffs))))
       ;; Some diffs may end while a question is asked.
@@ -542,9 +533,23 @@ If the edit at point has ended, visit its file at that line instead."
   (interactive nil gemini-companion-list-mode)
   (let ((edit (gemini-companion-list--get :edit)))
     (cond ((null edit) (gemini-companion-list-toggle))
-          ((gemini-companion-edit-diff edit)
-           (gemini-companion-list--review))
+          ((gemini-companion-edit-diff edit) (gemini-companion-list--review))
           (t (gemini-companion-list--visit edit)))))
+
+(defun gemini-companion-list--visit (edit)
+  "Visit the file of EDIT at the line of its diff at point, if there is one."
+  (let* ((file (gemini-companion-edit-file edit))
+         (properties (text-properties-at (point)))
+         (line (if (memq (gemini-companion-edit-state edit)
+                         '(rejected unwritten))
+                   (or (plist-get properties 'gemini-companion-old)
+                       (car (plist-get properties 'gemini-companion-hunk)))
+                 (plist-get properties 'gemini-companion-line))))
+    (unless (file-exists-p file)
+      (user-error "%s does not exist" (gemini-companion-edits-name edit)))
+    (gemini-companion-list--show-file file #'pop-to-buffer)
+    (when line
+      (goto-char (gemini-companion-hunk-line line)))))
 
 (defun gemini-companion-list--review ()
   "Show and select the review at point, at the hunk at point."
@@ -579,21 +584,6 @@ no review is hidden."
                   display-buffer-below-selected)
                  (inhibit-same-window . t))
              t)))
-
-(defun gemini-companion-list--visit (edit)
-  "Visit the file of EDIT at the line of its diff at point, if there is one."
-  (let* ((file (gemini-companion-edit-file edit))
-         (properties (text-properties-at (point)))
-         (line (if (memq (gemini-companion-edit-state edit)
-                         '(rejected unwritten))
-                   (or (plist-get properties 'gemini-companion-old)
-                       (car (plist-get properties 'gemini-companion-hunk)))
-                 (plist-get properties 'gemini-companion-line))))
-    (unless (file-exists-p file)
-      (user-error "%s does not exist" (gemini-companion-edits-name edit)))
-    (gemini-companion-list--show-file file #'pop-to-buffer)
-    (when line
-      (goto-char (gemini-companion-hunk-line line)))))
 
 (defun gemini-companion-list-accept ()
   "Accept the proposal at point, or all proposals of the CLI at point."

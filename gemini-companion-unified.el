@@ -197,7 +197,8 @@ For DIFF, UNFOLDED and ID, see `gemini-companion-unified-insert'."
                      (max 10 last (gemini-companion-unified--last proposal)))))))
 
 (defun gemini-companion-unified--insert-between (view last next)
-  "Insert the unchanged lines of VIEW between the hunks LAST and NEXT."
+  "Insert the unchanged lines of VIEW between the hunks LAST and NEXT.
+Those that are far from both are folded, unless the user unfolded them."
   (pcase-let* ((`(,old ,old-count ,new ,new-count) (or last '(1 0 1 0)))
                (old (+ old old-count))
                (new (+ new new-count))
@@ -208,28 +209,22 @@ For DIFF, UNFOLDED and ID, see `gemini-companion-unified-insert'."
                (context gemini-companion-unified--context)
                (before (if last context 0))
                (after (if next context 0))
-               (hidden (- count before after)))
+               (hidden (- count before after))
+               (fold (list (gemini-companion-unified--view-id view)
+                           (+ old before) (+ new before) hidden))
+               (insert (lambda (first count)
+                         (gemini-companion-unified--insert-lines
+                          view " " (+ old first) (+ new first) count))))
     (if (< hidden 2)
-        (gemini-companion-unified--insert-lines view " " old new count)
-      (gemini-companion-unified--insert-lines view " " old new before)
-      (gemini-companion-unified--insert-hidden view (+ old before)
-                                               (+ new before) hidden)
-      (gemini-companion-unified--insert-lines
-       view " " (+ old before hidden) (+ new before hidden) after))))
-
-(defun gemini-companion-unified--insert-hidden (view old new count)
-  "Insert a fold in VIEW for COUNT unchanged lines from OLD and NEW on.
-If it is unfolded, insert its lines."
-  (let ((fold (list (gemini-companion-unified--view-id view) old new count))
-        (beg (point)))
-    (if (not (member fold (gemini-companion-unified--view-unfolded view)))
-        (gemini-companion-unified--insert-fold
-         view (format (ngettext "... %d unchanged line"
-                                "... %d unchanged lines" count)
-                      count)
-         fold)
-      (gemini-companion-unified--insert-lines view " " old new count)
-      (put-text-property beg (point) 'gemini-companion-unfolded fold))))
+        (funcall insert 0 count)
+      (funcall insert 0 before)
+      (if (not (member fold (gemini-companion-unified--view-unfolded view)))
+          (gemini-companion-unified--insert-fold
+           view (format "... %d unchanged lines" hidden) fold)
+        (let ((beg (point)))
+          (funcall insert before hidden)
+          (put-text-property beg (point) 'gemini-companion-unfolded fold)))
+      (funcall insert (+ before hidden) after))))
 
 (defun gemini-companion-unified--insert-fold (view text &optional fold sign)
   "Insert TEXT as a line of VIEW that stands for the lines of FOLD.
@@ -270,11 +265,7 @@ lines.  HUNK has them, or is nil for unchanged lines."
       (gemini-companion-unified--insert-line
        view
        (if hunk
-           (gemini-companion-unified--marked
-            text (gethash line words)
-            (cond (excluded nil)
-                  (removed 'diff-refine-removed)
-                  (t 'diff-refine-added)))
+           (gemini-companion-unified--marked text (gethash line words) removed)
          (gemini-companion-unified--abridged text '((0 . 0))))
        old new sign excluded)
       (when (and hunk (get-text-property 0 'gemini-companion-end text))
@@ -284,11 +275,11 @@ lines.  HUNK has them, or is nil for unchanged lines."
             old (and old (1+ old))
             new (if removed new (1+ new))))))
 
-(defun gemini-companion-unified--marked (text ranges face)
-  "Return TEXT, a line, with FACE, if non-nil, on RANGES, the last one first.
+(defun gemini-companion-unified--marked (text ranges removed)
+  "Return TEXT, a line, with a face on RANGES, the last one first.
 If they are most of the line, ignore them.  If the line is long, return
-only what is near them; in an added line, all but the first one are
-places to go to."
+only what is near them; in an added line, if REMOVED is nil, all but the
+first one are places to go to."
   (let ((amount (apply #'+ (mapcar (lambda (range)
                                      (- (cdr range) (car range)))
                                    ranges))))
@@ -296,13 +287,15 @@ places to go to."
     (when (<= (length (string-trim-left text)) (* 2 amount))
       (setq ranges nil))
     (setq ranges (reverse ranges))
-    (when face
-      (pcase-dolist (`(,beg . ,end) ranges)
-        ;; Bold: red words on a red line are all but invisible to some users.
-        ;; Colors of the mode are hard to read on green in a dark theme.
-        (put-text-property beg end 'face (list face 'bold) text)))
-    (when (and (eq face 'diff-refine-added)
-               (< gemini-companion-unified--long-line (length text)))
+    (pcase-dolist (`(,beg . ,end) ranges)
+      ;; Bold: red words on a red line are all but invisible to some users.
+      ;; Colors of the mode are hard to read on green in a dark theme.
+      (put-text-property beg end 'face (list (if removed
+                                                 'diff-refine-removed
+                                               'diff-refine-added)
+                                             'bold)
+                         text))
+    (unless (or removed (<= (length text) gemini-companion-unified--long-line))
       (pcase-dolist (`(,beg . ,_) (cdr ranges))
         (put-text-property beg (1+ beg) 'gemini-companion-change t text)))
     (gemini-companion-unified--abridged
@@ -319,9 +312,7 @@ RANGES are a list of (BEG . END), in order."
         text
       (cl-flet ((omit (end)
                   (when (< position end)
-                    (push (propertize "..." 'face 'gemini-companion-fold
-                                      'help-echo (format "%d more characters"
-                                                         (- end position)))
+                    (push (propertize "..." 'face 'gemini-companion-fold)
                           pieces)
                     (setq position end))))
         (pcase-dolist (`(,beg . ,end) ranges)
@@ -510,11 +501,21 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
   "Show DIFF, an edit of the text in ORIGINAL, as a unified diff on FRAME.
 If KEEP is non-nil, the selected window there stays visible.  The
 value is a plist; see `gemini-companion-review--kinds'."
-  (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
-         (buffer (gemini-companion-unified--buffer diff original)))
+  (let ((proposal (gemini-companion-diff-proposal-buffer diff))
+        (buffer (generate-new-buffer
+                 (format "*gemini diff: %s*"
+                         (gemini-companion-diff-name diff 'plain)))))
     (condition-case problem
         (progn
           (with-current-buffer buffer
+            ;; A failing hook of the user must not prevent the review.
+            (with-demoted-errors "Mode for the review: %S"
+              (gemini-companion-unified-mode))
+            (setq default-directory (buffer-local-value 'default-directory
+                                                        original)
+                  gemini-companion-unified--original original)
+            (gemini-companion-diff-adopt diff)
+            (gemini-companion-header-set)
             (gemini-companion-page-refresh))
           (with-selected-frame frame
             (gemini-companion-unified--display buffer diff keep)))
@@ -546,20 +547,6 @@ value is a plist; see `gemini-companion-review--kinds'."
           :compare (here #'gemini-companion-page-refresh)
           :close (apply-partially #'gemini-companion-unified--close
                                   buffer proposal))))
-
-(defun gemini-companion-unified--buffer (diff original)
-  "Return a new buffer for the unified diff of DIFF, an edit of ORIGINAL."
-  (with-current-buffer
-      (generate-new-buffer
-       (format "*gemini diff: %s*" (gemini-companion-diff-name diff 'plain)))
-    ;; A failing hook of the user must not prevent the review.
-    (with-demoted-errors "Mode for the review: %S"
-      (gemini-companion-unified-mode))
-    (setq default-directory (buffer-local-value 'default-directory original)
-          gemini-companion-unified--original original)
-    (gemini-companion-diff-adopt diff)
-    (gemini-companion-header-set)
-    (current-buffer)))
 
 (defun gemini-companion-unified--display (buffer diff &optional keep)
   "Show and select BUFFER, the view of DIFF.
@@ -723,7 +710,8 @@ If BACK is non-nil, return where the previous one begins."
 ;;;; Editing
 
 (defun gemini-companion-unified--edit (buffer proposal)
-  "Show PROPOSAL in the window of its diff, BUFFER, or the other way round."
+  "Show PROPOSAL in the window of its diff, BUFFER, or the other way round.
+Go to the same line, or to the next one of the diff."
   (let* ((back (not (eq (current-buffer) buffer)))
          (line (if back
                    (line-number-at-pos nil 'absolute)
@@ -736,19 +724,19 @@ If BACK is non-nil, return where the previous one begins."
             (t
              (unless (gemini-companion-unified--current-p)
                (gemini-companion-page-refresh))
-             (gemini-companion-unified--go-to-line line)))
+             (goto-char (point-min))
+             (while (and (not (eobp))
+                         (or (< (or (get-text-property
+                                     (point) 'gemini-companion-line)
+                                    0)
+                                line)
+                             ;; Removed lines come before it.
+                             (and (get-text-property (point)
+                                                     'gemini-companion-hunk)
+                                  (get-text-property (point)
+                                                     'gemini-companion-old))))
+               (forward-line))))
       (set-window-point nil (point)))))
-
-(defun gemini-companion-unified--go-to-line (line)
-  "Go to LINE of the proposal, or to the next line shown."
-  (goto-char (point-min))
-  (while (and (not (eobp))
-              (or (< (or (get-text-property (point) 'gemini-companion-line) 0)
-                     line)
-                  ;; Removed lines come before it.
-                  (and (get-text-property (point) 'gemini-companion-hunk)
-                       (get-text-property (point) 'gemini-companion-old))))
-    (forward-line)))
 
 (provide 'gemini-companion-unified)
 ;;; gemini-companion-unified.el ends here
