@@ -71,9 +71,8 @@ What guards text comes first: a long name may not fit."
   (let ((name (copy-sequence (gemini-companion-diff-name diff))))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (append
-     (mapcan (lambda (remark)
-               (list (list 0 (propertize remark 'face 'bold))
-                     (list 0 "; ")))
+     (mapcar (lambda (remark)
+               (list 0 (concat (propertize remark 'face 'bold) "; ")))
              (gemini-companion-header--guards diff))
      (list (list nil name))
      (mapcar (pcase-lambda (`(,rank ,remark))

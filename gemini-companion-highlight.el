@@ -65,9 +65,14 @@ of Evil work there, too."
   "Return the major mode to highlight FILE, whose text is current.
 Return nil if that mode may do more."
   (with-demoted-errors "Mode for the review: %S"
-    (let ((mode (or (gemini-companion-highlight--interpreter-mode)
-                    (gemini-companion-highlight--mode-by-name
-                     (file-name-sans-versions file)))))
+    (let* ((file (file-name-sans-versions file))
+           (mode (or (gemini-companion-highlight--interpreter-mode)
+                     (seq-some (lambda (fold)
+                                 (let ((case-fold-search fold))
+                                   (assoc-default file auto-mode-alist
+                                                  #'string-match)))
+                               (list nil auto-mode-case-fold))))
+           (mode (car (ensure-list mode))))
       ;; An alias has no record of its parent mode.
       (while (and (symbolp mode) (fboundp mode)
                   (symbolp (symbol-function mode)))
@@ -91,14 +96,6 @@ Return nil if that mode may do more."
                        (lambda (regexp name)
                          (string-match-p (format "\\`\\(?:%s\\)\\'" regexp)
                                          name)))))))
-
-(defun gemini-companion-highlight--mode-by-name (name)
-  "Return the mode for a file with NAME, or nil."
-  (car (ensure-list
-        (seq-some (lambda (fold)
-                    (let ((case-fold-search fold))
-                      (assoc-default name auto-mode-alist #'string-match)))
-                  (list nil auto-mode-case-fold)))))
 
 (provide 'gemini-companion-highlight)
 ;;; gemini-companion-highlight.el ends here
