@@ -86,20 +86,22 @@ take an answer.  Then run"
   t)
 
 (defun gemini-companion-outcome-undelivered (id)
-  "Report that the accepted text of the diff ID did not reach its CLI."
+  "Drop the outcome of the diff ID, which cannot reach its CLI any more.
+Report that if an accepted text is lost."
   (when-let* ((diff (cl-find id gemini-companion-outcome--unwritten
                              :key #'gemini-companion-diff-id)))
-    (setq gemini-companion-outcome--unwritten
-          (remq diff gemini-companion-outcome--unwritten))
-    (gemini-companion-diff-keep diff (gemini-companion-diff-accepted-text diff))
-    (display-warning
-     'gemini-companion
-     (format
-      "%s was not written: %s is no longer connected.  \
+    (when (eq (gemini-companion-diff-state diff) 'accepted)
+      (gemini-companion-diff-keep
+       diff (gemini-companion-diff-accepted-text diff))
+      (display-warning
+       'gemini-companion
+       (format
+        "%s was not written: %s is no longer connected.  \
 M-x gemini-companion-last-proposal shows the text that you accepted"
-      (gemini-companion-diff-name diff)
-      (gemini-companion-session-name (gemini-companion-diff-session diff)))))
-  t)
+        (gemini-companion-diff-name diff)
+        (gemini-companion-session-name
+         (gemini-companion-diff-session diff))))))
+  (gemini-companion-outcome-written id))
 
 (defun gemini-companion-outcome-stop ()
   "Drop all outcomes."

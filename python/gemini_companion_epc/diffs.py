@@ -189,12 +189,13 @@ class Diffs:
             session.interrupted[path] = now + self._config.cancel_window
 
     def _abandon(self, session: Session, reason: CloseReason) -> None:
-        """Dismiss the diffs of ``session``, and report undelivered acceptances."""
+        """Dismiss the diffs of ``session``, and report undelivered outcomes."""
         for diff in list(session.diffs.values()):
             self._remove(session, diff)
             self._dismiss(diff, reason)
-        for diff_id in session.withdraw_accepted():
-            self._reviewer.outcome_undelivered(diff_id)
+        for undelivered in session.outcomes:
+            if undelivered.diff_id:
+                self._reviewer.outcome_undelivered(undelivered.diff_id)
 
     def _dismiss(self, diff: Diff, reason: CloseReason) -> "asyncio.Task[str | None]":
         """Close ``diff`` in Emacs; the value of the task is its text, if any."""

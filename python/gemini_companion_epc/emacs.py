@@ -139,7 +139,7 @@ class Emacs:
         self._send("outcome-written", diff_id)
 
     def outcome_undelivered(self, diff_id: int) -> None:
-        """Report that the accepted text of ``diff_id`` cannot be delivered."""
+        """Report that the outcome of ``diff_id`` cannot be delivered."""
         self._send("outcome-undelivered", diff_id)
 
     def warn(self, message: str) -> None:

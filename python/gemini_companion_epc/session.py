@@ -22,7 +22,6 @@ class QueuedOutcome(NamedTuple):
     """An outcome that waits for a stream; ``diff_id`` is 0 if there was no review."""
 
     diff_id: int
-    is_accepted: bool
     event: bytes
 
 
@@ -88,17 +87,9 @@ class Session:
     def notify(self, path: str, content: str | None = None, diff_id: int = 0) -> None:
         """Queue the outcome of the diff ``diff_id``, see `outcome`."""
         event = encode_event(outcome(path, content))
-        self.outcomes.append(QueuedOutcome(diff_id, content is not None, event))
+        self.outcomes.append(QueuedOutcome(diff_id, event))
         self.flushed.clear()
         self._wake()
-
-    def withdraw_accepted(self) -> list[int]:
-        """Remove the accepted outcomes from the queue and return their diffs."""
-        accepted = [one.diff_id for one in self.outcomes if one.is_accepted]
-        self.outcomes = deque(one for one in self.outcomes if not one.is_accepted)
-        if not self.outcomes:
-            self.flushed.set()
-        return accepted
 
     def acknowledge(self) -> None:
         """Drop the first outcome, which was written, and report it."""

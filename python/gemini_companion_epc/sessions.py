@@ -90,10 +90,8 @@ class Sessions:
         logger.info("Session %s ended: %s", session.short_id, reason)
         _cancel(session.timer)
         self.on_end(session, reason)
-        # The client will not receive the rejections that are left, and Emacs would
-        # send them again after a crash.
-        while session.outcomes:
-            session.acknowledge()
+        session.outcomes.clear()
+        session.flushed.set()
         if session.stream is not None:
             session.stream.end()
             session.stream = None
