@@ -308,51 +308,6 @@ errors in new lines are new."
                  (seq-take new 20))))
     new))
 
-(defun gemini-companion-diagnostics--text (errors name others)
-  "Return the text for the model about the new ERRORS of the file NAME.
-OTHERS is an alist of the names of other files and their new errors.
-Return nil if there are none."
-  (let ((all (apply #'+ (length errors) (mapcar #'length (mapcar #'cdr others)))))
-    (unless (zerop all)
-      (string-join
-       (append
-        (list (format "Emacs sees %d new error%s in %s \
-(a later edit may already fix %s):"
-                      all (if (= 1 all) "" "s")
-                      (cond ((null errors) "other files")
-                            (others (concat name " and other files"))
-                            (t name))
-                      (if (= 1 all) "it" "them")))
-        (gemini-companion-diagnostics--cut
-         (mapcar (apply-partially #'gemini-companion-diagnostics--line "") errors)
-         10 "more")
-        (gemini-companion-diagnostics--cut
-         (mapcar (pcase-lambda (`(,name ,first . ,more))
-                   (concat (gemini-companion-diagnostics--line
-                            (concat name ":") first)
-                           (when more
-                             (format " (and %d more there)" (length more)))))
-                 others)
-         5 "more files"))
-       "\n"))))
-
-(defun gemini-companion-diagnostics--cut (lines most noun)
-  "Return LINES, or MOST of them and the number of the others with NOUN."
-  (append (seq-take lines most)
-          (when (< most (length lines))
-            (list (format "... %d %s" (- (length lines) most) noun)))))
-
-(defun gemini-companion-diagnostics--line (place error)
-  "Return the line for the model about ERROR, with PLACE before it."
-  (pcase-let ((`(,line ,text ,source) error))
-    (truncate-string-to-width
-     (gemini-companion-name-escaped
-      (format "%s%d: error: %s%s" place line
-              (string-trim
-               (replace-regexp-in-string "[ \t\n\r\f\u00A0]+" " " text))
-              (if source (format " [%s]" source) "")))
-     200 nil nil "...")))
-
 ;;;; Checks
 
 (cl-defstruct (gemini-companion-diagnostics--check
@@ -407,11 +362,14 @@ It is for TEXT of FILE, a true name, whose errors may have changed."
                     gemini-companion-diagnostics--known)))
 
 (defun gemini-companion-diagnostics-after-edit (file before after callback)
-  "Call CALLBACK with a text about the errors that an edit of FILE made.
+  "Call CALLBACK with the errors that an edit of FILE made.
 FILE is an absolute name; a CLI has changed its text from BEFORE,
 nil if there was no such file, to AFTER, and the buffers that visit
-it were reverted.  The text is for the model, nil if there are no
-new errors, or if they are not known within three seconds."
+it were reverted.  The argument is a plist: `:name', a name of FILE;
+`:count', the number of new errors; `:errors', ten of them at most,
+lists of LINE, TEXT and SOURCE; and `:others', lists of the NAME of
+another file, the number of its new errors, and the first one.  It is
+nil if there are none, or if they are not known within three seconds."
   (let ((file (or (gemini-companion-text-true-name file) file)))
     (gemini-companion-diagnostics--forget-others file)
     ;; The edit may repair errors of other files, so these are checked again.
@@ -587,25 +545,25 @@ Request its errors if the server supports that."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check
                            file before after asked names others)
                 check)
-               (text (gemini-companion-diagnostics--text
-                      (mapcar #'car
-                              (gemini-companion-diagnostics--new
-                               (cadr (alist-get after asked)) after
-                               (cadr (alist-get before asked)) (or before "")))
-                      (gemini-companion-diagnostics--name file)
-                      (delq nil
-                            (mapcar (lambda (buffer)
-                                      (gemini-companion-diagnostics--new-in-other
-                                       buffer names))
-                                    others)))))
+               (new (gemini-companion-diagnostics--new
+                     (cadr (alist-get after asked)) after
+                     (cadr (alist-get before asked)) (or before "")))
+               (elsewhere
+                (delq nil (mapcar (lambda (buffer)
+                                    (gemini-companion-diagnostics--new-in-other
+                                     buffer names))
+                                  others))))
     (gemini-companion-diagnostics--end
      check
-     (and text
+     (and (or new elsewhere)
           ;; To a server of JavaScript they end a line, which Eglot does not know.
           (not (string-match-p "[\u2028\u2029]" (concat before after)))
           (string= after (gemini-companion-text-plain
                           (gemini-companion-text-read file)))
-          text))))
+          (list :name (gemini-companion-diagnostics--name file)
+                :count (length new)
+                :errors (mapcar #'car (seq-take new 10))
+                :others elsewhere)))))
 
 (defun gemini-companion-diagnostics--name (file)
   "Return the name of FILE for the model."
@@ -619,8 +577,8 @@ Request its errors if the server supports that."
     (when (equal file (gemini-companion-diagnostics--check-file check))
       (gemini-companion-diagnostics--end check nil))))
 
-(defun gemini-companion-diagnostics--end (check text)
-  "End CHECK with TEXT for the model, or nil."
+(defun gemini-companion-diagnostics--end (check result)
+  "End CHECK with RESULT, for its callback."
   (when (memq check gemini-companion-diagnostics--checks)
     (setq gemini-companion-diagnostics--checks
           (delq check gemini-companion-diagnostics--checks))
@@ -633,7 +591,7 @@ Request its errors if the server supports that."
         (when (and version (jsonrpc-running-p server))
           (gemini-companion-lookup-close file server)))
       (gemini-companion-events-guarded 'errors
-        (funcall callback text)))))
+        (funcall callback result)))))
 
 ;;;; Language servers
 
@@ -815,8 +773,9 @@ Request the errors if it supports that."
                   gemini-companion-diagnostics--earlier-report)))))))
 
 (defun gemini-companion-diagnostics--new-in-other (buffer names)
-  "Return a list of the name of the file of BUFFER and its new errors, or nil.
-The errors, or their lines, have one of NAMES, a regexp."
+  "Return the new errors of BUFFER that have one of NAMES, a regexp, or nil.
+They or their lines have it.  The value is a list of the name of the file,
+their number, and the first one."
   (with-current-buffer buffer
     (pcase-let ((`(,tick ,old . ,_)
                  gemini-companion-diagnostics--earlier-report))
@@ -830,8 +789,8 @@ The errors, or their lines, have one of NAMES, a regexp."
                           (string-match-p names (concat error "\n" line)))
                         (gemini-companion-diagnostics--new
                          (car now) text old text))))
-        (cons (gemini-companion-diagnostics--name file)
-              (mapcar #'car new))))))
+        (list (gemini-companion-diagnostics--name file)
+              (length new) (caar new))))))
 
 ;;;; Life
 

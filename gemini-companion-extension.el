@@ -344,9 +344,7 @@ AFTER are its texts."
                       (list :id (concat "?" client) :client client))))
     (gemini-companion-revert file before)
     (gemini-companion-edits-written session file before after)
-    (gemini-companion-diagnostics-after-edit
-     file before after
-     (lambda (text) (funcall answer (list :text text))))))
+    (gemini-companion-diagnostics-after-edit file before after answer)))
 
 ;;;; Status
 

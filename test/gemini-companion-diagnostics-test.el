@@ -41,14 +41,24 @@ Return a function that returns all answers, a list."
      (lambda (text) (push text answers)))
     (lambda () answers)))
 
+(defun gemini-companion-diagnostics-test-line (error)
+  "Return ERROR as a line of text."
+  (format "%d: error: %s%s" (nth 0 error) (nth 1 error)
+          (if (nth 2 error) (format " [%s]" (nth 2 error)) "")))
+
 (defun gemini-companion-diagnostics-test-edit (file before after)
-  "Change FILE from BEFORE to AFTER; return what is reported, without its head."
+  "Change FILE from BEFORE to AFTER; return what is reported, as lines."
   (let* ((began (float-time))
          (answers (gemini-companion-diagnostics-test-begin file before after))
-         (text (car (gemini-companion-test-eventually (funcall answers)))))
+         (facts (car (gemini-companion-test-eventually (funcall answers)))))
     (should (< (- (float-time) began) 30))
-    (should (equal (list text) (funcall answers)))
-    (and text (cdr (split-string text "\n")))))
+    (should (equal (list facts) (funcall answers)))
+    (append (mapcar #'gemini-companion-diagnostics-test-line
+                    (plist-get facts :errors))
+            (mapcar (pcase-lambda (`(,name ,number ,first))
+                      (format "%s %d:%s" name number
+                              (gemini-companion-diagnostics-test-line first)))
+                    (plist-get facts :others)))))
 
 (defun gemini-companion-diagnostics-test-silent-p (file before after)
   "Change FILE from BEFORE to AFTER; return non-nil if nothing is known then.
@@ -249,8 +259,8 @@ The text of the first one is the first line."
       (should (equal (gemini-companion-test-answer-of
                       #'gemini-companion-diagnostics-after-edit
                       (expand-file-name "a.txt") "error old" text)
-                     "Emacs sees 1 new error in a.txt \
-(a later edit may already fix it):\n4: error: b is wrong [test]"))
+                     '( :name "a.txt" :count 1 :errors ((4 "b is wrong" "test"))
+                        :others nil)))
       (should (equal view (gemini-companion-test-view))))
     (make-directory "real/ä %b" t)
     (make-symbolic-link "real" "link")
@@ -278,14 +288,9 @@ The text of the first one is the first line."
         (should (equal expected (gemini-companion-diagnostics-test-edit
                                  (if before "link/ä %b/b.txt" "real/ä %b/b.txt")
                                  before after)))))
-    (let ((lines (gemini-companion-diagnostics-test-edit
-                  "a.txt" ""
-                  (mapconcat (lambda (number)
-                               (format "error %s%d" (make-string 300 ?x) number))
-                             (number-sequence 1 13) "\n"))))
-      (should (= 11 (length lines)))
-      (should (seq-every-p (lambda (line) (<= (length line) 200)) lines))
-      (should (equal "... 3 more" (car (last lines)))))
+    (should (= 10 (length (gemini-companion-diagnostics-test-edit
+                           "a.txt" "" (mapconcat (apply-partially #'format "error %d")
+                                                 (number-sequence 1 13) "\n")))))
     (should-not (find-buffer-visiting "a.txt"))))
 
 (ert-deftest gemini-companion-diagnostics-asks-a-server-that-can-be-asked ()
@@ -336,7 +341,7 @@ The text of the first one is the first line."
         (gemini-companion-diagnostics-test-pull file))
       (should-not (plist-get (gemini-companion-diagnostics-test-ask "a.txt")
                              :problem))
-      (should (equal '("a.txt:1: error: one is unknown [test]")
+      (should (equal '("a.txt 1:1: error: one is unknown [test]")
                      (gemini-companion-diagnostics-test-edit
                       "one.txt" "def one\n" "def two\n")))
       (set-buffer-modified-p nil))))
@@ -416,7 +421,8 @@ The text of the first one is the first line."
                       "a.txt" "error x" "error x\nerror y")))
       (should (equal '(nil) (funcall first)))
       (gemini-companion-test-eventually (funcall other))
-      (should (string-search "1: error: z" (car (funcall other)))))
+      (should (equal '((1 "z is wrong" "test"))
+                     (plist-get (car (funcall other)) :errors))))
     (gemini-companion-test-visit "b.txt")
     (gemini-companion-diagnostics-test-known "b.txt")
     (pcase-dolist
@@ -495,7 +501,7 @@ The text of the first one is the first line."
     (dolist (file '("one.txt" "a.txt"))
       (gemini-companion-test-visit file)
       (gemini-companion-diagnostics-test-known file))
-    (should (equal '("a.txt:1: error: one is unknown [test]")
+    (should (equal '("a.txt 1:1: error: one is unknown [test]")
                    (gemini-companion-diagnostics-test-edit
                     "one.txt" "/* def one */\nint one(int x)\n"
                     "/* def two */\nint two(int x)\n")))))
@@ -511,11 +517,11 @@ The text of the first one is the first line."
                    (apply #'gemini-companion-diagnostics-test-edit args))))
       (mapc #'gemini-companion-test-visit files)
       ;; It is open, and names the definition.
-      (should (equal '("a.txt:2: error: one is unknown [test] (and 1 more there)")
+      (should (equal '("a.txt 2:2: error: one is unknown [test]")
                      (funcall edit "one.txt" "def one\n" "def three\n")))
       (funcall edit "b.txt" "def two\n" "uses three\n")
       (should (equal '("2: error: x is wrong [test]"
-                       "b.txt:1: error: three is unknown [test]")
+                       "b.txt 1:1: error: three is unknown [test]")
                      (funcall edit "one.txt" "def three\n"
                               "def four\nerror x\n")))
       ;; The server reports before the hook of the CLI does.
@@ -528,11 +534,12 @@ The text of the first one is the first line."
       (with-current-buffer "a.txt"
         (gemini-companion-test-eventually
           (= 3 (length (flymake-diagnostics)))))
-      (should (string-search
-               "a.txt:2: error: one is unknown"
-               (gemini-companion-test-answer-of
-                #'gemini-companion-diagnostics-after-edit
-                (expand-file-name "one.txt") "def one\n" "def five\n")))
+      (should (equal '(("a.txt" 2 (2 "one is unknown" "test")))
+                     (plist-get (gemini-companion-test-answer-of
+                                 #'gemini-companion-diagnostics-after-edit
+                                 (expand-file-name "one.txt")
+                                 "def one\n" "def five\n")
+                                :others)))
       ;; No news of the file itself, after a harmless edit.
       (should-not (funcall edit "a.txt" "uses other\nuses one\nuses one\n"
                            "\nuses other\nuses one\nuses one\n")))))

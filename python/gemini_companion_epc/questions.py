@@ -23,14 +23,16 @@ Ask: TypeAlias = Callable[[str, Facts, Sequence[str | None]], Awaitable[Facts]]
 
 A question has some of ``path``, ``symbol``, ``line``, ``after``, ``client`` and
 ``pids``; an answer has ``problem``, or some of ``total``, ``places``, ``taken``,
-``documentation``, ``source``, ``rows`` and ``text``.  Raises EmacsError if it cannot
-be asked.
+``documentation``, ``source``, ``rows``, ``name``, ``count``, ``errors`` and ``others``.
+Raises EmacsError if it cannot be asked.
 """
 
 _SEVERITIES = ("error", "warning", "note")
 LONGEST_LINE = 120
 LONGEST_TEXT = 72
 LONGEST_ANSWER = 8000
+LONGEST_ERROR = 200
+MOST_FILES = 5
 
 
 def _word(description: str) -> dict[str, Any]:
@@ -179,10 +181,9 @@ class Questions:
             raise MalformedArgument("the texts of an edit must be strings")
         logger.info("edited: %d characters", len(after))
         answer = await self._hook("edited", {**facts, "path": path}, before, after)
-        text = answer.get("text")
-        if not isinstance(text, str) or not text:
+        if not answer:
             return {}
-        added = {"hookEventName": name, "additionalContext": text}
+        added = {"hookEventName": name, "additionalContext": _errors_text(answer)}
         return {"hookSpecificOutput": added}
 
     async def _hook(self, kind: str, facts: Facts, *texts: str | None) -> Facts:
@@ -343,6 +344,37 @@ def _diagnostics_text(facts: Facts, directory: str, is_of_file: bool) -> str:
         if errors or warnings
     ]
     return _fitting(lines or ["Emacs has no errors or warnings."])
+
+
+def _errors_text(facts: Facts) -> str:
+    """Return the text about the new errors after an edit."""
+    name, count = facts["name"], facts["count"]
+    errors, others = facts.get("errors") or [], facts.get("others") or []
+    total = count + sum(number for _, number, _ in others)
+    where = f"{name} and other files" if others else name
+    lines = [
+        f"Emacs sees {total} new error{'s' if total > 1 else ''} in "
+        f"{where if count else 'other files'} "
+        f"(a later edit may already fix {'them' if total > 1 else 'it'}):",
+        *(_error("", *error) for error in errors),
+    ]
+    if count > len(errors):
+        lines.append(f"... {count - len(errors)} more")
+    for other, number, first in others[:MOST_FILES]:
+        more = f" (and {number - 1} more there)" if number > 1 else ""
+        lines.append(_error(f"{other}:", *first) + more)
+    if len(others) > MOST_FILES:
+        lines.append(f"... {len(others) - MOST_FILES} more files")
+    return clean("\n".join(lines))
+
+
+def _error(place: str, line: int, text: str, source: str | None) -> str:
+    words = " ".join(text.split()) + (f" [{source}]" if source else "")
+    error = "".join(
+        char if char.isprintable() else f"\\u{ord(char):04X}"
+        for char in f"{place}{line}: error: {words}"
+    )
+    return error if len(error) <= LONGEST_ERROR else error[: LONGEST_ERROR - 3] + "..."
 
 
 def _fitting(lines: list[str]) -> str:

@@ -128,8 +128,14 @@ Return 0 if it was not asked."
           began (float-time))
     (gemini-companion-diagnostics-after-edit
      file before after
-     (lambda (text)
-       (push (list :text text :time (- (float-time) began)) answers)))
+     (lambda (facts)
+       (push (list :text (mapconcat (lambda (error)
+                                      (format "%d: error: %s" (nth 0 error)
+                                              (string-replace "\n" " "
+                                                              (nth 1 error))))
+                                    (plist-get facts :errors) "\n")
+                   :time (- (float-time) began))
+             answers)))
     (judge-until 60 (lambda ()
                       (judge-known-p file)
                       answers))

@@ -188,12 +188,13 @@ def run_hook(tmp: Path, text: str) -> Any:
 
 def test_the_hook_adds_what_emacs_answers(alone: Alone, tmp_path: Path) -> None:
     discovery(tmp_path, alone.port, alone.token)
-    answer(alone, {"text": "1 new error"})
+    answer(alone, {"name": "a.py", "count": 1, "errors": [[3, "bad", None]]})
     file = tmp_path / "a.py"
     assert run_hook(tmp_path, event(file)) == {
         "hookSpecificOutput": {
             "hookEventName": "AfterTool",
-            "additionalContext": "1 new error",
+            "additionalContext": "Emacs sees 1 new error in a.py "
+            "(a later edit may already fix it):\n3: error: bad",
         }
     }
     run_hook(tmp_path, event(file, isNewFile=True))

@@ -280,3 +280,34 @@ def test_a_large_edit_reaches_emacs_by_epc(start: Start) -> None:
         assert (kind.value(), before) == ("edited", "old")
         assert Path(after[1]).read_text() == long
         assert result.result(BOUND) == (200, {})
+
+
+@pytest.mark.parametrize(
+    ("facts", "lines"),
+    [
+        (
+            {"count": 12, "errors": [[3, "a\u00a0b\n\u202e" + "x" * 300, "src"]]},
+            ["12 new errors in a.py (a later edit may already fix them):",
+             "3: error: a b \\u202E" + "x" * 177 + "...", "... 11 more"],
+        ),
+        (
+            {"count": 0, "others": [["b.py", 1, [7, "bad", "src"]]]},
+            ["1 new error in other files (a later edit may already fix it):",
+             "b.py:7: error: bad [src]"],
+        ),
+        (
+            {"count": 1, "errors": [[1, "bad", None]],
+             "others": [["b.py", 3, [7, "bad", "src"]]] * 7},
+            ["22 new errors in a.py and other files"
+             " (a later edit may already fix them):", "1: error: bad",
+             *["b.py:7: error: bad [src] (and 2 more there)"] * 5, "... 2 more files"],
+        ),
+    ],
+)  # fmt: skip
+def test_new_errors_are_a_short_text(
+    alone: Alone, facts: Facts, lines: list[str]
+) -> None:
+    answer_with(alone, lambda kind, asked: {"name": "a.py", **facts})
+    edited = {"method": "event", "event": edit("/a")}
+    output = request(alone.port, alone.token, edited)[1]["hookSpecificOutput"]
+    assert output["additionalContext"] == "Emacs sees " + "\n".join(lines)
