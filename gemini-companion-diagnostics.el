@@ -195,7 +195,8 @@ Wait until END at most, which is a `float-time'."
                           file answer end))
             (t
              (gemini-companion-lookup-fail
-              "Emacs has not checked the current text of this file yet; ask again"))))))
+              "Emacs has not checked the current text of this file yet; \
+ask again"))))))
 
 (defun gemini-companion-diagnostics--answerable-p ()
   "Return non-nil unless this text is yet to be checked.
@@ -318,8 +319,8 @@ CALLBACK is called at the end, which is at the time END at the latest.  PLACE is
 the buffer that visits FILE, or else one of its language server, SERVER, which has
 the text with VERSION then.  LEFT are the texts whose errors are to be known, and
 ASKED is an alist of texts and their elements of
-`gemini-companion-diagnostics--known'.  NAMES is a regexp for the names of
-definitions that were changed, and OTHERS are the buffers that have one."
+`gemini-companion-diagnostics--known'.  OTHERS are the buffers that have one of
+NAMES, a regexp for the names of definitions that were changed, or nil."
   file before after callback end place server version left asked names others)
 
 (defvar gemini-companion-diagnostics-timeout 2.6
@@ -374,8 +375,7 @@ nil if there are none, or if they are not known within three seconds."
     (gemini-companion-diagnostics--forget-others file)
     ;; The edit may repair errors of other files, so these are checked again.
     (dolist (check gemini-companion-diagnostics--checks)
-      (setf (gemini-companion-diagnostics--check-place check) nil
-            (gemini-companion-diagnostics--check-others check) nil))
+      (setf (gemini-companion-diagnostics--check-place check) nil))
     (gemini-companion-diagnostics--add file before after callback)))
 
 (defun gemini-companion-diagnostics--arrived (diff)
@@ -444,13 +444,16 @@ Return nil if no checker knows about it, or if it may not be shared."
                    (if buffer
                        gemini-companion-diagnostics--largest
                      gemini-companion-lookup-sendable)))
-      (setf (gemini-companion-diagnostics--check-place check) place
-            (gemini-companion-diagnostics--check-server check) server)
-      (when server
-        (gemini-companion-diagnostics--find-others check))
-      (let ((others (gemini-companion-diagnostics--check-others check))
-            (old (assoc (cons file before) gemini-companion-diagnostics--known)))
-        (setf (gemini-companion-diagnostics--check-asked check)
+      (let* ((names (and server before
+                         (gemini-companion-diagnostics--changed-names before after)))
+             (others (and names (gemini-companion-diagnostics--find-others
+                                 file server names)))
+             (old (assoc (cons file before) gemini-companion-diagnostics--known)))
+        (setf (gemini-companion-diagnostics--check-place check) place
+              (gemini-companion-diagnostics--check-server check) server
+              (gemini-companion-diagnostics--check-names check) names
+              (gemini-companion-diagnostics--check-others check) others
+              (gemini-companion-diagnostics--check-asked check)
               (and old
                    (or buffer (and (listp (nth 1 old)) (null others)))
                    (list (cons before old)))
@@ -721,25 +724,18 @@ Return nil if there are none."
           (push (or (match-string 1) (match-string 2) (match-string 3)) names))))
     (and names (regexp-opt names 'symbols))))
 
-(defun gemini-companion-diagnostics--find-others (check)
-  "Record in CHECK the buffers of its server that its edit may concern.
-They have the name of a definition that the edit has changed."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          file before after server)
-               check))
-    (when-let* ((before)
-                (names (gemini-companion-diagnostics--changed-names before after)))
-      (setf (gemini-companion-diagnostics--check-names check) names
-            (gemini-companion-diagnostics--check-others check)
-            (seq-filter
-             (lambda (buffer)
-               (with-current-buffer buffer
-                 (and buffer-file-name
-                      (eq server (gemini-companion-lookup-server buffer))
-                      (gemini-companion-diagnostics--current)
-                      (let ((case-fold-search nil))
-                        (string-match-p names (gemini-companion-text-of-buffer))))))
-             (remq (gemini-companion-lookup-buffer file) (buffer-list)))))))
+(defun gemini-companion-diagnostics--find-others (file server names)
+  "Return the buffers of SERVER that have one of NAMES, a regexp.
+The buffer that visits FILE is omitted."
+  (seq-filter
+   (lambda (buffer)
+     (with-current-buffer buffer
+       (and buffer-file-name
+            (eq server (gemini-companion-lookup-server buffer))
+            (gemini-companion-diagnostics--current)
+            (let ((case-fold-search nil))
+              (string-match-p names (gemini-companion-text-of-buffer))))))
+   (remq (gemini-companion-lookup-buffer file) (buffer-list))))
 
 (defun gemini-companion-diagnostics--keep-reports ()
   "Remember the last report about each buffer, as a text is replaced.
@@ -808,7 +804,8 @@ their number, and the first one."
             (unless (gemini-companion-diagnostics--request known)
               (setf (nth 1 known) (car errors)))))))
     (setq gemini-companion-diagnostics--report
-          (list nil nil (nth 2 gemini-companion-diagnostics--report)))))
+          `(nil nil ,(nth 2 (or gemini-companion-diagnostics--report
+                                '(nil nil 0)))))))
 
 (defun gemini-companion-diagnostics--managed ()
   "End the check of this file, which Eglot opens now, or has closed."
