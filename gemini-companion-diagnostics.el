@@ -445,7 +445,8 @@ Return nil if no checker knows about it, or if it may not be shared."
                        gemini-companion-diagnostics--largest
                      gemini-companion-lookup-sendable)))
       (let* ((names (and server before
-                         (gemini-companion-diagnostics--changed-names before after)))
+                         (gemini-companion-diagnostics--changed-names
+                          before after)))
              (others (and names (gemini-companion-diagnostics--find-others
                                  file server names)))
              (old (assoc (cons file before) gemini-companion-diagnostics--known)))

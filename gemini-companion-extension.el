@@ -50,11 +50,6 @@
 
 ;;;; Extension
 
-(defun gemini-companion-extension-p ()
-  "Return non-nil if the extension was written."
-  (file-exists-p (expand-file-name "bridge.py"
-                                   (gemini-companion-install-extension-directory))))
-
 (defun gemini-companion-extension--python ()
   "Return the Python for the bridge.
 It is the Python of the server, by a name that outlives an update of its
@@ -253,14 +248,14 @@ priority = 100
       ;; It may have others.
       (ignore-error file-error
         (delete-directory (file-name-directory policy)))))
-  (when (gemini-companion-extension-p)
+  (when (gemini-companion-install-extension-p)
     (delete-directory (gemini-companion-install-extension-directory) t)))
 
 ;;;; Life
 
 (defun gemini-companion-extension-ready (_how)
   "Enable questions in the new server if the extension exists."
-  (when (gemini-companion-extension-p)
+  (when (gemini-companion-install-extension-p)
     (gemini-companion-extension--start)))
 
 (defun gemini-companion-extension--start ()
@@ -351,7 +346,7 @@ AFTER are its texts."
 (defun gemini-companion-extension-findings (directory)
   "Return the findings about the links of CLIs that run in DIRECTORY.
 For findings, see `gemini-companion-status-checks'."
-  (if (not (gemini-companion-extension-p))
+  (if (not (gemini-companion-install-extension-p))
       '((note "No CLI is linked, so none receives errors or asks about code" nil
               ("Link" . gemini-companion-tools)))
     (append
@@ -432,7 +427,7 @@ An extension is written into `gemini-companion-install-directory',
 and a link to it for each CLI that is installed; a CLI finds it when
 it starts next.  The same command deletes both."
   (interactive)
-  (if (gemini-companion-extension-p)
+  (if (gemini-companion-install-extension-p)
       (gemini-companion-extension--unlink)
     (gemini-companion-extension--link)))
 

@@ -48,6 +48,10 @@ without asking again.  Nothing is installed if
   "Return the directory of the extension that links CLIs to Emacs."
   (expand-file-name "extension/" gemini-companion-install-directory))
 
+(defun gemini-companion-install-extension-p ()
+  "Return non-nil if CLIs are linked to Emacs by that extension."
+  (file-exists-p (gemini-companion-install-extension-directory)))
+
 (defun gemini-companion-install--interpreter (directory)
   "Return the file name of the Python of the environment DIRECTORY."
   (expand-file-name

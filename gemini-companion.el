@@ -71,7 +71,7 @@
      ("c" gemini-companion-compose "Write a prompt")
      ("p" gemini-companion-pause "Pause sharing" :on gemini-companion-paused)
      ("t" gemini-companion-tools "Link CLIs to Emacs"
-      :on gemini-companion--linked-p))
+      :on gemini-companion-install-extension-p))
     ("Reviews"
      ("r" gemini-companion-review "Go to the review"
       :enable gemini-companion-diffs)
@@ -155,10 +155,6 @@ For example:
 (fset 'gemini-companion-command-map gemini-companion-command-map)
 
 ;;;; Menu
-
-(defun gemini-companion--linked-p ()
-  "Return non-nil if CLIs are linked to Emacs."
-  (file-exists-p (gemini-companion-install-extension-directory)))
 
 (defun gemini-companion-menu-state (symbol)
   "Return the value of SYMBOL, a variable or else a function.
@@ -382,7 +378,7 @@ Install the packages of the server first, if needed."
     (pcase-dolist (`(,feature . ,keys) gemini-companion--parts)
       (unless (memq 'late keys)
         (require feature)))
-    (when (gemini-companion--linked-p)
+    (when (gemini-companion-install-extension-p)
       (require 'gemini-companion-extension))
     (mapc #'funcall (gemini-companion--functions 'start))
     (gemini-companion-diff-start #'gemini-companion-outcome-send)

@@ -83,7 +83,7 @@ End-to-end tests do so with the CLIs themselves.")
         (gemini-companion-extension-test-tools))
       ;; The mode is off.
       (should (equal hooks (gemini-companion-test-hooks)))
-      (should (gemini-companion-extension-p))
+      (should (gemini-companion-install-extension-p))
       (should (equal '("gemini" "qwen")
                      (seq-filter #'gemini-companion-extension-linked-p
                                  (gemini-companion-extension-clients))))
@@ -118,7 +118,7 @@ End-to-end tests do so with the CLIs themselves.")
     (write-region "" nil ".gemini/policies" nil 'silent)
     (gemini-companion-extension-test-answering '(t t)
       (should-error (gemini-companion-extension-test-tools) :type 'file-error))
-    (should-not (gemini-companion-extension-p))
+    (should-not (gemini-companion-install-extension-p))
     (should-not (file-exists-p ".gemini/extensions"))
     ;; One CLI refuses, and the other one links it.
     (make-directory ".gemini/extensions/gemini-companion" t)
