@@ -12,7 +12,6 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Any
 
 from pydantic_core import from_json, to_json
@@ -22,7 +21,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
     JSONResponse,
     PlainTextResponse,
-    Response,
     StreamingResponse,
 )
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -52,7 +50,6 @@ SESSION_HEADER = "Mcp-Session-Id"
 logger = logging.getLogger(__name__)
 
 _EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
-_DRAIN_LIMIT = 1.0
 _SURROGATE = re.compile(rb"\\u[dD]")
 
 
@@ -84,11 +81,10 @@ class Asgi:
             await self._admit(request)
             answer = await self._route(request)
         except HTTPException as refusal:
-            # Closing a connection with unread data resets it, and the client may
-            # lose the answer.
-            with suppress(asyncio.TimeoutError, ClientDisconnect):
-                await asyncio.wait_for(_discard_body(request), _DRAIN_LIMIT)
-            answer = _refused(refusal)
+            logger.info("HTTP out: %d %s", refusal.status_code, refusal.detail)
+            answer = PlainTextResponse(
+                refusal.detail, refusal.status_code, refusal.headers
+            )
         except ClientDisconnect:
             return
         await answer(scope, receive, send)
@@ -242,18 +238,6 @@ class Asgi:
                 name, size = method[1].decode(), len(event)
                 logger.debug("HTTP out: %s %s %d bytes", session.short_id, name, size)
         logger.info("HTTP out: %s end of stream", session.short_id)
-
-
-def _refused(refusal: HTTPException) -> Response:
-    logger.info("HTTP out: %d %s", refusal.status_code, refusal.detail)
-    return PlainTextResponse(refusal.detail, refusal.status_code, refusal.headers)
-
-
-async def _discard_body(request: Request) -> None:
-    # RuntimeError: it was read.
-    with suppress(RuntimeError):
-        async for _ in request.stream():
-            pass
 
 
 def without_lone_surrogates(body: bytes) -> bytes:

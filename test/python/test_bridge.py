@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from conftest import BOUND, Alone, ServeAlone, edit
-from gemini_companion_epc import asgi
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.discovery import DiscoveryFiles
 from gemini_companion_epc.questions import TOOLS
@@ -148,11 +147,7 @@ def test_the_best_of_several_emacsen_is_asked_first(
     serve_alone: ServeAlone,
     tmp_path: Path,
     start_bridge: Callable[..., Bridge],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # One that refuses does so at once.
-    monkeypatch.setattr(asgi, "_DRAIN_LIMIT", 2 * BOUND)
-
     def emacs(name: str, time: int, root: str) -> Alone:
         alone = serve_alone()
         answer(alone, {"rows": [[f"/{name}", 1, 0]]})
