@@ -14,7 +14,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -42,8 +42,6 @@ HOSTS = ("127.0.0.1", "localhost", "host.docker.internal")
 METHODS = ("GET", "POST")
 # With a later version in the header, the SDK serves a protocol without streams.
 HEADER_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-# The client refuses an answer with a later version.
-INITIALIZE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18")
 
 SESSION_HEADER = "Mcp-Session-Id"
 
@@ -177,7 +175,7 @@ class Asgi:
         body = without_lone_surrogates(await request.body())
         is_new = SESSION_HEADER not in request.headers
         if is_new:
-            session, body = self._new_session(request, body)
+            session = self._new_session(request, _message(body))
         else:
             session = self._session(request, False)
         request.state.session = session
@@ -194,9 +192,8 @@ class Asgi:
 
         return answer
 
-    def _new_session(self, request: Request, body: bytes) -> tuple[Session, bytes]:
-        """Return the session that ``body`` initializes, and the body for the SDK."""
-        message = _message(body)
+    def _new_session(self, request: Request, message: dict[str, Any]) -> Session:
+        """Return the session that ``message`` initializes."""
         if message.get("method") != "initialize":
             raise HTTPException(400, "Mcp-Session-Id is missing")
         session = self._sessions.new(request.state.client, request.state.place)
@@ -204,7 +201,7 @@ class Asgi:
             session.version = _version(message)
         assert request.client is not None
         self._sessions.identify(session, request.client, False)
-        return session, _with_known_version(message, body)
+        return session
 
     # GET
 
@@ -269,17 +266,6 @@ def _version(initialize: dict[str, Any]) -> str | None:
     except (KeyError, TypeError):
         return None
     return version if isinstance(version, str) else None
-
-
-def _with_known_version(initialize: dict[str, Any], body: bytes) -> bytes:
-    params = initialize.get("params")
-    if (
-        not isinstance(params, dict)
-        or params.get("protocolVersion") in INITIALIZE_VERSIONS
-    ):
-        return body
-    params["protocolVersion"] = INITIALIZE_VERSIONS[-1]
-    return to_json(initialize)
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
