@@ -4,7 +4,6 @@
 import asyncio
 import logging
 import os
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -196,13 +195,6 @@ class Emacs:
 
 
 # Stdin
-
-
-def read_start_line() -> bytes:
-    """Return the first line of stdin, and leave stdin open."""
-    with suppress(OSError):
-        return sys.stdin.buffer.readline()
-    return b""
 
 
 def watch_stdin(gone: Callable[[], None]) -> None:

@@ -20,7 +20,7 @@ from sexpdata import Symbol
 
 from . import __version__
 from .exceptions import MalformedArgument
-from .sexp import Sexp, is_integer, parse
+from .sexp import Sexp, parse
 from .system import acknowledge
 from .types import clean
 
@@ -98,7 +98,7 @@ class Connection(asyncio.Protocol):
         try:
             form = parse(sexp)
             kind, uid = form[0], form[1]
-            if not isinstance(kind, Symbol) or not is_integer(uid):
+            if not isinstance(kind, Symbol) or not isinstance(uid, int):
                 raise ValueError("not an EPC message")
         except (ValueError, IndexError) as error:
             logger.warning("Cannot decode an EPC message: %s", error)

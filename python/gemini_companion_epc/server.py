@@ -16,7 +16,7 @@ from .config import Config, new_token, parse_start_line
 from .connections import Connections
 from .diffs import Diffs
 from .discovery import DiscoveryFiles, true_names
-from .emacs import Emacs, read_start_line, watch_stdin
+from .emacs import Emacs, watch_stdin
 from .exceptions import EmacsError, StartError
 from .places import Places
 from .processes import describe, process_of
@@ -34,7 +34,7 @@ Serve: TypeAlias = Callable[..., Awaitable[None]]
 def run() -> int:
     """Serve the Emacs that started this process, and return the exit status."""
     try:
-        config = parse_start_line(read_start_line())
+        config = parse_start_line(sys.stdin.buffer.readline())
         if config.is_successor:
             # Loaded later, it would keep the clients that connect to it waiting.
             load_http()

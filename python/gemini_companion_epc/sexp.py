@@ -41,11 +41,6 @@ def parse(message: bytes) -> list[Sexp]:
     return forms[0]
 
 
-def is_integer(value: Sexp) -> bool:
-    """Return whether ``value`` is an integer; a boolean is none."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def value_of(form: Sexp) -> Any:
     """Return ``form`` with its property lists as dictionaries."""
     if not isinstance(form, list):
