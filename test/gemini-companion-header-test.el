@@ -11,8 +11,8 @@
   (let ((file "src/components/account-settings.py"))
     (gemini-companion-test-with-reviews nil
       (gemini-companion-test-write file "1\n")
-      (let ((diff (gemini-companion-test-show file "2\n"))
-            (visiting (find-file-noselect file)))
+      (let ((visiting (find-file-noselect file))
+            (diff (gemini-companion-test-show file "2\n")))
         (with-current-buffer (gemini-companion-review-main diff)
           (pcase-dolist
               (`(,unsaved ,changed ,width ,keys)

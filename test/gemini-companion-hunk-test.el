@@ -118,8 +118,7 @@ Drop those that do not consist of whole lines as before."
   (with-current-buffer (gemini-companion-review-main diff)
     (if (gemini-companion-review-unified-p)
         (revert-buffer)
-      (with-current-buffer (car ediff-this-buffer-ediff-sessions)
-        (call-interactively (key-binding "g")))))
+      (call-interactively (key-binding "g"))))
   (gemini-companion-hunk-test-compared
    (gemini-companion-diff-hunks diff)
    (gemini-companion-test-file-text (gemini-companion-diff-file-path diff))))
@@ -144,15 +143,14 @@ The hunks were just compared."
                        t)))
             (should (equal (gemini-companion-text-lines text)
                            (gemini-companion-hunk-test-shown))))
-        (with-current-buffer (car ediff-this-buffer-ediff-sessions)
-          (let ((excluded 0))
-            (dotimes (n ediff-number-of-differences)
-              (ediff-jump-to-difference (1+ n))
-              (when (string-search "excluded" (buffer-string))
-                (should (gemini-companion-review-excluded-p))
-                (setq excluded (1+ excluded))))
-            (should (equal (length gemini-companion-hunk-test-marks)
-                           excluded))))))))
+        (let ((excluded 0))
+          (dotimes (n ediff-number-of-differences)
+            (ediff-jump-to-difference (1+ n))
+            (when (string-search "excluded" (buffer-string))
+              (should (gemini-companion-review-excluded-p))
+              (setq excluded (1+ excluded))))
+          (should (equal (length gemini-companion-hunk-test-marks)
+                         excluded)))))))
 
 ;;;; The walk
 
@@ -218,9 +216,9 @@ The hunks were just compared."
            (dotimes (_ n)
              (ignore-error user-error (gemini-companion-review-next-hunk))))
           ((zerop n)
+           (set-buffer (gemini-companion-diff-proposal-buffer diff))
            (goto-char (1+ (random (1+ (buffer-size))))))
           (t
-           (set-buffer (car ediff-this-buffer-ediff-sessions))
            (ignore-errors (ediff-jump-to-difference n))))))
 
 (defun gemini-companion-hunk-test-toggle (diff)
