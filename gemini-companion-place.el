@@ -91,9 +91,6 @@ from which the user wants to connect, the `:state', \"connecting\",
 `:problem', the `:port', the version of `:node', the temporary directory
 `:tmp', and `:roots', lists (DIRECTORY ROOT).")
 
-(defvar gemini-companion-place--waiting nil
-  "Functions that wait for a place, lists (NAME DIRECTORY FUNCTION).")
-
 (defvar-local gemini-companion-place-terminal nil
   "Remote directory from which the CLI in this terminal was started, or nil.")
 (put 'gemini-companion-place-terminal 'permanent-local t)
@@ -204,10 +201,6 @@ If BYTES is nil, delete the file.  Do nothing if COPY is no copy."
 
 ;;;; Commands of the system
 
-(defun gemini-companion-place--line (words)
-  "Return WORDS as a line for a POSIX shell."
-  (mapconcat #'tramp-shell-quote-argument words " "))
-
 (defun gemini-companion-place--wrap (program hop kind)
   "Return the command for PROGRAM, a list, on HOP.
 KIND is `:pipe' or `:terminal'."
@@ -238,7 +231,7 @@ customize `gemini-companion-place-commands'" method)))
                            words)))))
       (remq :line (cdr row)))
      (if (memq :line row)
-         (list (gemini-companion-place--line program))
+         (list (mapconcat #'tramp-shell-quote-argument program " "))
        program))))
 
 (defun gemini-companion-place-command (name kind program)
@@ -269,9 +262,10 @@ is a list; it may be only in the path of a login shell."
    (list "sh" "-c" "cd \"$1\" || exit
 command -v \"$2\" >/dev/null && eval \"$0\"
 exec \"${SHELL:-sh}\" -lic \"$0\""
-         (concat "exec " (gemini-companion-place--line
-                          ;; The message of env about a missing program differs.
-                          (append (and variables '("env")) variables program)))
+         (mapconcat #'tramp-shell-quote-argument
+                    ;; The message of env about a missing program differs.
+                    `("exec" ,@(and variables '("env")) ,@variables ,@program)
+                    " ")
          directory (car program))))
 
 (defun gemini-companion-place-run-command (name directory program)
@@ -329,9 +323,14 @@ there with them? " (gemini-companion-place-title name)))
 
 (defun gemini-companion-place-connect (name directory connected)
   "Connect the place NAME for a CLI in DIRECTORY, which is there.
-Call CONNECTED later with the workspace root, or with nil and a sentence
-if that is not possible."
-  (push (list name directory connected) gemini-companion-place--waiting)
+Call CONNECTED later with the workspace root and nil, or with nil and a
+sentence if that is not possible."
+  (letrec ((check (lambda ()
+                    (when-let* ((answer (gemini-companion-place--answer
+                                         name directory)))
+                      (remove-hook 'gemini-companion-place-changed-hook check)
+                      (apply connected answer)))))
+    (add-hook 'gemini-companion-place-changed-hook check))
   (message "Connecting to %s..." (gemini-companion-place-title name))
   (let ((state (gemini-companion-place--get name :state)))
     (gemini-companion-place--put
@@ -344,6 +343,20 @@ if that is not possible."
      :directories (seq-union (gemini-companion-place--get name :directories)
                              (list directory))))
   (gemini-companion-place--start name))
+
+(defun gemini-companion-place--answer (name directory)
+  "Return the workspace root of DIRECTORY in the place NAME, and a problem.
+One of them is nil.  Return nil until the place is connected."
+  (let ((root (assoc directory (gemini-companion-place--get name :roots)))
+        (title (gemini-companion-place-title name)))
+    (pcase (gemini-companion-place--get name :state)
+      ('nil (list nil (format "Disconnected from %s" title)))
+      ("ended" (list nil (gemini-companion-place-explain name)))
+      ((and "connected" (guard root))
+       (list (cadr root)
+             (unless (cadr root)
+               (format "No CLI can connect from %s on %s: it does not exist, \
+or is the home directory or /" directory title)))))))
 
 (defun gemini-companion-place-instruction (name root)
   "Return how to start a CLI in ROOT of the place NAME, which is connected."
@@ -397,30 +410,8 @@ again, run /ide enable in it (if it still asks about an edit, answer there)"
          (message "Connection to %s was lost; trying again" title))
         (`(,_ . "ended")
          (message "%s" (gemini-companion-place-explain name))))
-      (unless (equal state "lost")
-        (gemini-companion-place--call-waiting
-         name (when (equal state "ended")
-                (gemini-companion-place-explain name))))
       (run-hooks 'gemini-companion-place-changed-hook)))
   t)
-
-(defun gemini-companion-place--call-waiting (name problem)
-  "Call the functions that wait for the place NAME, with PROBLEM if any.
-Those whose directory has not been checked go on to wait."
-  (pcase-dolist ((and waiting `(,place ,directory ,function))
-                 gemini-companion-place--waiting)
-    (let ((root (assoc directory (gemini-companion-place--get name :roots))))
-      (when (and (equal place name) (or problem root))
-        (setq gemini-companion-place--waiting
-              (delq waiting gemini-companion-place--waiting))
-        (with-demoted-errors "Connecting a remote CLI: %S"
-          (funcall function (cadr root)
-                   (or problem
-                       (unless (cadr root)
-                         (format "No CLI can connect from %s on %s: it does \
-not exist, or is the home directory or /"
-                                 directory
-                                 (gemini-companion-place-title name))))))))))
 
 (defun gemini-companion-place-explain (name)
   "Return a sentence about why the place NAME is not connected."
@@ -450,18 +441,17 @@ M-x gemini-companion-connect"))
 
 (defun gemini-companion-place-stop ()
   "Drop all places, as the server stops."
-  (dolist (name (mapcar #'car gemini-companion-place-all))
-    (gemini-companion-place--drop name "The server is not running")))
+  (mapc #'gemini-companion-place--drop
+        (mapcar #'car gemini-companion-place-all)))
 
-(defun gemini-companion-place--drop (name problem)
+(defun gemini-companion-place--drop (name)
   "Drop the place NAME and the copies of its files.
-CLIs that wait for it do not start; PROBLEM is why."
-  (gemini-companion-place--call-waiting name problem)
-  (when-let* ((mirror (gemini-companion-place--get name :mirror)))
-    (ignore-error file-error
-      (delete-directory mirror t)))
+CLIs that wait for it do not start."
+  (ignore-error file-error
+    (delete-directory (gemini-companion-place--get name :mirror) t))
   (setq gemini-companion-place-all
-        (assoc-delete-all name gemini-companion-place-all)))
+        (assoc-delete-all name gemini-companion-place-all))
+  (run-hooks 'gemini-companion-place-changed-hook))
 
 ;;;; Command
 
@@ -477,11 +467,8 @@ CLIs there lose their connection, and their reviews are dismissed."
              (or (car names)
                  (user-error "No remote place is connected"))))))
   (gemini-companion-server-call 'place-stop name)
-  (let ((text (format "Disconnected from %s"
-                      (gemini-companion-place-title name))))
-    (gemini-companion-place--drop name text)
-    (run-hooks 'gemini-companion-place-changed-hook)
-    (message "%s" text)))
+  (gemini-companion-place--drop name)
+  (message "Disconnected from %s" (gemini-companion-place-title name)))
 
 (provide 'gemini-companion-place)
 ;;; gemini-companion-place.el ends here

@@ -113,6 +113,29 @@ a\\ it\\\\\\'s")))
         (set-buffer-modified-p nil)
         (setq buffer-file-name nil)))))
 
+(ert-deftest gemini-companion-place-answers-once-those-who-wait-for-it ()
+  (let ((gemini-companion-place-all nil)
+        (gemini-companion-place-changed-hook nil)
+        (inhibit-message t)
+        answers)
+    (dolist (directory '("/srv/p" "/none" "/other"))
+      (gemini-companion-place-connect
+       "/ssh:far:" directory
+       (lambda (&rest answer) (push (cons directory answer) answers))))
+    (pcase-dolist (`(,state . ,roots)
+                   '(("connected" ("/srv/p" "/srv") ("/none" nil))
+                     ("lost" ("/other" "/other"))))
+      (gemini-companion-place-update
+       `(:name "/ssh:far:" :state ,state :problem "" :roots ,roots)))
+    (should (equal '("/srv/p" "/srv" nil) (assoc "/srv/p" answers)))
+    (should (string-search "No CLI can connect from /none on ssh:far"
+                           (nth 2 (assoc "/none" answers))))
+    (should (= 2 (length answers)))
+    (gemini-companion-place-stop)
+    (should (equal '("/other" nil "Disconnected from ssh:far")
+                   (car answers)))
+    (should-not gemini-companion-place-changed-hook)))
+
 (defun gemini-companion-place-test-without-node ()
   "Return the end of the output where Node.js is missing."
   (with-temp-buffer
