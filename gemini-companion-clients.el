@@ -271,14 +271,9 @@ Without KEYS, return all that it has.  Ignore errors."
 (defun gemini-companion-settings-set (file keys value)
   "Set KEYS, a list of two strings, to VALUE in FILE; return non-nil if so.
 If FILE has comments, which would be lost, or its first key is no
-object, visit it for the user.  Signal an error if it is malformed or
-has unsaved changes."
-  (let* ((buffer (find-buffer-visiting file))
-         (object (gemini-companion-settings-read file))
+object, visit it for the user.  Signal an error if it is malformed."
+  (let* ((object (gemini-companion-settings-read file))
          (section (cdr (assoc (car keys) object))))
-    (when (and buffer (buffer-modified-p buffer))
-      (user-error "%s has unsaved changes; save them first"
-                  (buffer-name buffer)))
     (if (and (listp section)
              (ignore-errors (gemini-companion-settings-read file 'plain) t))
         (progn
@@ -292,9 +287,6 @@ has unsaved changes."
             (write-region (concat (json-encode object) "\n") nil
                           ;; It may be a link to where all settings are.
                           (file-truename file) nil 'silent))
-          (when buffer
-            (with-current-buffer buffer
-              (revert-buffer t t t)))
           t)
       (find-file-other-window file)
       (message "%s has comments, which would be lost; set %s to %s in it, \
