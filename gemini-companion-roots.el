@@ -96,7 +96,10 @@ itself, and TRUE-NAME is the true name of PLACE."
    (list 'place directory)
    (lambda ()
      (seq-find
-      (lambda (place) (gemini-companion-roots--allowed-p (cdr place)))
+      (pcase-lambda (`(,_ . ,root))
+        (and (file-directory-p root)
+             (not (string= root (directory-file-name (file-truename "~"))))
+             (not (string= root (directory-file-name (file-truename "/"))))))
       (mapcar (lambda (directory)
                 (cons (file-name-as-directory (expand-file-name directory))
                       (directory-file-name (file-truename directory))))
@@ -107,12 +110,6 @@ itself, and TRUE-NAME is the true name of PLACE."
                        (when-let* ((project (project-current nil directory)))
                          (project-root project)))
                      directory)))))))
-
-(defun gemini-companion-roots--allowed-p (root)
-  "Return non-nil if ROOT is a directory that may be a workspace root."
-  (and (file-directory-p root)
-       (not (string= root (directory-file-name (file-truename "~"))))
-       (not (string= root (directory-file-name (file-truename "/"))))))
 
 ;;;; Names
 
