@@ -150,13 +150,11 @@ Return its VALUE; the default is the first."
                                choices nil t nil nil (caar choices))
               choices)))
 
-(defun gemini-companion-clients-file (client key &optional environment)
+(defun gemini-companion-clients-file (client key)
   "Return the file KEY of CLIENT, one of the names in the table.
 It is the first name that begins with a variable that is set, else the
-first that exists, else the first.  ENVIRONMENT is a list like
-`process-environment', which is the default."
-  (let* ((process-environment (or environment process-environment))
-         (default-directory "/")
+first that exists, else the first."
+  (let* ((default-directory "/")
          (names (gemini-companion-clients-get client key))
          (fixed (mapcar #'expand-file-name
                         ;; "/C:/" would be a name for Tramp.
@@ -196,16 +194,15 @@ first that exists, else the first.  ENVIRONMENT is a list like
 
 ;;;; Settings files
 
-(defun gemini-companion-settings-files (client directory &optional environment)
+(defun gemini-companion-settings-files (client directory)
   "Return the settings files of CLIENT in DIRECTORY; earlier files win.
-They are the settings of the system, the project and the user.
-ENVIRONMENT is as in `gemini-companion-clients-file'."
+They are the settings of the system, the project and the user."
   (let* ((name (gemini-companion-clients-get client :project-settings))
          (root (unless (file-remote-p directory)
                  (locate-dominating-file directory name))))
-    `(,(gemini-companion-clients-file client :system-settings environment)
+    `(,(gemini-companion-clients-file client :system-settings)
       ,@(and root (list (expand-file-name name root)))
-      ,(gemini-companion-clients-file client :user-settings environment))))
+      ,(gemini-companion-clients-file client :user-settings))))
 
 ;;;;; Reading
 

@@ -640,10 +640,9 @@ if the call was sent."
 
 (defun gemini-companion-server-ask-processes (pids done)
   "Ask for the processes PIDS of the user, and call DONE with them later.
-They are plists with `:pid', `:directory', `:environment', a list
-like `process-environment', and `:discovery', lists of a client and the
-directory that it searches in that environment; processes of others have
-only `:pid'.
+They are plists with `:pid', `:directory' and `:discovery', lists of a
+client and the directory that it searches in the environment of the
+process; processes of others have only `:pid'.
 If the server cannot be asked, call DONE with nil at once."
   (let ((process (gemini-companion-server--process)))
     (unless (and process

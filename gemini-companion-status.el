@@ -394,15 +394,13 @@ That is at least the first one."
      ;; The first one is needed to connect, and may be elsewhere in the
      ;; environment of its terminal.
      (nthcdr (if (gemini-companion-sessions) 1 0)
-             (gemini-companion-status--settings-of client directory nil)))
+             (gemini-companion-status--settings-of client directory)))
    (gemini-companion-status--clients)))
 
-(defun gemini-companion-status--settings-of (client directory environment)
-  "Return the findings about the settings of CLIENT in DIRECTORY.
-ENVIRONMENT is as in `gemini-companion-clients-file'."
-  (let ((file (gemini-companion-clients-file client :user-settings
-                                             environment))
-        (files (gemini-companion-settings-files client directory environment)))
+(defun gemini-companion-status--settings-of (client directory)
+  "Return the findings about the settings of CLIENT in DIRECTORY."
+  (let ((file (gemini-companion-clients-file client :user-settings))
+        (files (gemini-companion-settings-files client directory)))
     (condition-case problem
         (progn
           (gemini-companion-settings-read file)
@@ -614,7 +612,7 @@ until the server has answered, and a list of nil if it cannot."
 PROCESS is its plist of `gemini-companion-server-ask-processes', or nil."
   (pcase-let* ((directory (plist-get process :directory))
                (`(,mark ,text . ,remedy)
-                (or (and (plist-get process :environment)
+                (or (and (plist-get process :discovery)
                          (gemini-companion-status--reason client process))
                     '(bad nil "Type /ide enable there.  If the CLI answers \
 that IDE integration is not supported, it was started before the mode was on: \
@@ -635,16 +633,14 @@ open, start it in a terminal of this Emacs."))))
 (defun gemini-companion-status--reason (client process)
   "Return the first finding why CLIENT is not connected, or nil.
 PROCESS is its plist of `gemini-companion-server-ask-processes'."
-  (pcase-let (((map :directory :environment :discovery) process))
+  (pcase-let (((map :directory :discovery) process))
     (seq-find
      (lambda (finding) (memq (car finding) '(bad note)))
      (append
       (gemini-companion-status--search client (cadr (assoc client discovery)))
       (gemini-companion-status--project directory)
       ;; The first setting is needed to connect.
-      (seq-take (gemini-companion-status--settings-of client directory
-                                                      environment)
-                1)))))
+      (seq-take (gemini-companion-status--settings-of client directory) 1)))))
 
 (defun gemini-companion-status--search (client directory)
   "Return a finding unless DIRECTORY is where CLIENT would find this Emacs."

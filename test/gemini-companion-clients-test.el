@@ -37,9 +37,9 @@
          ("qwen" :system-settings ("QWEN_CODE_SYSTEM_SETTINGS_PATH=/s")
           "/s")))
     (ert-info ((format "%s %s %s" client key environment))
-      (should (equal expected
-                     (gemini-companion-clients-file
-                      client key environment))))))
+      (let ((process-environment environment))
+        (should (equal expected
+                       (gemini-companion-clients-file client key)))))))
 
 ;;;; Settings
 

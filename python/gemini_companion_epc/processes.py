@@ -37,9 +37,9 @@ def _process(pid: int) -> Process:
 
 
 def describe(pid: int) -> Facts:
-    """Return the working directory and the environment of process ``pid``.
+    """Return the working directory of process ``pid``.
 
-    With them is where each client would search discovery files in that environment.
+    With it is where each client would search discovery files in its environment.
     The dictionary lacks what is unknown, as it is for processes of other users.
     """
     plist: Facts = {"pid": pid}
@@ -47,7 +47,6 @@ def describe(pid: int) -> Facts:
         process = psutil.Process(pid)
         plist["directory"] = process.cwd()
         environ = process.environ()
-        plist["environment"] = [f"{name}={environ[name]}" for name in environ]
         plist["discovery"] = [
             [client.name, str(client.directory(environ))] for client in CLIENTS
         ]
