@@ -445,10 +445,8 @@ M-x gemini-companion-connect"))
         (mapcar #'car gemini-companion-place-all)))
 
 (defun gemini-companion-place--drop (name)
-  "Drop the place NAME and the copies of its files.
+  "Drop the place NAME, whose copies the server deletes.
 CLIs that wait for it do not start."
-  (ignore-error file-error
-    (delete-directory (gemini-companion-place--get name :mirror) t))
   (setq gemini-companion-place-all
         (assoc-delete-all name gemini-companion-place-all))
   (run-hooks 'gemini-companion-place-changed-hook))

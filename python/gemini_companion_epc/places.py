@@ -370,22 +370,20 @@ class Places:
         """Return the place ``name``, if it has been started."""
         return self._all.get(name)
 
-    def stop(self, name: str) -> None:
-        """Disconnect the place ``name``."""
+    def stop(self, name: str, is_last: bool = True) -> None:
+        """Disconnect the place ``name``, and delete its copies if ``is_last``."""
         if place := self._all.pop(name, None):
             end = place.stop()
             self._ends.add(end)
             end.add_done_callback(self._ends.discard)
+            if is_last:
+                end.add_done_callback(lambda _: shutil.rmtree(place.mirror, True))
 
     async def stop_all(self, is_last: bool) -> None:
         """Disconnect all places, and delete the copies unless a process follows."""
-        mirrors = [place.mirror for place in self._all.values()]
         for name in list(self._all):
-            self.stop(name)
+            self.stop(name, is_last)
         await asyncio.gather(*self._ends, return_exceptions=True)
-        if is_last:
-            for mirror in mirrors:
-                shutil.rmtree(mirror, ignore_errors=True)
 
     def name_for(self, place: Place | None, path: str) -> str | None:
         """Return the name in ``place`` of the file ``path`` in Emacs, or None."""

@@ -105,6 +105,7 @@ def test_a_discovery_file_is_there_for_its_user_until_the_end(far: Far) -> None:
     events.end()
     until(lambda: not (gemini.exists() or qwen.exists()))
     until(lambda: not psutil.pid_exists(facts["pid"]))
+    until(lambda: not (far.directory / "mirror").exists())
 
 
 def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
@@ -343,7 +344,7 @@ def test_nothing_is_left_of_a_place_and_its_end_is_reported(
     async def connect_and_stop() -> None:
         places = Places(1, facts.append)
         command = f"echo gemini-companion-outpost; echo $$ >{pid}; {rest}"
-        wanted = {"name": "/test:far:", "mirror": str(tmp_path), "directories": []}
+        wanted = {"name": "/test:far:", "mirror": f"{tmp_path}/m", "directories": []}
         places.start({**wanted, "command": ["sh", "-c", command, str(child)]})
         await asyncio.to_thread(until, lambda: facts if problem else pid.read_text())
         places.stop("/test:far:")
@@ -450,9 +451,9 @@ def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
     liar = ("python3", "-c", LIAR, json.dumps(lies), str(seed))
     far.connect(command=liar)
     until(lambda: far.alone.place_facts[-1]["state"] in ("lost", "ended"))
+    assert not list((far.directory / "mirror").rglob("*"))
     far.alone.do(far.alone.places.stop, far.name)
     assert secret.read_text() == "secret"
-    assert not list((far.directory / "mirror").rglob("*"))
     states = [reported["state"] for reported in far.alone.place_facts]
     assert ["connected"] * 2 not in [states[i : i + 2] for i in range(len(states))]
     for reported in far.alone.place_facts:
