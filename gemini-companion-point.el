@@ -103,9 +103,8 @@ has no lines.  Without a file, return the region or the paragraph."
     (seq-uniq
      (mapcar #'string-trim
              (append
-              (and (bound-and-true-p flymake-mode)
-                   (mapcar #'flymake-diagnostic-text
-                           (flymake-diagnostics start end)))
+              (mapcar #'flymake-diagnostic-text
+                      (flymake-diagnostics start end))
               (and (bound-and-true-p flycheck-mode)
                    (mapcar #'flycheck-error-message
                            (flycheck-overlay-errors-in start end))))))))

@@ -45,9 +45,8 @@ A CLI takes an Enter that follows a text at once for a part of a paste.")
 
 (defvar gemini-companion-send--tasks nil
   "Texts that are to be submitted, the last first.
-They are lists (TEXT FIND PROBLEM INSERTED), see
-`gemini-companion-send-submit'; INSERTED is non-nil if the text was only
-inserted, and is to be shown.")
+They are lists (TEXT FIND PROBLEM MARK), see
+`gemini-companion-send-submit'.")
 
 ;;;; Typing
 
@@ -100,14 +99,12 @@ message."
         (terminal (gemini-companion-session-terminal session)))
     (if-let* ((process (gemini-companion-send--process session)))
         (let ((mark (gemini-companion-send--mark process)))
-          (gemini-companion-send--check-length text)
+          (gemini-companion-send-submit
+           text (lambda () session) 10
+           (format "%s may not have taken the text" name) mark)
           ;; It is shown though a placeholder stands for TEXT.
           (gemini-companion-send--paste process (car mark))
           (gemini-companion-send--paste process text)
-          (gemini-companion-send--begin
-           (list text (lambda () session)
-                 (format "%s may not have taken the text" name) 'inserted)
-           10 mark)
           (gemini-companion-terminal-show terminal stay)
           (format "In the prompt of %s: %s" name
                   (truncate-string-to-width text 60 nil nil t)))
@@ -140,20 +137,18 @@ STRING and the number of times that it is there."
 
 ;;;; Submitting
 
-(defun gemini-companion-send-submit (text find seconds problem)
+(defun gemini-companion-send-submit (text find seconds problem &optional mark)
   "Submit TEXT to a session: the value of the function FIND, or nil.
 Type it as soon as the prompt of the CLI takes it.  After SECONDS, or if
 the terminal is killed, put it into the kill ring; the message then
-begins with PROBLEM."
+begins with PROBLEM.  If MARK is non-nil, the caller types TEXT with it;
+then only wait until MARK is shown."
   (gemini-companion-send--check-length text)
-  (gemini-companion-send--begin (list text find problem) seconds))
-
-(defun gemini-companion-send--begin (task seconds &optional mark)
-  "Do TASK, for SECONDS at most, from MARK on."
-  (push task gemini-companion-send--tasks)
-  ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
-  (gemini-companion-send--step
-   task (/ seconds gemini-companion-send--check-seconds) mark))
+  (let ((task (list text find problem mark)))
+    (push task gemini-companion-send--tasks)
+    ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
+    (gemini-companion-send--step
+     task (/ seconds gemini-companion-send--check-seconds) mark)))
 
 (defun gemini-companion-send--step (task left &optional mark shown)
   "Type what is next of TASK, and go on soon, at most LEFT times.
