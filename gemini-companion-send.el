@@ -139,10 +139,10 @@ STRING and the number of times that it is there."
 
 (defun gemini-companion-send-submit (text find seconds problem &optional mark)
   "Submit TEXT to a session: the value of the function FIND, or nil.
-Type it as soon as the prompt of the CLI takes it.  After SECONDS, or if
-the terminal is killed, put it into the kill ring; the message then
-begins with PROBLEM.  If MARK is non-nil, the caller types TEXT with it;
-then only wait until MARK is shown."
+Type it as soon as the prompt of the CLI takes it.  After SECONDS, put
+it into the kill ring; the message then begins with PROBLEM.  If MARK is
+non-nil, the caller types TEXT with it; then only wait until MARK is
+shown."
   (gemini-companion-send--check-length text)
   (let ((task (list text find problem mark)))
     (push task gemini-companion-send--tasks)
@@ -163,10 +163,7 @@ MARK.  If the text was inserted with MARK, only wait until it is shown."
                (found (and process mark
                            (< (cdr mark) (gemini-companion-send--count
                                           (car mark) process)))))
-    (cond ((or (< left 0)
-               (and session
-                    (not (gemini-companion-session-terminal session))
-                    (not (gemini-companion-session-connected-p session))))
+    (cond ((< left 0)
            (gemini-companion-send--end task)
            (gemini-companion-send--keep text problem))
           ((and found (or inserted
