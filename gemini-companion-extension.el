@@ -444,17 +444,11 @@ may ask Emacs for references, definitions and diagnostics of shared files; \
 the same command unlinks it.  Link %s? "
                      titles))
       (user-error "Nothing was linked"))
-    (let ((allowed (and (member "gemini" clients)
-                        (y-or-n-p "Allow these read-only questions of \
-Gemini CLI without confirmation? "))))
-      (condition-case problem
-          (progn
-            (gemini-companion-extension-write)
-            (when allowed
-              (gemini-companion-extension-write-policy)))
-        (file-error
-         (gemini-companion-extension--delete)
-         (signal (car problem) (cdr problem)))))
+    (when (and (member "gemini" clients)
+               (y-or-n-p "Allow these read-only questions of Gemini CLI \
+without confirmation? "))
+      (gemini-companion-extension-write-policy))
+    (gemini-companion-extension-write)
     ;; Otherwise `gemini-companion-extension-ready' does it later.
     (when (gemini-companion-server-ready-p)
       (gemini-companion-extension--start))
