@@ -121,7 +121,12 @@ What guards text comes first: a long name may not fit."
        (`(,hunks ,excluded ,added ,removed)
         (list
          (list 5 (concat "  " (gemini-companion-hunk-lines added removed)))
-         (list 7 (gemini-companion-header--hunks diff hunks))
+         (list 7 (if-let* ((hunk (get-text-property (point)
+                                                    'gemini-companion-hunk))
+                           (index (seq-position (gemini-companion-diff-hunks diff)
+                                                hunk)))
+                     (format ", hunk %d of %d" (1+ index) hunks)
+                   (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks)))
          (list 4 (if (zerop excluded)
                      ""
                    (concat ", " (propertize (format "%d excluded" excluded)
@@ -136,13 +141,6 @@ What guards text comes first: a long name may not fit."
      (list (list (if (cdr (gemini-companion-sessions)) 3 10)
                  (concat ", " (gemini-companion-session-name
                                (gemini-companion-diff-session diff))))))))
-
-(defun gemini-companion-header--hunks (diff count)
-  "Return the number of the hunk at point in DIFF, or else COUNT, as a text."
-  (if-let* ((hunk (get-text-property (point) 'gemini-companion-hunk))
-            (index (seq-position (gemini-companion-diff-hunks diff) hunk)))
-      (format ", hunk %d of %d" (1+ index) count)
-    (format (ngettext ", %d hunk" ", %d hunks" count) count)))
 
 (defun gemini-companion-header--keys (excluded &optional panel)
   "Return the keys in the current buffer, parts of a header line.

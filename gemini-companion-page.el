@@ -57,23 +57,21 @@ DELAY is the number of seconds to wait for further changes."
       (unless (eq t gemini-companion-page--timer)
         (gemini-companion-page--cancel)
         (setq gemini-companion-page--timer
-              (run-at-time (or delay gemini-companion-page--delay) nil
-                           #'gemini-companion-page--refresh page))))))
+              (run-at-time
+               (or delay gemini-companion-page--delay) nil
+               (lambda ()
+                 ;; A hook of the user may have failed when it was killed.
+                 (when (buffer-live-p page)
+                   (with-current-buffer page
+                     (if (get-buffer-window page t)
+                         (gemini-companion-page-refresh)
+                       (setq gemini-companion-page--timer nil)))))))))))
 
 (defun gemini-companion-page--cancel ()
   "Cancel the refresh of this page."
   (when (timerp gemini-companion-page--timer)
     (cancel-timer gemini-companion-page--timer))
   (setq gemini-companion-page--timer nil))
-
-(defun gemini-companion-page--refresh (page)
-  "Write the text of the buffer PAGE again if it is visible."
-  ;; A hook of the user may have failed when it was killed.
-  (when (buffer-live-p page)
-    (with-current-buffer page
-      (if (get-buffer-window page t)
-          (gemini-companion-page-refresh)
-        (setq gemini-companion-page--timer nil)))))
 
 (defun gemini-companion-page-refresh ()
   "Write the text of the current buffer, a page, again."

@@ -327,16 +327,13 @@ RANGES are a list of (BEG . END), in order."
         (omit length)
         (apply #'concat (nreverse pieces))))))
 
-(defun gemini-companion-unified--new-file-p (view)
-  "Return non-nil if the file of VIEW is new or empty."
-  (zerop (gemini-companion-unified--view-last view)))
-
 (defun gemini-companion-unified--insert-line (view text old new sign excluded)
   "Insert TEXT, a line of VIEW, with the numbers OLD and NEW and with SIGN.
 If EXCLUDED is non-nil, do not use its own colors."
   (cl-decf (gemini-companion-unified--view-room view))
   (let* ((beg (point))
-         (plain (and (gemini-companion-unified--new-file-p view)
+         ;; A new file, or an empty one.
+         (plain (and (zerop (gemini-companion-unified--view-last view))
                      (not excluded)))
          (face (cond (excluded 'shadow)
                      (plain nil)
@@ -373,7 +370,8 @@ It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
                    (if line
                        (string-pad (number-to-string line) width nil 'start)
                      (make-string width ?\s))))
-         (numbers (concat (unless (gemini-companion-unified--new-file-p view)
+         (numbers (concat (unless (zerop (gemini-companion-unified--view-last
+                                          view))
                             (concat (funcall number old) " "))
                           (funcall number new) " ")))
     (concat (propertize numbers 'face 'line-number)
@@ -650,12 +648,9 @@ If KEEP is non-nil, the selected window stays visible.  The user's
   (when-let* ((window (get-buffer-window buffer)))
     (with-selected-window window
       (when-let* ((place (cl-loop
-                          thereis (seq-find
-                                   (lambda (place)
-                                     (eql (nth 2 hunk)
-                                          (nth 2 (get-text-property
-                                                  place 'gemini-companion-hunk))))
-                                   (gemini-companion-unified--places))
+                          thereis (text-property-any (point-min) (point-max)
+                                                     'gemini-companion-line
+                                                     (nth 2 hunk))
                           while (gemini-companion-unified--show-more))))
         (goto-char place)
         (gemini-companion-unified--reveal)))))
