@@ -100,34 +100,29 @@
 
 ;;;; Headings
 
-(defun gemini-companion-list--clis ()
-  "Return a list (SESSION . EDITS) for each CLI.
-Those that are connected come first."
-  (let ((clis (mapcar #'list (gemini-companion-sessions))))
-    (dolist (edit (gemini-companion-edits) clis)
-      (let* ((session (gemini-companion-edit-session edit))
-             (cli (assoc session clis #'gemini-companion-session-same-p)))
-        (unless cli
-          (setq cli (list session)
-                clis (append clis (list cli))))
-        (nconc cli (list edit))))))
-
 (defun gemini-companion-list--headings ()
   "Return the headings of the list, conses (ITEM . TEXT).
 ITEM is a plist with the `:key' and the `:level' of the section, the
 `:session' of the CLI, and the `:edit', if it is one, or the `:edits' of
 a turn, or of the last turn of a CLI.  `:open' is non-nil if it is not
-folded at first."
-  (or (mapcan (pcase-lambda (`(,session . ,edits))
-                (gemini-companion-list--cli-headings session edits))
-              (gemini-companion-list--clis))
+folded at first.  CLIs that are connected come first."
+  (or (mapcan #'gemini-companion-list--cli-headings
+              (seq-uniq (append (gemini-companion-sessions)
+                                (mapcar #'gemini-companion-edit-session
+                                        (gemini-companion-edits)))
+                        #'gemini-companion-session-same-p))
       (list (cons '(:key none :level 1)
                   (propertize "No CLI is connected" 'face 'shadow)))))
 
-(defun gemini-companion-list--cli-headings (session edits)
-  "Return the headings of SESSION with EDITS."
+(defun gemini-companion-list--cli-headings (session)
+  "Return the headings of SESSION and its edits."
   (let ((turns (nreverse
-                (seq-group-by #'gemini-companion-edit-turn edits))))
+                (seq-group-by
+                 #'gemini-companion-edit-turn
+                 (seq-filter (lambda (edit)
+                               (gemini-companion-session-same-p
+                                session (gemini-companion-edit-session edit)))
+                             (gemini-companion-edits))))))
     (cons
      (cons (list :key (list 'cli (or (plist-get session :pid)
                                      (plist-get session :id)))
