@@ -87,7 +87,10 @@ SHOW is called with a diff, and how it is to be selected, as by
   (remove-hook 'gemini-companion-diff-functions
                #'gemini-companion-arrival--follow)
   (remove-hook 'server-after-make-frame-hook
-               #'gemini-companion-arrival--schedule))
+               #'gemini-companion-arrival--schedule)
+  (when (and gemini-companion-arrival--timer
+             (null gemini-companion-diff-ending))
+    (cancel-timer gemini-companion-arrival--timer)))
 
 (defun gemini-companion-arrival--follow (diff event)
   "Do what EVENT of DIFF requires, most of it soon."
