@@ -57,7 +57,12 @@ width of the window."
          (selected (and (window-live-p window) (window-buffer window))))
     (if (and selected
              (eq diff (buffer-local-value 'gemini-companion-diff-here selected)))
-        (gemini-companion-header--end (gemini-companion-header--excluded-p))
+        (gemini-companion-header--end
+         (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
+           (if (eq (current-buffer) proposal)
+               (gemini-companion-hunk-marks proposal (point) (point))
+             (member (get-text-property (point) 'gemini-companion-hunk)
+                     (gemini-companion-hunk-excluded proposal)))))
       ;; The key that works where the user is.
       (with-current-buffer (or selected (current-buffer))
         `((2 ,(substitute-command-keys
@@ -75,9 +80,22 @@ What guards text comes first: a long name may not fit."
                (list 0 (concat (propertize remark 'face 'bold) "; ")))
              (gemini-companion-header--guards diff))
      (list (list nil name))
-     (mapcar (pcase-lambda (`(,rank ,remark))
-               (list rank (concat ", " (propertize remark 'face 'bold))))
-             (gemini-companion-header--remarks diff)))))
+     (mapcar
+      (pcase-lambda (`(,rank ,remark))
+        (list rank (concat ", " (propertize remark 'face 'bold))))
+      (append
+       (pcase (gemini-companion-diff-state diff)
+         ;; Its buffers stay while the user types in them.
+         ('dismissed '((0 "closed")))
+         ((and state (or 'accepted 'rejected))
+          `((0 ,(symbol-name state)))))
+       (when-let* ((objection (gemini-companion-diff-objection diff)))
+         `((3 ,objection)))
+       (unless (gemini-companion-session-connected-p
+                (gemini-companion-diff-session diff))
+         '((3 "not connected")))
+       (when (gemini-companion-diff-new-file-p diff)
+         '((3 "new file"))))))))
 
 (defun gemini-companion-header--guards (diff)
   "Return the remarks on DIFF that guard text, a list of strings."
@@ -96,22 +114,6 @@ What guards text comes first: a long name may not fit."
                  :discards-edits)
                 (gemini-companion-diff-altered-p diff))
        '("answer here: a yes in the terminal writes the CLI's own text")))))
-
-(defun gemini-companion-header--remarks (diff)
-  "Return the other remarks on DIFF, lists of a rank and a text."
-  (append
-   (pcase (gemini-companion-diff-state diff)
-     ;; Its buffers stay while the user types in them.
-     ('dismissed '((0 "closed")))
-     ((and state (or 'accepted 'rejected))
-      `((0 ,(symbol-name state)))))
-   (when-let* ((objection (gemini-companion-diff-objection diff)))
-     `((3 ,objection)))
-   (unless (gemini-companion-session-connected-p
-            (gemini-companion-diff-session diff))
-     '((3 "not connected")))
-   (when (gemini-companion-diff-new-file-p diff)
-     '((3 "new file")))))
 
 (defun gemini-companion-header--amount (diff)
   "Return the amount of change in DIFF, parts of a header line."
@@ -183,15 +185,6 @@ For EXCLUDED and PANEL see there."
             '(accepted rejected))
       '((2 "  next edit follows here; any key closes this"))
     (gemini-companion-header--keys excluded panel)))
-
-(defun gemini-companion-header--excluded-p ()
-  "Return non-nil if the hunk at point is excluded."
-  (let ((proposal (gemini-companion-diff-proposal-buffer
-                   gemini-companion-diff-here)))
-    (if (eq (current-buffer) proposal)
-        (gemini-companion-hunk-marks proposal (point) (point))
-      (member (get-text-property (point) 'gemini-companion-hunk)
-              (gemini-companion-hunk-excluded proposal)))))
 
 ;;;; Control panel
 

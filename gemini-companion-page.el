@@ -18,9 +18,6 @@
 (require 'subr-x)
 (require 'text-property-search)
 
-(defconst gemini-companion-page--delay 0.05
-  "Seconds from a change until a page is written again.")
-
 (defvar-local gemini-companion-page--write nil
   "Function that writes the text of this page.")
 
@@ -51,14 +48,15 @@ run.  If there are HOOKS, also when a window displays it."
 
 (defun gemini-companion-page-refresh-soon (page &optional delay)
   "Write the text of the buffer PAGE again soon if it is visible then.
-DELAY is the number of seconds to wait for further changes."
+DELAY is the number of seconds to wait for further changes, by default
+0.05."
   (when (buffer-live-p page)
     (with-current-buffer page
       (unless (eq t gemini-companion-page--timer)
         (gemini-companion-page--cancel)
         (setq gemini-companion-page--timer
               (run-at-time
-               (or delay gemini-companion-page--delay) nil
+               (or delay 0.05) nil
                (lambda ()
                  ;; A hook of the user may have failed when it was killed.
                  (when (buffer-live-p page)
