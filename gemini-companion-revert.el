@@ -359,15 +359,14 @@ no terminal and no review.  Point in the selected window stays."
   (pcase-let ((`(,buffer . ,position) gemini-companion-revert--to-show))
     (setq gemini-companion-revert--to-show nil)
     (when (buffer-live-p buffer)
-      (let ((window (or (get-buffer-window buffer 'visible)
-                        (display-buffer
-                         buffer
-                         '((gemini-companion-revert--display-over
-                            display-buffer-pop-up-window
-                            display-buffer-below-selected)
-                           (inhibit-same-window . t))))))
-        (when (and window position (not (eq window (selected-window))))
-          (set-window-point window position))))))
+      (unless (get-buffer-window buffer 'visible)
+        (display-buffer buffer '((gemini-companion-revert--display-over
+                                  display-buffer-pop-up-window
+                                  display-buffer-below-selected)
+                                 (inhibit-same-window . t))))
+      (when position
+        (with-current-buffer buffer
+          (gemini-companion-revert--go-to position))))))
 
 (defun gemini-companion-revert--display-over (buffer _alist)
   "Display BUFFER in the least recently used window that may be taken.
@@ -386,16 +385,16 @@ and no review.  Return the window, or nil."
     (set-window-buffer window buffer)
     window))
 
-(defun gemini-companion-revert--go-to (position keys)
+(defun gemini-companion-revert--go-to (position &optional keys)
   "Go to POSITION in a window of the current buffer, if it is visible.
-If that is the selected one, the user must not have typed more than
-KEYS keys, and the previous place is added to the mark ring."
+If that is the selected one, the user must have typed KEYS keys and no
+more, and the previous place is added to the mark ring."
   (let* ((window (get-buffer-window nil 'visible))
          (selected (eq window (selected-window))))
     (when (and window
                (<= (point-min) position (point-max))
                (or (not selected)
-                   (and (= keys num-input-keys) (not mark-active))))
+                   (and (eql keys num-input-keys) (not mark-active))))
       (when selected
         (push-mark nil 'nomsg))
       (set-window-point window position))))
@@ -405,11 +404,9 @@ KEYS keys, and the previous place is added to the mark ring."
 Where lines were deleted, highlight the next one."
   (let ((overlays
          (mapcar (pcase-lambda (`(,beg . ,end))
-                   (make-overlay beg (if (< beg end)
-                                         end
-                                       (save-excursion
-                                         (goto-char beg)
-                                         (line-beginning-position 2)))))
+                   (save-excursion
+                     (goto-char beg)
+                     (make-overlay beg (max end (line-beginning-position 2)))))
                  lines)))
     (dolist (overlay overlays)
       (overlay-put overlay 'face 'gemini-companion-changed))
