@@ -146,10 +146,7 @@ hunks."
 
 (defun gemini-companion-diff-edited-p (diff)
   "Return non-nil if the user has edited the proposal of DIFF."
-  (and (buffer-modified-p (gemini-companion-diff-proposal-buffer diff))
-       (not (equal (gemini-companion-diff-proposed-text diff)
-                   (gemini-companion-text-of-buffer
-                    (gemini-companion-diff-proposal-buffer diff))))))
+  (buffer-modified-p (gemini-companion-diff-proposal-buffer diff)))
 
 (defun gemini-companion-diff-altered-p (diff)
   "Return non-nil if accepting DIFF sends another text than the CLI proposed.
@@ -655,8 +652,8 @@ If DIFF is settled meanwhile, quit the question and return nil."
   "Return non-nil if `gemini-companion-last-proposal' has a text."
   gemini-companion-diff--kept)
 
-(defvar-local gemini-companion-diff--number nil
-  "Number of the kept text in this buffer, from 0 on.")
+(defvar gemini-companion-diff--number 0
+  "Number of the kept text that was shown last, from 0 on.")
 
 (defun gemini-companion-last-proposal ()
   "Show the last text that you edited or accepted and that was not written.
@@ -666,27 +663,27 @@ answer.  Call this again there for the text before, up to ten of them."
   (interactive)
   (unless gemini-companion-diff--kept
     (user-error "No unwritten proposal to show"))
-  (with-current-buffer (get-buffer-create "*gemini last proposal*")
-    (let* ((count (length gemini-companion-diff--kept))
-           (number (if (and gemini-companion-diff--number
-                            (eq (current-buffer) (window-buffer)))
-                       (% (1+ gemini-companion-diff--number) count)
-                     0)))
+  (let ((count (length gemini-companion-diff--kept))
+        (buffer (get-buffer-create "*gemini last proposal*")))
+    (setq gemini-companion-diff--number
+          (if (eq buffer (window-buffer))
+              (% (1+ gemini-companion-diff--number) count)
+            0))
+    (pcase-let ((`(,file . ,text) (nth gemini-companion-diff--number
+                                       gemini-companion-diff--kept))
+                (inhibit-read-only t))
+      (pop-to-buffer buffer)
       (special-mode)
-      (setq gemini-companion-diff--number number)
-      (pcase-let ((`(,file . ,text) (nth number gemini-companion-diff--kept))
-                  (inhibit-read-only t))
-        (erase-buffer)
-        (insert text)
-        (goto-char (point-min))
-        (pop-to-buffer (current-buffer))
-        (message "%s%s" (abbreviate-file-name file)
-                 (if (= 1 count)
-                     ""
-                   (format ", %d of %d; %s shows the one before"
-                           (1+ number) count
-                           (substitute-command-keys
-                            "\\[gemini-companion-last-proposal]"))))))))
+      (erase-buffer)
+      (insert text)
+      (goto-char (point-min))
+      (message "%s%s" (abbreviate-file-name file)
+               (if (= 1 count)
+                   ""
+                 (format ", %d of %d; %s shows the one before"
+                         (1+ gemini-companion-diff--number) count
+                         (substitute-command-keys
+                          "\\[gemini-companion-last-proposal]")))))))
 
 ;;;; Changed files
 
