@@ -11,9 +11,8 @@
 ;; the file before and after it, so that it can be shown and reverted.
 ;;
 ;; The turn of an edit is the one of its CLI, see `gemini-companion-session-turn'.
-;; Where that is unknown, it is a guess: a turn begins with the first edit that
-;; arrives when no other edit of that CLI is open, and none has arrived or ended
-;; for a minute.
+;; Where that is unknown, it is a guess: a turn begins with an edit that arrives
+;; when the one before ended at least a minute ago.
 
 ;;; Code:
 
@@ -98,19 +97,15 @@ Its functions display the edits; they must be fast and not fail.")
 (defun gemini-companion-edits--turn (edit)
   "Return the turn of EDIT, which is new."
   (let* ((session (gemini-companion-edit-session edit))
-         (others (seq-filter
-                  (lambda (other)
-                    (gemini-companion-session-same-p
-                     session (gemini-companion-edit-session other)))
-                  gemini-companion-edits--edits)))
+         (last (cl-find session gemini-companion-edits--edits
+                        :key #'gemini-companion-edit-session
+                        :test #'gemini-companion-session-same-p)))
     (cond ((gemini-companion-session-turn session))
-          ((seq-some
-            (lambda (other)
-              (or (gemini-companion-edit-diff other)
-                  (< (- (float-time) (gemini-companion-edit-time other))
-                     gemini-companion-edits--pause)))
-            others)
-           (gemini-companion-edit-turn (car others)))
+          ((and last
+                (or (gemini-companion-edit-diff last)
+                    (< (- (float-time) (gemini-companion-edit-time last))
+                       gemini-companion-edits--pause)))
+           (gemini-companion-edit-turn last))
           (t (gemini-companion-state-make-turn)))))
 
 (defun gemini-companion-edits--trim ()

@@ -374,8 +374,8 @@ for any other line, one of `after' and its number in the proposal."
   "Major mode for the edits of each CLI.
 The section of each CLI has the edits of its last turn, and below them
 a section for each earlier one.  Where the turns of a CLI are unknown,
-a new one begins with the first edit that arrives when no edit of that
-CLI is open, and none has arrived or ended for a minute.
+a new one begins with an edit that arrives when the previous edit of
+that CLI ended at least a minute ago.
 
 \\{gemini-companion-list-mode-map}"
   ;; A global mode may have turned them on.
