@@ -132,10 +132,9 @@ Its functions display the edits; they must be fast and not fail.")
   (let ((file (gemini-companion-edit-file edit)))
     (setf (gemini-companion-edit-before edit)
           (cond ((null (gemini-companion-text-attributes file)) 'new)
-                ((gemini-companion-edits--kept-p file)
-                 (or (ignore-error file-error
-                       (gemini-companion-text-bytes file))
-                     'unknown))
+                ((and (gemini-companion-edits--kept-p file)
+                      (ignore-error file-error
+                        (gemini-companion-text-bytes file))))
                 (t 'unknown)))))
 
 (defun gemini-companion-edits--kept-p (file)
