@@ -166,10 +166,9 @@ The user has edited it, or has excluded a hunk."
   (and (gemini-companion-diff-altered-p diff)
        (string-empty-p (gemini-companion-diff-text diff))))
 
-(defun gemini-companion-diff--rewritten-p (diff)
-  "Return non-nil if the user has edited DIFF and left some text."
-  (and (gemini-companion-diff-altered-p diff)
-       (not (gemini-companion-diff-emptied-p diff))))
+(defun gemini-companion-diff--own-text-p (diff text)
+  "Return non-nil if TEXT is neither empty nor the proposal of DIFF."
+  (not (member text (list "" (gemini-companion-diff-proposed-text diff)))))
 
 (defun gemini-companion-diff-objection (diff)
   "Return why DIFF was not accepted automatically, or nil."
@@ -459,21 +458,19 @@ in the terminal, %s writes its own text"
   "Follow the file of DIFF, whose review ended with TEXT, until it is written.
 If the user has edited TEXT, report a file that has the proposed text.
 If DIFF is accepted, report a file that is not written."
-  (let ((edited (gemini-companion-diff--rewritten-p diff)))
-    (gemini-companion-revert-expect
-     (gemini-companion-diff-file-path diff)
-     (lambda (written)
-       (gemini-companion-diff--report-write diff text written edited)
-       (gemini-companion-diff-notify diff (if written 'written 'unwritten))
-       (gemini-companion-diff--display-file))
-     (not (eq 'accepted (gemini-companion-diff-auto diff))))
-    ;; Qwen Code writes before it closes the review.
-    (gemini-companion-diff--report-unedited diff text edited)))
+  (gemini-companion-revert-expect
+   (gemini-companion-diff-file-path diff)
+   (lambda (written)
+     (gemini-companion-diff--report-write diff text written)
+     (gemini-companion-diff-notify diff (if written 'written 'unwritten))
+     (gemini-companion-diff--display-file))
+   (not (eq 'accepted (gemini-companion-diff-auto diff))))
+  ;; Qwen Code writes before it closes the review.
+  (gemini-companion-diff--report-unedited diff text))
 
-(defun gemini-companion-diff--report-write (diff text written edited)
+(defun gemini-companion-diff--report-write (diff text written)
   "Report if the file of DIFF is not as TEXT, with which its review ended.
-WRITTEN is nil if it was not written; EDITED is non-nil if TEXT is not
-as proposed."
+WRITTEN is nil if it was not written."
   (let ((file (gemini-companion-diff-file-path diff)))
     (cond ((not written)
            ;; A user who interrupts Gemini CLI leaves a review that it ignores.
@@ -485,27 +482,28 @@ as proposed."
             text (gemini-companion-text-read file))
            (setq gemini-companion-diff--kept
                  (delete (cons file text) gemini-companion-diff--kept)))
-          (t (gemini-companion-diff--report-unedited diff text edited)))))
+          (t (gemini-companion-diff--report-unedited diff text)))))
 
-(defun gemini-companion-diff--report-unedited (diff text edited)
-  "Report if the file of DIFF has the proposed text, and not TEXT.
-EDITED is non-nil if these differ."
-  (when (and edited (gemini-companion-diff--as-proposed-p diff))
+(defun gemini-companion-diff--report-unedited (diff text)
+  "Report if the file of DIFF has the proposed text, and the user's is TEXT.
+Return non-nil if so."
+  (when (and (gemini-companion-diff--own-text-p diff text)
+             (gemini-companion-diff--as-proposed-p diff))
     (gemini-companion-diff-keep
      diff text "%s was written without your edits; %s shows them")))
 
 (defun gemini-companion-diff--keep-edits (diff &optional format)
   "Keep the proposal of DIFF if the user has edited it and left some text.
 Report that by FORMAT, if it was not kept before, and return non-nil."
-  (when (and (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
-             (gemini-companion-diff--rewritten-p diff))
+  (when (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
     (let ((text (gemini-companion-diff-text diff)))
-      (gemini-companion-diff-keep
-       diff text
-       (unless (member (cons (gemini-companion-diff-file-path diff) text)
-                       gemini-companion-diff--kept)
-         format)))
-    t))
+      (when (gemini-companion-diff--own-text-p diff text)
+        (gemini-companion-diff-keep
+         diff text
+         (unless (member (cons (gemini-companion-diff-file-path diff) text)
+                         gemini-companion-diff--kept)
+           format))
+        t))))
 
 (defun gemini-companion-diff-keep (diff text &optional format)
   "Keep TEXT, of DIFF, for `gemini-companion-last-proposal'.
@@ -746,9 +744,8 @@ again, between two commands unless NOW is non-nil."
   "Dismiss DIFF, whose file has the proposed text, and report that."
   (gemini-companion-diff--settle diff 'dismissed 'later)
   (gemini-companion-revert (gemini-companion-diff-file-path diff))
-  (if (gemini-companion-diff--rewritten-p diff)
-      (gemini-companion-diff--report-unedited
-       diff (gemini-companion-diff-text diff) t)
+  (unless (gemini-companion-diff--report-unedited
+           diff (gemini-companion-diff-text diff))
     (gemini-companion-revert-report
      "%s already has the proposed text; review closed (if %s still \
 prompts, answer there)"
