@@ -52,6 +52,7 @@
       (gemini-companion-test-write "a" "two")
       (gemini-companion-test-eventually (< 2 count))
       (gemini-companion-watch-end watch)
-      (should (equal timers (gemini-companion-test-timers))))))
+      ;; What other tests have left may have ended.
+      (should-not (seq-difference (gemini-companion-test-timers) timers)))))
 
 ;;; gemini-companion-watch-test.el ends here
