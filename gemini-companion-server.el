@@ -88,9 +88,7 @@ to restart it.  Takes effect when the server starts next."
   "Version that Emacs and the server must have.")
 
 (defconst gemini-companion-server-directory
-  (file-name-directory (or load-file-name
-                           (bound-and-true-p byte-compile-current-file)
-                           buffer-file-name))
+  (file-name-directory (macroexp-file-name))
   "Directory of this package; its directory `python' has the Python part.")
 
 (defconst gemini-companion-server--unnoticed-seconds 0.9
@@ -247,10 +245,8 @@ shadows a module."
   "Return the start-up settings of a process, a plist."
   (append
    (list :roots (vconcat (gemini-companion-server--property :roots)))
-   (when-let* ((file gemini-companion-log-file)
-               ;; The server can write on this host only.
-               ((not (file-remote-p (expand-file-name file)))))
-     (list :log_file (expand-file-name file)
+   (when gemini-companion-log-file
+     (list :log_file (expand-file-name gemini-companion-log-file)
            :log_level gemini-companion-log-level))
    (unless (gemini-companion-server--property :offer-tools)
      '(:offer_tools :json-false))
