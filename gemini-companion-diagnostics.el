@@ -26,7 +26,6 @@
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-events)
-(require 'gemini-companion-name)
 (require 'gemini-companion-text)
 (require 'jsonrpc)
 (require 'seq)
@@ -366,11 +365,11 @@ It is for TEXT of FILE, a true name, whose errors may have changed."
   "Call CALLBACK with the errors that an edit of FILE made.
 FILE is an absolute name; a CLI has changed its text from BEFORE,
 nil if there was no such file, to AFTER, and the buffers that visit
-it were reverted.  The argument is a plist: `:name', a name of FILE;
-`:count', the number of new errors; `:errors', ten of them at most,
-lists of LINE, TEXT and SOURCE; and `:others', lists of the NAME of
-another file, the number of its new errors, and the first one.  It is
-nil if there are none, or if they are not known within three seconds."
+it were reverted.  The argument is a plist: `:path', the true name of
+FILE; `:count', the number of new errors; `:errors', ten of them at
+most, lists of LINE, TEXT and SOURCE; and `:others', lists of another
+file, the number of its new errors, and the first one.  It is nil if
+there are none, or if they are not known within three seconds."
   (let ((file (or (gemini-companion-text-true-name file) file)))
     (gemini-companion-diagnostics--forget-others file)
     ;; The edit may repair errors of other files, so these are checked again.
@@ -564,16 +563,10 @@ Request its errors if the server supports that."
           (not (string-match-p "[\u2028\u2029]" (concat before after)))
           (string= after (gemini-companion-text-plain
                           (gemini-companion-text-read file)))
-          (list :name (gemini-companion-diagnostics--name file)
+          (list :path file
                 :count (length new)
                 :errors (mapcar #'car (seq-take new 10))
                 :others elsewhere)))))
-
-(defun gemini-companion-diagnostics--name (file)
-  "Return the name of FILE for the model."
-  (pcase-let ((`(,file ,root) (gemini-companion-name-place file)))
-    (gemini-companion-name-escaped
-     (if root (file-relative-name file root) file))))
 
 (defun gemini-companion-diagnostics--end-of (file)
   "End the check of FILE, a true name, if any."
@@ -771,8 +764,8 @@ Request the errors if it supports that."
 
 (defun gemini-companion-diagnostics--new-in-other (buffer names)
   "Return the new errors of BUFFER that have one of NAMES, a regexp, or nil.
-They or their lines have it.  The value is a list of the name of the file,
-their number, and the first one."
+They or their lines have it.  The value is a list of the file, their
+number, and the first one."
   (with-current-buffer buffer
     (pcase-let ((`(,tick ,old . ,_)
                  gemini-companion-diagnostics--earlier-report))
@@ -786,8 +779,7 @@ their number, and the first one."
                           (string-match-p names (concat error "\n" line)))
                         (gemini-companion-diagnostics--new
                          (car now) text old text))))
-        (list (gemini-companion-diagnostics--name file)
-              (length new) (caar new))))))
+        (list file (length new) (caar new))))))
 
 ;;;; Life
 

@@ -56,7 +56,7 @@ Return a function that returns all answers, a list."
     (append (mapcar #'gemini-companion-diagnostics-test-line
                     (plist-get facts :errors))
             (mapcar (pcase-lambda (`(,name ,number ,first))
-                      (format "%s %d:%s" name number
+                      (format "%s %d:%s" (file-name-nondirectory name) number
                               (gemini-companion-diagnostics-test-line first)))
                     (plist-get facts :others)))))
 
@@ -259,8 +259,8 @@ The text of the first one is the first line."
       (should (equal (gemini-companion-test-answer-of
                       #'gemini-companion-diagnostics-after-edit
                       (expand-file-name "a.txt") "error old" text)
-                     '( :name "a.txt" :count 1 :errors ((4 "b is wrong" "test"))
-                        :others nil)))
+                     `( :path ,(expand-file-name "a.txt") :count 1
+                        :errors ((4 "b is wrong" "test")) :others nil)))
       (should (equal view (gemini-companion-test-view))))
     (make-directory "real/ä %b" t)
     (make-symbolic-link "real" "link")
@@ -534,7 +534,8 @@ The text of the first one is the first line."
       (with-current-buffer "a.txt"
         (gemini-companion-test-eventually
           (= 3 (length (flymake-diagnostics)))))
-      (should (equal '(("a.txt" 2 (2 "one is unknown" "test")))
+      (should (equal `((,(expand-file-name "a.txt")
+                        2 (2 "one is unknown" "test")))
                      (plist-get (gemini-companion-test-answer-of
                                  #'gemini-companion-diagnostics-after-edit
                                  (expand-file-name "one.txt")

@@ -23,7 +23,7 @@ Ask: TypeAlias = Callable[[str, Facts, Sequence[str | None]], Awaitable[Facts]]
 
 A question has some of ``path``, ``symbol``, ``line``, ``after``, ``client`` and
 ``pids``; an answer has ``problem``, or some of ``total``, ``places``, ``taken``,
-``documentation``, ``source``, ``rows``, ``name``, ``count``, ``errors`` and ``others``.
+``documentation``, ``source``, ``rows``, ``path``, ``count``, ``errors`` and ``others``.
 Raises EmacsError if it cannot be asked.
 """
 
@@ -183,7 +183,8 @@ class Questions:
         answer = await self._hook("edited", {**facts, "path": path}, before, after)
         if not answer:
             return {}
-        added = {"hookEventName": name, "additionalContext": _errors_text(answer)}
+        text = _errors_text(answer, directory)
+        added = {"hookEventName": name, "additionalContext": text}
         return {"hookSpecificOutput": added}
 
     async def _hook(self, kind: str, facts: Facts, *texts: str | None) -> Facts:
@@ -346,9 +347,10 @@ def _diagnostics_text(facts: Facts, directory: str, is_of_file: bool) -> str:
     return _fitting(lines or ["Emacs has no errors or warnings."])
 
 
-def _errors_text(facts: Facts) -> str:
+def _errors_text(facts: Facts, directory: str) -> str:
     """Return the text about the new errors after an edit."""
-    name, count = facts["name"], facts["count"]
+    directory = os.path.realpath(directory)
+    name, count = _escaped(_relative(facts["path"], directory)), facts["count"]
     errors, others = facts.get("errors") or [], facts.get("others") or []
     total = count + sum(number for _, number, _ in others)
     where = f"{name} and other files" if others else name
@@ -362,7 +364,7 @@ def _errors_text(facts: Facts) -> str:
         lines.append(f"... {count - len(errors)} more")
     for other, number, first in others[:MOST_FILES]:
         more = f" (and {number - 1} more there)" if number > 1 else ""
-        lines.append(_error(f"{other}:", *first) + more)
+        lines.append(_error(f"{_relative(other, directory)}:", *first) + more)
     if len(others) > MOST_FILES:
         lines.append(f"... {len(others) - MOST_FILES} more files")
     return clean("\n".join(lines))
@@ -370,11 +372,13 @@ def _errors_text(facts: Facts) -> str:
 
 def _error(place: str, line: int, text: str, source: str | None) -> str:
     words = " ".join(text.split()) + (f" [{source}]" if source else "")
-    error = "".join(
-        char if char.isprintable() else f"\\u{ord(char):04X}"
-        for char in f"{place}{line}: error: {words}"
-    )
+    error = _escaped(f"{place}{line}: error: {words}")
     return error if len(error) <= LONGEST_ERROR else error[: LONGEST_ERROR - 3] + "..."
+
+
+def _escaped(text: str) -> str:
+    """Return ``text`` with invisible characters escaped."""
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04X}" for c in text)
 
 
 def _fitting(lines: list[str]) -> str:

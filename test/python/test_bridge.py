@@ -183,8 +183,8 @@ def run_hook(tmp: Path, text: str) -> Any:
 
 def test_the_hook_adds_what_emacs_answers(alone: Alone, tmp_path: Path) -> None:
     discovery(tmp_path, alone.port, alone.token)
-    answer(alone, {"name": "a.py", "count": 1, "errors": [[3, "bad", None]]})
     file = tmp_path / "a.py"
+    answer(alone, {"path": str(file), "count": 1, "errors": [[3, "bad", None]]})
     assert run_hook(tmp_path, event(file)) == {
         "hookSpecificOutput": {
             "hookEventName": "AfterTool",

@@ -278,21 +278,21 @@ def test_a_large_edit_reaches_emacs_by_epc(start: Start) -> None:
     [
         (
             {"count": 12, "errors": [[3, "a\u00a0b\n\u202e" + "x" * 300, "test"]],
-             "others": [["b.py", 3, [7, "bad", "test"]]] * 6},
-            "30 new errors in a.py and other files"
+             "others": [["/b.py", 3, [7, "bad", "test"]]] * 6},
+            "30 new errors in a\\u0009.py and other files"
             " (a later edit may already fix them):\n"
             "3: error: a b \\u202E" + "x" * 177 + "...\n... 11 more\n"
             + "b.py:7: error: bad [test] (and 2 more there)\n" * 5 + "... 1 more files",
         ),
         (
-            {"count": 0, "others": [["b.py", 1, [7, "bad", None]]]},
+            {"count": 0, "others": [["/b.py", 1, [7, "bad", None]]]},
             "1 new error in other files (a later edit may already fix it):\n"
             "b.py:7: error: bad",
         ),
     ],
 )  # fmt: skip
 def test_new_errors_are_a_short_text(alone: Alone, facts: Facts, text: str) -> None:
-    answer_with(alone, lambda kind, asked: {"name": "a.py", **facts})
+    answer_with(alone, lambda kind, asked: {"path": "/a\t.py", **facts})
     edited = {"method": "event", "event": edit("/a")}
     output = request(alone.port, alone.token, edited)[1]["hookSpecificOutput"]
     assert output["additionalContext"] == "Emacs sees " + text
