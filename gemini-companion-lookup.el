@@ -8,7 +8,8 @@
 ;;; Commentary:
 
 ;; Answers to the questions of a model about a symbol: references and definition.
-;; They come from the language server that Eglot runs.
+;; They come from the language server that Eglot runs, and for Lisp from this
+;; Emacs.
 ;;
 ;; A symbol is searched for by its name in a file, so point does not matter.
 ;; Nothing that the user sees changes: no file is visited, and nothing waits for a
@@ -540,15 +541,18 @@ Call ANSWER with a plist: `:places', lists of FILE and LINE;
 `:documentation', with the signature, and `:source', strings or nil;
 `:taken', a remark or nil; or `:problem', why there is no answer."
   (gemini-companion-lookup-guarded answer
-    (gemini-companion-lookup--lookup
-     (gemini-companion-lookup-true-name file) symbol line
-     '((:textDocument/definition) (:textDocument/hover)
-       (:textDocument/documentHighlight))
-     answer
-     (pcase-lambda (remark `(,definition ,hover ,_))
-       (gemini-companion-lookup--define
-        symbol (gemini-companion-lookup--places definition)
-        (gemini-companion-lookup--hover hover) remark answer)))))
+    (let ((file (gemini-companion-lookup-true-name file)))
+      (if (string-suffix-p ".el" file)
+          (gemini-companion-lookup--elisp-definition symbol answer)
+        (gemini-companion-lookup--lookup
+         file symbol line
+         '((:textDocument/definition) (:textDocument/hover)
+           (:textDocument/documentHighlight))
+         answer
+         (pcase-lambda (remark `(,definition ,hover ,_))
+           (gemini-companion-lookup--define
+            symbol (gemini-companion-lookup--places definition)
+            (gemini-companion-lookup--hover hover) remark answer)))))))
 
 (defun gemini-companion-lookup--define (symbol places documentation remark answer)
   "Call ANSWER with the definition of SYMBOL at PLACES.
@@ -612,6 +616,33 @@ its first one, and the line that closes it."
                           "\n")))
     (setq text (string-trim (replace-regexp-in-string "^```.*\n?" "" text)))
     (unless (string-empty-p text) text)))
+
+(defun gemini-companion-lookup--elisp-definition (name answer)
+  "Call ANSWER with the definition of the Lisp symbol NAME in this Emacs."
+  (let ((symbol (intern-soft name)))
+    (gemini-companion-lookup--define
+     name
+     (delq nil (mapcar (apply-partially #'gemini-companion-lookup--elisp-place symbol)
+                       (list (symbol-function symbol) 'defvar 'defface)))
+     (ignore-errors
+       (or (and (fboundp symbol) (documentation symbol t))
+           (documentation-property symbol 'variable-documentation t)))
+     nil answer)))
+
+(defun gemini-companion-lookup--elisp-place (symbol type)
+  "Return the place of the Lisp SYMBOL as (FILE LINE), or nil.
+For TYPE, see `find-lisp-object-file-name'."
+  (when-let* ((file (and type (find-lisp-object-file-name symbol type)))
+              ((stringp file))
+              ((file-exists-p file)))
+    (list file
+          (gemini-companion-lookup--with-text file
+            (if (re-search-forward
+                 (format "^[ \t]*([[:alnum:]-]*def[^ ]* +(?'?%s\\_>"
+                         (regexp-quote (symbol-name symbol)))
+                 nil t)
+                (line-number-at-pos)
+              1)))))
 
 (provide 'gemini-companion-lookup)
 ;;; gemini-companion-lookup.el ends here

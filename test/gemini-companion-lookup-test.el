@@ -4,7 +4,8 @@
 
 ;;; Commentary:
 
-;; Answers about real files, from a language server where Eglot is installed.
+;; Answers about real files, from the Lisp of this Emacs and, where Eglot is
+;; installed, from a language server.
 
 ;;; Code:
 
@@ -22,6 +23,19 @@
         (mapcar #'cadr (plist-get answer :places)))))
 
 ;;;; Files
+
+(ert-deftest gemini-companion-lookup-defines-a-symbol-of-lisp ()
+  (gemini-companion-test-in-project nil
+      '(("a.el" "(defun gemini-companion-lookup-test-f ()\n  \"Do it.\")\n"))
+    (load (expand-file-name "a.el") nil t)
+    (let ((answer (gemini-companion-test-answer-of
+                   #'gemini-companion-lookup-definition
+                   (expand-file-name "a.el") "gemini-companion-lookup-test-f"
+                   nil)))
+      (should (equal `((,(expand-file-name "a.el") 1))
+                     (plist-get answer :places)))
+      (should (string-search "Do it." (plist-get answer :documentation)))
+      (should (string-search "(defun" (plist-get answer :source))))))
 
 (ert-deftest gemini-companion-lookup-answers-nothing-about-hidden-files ()
   (gemini-companion-test-in-project nil
