@@ -91,17 +91,18 @@ to restart it.  Takes effect when the server starts next."
   (file-name-directory (macroexp-file-name))
   "Directory of this package; its directory `python' has the Python part.")
 
+(defconst gemini-companion-server--delays '(0 1 2 4 8)
+  "Seconds before each attempt to restart a crashed server.
+The first attempt after a crash is always immediate.")
+
 (defconst gemini-companion-server--unnoticed-seconds 0.9
   "Seconds within which a crashed server must be ready for CLIs to reconnect.
 Gemini CLI tries to reconnect after one second, and after 1.5 more,
 but it opens no more reviews if the first attempt fails.")
 
-(defconst gemini-companion-server--most-crashes 5
-  "Number of crashes, one soon after the other, that end the server.")
-
 (defvar gemini-companion-server-healthy-seconds 60
-  "Seconds after which a crash does not follow soon after the previous one.
-The soak test crashes the server more often, and sets this to 0.")
+  "Seconds after which a server that crashes gets all attempts again.
+The soak test crashes it more often, and sets this to 0.")
 
 (defconst gemini-companion-server--start-seconds 30
   "Maximum seconds from the start of a process to its first answer.")
@@ -141,8 +142,8 @@ without an answer, and the value to post next, if any."))
 (defvar gemini-companion-server--died 0
   "Time when the last process crashed.")
 
-(defvar gemini-companion-server--crashes 0
-  "Number of crashes, one soon after the other.")
+(defvar gemini-companion-server--delays-left nil
+  "Seconds before each of the attempts left.")
 
 (defun gemini-companion-server--callable-p (process)
   "Return non-nil if PROCESS can be called."
@@ -282,7 +283,7 @@ with `restarted' after `gemini-companion-server-restart', with
 `recovered'.  `:on-end' is called with a report for the user when it
 could not start or crashed too often."
   (setq gemini-companion-server--properties properties
-        gemini-companion-server--crashes 0)
+        gemini-companion-server--delays-left gemini-companion-server--delays)
   (condition-case problem
       (setq gemini-companion-server--current (gemini-companion-server--open))
     (error
@@ -541,7 +542,7 @@ leaves the discovery file.  It can be called until it ends."
                 'gemini-companion
                 (concat "Restart failed; the previous server is still running.  "
                         report))
-             (gemini-companion-server--give-up report)))
+             (gemini-companion-server--recover report)))
           ((and next (gemini-companion-server--callable-p next))
            (gemini-companion-server--use next 'restarted))
           ((gemini-companion-server--info process)
@@ -549,24 +550,31 @@ leaves the discovery file.  It can be called until it ends."
           (t (gemini-companion-server--give-up report)))))
 
 (defun gemini-companion-server--crashed (process report)
-  "Replace PROCESS, the current one, which has crashed with REPORT.
-Give up if that is not possible, or if crashes follow each other."
+  "Handle the crash of PROCESS, the current one, with REPORT."
   (setq gemini-companion-server--died (float-time))
   (when (< gemini-companion-server-healthy-seconds
            (- gemini-companion-server--died
               (plist-get (gemini-companion-server--info process) :since)))
-    (setq gemini-companion-server--crashes 0))
-  (cl-incf gemini-companion-server--crashes)
-  (cond (gemini-companion-server--next)
-        ((= gemini-companion-server--crashes
-            gemini-companion-server--most-crashes)
-         (gemini-companion-server--give-up report))
-        (t (condition-case problem
-               (setq gemini-companion-server--next
-                     (gemini-companion-server--open))
-             (error
-              (gemini-companion-server--give-up
-               (concat (error-message-string problem) "\n\n" report)))))))
+    (setq gemini-companion-server--delays-left gemini-companion-server--delays))
+  (unless gemini-companion-server--next
+    (gemini-companion-server--recover report 'now)))
+
+(defun gemini-companion-server--recover (report &optional now)
+  "Start a process for the crashed server, or give up with REPORT.
+Start it immediately if NOW is non-nil."
+  (if-let* ((delay (pop gemini-companion-server--delays-left)))
+      (setf (gemini-companion-server--timer gemini-companion-server--current)
+            (run-at-time (if now 0 delay) nil
+                         #'gemini-companion-server--try report))
+    (gemini-companion-server--give-up report)))
+
+(defun gemini-companion-server--try (report)
+  "Try to start a process for the server, which ended with REPORT."
+  (condition-case problem
+      (setq gemini-companion-server--next (gemini-companion-server--open))
+    (error
+     (gemini-companion-server--recover
+      (concat (error-message-string problem) "\n\n" report)))))
 
 (defun gemini-companion-server--give-up (report)
   "Drop the server, whose last process ended with REPORT."
