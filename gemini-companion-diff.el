@@ -476,7 +476,7 @@ WRITTEN is nil if it was not written."
            ;; A user who interrupts Gemini CLI leaves a review that it ignores.
            (when (eq 'accepted (gemini-companion-diff-state diff))
              (gemini-companion-diff-keep
-              diff text "%s was accepted two minutes ago but was not written; \
+              diff text "%s was accepted a minute ago but was not written; \
 %s shows the text")))
           ((gemini-companion-text-same-written-p
             text (gemini-companion-text-read file))

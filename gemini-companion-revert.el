@@ -7,8 +7,8 @@
 
 ;;; Commentary:
 
-;; A CLI writes a file some time after its review ended.  Watch for that for two
-;; minutes, and bring the buffer that visits the file up to date between two
+;; A CLI writes a file some time after its review ended.  Watch for that for a
+;; minute, and bring the buffer that visits the file up to date between two
 ;; commands.  If the buffer has unsaved text, a command can merge the two texts,
 ;; because the text from before the first unsaved change is kept.  Nothing here
 ;; saves a file or asks.
@@ -50,8 +50,8 @@ type there meanwhile."
 
 ;;;; State
 
-(defconst gemini-companion-revert--checks 250
-  "Number of checks of a file that is expected to be written, in two minutes.
+(defconst gemini-companion-revert--checks 125
+  "Number of checks of a file that is expected to be written, in a minute.
 Gemini CLI may compare long lines first, and a connection may be slow.")
 
 (defconst gemini-companion-revert--most-kept (* 1024 1024)
@@ -93,7 +93,7 @@ Bring buffers up to date before commands."
 (defun gemini-companion-revert-expect (file &optional written answered)
   "Bring the buffer of FILE up to date when FILE is written soon.
 Call WRITTEN, if it is non-nil, with t once that has happened, or with
-nil if it does not happen in two minutes, unless FILE is expected again
+nil if it does not happen in a minute, unless FILE is expected again
 or watching stops before.  ANSWERED is non-nil if the user has just
 answered a review of FILE."
   ;; What changes is known if it is visited before.
