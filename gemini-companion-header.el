@@ -161,20 +161,22 @@ panel, for which PANEL is non-nil, the keys are letters, and more."
                        (substitute-command-keys (format "\\[%s]" command)))
                      name)))
      (append
-      `((2 gemini-companion-diff-accept "accept")
+      '((2 gemini-companion-diff-accept "accept")
         (2 gemini-companion-diff-reject "reject")
-        (9 gemini-companion-diff-reject-with-reason "with reason")
-        (8 gemini-companion-review-toggle-hunk ,(if excluded
-                                                    "restore"
-                                                  "exclude")))
-      (when panel
-        '((8 gemini-companion-review-next-hunk "next")
-          (10 gemini-companion-review-switch-view "unified diff")))
-      (cond ((not (eq (current-buffer) (gemini-companion-diff-proposal-buffer
-                                        gemini-companion-diff-here)))
-             '((8 gemini-companion-review-edit "edit")))
-            ((gemini-companion-review-unified-p)
-             '((3 gemini-companion-review-edit "back to the diff"))))
+        (9 gemini-companion-diff-reject-with-reason "with reason"))
+      (let ((editing (eq (current-buffer)
+                         (gemini-companion-diff-proposal-buffer
+                          gemini-companion-diff-here))))
+        (if (and editing (gemini-companion-review-unified-p))
+            '((3 gemini-companion-review-edit "back to the diff"))
+          `((8 gemini-companion-review-toggle-hunk ,(if excluded
+                                                        "restore"
+                                                      "exclude"))
+            ,@(when panel
+                '((8 gemini-companion-review-next-hunk "next")
+                  (10 gemini-companion-review-switch-view "unified diff")))
+            ,@(unless editing
+                '((8 gemini-companion-review-edit "edit"))))))
       (when (eq (key-binding "?") 'gemini-companion-review-menu)
         '((7 gemini-companion-review-menu "more")))))))
 
