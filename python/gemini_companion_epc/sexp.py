@@ -11,7 +11,7 @@ from .types import Facts
 
 Sexp: TypeAlias = Any
 
-_BACKSLASH = re.compile(rb"\\(?:\\|[0-7]{3})")
+_BACKSLASH = re.compile(rb"\\(?:\\|[0-7]{1,3})")
 
 
 def parse(message: bytes) -> list[Sexp]:
@@ -19,11 +19,7 @@ def parse(message: bytes) -> list[Sexp]:
 
     Raise ValueError if it is not one list.
     """
-    # Emacs prints a byte that is not part of a character in octal digits, which
-    # sexpdata does not know.
-    text = _BACKSLASH.sub(
-        lambda found: found[0] if found[0] == rb"\\" else b"\xff", message
-    )
+    text = _BACKSLASH.sub(_unescaped, message)
     try:
         forms = sexpdata.parse(text.decode("utf-8", errors="replace"))
     except (
@@ -39,6 +35,18 @@ def parse(message: bytes) -> list[Sexp]:
     if len(forms) != 1 or not isinstance(forms[0], list):
         raise ValueError("not one list")
     return forms[0]
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    """Return the byte of an escape in octal digits, which sexpdata does not know.
+
+    Emacs prints one that is not part of a character like this, and control characters
+    with ``print-escape-control-characters``.
+    """
+    if found[0] == rb"\\":
+        return found[0]
+    code = int(found[0][1:], 8)
+    return bytes([code]) if code < 0x80 else b"\xff"
 
 
 def value_of(form: Sexp) -> Any:
