@@ -28,14 +28,12 @@
   (gemini-companion-test-in-project nil
       '(("a.el" "(defun gemini-companion-lookup-test-f ()\n  \"Do it.\")\n"))
     (load (expand-file-name "a.el") nil t)
-    (let ((answer (gemini-companion-test-answer-of
-                   #'gemini-companion-lookup-definition
-                   (expand-file-name "a.el") "gemini-companion-lookup-test-f"
-                   nil)))
-      (should (equal `((,(expand-file-name "a.el") 1))
-                     (plist-get answer :places)))
-      (should (string-search "Do it." (plist-get answer :documentation)))
-      (should (string-search "(defun" (plist-get answer :source))))))
+    (should (string-match-p
+             "/a.el\" 1)).*Do it[^:]*:source \"(defun"
+             (prin1-to-string
+              (gemini-companion-test-answer-of
+               #'gemini-companion-lookup-definition (expand-file-name "a.el")
+               "gemini-companion-lookup-test-f" nil))))))
 
 (ert-deftest gemini-companion-lookup-answers-nothing-about-hidden-files ()
   (gemini-companion-test-in-project nil
