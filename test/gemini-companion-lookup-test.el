@@ -26,7 +26,7 @@
 
 (ert-deftest gemini-companion-lookup-defines-a-symbol-of-lisp ()
   (gemini-companion-test-in-project nil
-      '(("a.el" "(defun gemini-companion-lookup-test-f ()\n  \"Do it.\")\n"))
+      '(("a.el" "(defun gemini-companion-lookup-test-f ()\n  \"Do it.\" 1)\n"))
     (load (expand-file-name "a.el") nil t)
     (should (string-match-p
              "/a.el\" 1)).*Do it[^:]*:source \"(defun"
