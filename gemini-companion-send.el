@@ -16,7 +16,7 @@
 ;; pressed when it shows the text, as both would answer the question of a CLI that
 ;; asks one.  To see that, a space is typed which is nowhere else in the terminal;
 ;; the CLI strips it from the prompt.  The text itself may be there already, and
-;; placeholders are shown for images and long texts.
+;; long texts are shown as placeholders.
 ;;
 ;; The protocol has no field for the reason of a rejection, so it becomes the next
 ;; prompt.
@@ -44,9 +44,11 @@ A terminal takes a few thousand at once, and Emacs waits for the rest.")
 A CLI takes an Enter that follows a text at once for a part of a paste.")
 
 (defvar gemini-companion-send--tasks nil
-  "Texts that are to be submitted, the last first.
-They are lists (TEXT FIND PROBLEM MARK), see
-`gemini-companion-send-submit'.")
+  "Texts that are to be submitted, the last first: lists (TEXT FIND PROBLEM).
+See `gemini-companion-send-submit'.")
+
+(defvar gemini-companion-send--reason-history nil
+  "History of reasons.")
 
 ;;;; Typing
 
@@ -98,12 +100,13 @@ message."
   (let ((name (gemini-companion-session-name session))
         (terminal (gemini-companion-session-terminal session)))
     (if-let* ((process (gemini-companion-send--process session)))
-        (let ((mark (gemini-companion-send--mark process)))
-          (gemini-companion-send-submit
-           text (lambda () session) 10
-           (format "%s may not have taken the text" name) mark)
-          ;; It is shown though a placeholder stands for TEXT.
-          (gemini-companion-send--paste process (car mark))
+        (progn
+          (gemini-companion-send--check-length text)
+          (gemini-companion-send--check-inserted
+           process text
+           (gemini-companion-send--mark (gemini-companion-send--seen-as text)
+                                        process)
+           name (/ 10 gemini-companion-send--check-seconds))
           (gemini-companion-send--paste process text)
           (gemini-companion-terminal-show terminal stay)
           (format "In the prompt of %s: %s" name
@@ -117,66 +120,86 @@ copied to the kill ring")
 copied to the kill ring"))
               name))))
 
-(defun gemini-companion-send--count (string process)
-  "Return how often STRING is in the terminal of PROCESS."
-  (with-current-buffer (process-buffer process)
-    (how-many (regexp-quote string) (point-min) (point-max))))
+(defun gemini-companion-send--check-inserted (process text mark name left)
+  "Keep TEXT unless its MARK is shown by PROCESS, the terminal of NAME.
+Check it LEFT more times at most."
+  (cond ((and (buffer-live-p (process-buffer process))
+              (gemini-companion-send--shown-p mark process)))
+        ((< left 0)
+         (gemini-companion-send--keep
+          text (format "%s may not have taken the text" name)))
+        (t
+         (run-at-time gemini-companion-send--check-seconds nil
+                      #'gemini-companion-send--check-inserted
+                      process text mark name (1- left)))))
 
-(defun gemini-companion-send--mark (process &optional string)
-  "Return a mark, found when STRING is in the terminal of PROCESS once more.
-By default, STRING is a space that is not there.  A mark is a cons of
-STRING and the number of times that it is there."
-  (let ((string (or string
-                    (seq-find (lambda (space)
-                                (zerop (gemini-companion-send--count
-                                        space process)))
-                              (mapcar #'string
-                                      (number-sequence ?\u2000 ?\u200a))
-                              "\u2000"))))
-    (cons string (gemini-companion-send--count string process))))
+(defun gemini-companion-send--seen-as (text)
+  "Return a regexp for the beginning or the end of TEXT in a terminal.
+A CLI may break a long word, and displays placeholders for images and
+for a long text.  Eat has fillers between wide characters."
+  (let ((part "\\(?:[!-~]\\{1,5\\}\\|[[:graph:]]\\)"))
+    (string-join
+     (cons "\\[\\(?:Image \\|Pasted \\|clipboard-\\)"
+           (mapcar (lambda (regexp)
+                     (if (string-match regexp text)
+                         (regexp-quote (string-trim (match-string 0 text)))
+                       regexp))
+                   (list part (concat part "[^[:graph:]]*\\'"))))
+     "\\|")))
+
+(defun gemini-companion-send--mark (regexp process)
+  "Return a mark that is shown when PROCESS has one more match of REGEXP."
+  (with-current-buffer (process-buffer process)
+    (cons regexp (how-many regexp (point-min) (point-max)))))
+
+(defun gemini-companion-send--shown-p (mark process)
+  "Return non-nil if MARK is in the terminal of PROCESS.
+It is a string, or the value of `gemini-companion-send--mark'."
+  (if (consp mark)
+      (< (cdr mark) (cdr (gemini-companion-send--mark (car mark) process)))
+    (with-current-buffer (process-buffer process)
+      (save-excursion
+        (goto-char (point-max))
+        (search-backward mark nil t)))))
 
 ;;;; Submitting
 
-(defun gemini-companion-send-submit (text find seconds problem &optional mark)
+(defun gemini-companion-send-submit (text find seconds problem)
   "Submit TEXT to a session: the value of the function FIND, or nil.
-Type it as soon as the prompt of the CLI takes it.  After SECONDS, put
-it into the kill ring; the message then begins with PROBLEM.  If MARK is
-non-nil, the caller types TEXT with it; then only wait until MARK is
-shown."
+Type it as soon as the prompt of the CLI takes it.  After SECONDS, or if
+the terminal is killed, put it into the kill ring; the message then
+begins with PROBLEM."
   (gemini-companion-send--check-length text)
-  (let ((task (list text find problem mark)))
+  (let ((task (list text find problem)))
     (push task gemini-companion-send--tasks)
     ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
     (gemini-companion-send--step
-     task (/ seconds gemini-companion-send--check-seconds) mark)))
+     task (/ seconds gemini-companion-send--check-seconds))))
 
 (defun gemini-companion-send--step (task left &optional mark shown)
   "Type what is next of TASK, and go on soon, at most LEFT times.
-First type the space of MARK until it is shown, then the text, with
-another one unless it is a command, and then press Enter.  SHOWN is nil
-before the text, and else the number of checks in a row that have found
-MARK.  If the text was inserted with MARK, only wait until it is shown."
-  (pcase-let* ((`(,text ,find ,problem ,inserted) task)
+First type MARK, a space, until it is shown, then the text, with another
+one unless it is a command, and then press Enter.  SHOWN is nil before
+the text, and else the number of checks in a row that have found MARK."
+  (pcase-let* ((`(,text ,find) task)
                (session (funcall find))
                (process (and session
                              (gemini-companion-send--process session)))
                (found (and process mark
-                           (< (cdr mark) (gemini-companion-send--count
-                                          (car mark) process)))))
-    (cond ((< left 0)
+                           (gemini-companion-send--shown-p mark process))))
+    (cond ((or (< left 0)
+               (and session
+                    (not (gemini-companion-session-terminal session))
+                    (not (gemini-companion-session-connected-p session))))
+           (gemini-companion-send--end task 'failed))
+          ((and found (eql shown gemini-companion-send--shown-checks))
            (gemini-companion-send--end task)
-           (gemini-companion-send--keep text problem))
-          ((and found (or inserted
-                          (eql shown gemini-companion-send--shown-checks)))
-           (gemini-companion-send--end task)
-           (unless inserted
-             (gemini-companion-state-submitted session text)
-             (gemini-companion-send--write process "\r")
-             (message "Prompt submitted in %s"
-                      (buffer-name (process-buffer process)))))
+           (gemini-companion-state-submitted session text)
+           (gemini-companion-send--write process "\r")
+           (message "Prompt submitted in %s"
+                    (buffer-name (process-buffer process))))
           (t
-           (cond (inserted)
-                 (shown
+           (cond (shown
                   (setq shown (if found (1+ shown) 0)))
                  (found
                   (setq mark (gemini-companion-send--type-text process text)
@@ -186,8 +209,9 @@ MARK.  If the text was inserted with MARK, only wait until it is shown."
                            ;; A dialog may have taken the last one.
                            (zerop (mod left 10))
                          (gemini-companion-send--first-p task session)))
-                  (setq mark (or mark (gemini-companion-send--mark process)))
-                  (gemini-companion-send--paste process (car mark))))
+                  (setq mark (or mark
+                                 (gemini-companion-send--unused-mark process)))
+                  (gemini-companion-send--paste process mark)))
            (run-at-time gemini-companion-send--check-seconds nil
                         #'gemini-companion-send--step
                         task (1- left) mark shown)))))
@@ -197,33 +221,50 @@ MARK.  If the text was inserted with MARK, only wait until it is shown."
   (not (seq-some (lambda (other) (equal session (funcall (nth 1 other))))
                  (cdr (memq task gemini-companion-send--tasks)))))
 
-(defun gemini-companion-send--end (task)
-  "Drop TASK."
-  (setq gemini-companion-send--tasks (delq task gemini-companion-send--tasks)))
+(defun gemini-companion-send--end (task &optional failed)
+  "Drop TASK; if it FAILED, put its text into the kill ring."
+  (setq gemini-companion-send--tasks (delq task gemini-companion-send--tasks))
+  (when failed
+    (gemini-companion-send--keep (car task) (nth 2 task))))
 
 (defun gemini-companion-send-stop ()
   "Submit no more; put the texts into the kill ring."
   (cancel-function-timers #'gemini-companion-send--step)
+  (cancel-function-timers #'gemini-companion-send--check-inserted)
   (dolist (task gemini-companion-send--tasks)
     (gemini-companion-send--keep (car task) "Prompt not submitted"))
   (setq gemini-companion-send--tasks nil))
 
+(defun gemini-companion-send--unused-mark (process)
+  "Return a space that is not in the terminal of PROCESS, if there is one."
+  (seq-find (lambda (mark)
+              (not (gemini-companion-send--shown-p mark process)))
+            (mapcar #'string (number-sequence ?\u2000 ?\u200a))
+            "\u2000"))
+
 (defun gemini-companion-send--type-text (process text)
-  "Type TEXT into PROCESS, and return a mark that is shown with it.
+  "Type TEXT and a space into PROCESS, and return what is to be shown.
 Delete the space that was typed before, as there may be a text before it."
-  (gemini-companion-send--write process "\177")
-  (if (string-prefix-p "/" text)
-      ;; With a space, Enter may choose another command, or a word for it.
-      (prog1 (gemini-companion-send--mark process (car (split-string text)))
-        (gemini-companion-send--paste process text))
-    (gemini-companion-send--paste
-     process
-     ;; Enter would choose a file for a name at the end.
-     (concat text (and (string-match-p "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
-                       " ")))
-    (let ((mark (gemini-companion-send--mark process)))
-      (gemini-companion-send--paste process (car mark))
-      mark)))
+  (let ((mark (gemini-companion-send--unused-mark process)))
+    (gemini-companion-send--write process "\177")
+    (cond
+     ;; With a space, Enter may choose another command.
+     ((string-match-p "\\`/[^ \t\n]+\\'" text)
+      (setq mark (gemini-companion-send--mark (regexp-quote text) process))
+      (gemini-companion-send--paste process text))
+     ;; At the end of a command it would begin another word to complete.
+     ((string-prefix-p "/" text)
+      (gemini-companion-send--paste process (concat mark text)))
+     (t
+      (gemini-companion-send--paste
+       process
+       ;; Enter would choose a file for a name at the end.
+       (concat text (and (string-match-p
+                          "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
+                         " ")))
+      ;; It is shown though a placeholder stands for TEXT.
+      (gemini-companion-send--paste process mark)))
+    mark))
 
 ;;;; Reasons
 
@@ -248,7 +289,8 @@ Text typed until then is in the kill ring."
                                     (if (gemini-companion-diff-comments diff)
                                         " (in addition to your comments)"
                                       ""))
-                            nil nil nil t)))))
+                            nil 'gemini-companion-send--reason-history
+                            nil t)))))
     (if (memq diff (gemini-companion-diffs))
         typed
       (gemini-companion-send--keep typed "This review has ended already")

@@ -129,10 +129,10 @@ PROGRAM, a command of the shell."
     (should (equal "before" (car kill-ring)))))
 
 (ert-deftest gemini-companion-send-reason-that-is-not-typed-is-kept ()
-  (dolist (end (list (lambda (_) (gemini-companion-send-stop))
+  (dolist (end (list #'kill-buffer
+                     (lambda (_) (gemini-companion-send-stop))
                      ;; Its time ends.
-                     (lambda (terminal)
-                       (kill-buffer terminal)
+                     (lambda (_)
                        (while (equal "before" (car kill-ring))
                          (gemini-companion-test-run-timers)))))
     (gemini-companion-send-test-with-reason-terminal "sh -c 'stty -echo; cat'"
