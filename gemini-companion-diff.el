@@ -89,6 +89,9 @@ gemini-companion-hunk.el.")
 (cl-defgeneric gemini-companion-diff-view-refresh (view)
   "Update VIEW, the view of a diff whose file has changed.")
 
+(cl-defgeneric gemini-companion-diff-view-wait (view)
+  "Display that VIEW, whose diff was answered, awaits the next diff.")
+
 (cl-defgeneric gemini-companion-diff-view-close (view)
   "Close VIEW, the view of a diff, but leave the proposal alone.")
 
@@ -146,7 +149,10 @@ hunks."
 
 (defun gemini-companion-diff-edited-p (diff)
   "Return non-nil if the user has edited the proposal of DIFF."
-  (buffer-modified-p (gemini-companion-diff-proposal-buffer diff)))
+  (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
+    (and (buffer-modified-p proposal)
+         (not (equal (gemini-companion-diff-proposed-text diff)
+                     (gemini-companion-text-of-buffer proposal))))))
 
 (defun gemini-companion-diff-altered-p (diff)
   "Return non-nil if accepting DIFF sends another text than the CLI proposed.
@@ -466,7 +472,8 @@ If DIFF is accepted, report a file that is not written."
      (gemini-companion-diff--display-file))
    (not (eq 'accepted (gemini-companion-diff-auto diff))))
   ;; Qwen Code writes before it closes the review.
-  (gemini-companion-diff--report-unedited diff text))
+  (when (gemini-companion-diff-touched-file-p diff)
+    (gemini-companion-diff--report-unedited diff text)))
 
 (defun gemini-companion-diff--report-write (diff text written)
   "Report if the file of DIFF is not as TEXT, with which its review ended.
@@ -606,6 +613,9 @@ Close its view at once, or soon if LATER is non-nil."
         (text (gemini-companion-diff-text diff)))
     (gemini-companion-diff-notify diff 'accepting)
     (gemini-companion-diff--expect diff text)
+    ;; Until it is written.
+    (when (gemini-companion-diff--own-text-p diff text)
+      (gemini-companion-diff-keep diff text))
     (setf (gemini-companion-diff-accepted-text diff) text)
     (gemini-companion-diff--settle diff 'accepted later)))
 
