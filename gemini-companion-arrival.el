@@ -310,8 +310,9 @@ until it does, so that the windows do not jump."
                 (gemini-companion-arrival--room-p)
                 (not (active-minibuffer-window)))
            (gemini-companion-arrival--show next 'next))
-          ((not (gemini-companion-arrival--awaited-p diff))
-           (gemini-companion-diff-finish diff)))))
+          ((gemini-companion-arrival--awaited-p diff)
+           (gemini-companion-diff-view-wait (gemini-companion-diff-view diff)))
+          (t (gemini-companion-diff-finish diff)))))
 
 (defun gemini-companion-arrival--awaited-p (diff)
   "Return non-nil if the next edit may soon take the place of settled DIFF."

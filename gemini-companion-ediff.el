@@ -110,14 +110,14 @@ value is a plist; see `gemini-companion-review--kinds'."
       (with-current-buffer buffer
         (gemini-companion-highlight (gemini-companion-diff-file-path diff))
         (gemini-companion-ediff--set-faces)))
-    (with-current-buffer original
-      (setq header-line-format " File on disk"))
-    (with-current-buffer proposal
-      (gemini-companion-header-set))
     (let ((panel (gemini-companion-text-keeping-message
                    (gemini-companion-ediff--start diff original proposal
                                                   frame keep))))
       (gemini-companion-ediff--compared panel)
+      (with-current-buffer original
+        (setq header-line-format " File on disk"))
+      (with-current-buffer proposal
+        (gemini-companion-header-set))
       (list :buffers (list panel proposal original)
             :hunk (apply-partially #'gemini-companion-ediff--at-point panel)
             :line (apply-partially #'gemini-companion-ediff--line panel)
@@ -194,8 +194,6 @@ the control panel.  The user's own hooks for Ediff do not run."
   (when (and gemini-companion-ediff--wide
              (eq ediff-split-window-function #'split-window-vertically))
     (setq-local ediff-split-window-function #'split-window-horizontally))
-  ;; An answered review awaits the next one without keys of its own.
-  (add-hook 'post-command-hook #'gemini-companion-ediff--write-panel nil t)
   (dolist (hook '(window-selection-change-functions
                   window-size-change-functions))
     (add-hook hook #'gemini-companion-ediff--panel-changed nil t))
@@ -404,6 +402,9 @@ The numbers of the session of PANEL begin with 0."
 (defun gemini-companion-ediff--jump (n)
   "Go to hunk N of the control panel, which is current; the first one is 0."
   (save-selected-window
+    ;; Ediff goes on in the buffer of the selected window.
+    (when (window-live-p ediff-control-window)
+      (select-window ediff-control-window 'norecord))
     (ediff-jump-to-difference (1+ n))))
 
 (defun gemini-companion-ediff--go-to (panel hunk)

@@ -559,7 +559,12 @@ window stays visible and selected."
     (when (and (eq view (gemini-companion-diff-view diff))
                ;; The user may have resized a window.
                (not (equal (gemini-companion-review--view-size view)
-                           (gemini-companion-review--frame-size frame))))
+                           (gemini-companion-review--frame-size frame)))
+               ;; The user may have deleted some.
+               (equal (gemini-companion-review--view-windows view)
+                      (seq-mapcat
+                       (lambda (buffer) (get-buffer-window-list buffer nil t))
+                       (gemini-companion-review--buffers view))))
       (if (not (gemini-companion-idle-between-commands-p))
           (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame view)
         (with-demoted-errors "Following the size of the frame: %S"
@@ -578,6 +583,11 @@ window stays visible and selected."
       (set-buffer-modified-p nil)))
   (gemini-companion-review--call view :compare)
   (force-mode-line-update t))
+
+(cl-defmethod gemini-companion-diff-view-wait
+  ((view gemini-companion-review--view))
+  "Display that the keys of VIEW do nothing any more."
+  (gemini-companion-review--call view :toggled nil))
 
 ;;;; Closing
 
