@@ -91,7 +91,11 @@ LINES is a function that returns the least height for a width, and
 COLUMNS is the desired width."
   (let* ((ignore-window-parameters t)
          (window-min-height 1)
-         (used (and keep (or (minibuffer-selected-window) (selected-window))))
+         (used (and keep
+                    (or (minibuffer-selected-window)
+                        (if (window-minibuffer-p)
+                            (frame-first-window (window-main-window))
+                          (selected-window)))))
          (terminal (gemini-companion-windows-terminal diff))
          (beside (or (and terminal
                           (gemini-companion-windows--beside
