@@ -329,7 +329,8 @@ sentence if that is not possible."
                     (when-let* ((answer (gemini-companion-place--answer
                                          name directory)))
                       (remove-hook 'gemini-companion-place-changed-hook check)
-                      (apply connected answer)))))
+                      (with-demoted-errors "Connecting a remote CLI: %S"
+                        (apply connected answer))))))
     (add-hook 'gemini-companion-place-changed-hook check))
   (message "Connecting to %s..." (gemini-companion-place-title name))
   (let ((state (gemini-companion-place--get name :state)))
@@ -445,8 +446,11 @@ M-x gemini-companion-connect"))
         (mapcar #'car gemini-companion-place-all)))
 
 (defun gemini-companion-place--drop (name)
-  "Drop the place NAME, whose copies the server deletes.
+  "Drop the place NAME and the copies of its files.
 CLIs that wait for it do not start."
+  (when-let* ((mirror (gemini-companion-place--get name :mirror)))
+    (ignore-error file-error
+      (delete-directory mirror t)))
   (setq gemini-companion-place-all
         (assoc-delete-all name gemini-companion-place-all))
   (run-hooks 'gemini-companion-place-changed-hook))
