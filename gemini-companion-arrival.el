@@ -141,7 +141,6 @@ the view: keys would go to another buffer."
               (eq diff gemini-companion-diff-asking)
               (and (gemini-companion-diff-view diff)
                    (or (not (gemini-companion-idle-between-commands-p))
-                       track-mouse
                        (and (eq diff (buffer-local-value
                                       'gemini-companion-diff-here
                                       (window-buffer)))

@@ -34,7 +34,7 @@ the next key.  Then count from when the last key was noticed."
      gemini-companion-idle--pause))
 
 (defun gemini-companion-idle-between-commands-p ()
-  "Return non-nil if no command, prompt, search or menu is in progress.
+  "Return non-nil if no command, prompt, search, menu or drag is in progress.
 A key sequence that is not complete is in progress, too, and so is a
 command that reads keys, such as `query-replace', also while the user
 edits recursively in it."
@@ -42,6 +42,8 @@ edits recursively in it."
        (not (buffer-local-value 'isearch-mode (window-buffer)))
        (not (bound-and-true-p transient--prefix))
        (null prefix-arg)
+       ;; Eat and lsp-ui track the mouse all the time, without a map for a drag.
+       (not (and track-mouse overriding-terminal-local-map))
        ;; `real-this-command' may be left from a prompt that no command has made.
        (not (backtrace-frame 0 'command-execute))
        ;; What calls this timer, such as another one, may ask by itself, or Emacs
@@ -60,7 +62,6 @@ edits recursively in it."
        (zerop (recursion-depth))
        (not executing-kbd-macro)
        (not defining-kbd-macro)
-       (not track-mouse)
        (not (input-pending-p))
        (not (gemini-companion-idle-typing-p))))
 

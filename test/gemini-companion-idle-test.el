@@ -12,12 +12,15 @@
 (require 'ert)
 (require 'gemini-companion-idle)
 
-(ert-deftest gemini-companion-idle-user-is-busy-for-a-moment-after-a-key ()
-  (pcase-dolist (`(,idle . ,busy) '((0.1 . t) (nil . t) (2 . nil)))
+(ert-deftest gemini-companion-idle-user-is-busy-after-a-key-and-in-a-drag ()
+  (pcase-dolist (`(,idle ,map ,typing ,busy)
+                 '((0.1 nil t t) (nil nil t t) (2 (keymap) nil t) (2 nil nil nil)))
     (cl-letf (((symbol-function 'current-idle-time)
-               (lambda () (and idle (seconds-to-time idle)))))
+               (lambda () (and idle (seconds-to-time idle))))
+              (track-mouse t)
+              (overriding-terminal-local-map map))
       (setq num-nonmacro-input-events (1+ num-nonmacro-input-events))
-      (should (eq busy (gemini-companion-idle-typing-p)))
+      (should (eq typing (gemini-companion-idle-typing-p)))
       (should (eq busy (not (gemini-companion-idle-user-p)))))))
 
 ;;; gemini-companion-idle-test.el ends here
