@@ -504,7 +504,10 @@ Return non-nil if so."
 Report that by FORMAT, if it was not kept before, and return non-nil."
   (when (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
     (let ((text (gemini-companion-diff-text diff)))
-      (when (gemini-companion-diff--own-text-p diff text)
+      (when (and (gemini-companion-diff--own-text-p diff text)
+                 ;; A yes in the terminal may have written it.
+                 (not (gemini-companion-text-same-written-p
+                       text (or (gemini-companion-diff--file-text diff) ""))))
         (gemini-companion-diff-keep
          diff text
          (unless (member (cons (gemini-companion-diff-file-path diff) text)

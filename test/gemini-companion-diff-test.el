@@ -157,12 +157,9 @@ If EDIT is non-nil, call it in the proposal instead."
 (ert-deftest gemini-companion-diff-closed-by-the-cli-returns-the-text-only ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((diff (gemini-companion-diff-test-edited)))
-      (gemini-companion-test-eventually views)
       (should (equal "mine new\n" (gemini-companion-diff-close 1 'closed)))
       (should (eq 'dismissed (gemini-companion-diff-state diff)))
-      (gemini-companion-test-eventually (not views))
-      (should-not outcomes)
-      (should (equal "mine new\n" (gemini-companion-test-last-proposal))))
+      (should-not outcomes))
     ;; Nothing is left of this one, which replaces no kept edits.
     (gemini-companion-diff-test-edited #'erase-buffer)
     (gemini-companion-diff-close 1 'closed)
@@ -241,26 +238,31 @@ If EDIT is non-nil, call it in the proposal instead."
 
 ;; The letters that follow would be inserted in another buffer.
 (ert-deftest gemini-companion-diff-closes-no-view-in-which-the-user-is-typing ()
-  (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let ((proposal (gemini-companion-diff-proposal-buffer
-                     (gemini-companion-test-open "a" "new\n")))
-          (idle 0.1))
-      (gemini-companion-test-eventually views)
-      (cl-letf (((symbol-function 'current-idle-time)
-                 (lambda () (seconds-to-time idle))))
-        (save-window-excursion
-          (set-window-buffer nil proposal)
-          (with-current-buffer proposal
-            (insert "mine "))
-          (gemini-companion-diff-close 1 'exited)
-          (gemini-companion-test-run-timers)
-          (should views)
-          (with-current-buffer proposal
-            (insert "and more "))
-          (setq idle 2)
-          (gemini-companion-test-eventually (not views))))
-      (should (equal "mine and more new\n"
-                     (gemini-companion-test-last-proposal))))))
+  (pcase-dolist (`(,written ,more ,kept) '((nil "more " "mine more new\n")
+                                           ;; By a yes in the terminal.
+                                           ("mine new\n" "" nil)))
+    (gemini-companion-diff-test-with '(("a" "old\n"))
+      (let ((proposal (gemini-companion-diff-proposal-buffer
+                       (gemini-companion-test-open "a" "new\n")))
+            (idle 0.1))
+        (gemini-companion-test-eventually views)
+        (cl-letf (((symbol-function 'current-idle-time)
+                   (lambda () (seconds-to-time idle))))
+          (save-window-excursion
+            (set-window-buffer nil proposal)
+            (with-current-buffer proposal
+              (insert "mine ")
+              (gemini-companion-diff-close 1 'closed)
+              (when written
+                (gemini-companion-diff-test-write "a" written)
+                (gemini-companion-test-eventually
+                  (not (gemini-companion-last-proposal-p))))
+              (gemini-companion-test-run-timers)
+              (should views)
+              (insert more))
+            (setq idle 2)
+            (gemini-companion-test-eventually (not views))))
+        (should (equal kept (gemini-companion-test-last-proposal)))))))
 
 (ert-deftest gemini-companion-diff-viewed-takes-the-place-of-one-that-ended ()
   (gemini-companion-diff-test-with '(("a" "old\n"))

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A file that changes while its review is open."""
 
-import pytest
 from harness.emacs import Reviews
 from harness.proposals import PROPOSE, propose
 from harness.world import World
 
-pytestmark = pytest.mark.shared("review")
-
 OLD = "one\ntwo\nthree\nfour\nfive\n"
 
 
-@pytest.mark.fresh
 def test_file_that_changes_behind_another_tab_is_compared_there(world: World) -> None:
     file = world.file("a.txt", OLD)
     emacs = world.emacs(file, extra=PROPOSE)
