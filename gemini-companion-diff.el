@@ -655,9 +655,12 @@ If DIFF is settled meanwhile, quit the question and return nil."
   (let ((answer (let ((gemini-companion-diff-asking diff))
                   (catch 'gemini-companion-diff-asking
                     (funcall ask)))))
-    (if (eq answer 'ended)
-        (gemini-companion-diff-finish diff)
-      answer)))
+    (if (not (eq answer 'ended))
+        answer
+      ;; The question may still be in the echo area.
+      (unless (gemini-companion-revert-shown-report)
+        (message "This review has ended already"))
+      (gemini-companion-diff-finish diff))))
 
 (defun gemini-companion-last-proposal-p ()
   "Return non-nil if `gemini-companion-last-proposal' has a text."

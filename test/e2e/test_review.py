@@ -88,6 +88,7 @@ def test_question_of_the_quit_key_ends_when_the_terminal_answers(world: World) -
     cli.wait_for("all done")
     assert file.read_text() == "uno\n"
     reviews.ended()
+    emacs.wait_until_gone("Answer for")
     emacs.becomes(IN_FILE, ["uno\n", None, True])
     emacs.keys("M-<")
     emacs.text("typed ")
