@@ -623,13 +623,9 @@ If the proposal is rejected, the comment becomes part of the reason."
   (let* ((diff (gemini-companion-list--diff))
          (place (or (gemini-companion-list--place)
                     (user-error "No line of the file here")))
-         (comment (gemini-companion-diff-ask
-                   diff
-                   (lambda ()
-                     (read-string
-                      (format "Comment on line %d: " (cdr place))
-                      (cdr (assoc place
-                                  (gemini-companion-diff-comments diff))))))))
+         (comment (gemini-companion-send-read
+                   diff (format "Comment on line %d: " (cdr place))
+                   (cdr (assoc place (gemini-companion-diff-comments diff))))))
     (when comment
       (gemini-companion-diff-comment
        diff place (and (not (string-blank-p comment)) comment))

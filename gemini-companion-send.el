@@ -268,9 +268,10 @@ Delete the space that was typed before, as there may be a text before it."
 
 ;;;; Reasons
 
-(defun gemini-companion-send--read-reason (diff)
-  "Return the user's reason to reject DIFF, or nil if DIFF ended meanwhile.
-Text typed until then is in the kill ring."
+(defun gemini-companion-send-read (diff prompt &rest arguments)
+  "Return what the user types after PROMPT, or nil if DIFF ended meanwhile.
+Text typed until then is in the kill ring.  PROMPT and ARGUMENTS are those
+of `read-string'."
   (let ((typed ""))
     (gemini-companion-diff-ask
      diff
@@ -281,20 +282,23 @@ Text typed until then is in the kill ring."
                        (lambda ()
                          (setq typed (minibuffer-contents-no-properties)))
                        nil t))
-         (setq typed
-               (read-string (format "Reject %s; reason for %s%s: "
-                                    (gemini-companion-diff-name diff)
-                                    (gemini-companion-session-title
-                                     (gemini-companion-diff-session diff))
-                                    (if (gemini-companion-diff-comments diff)
-                                        " (in addition to your comments)"
-                                      ""))
-                            nil 'gemini-companion-send--reason-history
-                            nil t)))))
-    (if (memq diff (gemini-companion-diffs))
+         (setq typed (apply #'read-string prompt arguments)))))
+    (if (gemini-companion-diff-open-p diff)
         typed
       (gemini-companion-send--keep typed "This review has ended already")
       nil)))
+
+(defun gemini-companion-send--read-reason (diff)
+  "Return the user's reason to reject DIFF, or nil if DIFF ended meanwhile."
+  (gemini-companion-send-read
+   diff
+   (format "Reject %s; reason for %s%s: "
+           (gemini-companion-diff-name diff)
+           (gemini-companion-session-title (gemini-companion-diff-session diff))
+           (if (gemini-companion-diff-comments diff)
+               " (in addition to your comments)"
+             ""))
+   nil 'gemini-companion-send--reason-history nil t))
 
 (defun gemini-companion-send--keep (text problem)
   "Put TEXT into the kill ring, and report PROBLEM."

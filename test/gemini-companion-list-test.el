@@ -352,7 +352,13 @@ a:3 (removed line): keep it\na:4: as a digit"
     (gemini-companion-list-test-key "c" "\n x" "y")
     (gemini-companion-list-test-key "r")
     (should (equal "sub/b:1: y" (current-kill 0)))
-    (should (equal '((1 . rejected) (2 . rejected)) outcomes))))
+    (should (equal '((1 . rejected) (2 . rejected)) outcomes))
+    (gemini-companion-list-test-open 3 1 "c" "last\n")
+    (gemini-companion-list-test-key "TAB" "+1 −0  c")
+    (gemini-companion-list-test-key
+     "c" "last"
+     (lambda (&rest _) (gemini-companion-diff-close 3 'closed) "half a com"))
+    (should (equal "half a com" (current-kill 0)))))
 
 (ert-deftest gemini-companion-list-visits-the-line-or-shows-the-review ()
   (gemini-companion-list-test-with '(("a" "1\n2\n3\n"))
