@@ -232,7 +232,9 @@ to get: term would display these sequences."
                    (and (length< rest gemini-companion-terminal--longest) rest))
       (list process (if (gemini-companion-terminal--mode-p process 'term-mode)
                         (string-join (nreverse plain))
-                      output)))))
+                      ;; Eat would say that a text terminal is dark.
+                      (replace-regexp-in-string
+                       "\e]1[01];\\?\\(?:\a\\|\e\\\\\\)" "" output t t))))))
 
 (defun gemini-companion-terminal--mode-p (process mode)
   "Return non-nil if the buffer of PROCESS is in MODE."
@@ -249,10 +251,10 @@ to get: term would display these sequences."
      process (decode-coding-string
               (encode-coding-string (substring content 2) 'utf-8-emacs)
               'utf-8)))
-   ;; It does the rest itself.
-   ((gemini-companion-terminal--mode-p process 'eat-mode))
    ((string-match "\\`1\\([01]\\);\\?\\'" content)
     (gemini-companion-terminal--answer-color process (match-string 1 content)))
+   ;; It does the rest itself.
+   ((gemini-companion-terminal--mode-p process 'eat-mode))
    ((string-match "\\`52;[^;]*;\\([A-Za-z0-9+/=]+\\)\\'" content)
     (when-let* ((bytes (ignore-errors
                          (base64-decode-string (match-string 1 content)))))
@@ -267,16 +269,12 @@ on white in a light theme."
   (let* ((window (get-buffer-window (process-buffer process) t))
          (frame (if window (window-frame window) (selected-frame)))
          (foreground (equal which "0"))
-         (color (if foreground
-                    (face-foreground 'default frame)
-                  (face-background 'default frame)))
+         (color (funcall (if foreground #'face-foreground #'face-background)
+                         'default frame))
+         (dark (eq 'dark (frame-parameter frame 'background-mode)))
          ;; Of a text terminal, Emacs may know only whether it is dark.
          (values (or (color-values color frame)
-                     (make-list 3 (if (eq foreground
-                                          (eq 'dark (frame-parameter
-                                                     frame 'background-mode)))
-                                      #xffff
-                                    0)))))
+                     (make-list 3 (if (eq foreground dark) #xffff 0)))))
     (process-send-string
      process (apply #'format "\e]1%s;rgb:%04x/%04x/%04x\e\\" which values))))
 

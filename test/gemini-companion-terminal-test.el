@@ -63,8 +63,7 @@
          (gemini-companion-terminal-start
           '("sh" "-c" "stty raw -echo; echo up; exec cat >answers"))
          (let ((process (get-buffer-process (current-buffer)))
-               (answers (lambda ()
-                          (gemini-companion-test-file-text "answers"))))
+               (answers (lambda () (gemini-companion-test-file-text "answers"))))
            (ignore answers)
            (gemini-companion-test-eventually
              (string-search "up" (buffer-string)))
@@ -103,7 +102,10 @@
     (dolist (part '("one\e]0;title\atwo" "\e]8;;http://a\e\\link\e]8;;\e"
                     "\\three" "\e" "]2;title\afour\e" "[1mfive\e[0m"))
       (funcall (process-filter process) process part))
-    (should (string-search "onetwolinkthreefourfive" (buffer-string)))))
+    ;; Eat would answer, too.
+    (let ((major-mode 'eat-mode))
+      (funcall (process-filter process) process "six\e]11;?\aseven"))
+    (should (string-search "onetwolinkthreefourfivesixseven" (buffer-string)))))
 
 (ert-deftest gemini-companion-terminal-adds-what-a-cli-copies-to-the-kill-ring ()
   (gemini-companion-terminal-test-with
@@ -115,12 +117,10 @@
           (`(,output . ,copied)
            `((("\e]52;c;Z3LDtsOfZQ==\a") . "größe")
              ((,(concat "\e]52;c;" (substring encoded 0 4000))
-               ,(substring encoded 4000) "\e\\")
-              . ,long)
+               ,(substring encoded 4000) "\e\\") . ,long)
              ;; One that does not end.
              (("\e]52;c;" ,@(make-list 10 (make-string 60000 ?A))
-               "\e]52;c;Yg==\a")
-              . "b")
+               "\e]52;c;Yg==\a") . "b")
              ;; Questions for the clipboard get no answer.
              (("\e]52;c;?\a" "\e]52;c;!\a") . "b")))
         (dolist (part output)
