@@ -72,8 +72,7 @@ Return nil if it is none.  The CLIs ignore any white space before it."
 
 (defun gemini-companion-send--write (process string)
   "Send STRING to PROCESS, unless that has just exited."
-  (ignore-errors
-    (process-send-string process string)))
+  (ignore-errors (process-send-string process string)))
 
 (defun gemini-companion-send--paste (process text)
   "Type TEXT into PROCESS as a paste."
@@ -191,7 +190,17 @@ the text, and else the number of checks in a row that have found MARK."
                (and session
                     (not (gemini-companion-session-terminal session))
                     (not (gemini-companion-session-connected-p session))))
-           (gemini-companion-send--end task 'failed))
+           (gemini-companion-send--end task (nth 2 task)))
+          ((and found (not shown)
+                (with-current-buffer (process-buffer process)
+                  (save-excursion
+                    (goto-char found)
+                    (re-search-backward "^[ │]*[!*>]" nil t)
+                    (looking-at-p "[ │]*!"))))
+           (gemini-companion-send--write process "\177")
+           (gemini-companion-send--end
+            task (format "%s is in shell mode"
+                         (gemini-companion-session-name session))))
           ((and found (eql shown gemini-companion-send--shown-checks))
            (gemini-companion-send--end task)
            (gemini-companion-state-submitted session text)
@@ -221,11 +230,11 @@ the text, and else the number of checks in a row that have found MARK."
   (not (seq-some (lambda (other) (equal session (funcall (nth 1 other))))
                  (cdr (memq task gemini-companion-send--tasks)))))
 
-(defun gemini-companion-send--end (task &optional failed)
-  "Drop TASK; if it FAILED, put its text into the kill ring."
+(defun gemini-companion-send--end (task &optional problem)
+  "Drop TASK; if there is a PROBLEM, put its text into the kill ring."
   (setq gemini-companion-send--tasks (delq task gemini-companion-send--tasks))
-  (when failed
-    (gemini-companion-send--keep (car task) (nth 2 task))))
+  (when problem
+    (gemini-companion-send--keep (car task) problem)))
 
 (defun gemini-companion-send-stop ()
   "Submit no more; put the texts into the kill ring."

@@ -24,10 +24,8 @@ ODD = "src/it's (odd), #1 größe & co..txt"
 FLYMAKE = """(require 'flymake)
        (add-hook 'flymake-diagnostic-functions
                  (lambda (report &rest _)
-                   (funcall report
-                            (list (flymake-make-diagnostic
-                                   (current-buffer) 5 8 :error
-                                   "`two' is not a number"))))
+                   (funcall report (list (flymake-make-diagnostic
+                            (current-buffer) 5 8 :error "`two' is not a number"))))
                  nil t)
        (flymake-mode) (flymake-start)
        (while (not (flymake-diagnostics)) (accept-process-output nil 0.1))
@@ -49,8 +47,7 @@ KINDS = {
        (funcall xref-show-xrefs-function
                 (lambda ()
                   (list (xref-make "one" (xref-make-file-location
-                                          (expand-file-name "b.txt") 1 0))))
-                nil)
+                                          (expand-file-name "b.txt") 1 0)))) nil)
        (pop-to-buffer "*xref*") (goto-char (point-min))
        (search-forward "one")""": "@b.txt (line 1): 1: one",
     """(pop-to-buffer "*changes*")
@@ -72,21 +69,14 @@ def submit(emacs: Emacs, text: str) -> None:
 def last_message(cli: Gemini) -> str:
     """Return the texts of the last message of the user that the model was sent."""
     request = cli.model.requests[-1]
-    parts = (
-        request["messages"][-1]["content"]
-        if "messages" in request
-        else request["contents"][-1]["parts"]
-    )
+    last = (request.get("messages") or request["contents"])[-1]
+    parts = last.get("content") or last["parts"]
     return parts if isinstance(parts, str) else "".join(part["text"] for part in parts)
 
 
 def visible(text: str) -> str:
     """Return what a terminal may display of ``text``, without spaces."""
-    return "".join(
-        character
-        for character in text
-        if character.isprintable() and not character.isspace()
-    )
+    return "".join(c for c in text if c.isprintable() and not c.isspace())
 
 
 @pytest.mark.once
@@ -119,10 +109,9 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     # All of that is in one prompt.
     file = world.file("b.txt", "one\ntwo\nthree\n")
     world.file(ODD, "odd\ntwo\nthree\n")
+    visit = f"(find-file {lisp(file)})"
     for code in KINDS:
-        emacs.eval(
-            f"(progn (find-file {lisp(file)}) {code} (gemini-companion-send) nil)"
-        )
+        emacs.eval(f"(progn {visit} {code} (gemini-companion-send) nil)")
     cli.model.script(say("I see them"))
     # A name at the end is not left to be completed.
     submit(emacs, "prompt 7 please: @b.txt")
@@ -144,7 +133,15 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     cli.wait_for("second done")
     assert "prompt 9 please" in last_message(cli)
 
-    # Enter submits a command, and does not choose one of a list.
+    # No prompt is a command of the shell, for which the CLI may be waiting.
     emacs.holds(f"(eq 'ready {STATE})")
+    toggle = f'(process-send-string "*{name}: {world.project.name}*" "!")'
+    emacs.eval(toggle)
+    cli.terminal.wait_for_match(r"(?m)^ *!")
+    submit(emacs, "touch c.txt")
+    emacs.becomes("(car kill-ring)", "touch c.txt")
+    emacs.eval(toggle)
+
+    # Enter submits a command, and does not choose one of a list.
     submit(emacs, "/about")
     cli.terminal.wait_for_match(r"About Gemini CLI|│\s+Status\s+│")
