@@ -184,9 +184,11 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
 
 (defun gemini-companion-point-diff ()
   "Return the hunk at point, with the name of its file."
-  (pcase-let ((`(,start ,end) (diff-bounds-of-hunk)))
-    (gemini-companion-point--hunk (gemini-companion-point--diff-file)
-                                  start end)))
+  (save-excursion
+    ;; In the header of a file, the functions of Diff mode find another one.
+    (goto-char (car (diff-bounds-of-hunk)))
+    (apply #'gemini-companion-point--hunk
+           (gemini-companion-point--diff-file) (diff-bounds-of-hunk))))
 
 (defun gemini-companion-point--diff-file ()
   "Return the file of the hunk at point, or nil.
@@ -266,8 +268,7 @@ same last name for it then."
 (defun gemini-companion-point--fenced (text language)
   "Return TEXT as a code block of Markdown in LANGUAGE."
   (let ((fence "```"))
-    (while (string-search fence text)
-      (setq fence (concat fence "`")))
+    (while (string-search fence text) (setq fence (concat fence "`")))
     (format "%s%s\n%s\n%s" fence language (string-trim text "\n+" "\n+")
             fence)))
 

@@ -73,12 +73,12 @@
     (current-buffer)))
 
 (defun gemini-companion-point-test-deleted (file)
-  "Return a buffer with a diff that deletes FILE, whose text is gone."
+  "Return a buffer with a diff that deletes FILE, on the header of that."
   (with-current-buffer (generate-new-buffer "*diff*")
-    (insert (format "--- %s\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n" file))
+    (insert "--- b\n+++ b\n@@ -1 +1 @@\n-b\n+c\ndiff --git a/b b/b\n")
+    (save-excursion
+      (insert (format "deleted\n--- %s\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n" file)))
     (diff-mode)
-    (goto-char (point-max))
-    (forward-line -1)
     (current-buffer)))
 
 (defun gemini-companion-point-test-hits (text file)
