@@ -69,12 +69,13 @@ and TEXT is a string from FILE or about it, or nil.")
 (defun gemini-companion-point-file ()
   "Return a reference to the lines of the region, the defun or the line.
 With a diagnostic on the line of point, it has its message.  An image
-has no lines.  Without a file, return the region or the paragraph."
+or a PDF has no lines.  Without a file, return the region or paragraph."
   (let ((file (gemini-companion-text-visited (current-buffer)))
         messages)
     (cond ((null file)
            (gemini-companion-point-text))
-          ((derived-mode-p 'image-mode)
+          ((or (derived-mode-p 'image-mode)
+               (eq 'no-conversion buffer-file-coding-system))
            (list (list file nil nil)))
           ((and (not (use-region-p))
                 (setq messages (gemini-companion-point--diagnostics)))

@@ -256,6 +256,9 @@
 
 (ert-deftest gemini-companion-point-sends-files-and-hunks ()
   (gemini-companion-point-test-with
+    (write-region "\0" nil "a.pdf" nil 'silent)
+    (gemini-companion-point-test-in (find-file-noselect "a.pdf")
+      (should (equal "@a.pdf" (gemini-companion-point-test-sent))))
     (gemini-companion-point-test-in (gemini-companion-point-test-dired "a")
       (should (equal "@a" (gemini-companion-point-test-sent)))
       (wdired-change-to-wdired-mode)
