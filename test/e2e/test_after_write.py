@@ -5,9 +5,8 @@ import pytest
 from harness.emacs import lisp
 from harness.world import World
 
-pytestmark = pytest.mark.shared("review")
 
-
+@pytest.mark.shared("review")
 def test_written_file_waits_for_a_command_that_asks(world: World) -> None:
     file = world.file("a.txt", "one a\ntwo a\nthree a\n")
     emacs = world.emacs(file)

@@ -6,11 +6,10 @@ from harness.model import say, write_file
 from harness.world import World
 from test_restart import restart
 
-pytestmark = pytest.mark.once
-
 NO_REVIEWS = "(setq gemini-companion-review-view nil)"
 
 
+@pytest.mark.once
 def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file, extra=NO_REVIEWS)

@@ -4,9 +4,8 @@
 import pytest
 from harness.world import World
 
-pytestmark = pytest.mark.once
 
-
+@pytest.mark.once
 def test_each_of_two_emacsen_has_the_cli_of_its_terminal(world: World) -> None:
     file = world.file("a.txt", "one\n")
     first, second = world.emacs(file, name="first"), world.emacs(file, name="second")

@@ -10,8 +10,6 @@ from harness.emacs import Emacs
 from harness.wait import eventually
 from harness.world import World
 
-pytestmark = pytest.mark.once
-
 
 def by_keys(emacs: Emacs) -> None:
     emacs.terminal.keys("C-x", "C-c")
@@ -29,6 +27,7 @@ def by_mode(emacs: Emacs) -> None:
 
 
 @pytest.mark.parametrize("leave", [by_keys, by_force, by_mode])
+@pytest.mark.once
 def test_cli_is_free_after_emacs_or_its_mode_has_ended(
     world: World, leave: Callable[[Emacs], None]
 ) -> None:

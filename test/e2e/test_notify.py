@@ -7,8 +7,6 @@ from harness.model import Part, call, say
 from harness.wait import eventually
 from harness.world import World
 
-pytestmark = pytest.mark.once
-
 # In a narrower window, term would keep the lines of before.
 WHERE = """(setq display-buffer-alist
                  '(("terminal" display-buffer-same-window)))"""
@@ -21,6 +19,7 @@ def shell(file: str) -> Part:
     return call("run_shell_command", command=command, description="waits")
 
 
+@pytest.mark.once
 def test_cli_that_asks_and_then_is_done_is_seen_and_announced(world: World) -> None:
     gemini.configure(world.scratch, ui={"dynamicWindowTitle": True})
     emacs, _, cli = world.pair_inside(world.file("a.txt"), extra=WHERE)
