@@ -96,7 +96,7 @@ function sendFile(name, number, text) { // Null deletes the file, another text i
   if (watched.has(name)) return;
   fs.watchFile(name, { interval: 200 }, () => sendFile(name));
   const [oldest] = watched.add(name);
-  if (watched.size > MOST) { fs.unwatchFile(oldest); watched.delete(oldest); }
+  if (watched.size > 16 * MOST) { fs.unwatchFile(oldest); watched.delete(oldest); }
 }
 
 function receive(kind, key, data, text) {
