@@ -331,7 +331,7 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
     (set-buffer buffer)
     ;; By it vterm keeps its mode.
     (kill-local-variable 'change-major-mode-hook)
-    (fundamental-mode)
+    (special-mode)                      ; a term in Emacs 28 needs a keymap
     (setq buffer-read-only nil)
     (delete-all-overlays)
     (erase-buffer)

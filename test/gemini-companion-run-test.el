@@ -14,8 +14,7 @@
 (require 'gemini-companion-run)
 (require 'gemini-companion-server-test-helper)
 (require 'project)
-
-(declare-function term-line-mode "term")
+(require 'term)
 
 (defvar gemini-companion-run-test-started nil
   "Started programs, the last first: command, directory, and variables.")
@@ -151,8 +150,10 @@ r resumes a conversation, q quits"
           (gemini-companion-run)))
       (gemini-companion-test-eventually (gemini-companion-server-ready-p))
       (should-not gemini-companion-run-test-started)
-      (gemini-companion-disconnect "/ssh:far:")
       (with-current-buffer "*gemini: p*"
+        ;; Emacs 28 calls it in each buffer that is shown, and needs a keymap.
+        (term--update-term-menu t)
+        (gemini-companion-disconnect "/ssh:far:")
         (should (string-search "Disconnected from ssh:far; g restarts it"
                                header-line-format))
         (gemini-companion-run))
