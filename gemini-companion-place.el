@@ -351,7 +351,7 @@ One of them is nil.  Return nil until the place is connected."
   (let ((root (assoc directory (gemini-companion-place--get name :roots)))
         (title (gemini-companion-place-title name)))
     (pcase (gemini-companion-place--get name :state)
-      ('nil (list nil (format "Disconnected from %s" title)))
+      ('nil (list nil (format "Not connected to %s" title)))
       ("ended" (list nil (gemini-companion-place-explain name)))
       ((and "connected" (guard root))
        (list (cadr root)

@@ -130,7 +130,7 @@ a\\ it\\\\\\'s")))
     (should (= 2 (length answers)))
     (gemini-companion-place-stop)
     (should (string-search "\
-(/other nil Disconnected from ssh:far) (/srv/p /srv nil) (/none nil No CLI "
+(/other nil Not connected to ssh:far) (/srv/p /srv nil) (/none nil No CLI "
                             (format "%s" answers)))
     (should-not gemini-companion-place-changed-hook)))
 

@@ -154,7 +154,7 @@ r resumes a conversation, q quits"
         ;; Emacs 28 calls it in each buffer that is shown, and needs a keymap.
         (term--update-term-menu t)
         (gemini-companion-disconnect "/ssh:far:")
-        (should (string-search "Disconnected from ssh:far; g restarts it"
+        (should (string-search "Not connected to ssh:far; g restarts it"
                                header-line-format))
         (gemini-companion-run))
       (gemini-companion-place-update
