@@ -305,8 +305,8 @@ Ask the user if there are any and a question is possible."
   (let ((kept (gemini-companion-diff--keep-edits diff)))
     (gemini-companion-diff--settle diff 'rejected)
     (gemini-companion-revert-report
-     (if kept "Rejected %s; %s shows your edits" "Rejected %s")
-     (gemini-companion-diff-name diff 'plain)
+     (if kept "%s; %s shows your edits" "%s")
+     (gemini-companion-diff--rejected diff)
      (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
 
 (defun gemini-companion-diff-open (id session file-path proposal)
@@ -419,9 +419,8 @@ That is not the diff of an indirect buffer."
 
 (defun gemini-companion-diff--kill-p ()
   "Return non-nil if this buffer of a review may be killed."
-  (if-let* ((diff (gemini-companion-diff--ends-here)))
-      (gemini-companion-diff-drop-edits-p diff)
-    t))
+  (let ((diff (gemini-companion-diff--ends-here)))
+    (or (null diff) (gemini-companion-diff-drop-edits-p diff))))
 
 (defun gemini-companion-diff--buffer-killed ()
   "Reject the diff whose buffer is being killed, if it is still open."
@@ -603,9 +602,8 @@ place."
       (gemini-companion-diff-notify diff 'answered)
     (gemini-companion-diff-finish diff))
   (let ((left (length gemini-companion-diff--open)))
-    (message "%s%s" text (if (zerop left)
-                             ""
-                           (format "; %d more waiting" left)))))
+    (message "%s%s" text
+             (if (zerop left) "" (format "; %d more waiting" left)))))
 
 (defun gemini-companion-diff-take (diff &optional later)
   "Accept DIFF with the text in its proposal buffer, without a question.
@@ -627,14 +625,18 @@ Close its view at once, or soon if LATER is non-nil."
 Without DIFF, take the review of the current buffer, else the one
 that is shown."
   (interactive)
-  (let* ((diff (gemini-companion-diff-unsettled diff))
-         (client (plist-get (gemini-companion-diff-session diff) :client)))
+  (let ((diff (gemini-companion-diff-unsettled diff)))
     (gemini-companion-diff--settle diff 'rejected 'later)
-    (gemini-companion-diff--answered
-     diff (concat "Rejected " (gemini-companion-diff-name diff 'plain)
-                  (and (gemini-companion-clients-get client :drops-edits)
-                       (format "; %s drops its other edits of this answer"
-                               (gemini-companion-clients-title client)))))))
+    (gemini-companion-diff--answered diff
+                                     (gemini-companion-diff--rejected diff))))
+
+(defun gemini-companion-diff--rejected (diff)
+  "Return a report that DIFF was rejected, and what its CLI does then."
+  (let ((client (plist-get (gemini-companion-diff-session diff) :client)))
+    (concat "Rejected " (gemini-companion-diff-name diff 'plain)
+            (and (gemini-companion-clients-get client :drops-edits)
+                 (format "; %s drops its other edits of this answer"
+                         (gemini-companion-clients-title client))))))
 
 (defun gemini-companion-diff-unsettled (diff)
   "Return DIFF, or the current one if it is nil, if it awaits an answer."
