@@ -105,13 +105,13 @@ For `completion-at-point-functions'."
     (save-excursion
       (while (progn
                (skip-chars-backward "^ \t\n")
-               ;; A quoted space is part of a name.
+               ;; A quoted space is part of a name, before which @ needs no space.
                (eq ?\\ (char-before (1- (point)))))
         (backward-char))
-      (cond ((eq ?@ (char-after))
-             (list (1+ (point)) end #'gemini-companion-compose--complete-file
+      (cond ((search-forward "@" end t)
+             (list (point) end #'gemini-companion-compose--complete-file
                    :exclusive 'no))
-            ((and (eq ?/ (char-after)) (bobp))
+            ((and (bobp) (< (point) end) (eq ?/ (char-after)))
              (let ((commands (gemini-companion-compose--command-names)))
                (list (1+ (point)) end commands :exclusive 'no
                      :annotation-function

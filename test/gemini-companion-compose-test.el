@@ -163,9 +163,9 @@ is none."
                      (all-completions
                       "d" (nth 2 (gemini-companion-compose--complete)))))
       (erase-buffer)
-      (insert "See @a\\ b")
+      (insert "(见@a\\ b")
       (call-interactively (key-binding (kbd "C-M-i")))
-      (should (equal "See @a\\ b.txt" (string-trim-right (buffer-string))))
+      (should (equal "(见@a\\ b.txt" (string-trim-right (buffer-string))))
       (erase-buffer)
       (insert "/git:f")
       (pcase-let ((`(,_ ,_ ,table . ,plist)
