@@ -329,11 +329,13 @@ In a review, \\[gemini-companion-diff-accept] accepts the proposal with your cha
                       gemini-companion--desktop-handler)
          (gemini-companion--turn-on))
         ((and (called-interactively-p 'any)
+              ;; The user may also quit the question.
+              (setq gemini-companion-mode t)
               (not (gemini-companion-diff-drop-edits-p)))
-         (setq gemini-companion-mode t)
          (user-error "Mode not turned off, as a proposal has edits"))
         (t
-         (setq desktop-minor-mode-handlers
+         (setq gemini-companion-mode nil
+               desktop-minor-mode-handlers
                (delete gemini-companion--desktop-handler
                        desktop-minor-mode-handlers))
          (gemini-companion--turn-off 'rejected))))

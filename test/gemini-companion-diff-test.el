@@ -9,7 +9,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-diff)
 (require 'gemini-companion-review-test-helper)
 
 (defvar transient--prefix)
@@ -243,7 +242,7 @@ If EDIT is non-nil, call it in the proposal instead."
                                            ("mine new\n" "" nil)))
     (gemini-companion-diff-test-with '(("a" "old\n"))
       (let ((proposal (gemini-companion-diff-proposal-buffer
-                       (gemini-companion-test-open "a" "new\n")))
+                       (gemini-companion-diff-test-edited)))
             (idle 0.1))
         (gemini-companion-test-eventually views)
         (cl-letf (((symbol-function 'current-idle-time)
@@ -251,7 +250,6 @@ If EDIT is non-nil, call it in the proposal instead."
           (save-window-excursion
             (set-window-buffer nil proposal)
             (with-current-buffer proposal
-              (insert "mine ")
               (gemini-companion-diff-close 1 'closed)
               (when written
                 (gemini-companion-diff-test-write "a" written)

@@ -36,9 +36,12 @@
                       (plist-get (gemini-companion-server-info) :port))
                      (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
       (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "new")
-      (save-window-excursion
-        (gemini-companion-list))
-      (gemini-companion-mode -1)
+      (save-window-excursion (gemini-companion-list))
+      (dolist (answer (list (lambda () (signal 'quit nil)) #'ignore #'always))
+        (should gemini-companion-mode)
+        (cl-letf (((symbol-function 'gemini-companion-diff-drop-edits-p) answer))
+          (ignore-error (quit user-error)
+            (call-interactively #'gemini-companion-mode))))
       (should-not (getenv "GEMINI_CLI_IDE_SERVER_PORT"))
       (gemini-companion-test-eventually
         (not (or (gemini-companion-test-processes)
