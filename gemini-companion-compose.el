@@ -189,12 +189,14 @@ Their names are quoted for the CLI; the values are absolute names."
     (write-region data nil file nil 'silent)
     (push (cons file gemini-companion-compose--session)
           gemini-companion-compose--images)
+    (unless (bolp) (just-one-space))
     (insert "@" (gemini-companion-point-escape file) " ")))
 
 (defun gemini-companion-compose--drop (uri _action)
   "Insert a reference to the file with URI, which was dropped here."
   (let ((file (or (dnd-get-local-file-name uri t)
                   (user-error "Not a file on this machine: %s" uri))))
+    (unless (bolp) (just-one-space))
     (insert (gemini-companion-compose--describe (list (list file nil nil)))
             " "))
   'private)
@@ -284,6 +286,7 @@ the CLI does; submit it? "
    (list (read-buffer "Attach what is at point in buffer: "
                       (other-buffer (current-buffer) t) t)))
   (let ((window (get-buffer-window buffer t)))
+    (unless (bolp) (just-one-space))
     (insert (gemini-companion-compose--describe
              (with-current-buffer buffer
                (save-excursion
