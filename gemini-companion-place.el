@@ -24,6 +24,10 @@
 (require 'seq)
 (require 'subr-x)
 
+(declare-function gemini-companion-diff-close "gemini-companion-diff")
+(declare-function gemini-companion-diff-file-path "gemini-companion-diff")
+(declare-function gemini-companion-diff-id "gemini-companion-diff")
+(declare-function gemini-companion-diffs "gemini-companion-diff")
 (declare-function tramp-compute-multi-hops "tramp-sh")
 (declare-function tramp-dissect-file-name "tramp")
 (declare-function tramp-file-name-host "tramp")
@@ -469,6 +473,11 @@ CLIs there lose their connection, and their reviews are dismissed."
              (or (car names)
                  (user-error "No remote place is connected"))))))
   (gemini-companion-server-call 'place-stop name)
+  (dolist (diff (gemini-companion-diffs))
+    (when (equal name (car (gemini-companion-place-of
+                            (gemini-companion-diff-file-path diff))))
+      (gemini-companion-diff-close (gemini-companion-diff-id diff)
+                                   'disconnected)))
   (gemini-companion-place--drop name)
   (message "Disconnected from %s" (gemini-companion-place-title name)))
 

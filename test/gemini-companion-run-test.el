@@ -151,8 +151,7 @@ r resumes a conversation, q quits"
       (gemini-companion-test-eventually (gemini-companion-server-ready-p))
       (should-not gemini-companion-run-test-started)
       (with-current-buffer "*gemini: p*"
-        ;; Emacs 28 calls it in each buffer that is shown, and needs a keymap.
-        (term--update-term-menu t)
+        (term--update-term-menu t)      ; Emacs 28 calls it in each buffer
         (gemini-companion-disconnect "/ssh:far:")
         (should (string-search "Not connected to ssh:far; g restarts it"
                                header-line-format))

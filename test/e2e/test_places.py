@@ -324,5 +324,7 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     cli.wait_for("second done")
     assert (far.project / "a.txt").read_text() == "three\n"
 
-    emacs.eval("(gemini-companion-mode -1)")
+    reviews.proposed(cli, there, write_file(there, "four\n"))
+    emacs.command("gemini-companion-disconnect")
+    emacs.says("disconnected; review closed, docker:far:a.txt not written")
     is_gone(world, far)

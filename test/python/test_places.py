@@ -124,8 +124,7 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     far.alone.do(far.alone.diffs.accept, diff.id, "mine\n")
     params = events.next()["params"]
     assert (params["filePath"], params["content"]) == (str(file), "mine\n")
-    # It is followed as long as the edit can be reverted: there may be 100 of them.
-    for number in range(100):
+    for number in range(100):  # as many edits can be reverted
         far.alone.run(_place(far).update(str(far.project / f"{number}")))
     file.write_text("mine\n")
     until(lambda: far.copy(file).read_text() == "mine\n")
