@@ -437,26 +437,28 @@ the CLI closed the diff, `exited' if the process of the CLI has exited,
 it asks about another edit, and `lost' if the server gave up the diff."
   (when-let* ((diff (gemini-companion-diff-of-id id))
               (text (gemini-companion-diff-text diff)))
-    (gemini-companion-diff--keep-edits diff)
-    (when (eq reason 'closed)
-      (when (gemini-companion-diff-emptied-p diff)
-        (gemini-companion-revert-report
-         "You emptied the proposal for %s; if you answered yes \
+    (let ((kept (gemini-companion-diff--keep-edits diff)))
+      (when (eq reason 'closed)
+        (when (gemini-companion-diff-emptied-p diff)
+          (gemini-companion-revert-report
+           "You emptied the proposal for %s; if you answered yes \
 in the terminal, %s writes its own text"
+           (gemini-companion-diff-name diff)
+           (gemini-companion-session-title
+            (gemini-companion-diff-session diff))))
+        (gemini-companion-diff--expect diff text))
+      (gemini-companion-diff--settle diff 'dismissed 'later)
+      (when (eq reason 'interrupted)
+        ;; The CLI still waits for its outcome.
+        (funcall gemini-companion-diff--send diff))
+      (unless (memq reason '(closed lost))
+        (gemini-companion-revert-report
+         (concat "%s %s; review closed, %s not written"
+                 (and kept "; %s shows your edits"))
+         (gemini-companion-session-name (gemini-companion-diff-session diff))
+         reason
          (gemini-companion-diff-name diff)
-         (gemini-companion-session-title
-          (gemini-companion-diff-session diff))))
-      (gemini-companion-diff--expect diff text))
-    (gemini-companion-diff--settle diff 'dismissed 'later)
-    (when (eq reason 'interrupted)
-      ;; The CLI still waits for its outcome.
-      (funcall gemini-companion-diff--send diff))
-    (unless (memq reason '(closed lost))
-      (gemini-companion-revert-report
-       "%s %s; review closed, %s not written"
-       (gemini-companion-session-name (gemini-companion-diff-session diff))
-       reason
-       (gemini-companion-diff-name diff)))
+         (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
     text))
 
 (defun gemini-companion-diff--expect (diff text)
