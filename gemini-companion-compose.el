@@ -127,15 +127,18 @@ completions if a key is typed meanwhile."
     (while-no-input
       (setq value (complete-with-action
                    action (gemini-companion-compose--file-names) string
-                   ;; It takes milliseconds, so only if the name matches.
+                   ;; It takes milliseconds, so only once, if the name matches.
                    (lambda (name)
-                     (not (gemini-companion-privacy-name-hidden-p
-                           (cdr name)))))))
+                     (when (stringp (cdr name))
+                       (setcdr name (not (gemini-companion-privacy-name-hidden-p
+                                          (cdr name)))))
+                     (cdr name)))))
     value))
 
 (defun gemini-companion-compose--file-names ()
   "Return an alist of the files of the project.
-Their names are quoted for the CLI; the values are absolute names."
+Their names are quoted for the CLI; the values are absolute names, or
+whether the file may be shared if that was checked."
   (or gemini-companion-compose--files
       (let ((directory (file-truename default-directory)))
         (setq gemini-companion-compose--files
