@@ -448,8 +448,8 @@ in the terminal, %s writes its own text"
             (gemini-companion-diff-session diff))))
         (gemini-companion-diff--expect diff text))
       (gemini-companion-diff--settle diff 'dismissed 'later)
-      (when (eq reason 'interrupted)
-        ;; The CLI still waits for its outcome.
+      (when (memq reason '(interrupted disconnected))
+        ;; The CLI may still wait for its outcome.
         (funcall gemini-companion-diff--send diff))
       (unless (memq reason '(closed lost))
         (gemini-companion-revert-report

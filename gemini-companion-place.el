@@ -24,10 +24,6 @@
 (require 'seq)
 (require 'subr-x)
 
-(declare-function gemini-companion-diff-close "gemini-companion-diff")
-(declare-function gemini-companion-diff-file-path "gemini-companion-diff")
-(declare-function gemini-companion-diff-id "gemini-companion-diff")
-(declare-function gemini-companion-diffs "gemini-companion-diff")
 (declare-function tramp-compute-multi-hops "tramp-sh")
 (declare-function tramp-dissect-file-name "tramp")
 (declare-function tramp-file-name-host "tramp")
@@ -446,10 +442,10 @@ M-x gemini-companion-connect"))
 
 (defun gemini-companion-place-stop ()
   "Drop all places, as the server stops."
-  (mapc #'gemini-companion-place--drop
+  (mapc #'gemini-companion-place-drop
         (mapcar #'car gemini-companion-place-all)))
 
-(defun gemini-companion-place--drop (name)
+(defun gemini-companion-place-drop (name)
   "Drop the place NAME and the copies of its files.
 CLIs that wait for it do not start."
   (when-let* ((mirror (gemini-companion-place--get name :mirror)))
@@ -458,28 +454,6 @@ CLIs that wait for it do not start."
   (setq gemini-companion-place-all
         (assoc-delete-all name gemini-companion-place-all))
   (run-hooks 'gemini-companion-place-changed-hook))
-
-;;;; Command
-
-;;;###autoload
-(defun gemini-companion-disconnect (name)
-  "Disconnect the place NAME, by default the one of this buffer.
-CLIs there lose their connection, and their reviews are dismissed."
-  (interactive
-   (let ((names (mapcar #'car gemini-companion-place-all)))
-     (list (if (cdr names)
-               (completing-read "Disconnect: " names nil t nil nil
-                                (car (gemini-companion-place-here)))
-             (or (car names)
-                 (user-error "No remote place is connected"))))))
-  (gemini-companion-server-call 'place-stop name)
-  (dolist (diff (gemini-companion-diffs))
-    (when (equal name (car (gemini-companion-place-of
-                            (gemini-companion-diff-file-path diff))))
-      (gemini-companion-diff-close (gemini-companion-diff-id diff)
-                                   'disconnected)))
-  (gemini-companion-place--drop name)
-  (message "Disconnected from %s" (gemini-companion-place-title name)))
 
 (provide 'gemini-companion-place)
 ;;; gemini-companion-place.el ends here

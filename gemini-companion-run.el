@@ -22,6 +22,7 @@
 
 (require 'gemini-companion)
 (require 'gemini-companion-clients)
+(require 'gemini-companion-diff)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)
@@ -569,6 +570,25 @@ buffer on another host"))))
        (lambda (root problem)
          (message "%s" (or problem
                            (gemini-companion-place-instruction name root))))))))
+
+;;;###autoload
+(defun gemini-companion-disconnect (name)
+  "Disconnect the place NAME, by default the one of this buffer.
+CLIs there lose their connection, and their reviews are closed."
+  (interactive
+   (let ((names (mapcar #'car gemini-companion-place-all)))
+     (list (if (cdr names)
+               (completing-read "Disconnect: " names nil t nil nil
+                                (car (gemini-companion-place-here)))
+             (or (car names)
+                 (user-error "No remote place is connected"))))))
+  (dolist (diff (gemini-companion-diffs))
+    (when (equal name (plist-get (gemini-companion-diff-session diff) :place))
+      (gemini-companion-diff-close (gemini-companion-diff-id diff)
+                                   'disconnected)))
+  (gemini-companion-server-call 'place-stop name)
+  (gemini-companion-place-drop name)
+  (message "Disconnected from %s" (gemini-companion-place-title name)))
 
 (provide 'gemini-companion-run)
 ;;; gemini-companion-run.el ends here

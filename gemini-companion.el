@@ -136,7 +136,7 @@ The transient stays after those with `:stay'.")
 (autoload 'gemini-companion-run "gemini-companion-run" nil t)
 (autoload 'gemini-companion-send "gemini-companion-point" nil t)
 (autoload 'gemini-companion-connect "gemini-companion-run" nil t)
-(autoload 'gemini-companion-disconnect "gemini-companion-place" nil t)
+(autoload 'gemini-companion-disconnect "gemini-companion-run" nil t)
 (autoload 'gemini-companion-status "gemini-companion-status" nil t)
 (autoload 'gemini-companion-tools "gemini-companion-extension" nil t)
 

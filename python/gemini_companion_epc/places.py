@@ -19,7 +19,7 @@ import re
 import shutil
 from asyncio import StreamReader, StreamWriter, SubprocessTransport
 from asyncio.subprocess import Process, SubprocessStreamProtocol
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path, PurePosixPath
@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 Address: TypeAlias = tuple[str, int]
 Report: TypeAlias = Callable[[Facts], None]
+Flush: TypeAlias = Callable[[], Awaitable[None]]
 
 OUTPOST = "outpost-base64"
 """The word in a command that stands for the program of the outpost."""
@@ -370,14 +371,24 @@ class Places:
         """Return the place ``name``, if it has been started."""
         return self._all.get(name)
 
-    def stop(self, name: str, is_last: bool = True) -> None:
-        """Disconnect the place ``name``, and delete its copies if ``is_last``."""
+    def stop(self, name: str, is_last: bool = True, flush: Flush | None = None) -> None:
+        """Disconnect the place ``name``, and delete its copies if ``is_last``.
+
+        Call ``flush`` before, which writes what its CLIs are waiting for.
+        """
         if place := self._all.pop(name, None):
-            end = place.stop()
+            end = asyncio.create_task(self._finish(place, is_last, flush))
             self._ends.add(end)
             end.add_done_callback(self._ends.discard)
-            if is_last:
-                end.add_done_callback(lambda _: shutil.rmtree(place.mirror, True))
+
+    async def _finish(self, place: Place, is_last: bool, flush: Flush | None) -> None:
+        if flush is not None:
+            await flush()
+            # The outpost answers after it has passed on what was written.
+            await asyncio.wait([asyncio.create_task(place.is_alive())], timeout=_END)
+        await asyncio.wait([place.stop()])
+        if is_last:
+            shutil.rmtree(place.mirror, True)
 
     async def stop_all(self, is_last: bool) -> None:
         """Disconnect all places, and delete the copies unless a process follows."""

@@ -127,7 +127,7 @@ class Server:
                 "diff-rejected": self._diffs.reject,
                 "adopt-diff": self.adopt_diff,
                 "place-start": self._places.start,
-                "place-stop": self._places.stop,
+                "place-stop": self.place_stop,
                 "place-write": self.place_write,
                 "listen": self._connections.listen,
                 "serve": self.serve,
@@ -265,6 +265,10 @@ class Server:
         place = self._places.get(place_name or "")
         path = self._places.name_for(place, here) or here
         self._diffs.adopt(Diff(diff_id, session_id, path, text, here), place)
+
+    def place_stop(self, name: str) -> None:
+        """Disconnect the place ``name`` when its CLIs have the outcomes."""
+        self._places.stop(name, flush=self._sessions.flush)
 
     async def place_write(self, name: str, path: str, text: str | None = None) -> None:
         """Write ``text`` to the file ``path`` of the place ``name``, or delete it."""

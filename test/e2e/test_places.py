@@ -327,4 +327,5 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     reviews.proposed(cli, there, write_file(there, "four\n"))
     emacs.command("gemini-companion-disconnect")
     emacs.says("disconnected; review closed, docker:far:a.txt not written")
+    cli.wait_for("Request cancelled")
     is_gone(world, far)
