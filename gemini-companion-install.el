@@ -207,7 +207,7 @@ The settings of pip and uv for proxies and indexes stay."
   (append '("PYTHONUTF8=1" "NO_COLOR=1"
             ;; Without a value, a variable is unset.
             "PYTHONHOME" "PYTHONPATH" "__PYVENV_LAUNCHER__" "VIRTUAL_ENV"
-            "CONDA_PREFIX" "PIP_TARGET" "PIP_PREFIX" "PIP_ROOT" "PIP_USER")
+            "CONDA_PREFIX" "PIP_TARGET" "PIP_PREFIX" "PIP_ROOT" "PIP_USER=0")
           (default-value 'process-environment)))
 
 ;;;; Installation

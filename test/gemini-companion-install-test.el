@@ -176,9 +176,6 @@ The answer to each question is `answer'; `asked' has the questions,
          ("The installation failed"
           ("python3" "case \"$2\" in pip)"
            "mkdir -p \"${0%/bin/python}/gemini-companion\";; esac"
-           ,gemini-companion-install-test-good))
-         ("The installation failed"
-          ("python3" "case \"$2\" in pip) rm \"$0\"; exit;; esac"
            ,gemini-companion-install-test-good))))
     (ert-info ((format "%s: %S" remedy programs))
       (gemini-companion-install-test-with programs
@@ -203,7 +200,7 @@ The answer to each question is `answer'; `asked' has the questions,
 (ert-deftest gemini-companion-install-takes-the-python-that-is-good ()
   (gemini-companion-install-test-with '(("python3.13" "exit 127"))
     (let ((process-environment
-           (append '("HTTPS_PROXY=proxy" "PIP_INDEX_URL=index"
+           (append '("HTTPS_PROXY=proxy" "PIP_INDEX_URL=index" "PIP_USER=1"
                      "PYTHONHOME=/nowhere" "PYTHONPATH=/nowhere")
                    process-environment)))
       (gemini-companion-mode 1)
@@ -212,12 +209,12 @@ The answer to each question is `answer'; `asked' has the questions,
       (dolist (name '("python3.12" "python3"))
         (gemini-companion-install-test-program
          name "echo \"$HTTPS_PROXY $PIP_INDEX_URL ${PYTHONHOME-none} \
-${PYTHONPATH-none}\" >&2" gemini-companion-install-test-good))
+${PYTHONPATH-none} $PIP_USER\" >&2" gemini-companion-install-test-good))
       (gemini-companion-mode 1)
       (gemini-companion-test-eventually
         (not (gemini-companion-install-running-p))))
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-    (dolist (output '("python3.12 -m venv" "^proxy index none none$"))
+    (dolist (output '("python3.12 -m venv" "^proxy index none none 0$"))
       (should (string-match-p output (gemini-companion-install-test-output))))))
 
 (ert-deftest gemini-companion-install-never-runs-the-stub-of-macos ()
