@@ -303,13 +303,12 @@ starts it")))
 
 (defun gemini-companion-server-stop ()
   "Stop the server, if there is one, without waiting for it.
-Delete the discovery files if no process will do so."
-  (unless (gemini-companion-server-ready-p)
+Delete the discovery files, as its process may be dead or suspended."
+  (when gemini-companion-server--current
     (pcase-dolist (`(,_ ,file)
-                   (and gemini-companion-server--current
-                        (plist-get (gemini-companion-server--info
-                                    gemini-companion-server--current)
-                                   :discovery)))
+                   (plist-get (gemini-companion-server--info
+                               gemini-companion-server--current)
+                              :discovery))
       (ignore-error file-error
         (delete-file file))))
   (let ((processes (delq nil (list gemini-companion-server--current

@@ -218,7 +218,7 @@ each process: timers that limit its time are running as well."
     (gemini-companion-test-eventually
       (memq 'stop (mapcar #'process-status (gemini-companion-test-processes))))
     (gemini-companion-mode -1)
-    (should-not gemini-companion-mode)
+    (should-not (directory-files-recursively temporary "-server-"))
     (gemini-companion-test-in-the-end
       (not (gemini-companion-test-processes)))))
 
