@@ -378,7 +378,8 @@ The port is on a line of its own."
       (delete-region (point-min) (- (point-max)
                                     gemini-companion-server--output-size)))
     (goto-char (point-min))
-    (when (and (not (gemini-companion-server--connection process))
+    (when (and (gemini-companion-server--used-p process)
+               (not (gemini-companion-server--connection process))
                (re-search-forward "^\\([0-9]+\\)\r?\n" nil t))
       (gemini-companion-server--connect
        process (string-to-number (match-string 1))))))

@@ -65,13 +65,17 @@
 
 (ert-deftest gemini-companion-mode-off-at-once-leaves-nothing-behind ()
   (gemini-companion-test-with-mode-off '()
-    (gemini-companion-mode 1)
-    (gemini-companion-mode -1)
-    (should-not (gemini-companion-test-hooks))
-    (gemini-companion-test-eventually
-      (not (or (gemini-companion-test-processes)
-               (gemini-companion-test-timers)
-               (directory-files-recursively temporary "-server-"))))))
+    ;; The second one prints a port when it is to end.
+    (dolist (gemini-companion-server-command
+             `(,gemini-companion-server-command ("sh" "-c" "cat >&2; echo 1")))
+      (gemini-companion-mode 1)
+      (gemini-companion-mode -1)
+      (should-not (gemini-companion-test-hooks))
+      (gemini-companion-test-eventually
+        (not (or (gemini-companion-test-processes)
+                 (gemini-companion-test-timers)
+                 (directory-files-recursively temporary "-server-"))))
+      (should-not (string-search "*epc" (format "%s" (buffer-list)))))))
 
 (ert-deftest gemini-companion-mode-without-a-program-is-off ()
   (let ((gemini-companion-server-command '("/no/such/python"))
@@ -140,8 +144,7 @@
               gemini-companion-mode)
            '(list (restore)
                   (progn (restore) (equal 1 turned-on))
-                  (progn (gemini-companion-mode -1)
-                         gemini-companion-mode)
+                  (progn (gemini-companion-mode -1) gemini-companion-mode)
                   desktop-minor-mode-handlers)))))
 
 ;;;; Loading
