@@ -582,15 +582,14 @@ Start it immediately if NOW is non-nil."
     (gemini-companion-server-stop)
     (funcall on-end (format "The gemini-companion server is not running.  %s
 
-To find the reason, run the command above in a terminal.  Or
 %s.
 Then turn on `gemini-companion-mode' again."
                             report
                             (if gemini-companion-server-command
-                                "customize \
+                                "Customize \
 `gemini-companion-server-command' to a Python (3.10 or later)
 that has the packages epc, sexpdata, mcp, hypercorn and psutil"
-                              "install the packages of the server again: \
+                              "Install the packages of the server again: \
 M-x gemini-companion-install-server")))))
 
 ;;;; Calls
