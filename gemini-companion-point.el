@@ -209,10 +209,10 @@ same last name for it then."
 
 (defun gemini-companion-point-magit ()
   "Return the hunk at point, with the name of its file."
-  (let ((section (magit-current-section)))
-    (gemini-companion-point--hunk (magit-file-at-point)
-                                  (slot-value section 'start)
-                                  (slot-value section 'end))))
+  (apply #'gemini-companion-point--hunk (magit-file-at-point)
+         ;; The compiler warns of the name of a slot that it does not know.
+         (mapcar (apply-partially #'slot-value (magit-current-section))
+                 '(start end))))
 
 (defun gemini-companion-point--hunk (file start end)
   "Return the hunk of FILE, or nil, from START to END."

@@ -62,8 +62,10 @@
 ;;;; Compile
 
 (defun batch-install ()
-  "Compile a directory as it is done on installation; exit with 1 if that fails."
-  (let ((directory (car (batch--files))))
+  "Compile a directory as it is done on installation; exit with 1 if that fails.
+All files are compiled by one Emacs, which has ever more loaded."
+  (let ((directory (car (batch--files)))
+        (byte-compile-error-on-warn t))
     (push directory load-path)
     (kill-emacs (if (seq-every-p #'byte-compile-file
                                  (directory-files directory t "\\.el\\'"))
