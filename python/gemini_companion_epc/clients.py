@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 
 from .bridge import directory_of
 
@@ -34,8 +35,6 @@ class Client:
     """Whether ``clientInfo`` has the version of the CLI, not of a library."""
     takes_json_roots: bool = False
     """Whether the client reads workspace roots from a JSON array in a string."""
-    needs_home: bool = False
-    """Whether the client creates the parent of ``directory``, and Emacs must not."""
 
     def directory(self, environ: Mapping[str, str]) -> Path:
         """Return the directory of discovery files for an environment."""
@@ -69,7 +68,10 @@ class Client:
     def is_installed(self, environ: Mapping[str, str]) -> bool:
         """Return whether a discovery file may be written for the client."""
         # Unlike Path.is_dir, this is no error if the home cannot be read.
-        return not self.needs_home or os.path.isdir(self.directory(environ).parent)
+        has_run = os.path.isdir(self.directory(environ).parent)
+        # When it runs for the first time, it searches before the next check.
+        is_found = which(self.name, path=environ.get("PATH", ""))
+        return not self.home_variable or has_run or bool(is_found)
 
 
 CLIENTS = (
@@ -87,7 +89,6 @@ CLIENTS = (
         parts=(".qwen", "ide"),
         home_variable="QWEN_HOME",
         takes_json_roots=True,
-        needs_home=True,
     ),
 )
 

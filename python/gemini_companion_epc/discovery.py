@@ -99,7 +99,7 @@ class DiscoveryFiles:
             path = self._path(client)
             try:
                 if client.is_installed(self._environ):
-                    if not client.needs_home:
+                    if not client.home_variable:
                         _make_directory(path.parent.parent)
                     _make_directory(path.parent)
                     _replace(path, json.dumps(self._payload(client)).encode())

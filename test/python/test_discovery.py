@@ -16,7 +16,8 @@ GEMINI, QWEN = CLIENTS
 
 
 def _environ(tmp_path: Path) -> dict[str, str]:
-    return {"TMPDIR": str(tmp_path), "QWEN_HOME": str(tmp_path / "qwen")}
+    root = str(tmp_path)
+    return {"TMPDIR": root, "QWEN_HOME": f"{root}/.qwen", "PATH": root}
 
 
 def _files(tmp_path: Path, pid: int = os.getpid(), port: int = 4711) -> DiscoveryFiles:
@@ -71,13 +72,13 @@ def test_each_client_has_its_private_file(tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o777)
     files, own = _files(tmp_path), os.getpid()
     assert files.update(("/a", "/b")) == []
-    assert not (tmp_path / "qwen").exists()
-    # It was installed in the meantime.
-    (tmp_path / "qwen").mkdir()
+    assert not (tmp_path / ".qwen").exists()
+    # It was installed in the meantime, and has not run.
+    (tmp_path / "qwen").touch(0o700)
     assert files.restore() == []
     for client, name, bearer in (
         (GEMINI, f"gemini/ide/gemini-ide-server-{own}-4711.json", "token"),
-        (QWEN, "qwen/ide/4711.lock", "token.qwen"),
+        (QWEN, ".qwen/ide/4711.lock", "token.qwen"),
     ):
         path = tmp_path / name
         assert [client.name, str(path)] in files.names()
@@ -96,12 +97,12 @@ def test_each_client_has_its_private_file(tmp_path: Path) -> None:
     assert _mode(tmp_path / "gemini") == 0o700
     for _ in range(2):
         files.remove()
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in tmp_path.rglob("*.*") if path.is_file()]
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 def test_a_sweep_removes_dead_files_of_ours(tmp_path: Path, client: Client) -> None:
-    (tmp_path / "qwen").mkdir()
+    (tmp_path / ".qwen").mkdir()
     files, other = _files(tmp_path), _files(tmp_path, os.getppid(), 2)
     files.sweep()
     other.update(())
