@@ -42,10 +42,10 @@
   '(("Server" . gemini-companion-status--server)
     ("CLI" . gemini-companion-status--version)
     ("Settings" . gemini-companion-status--settings)
-    ("Project" . gemini-companion-status--project)
     ("Sharing" . gemini-companion-status--sharing)
     ("Remote place" . gemini-companion-status--places)
     ("Running CLIs" . gemini-companion-status--running)
+    ("Project" . gemini-companion-status--project)
     ("Links" . gemini-companion-extension-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
 Each function is called with the user's directory, and returns a list of
@@ -391,10 +391,9 @@ That is at least the first one."
   "Check the settings of the CLIs in DIRECTORY."
   (seq-mapcat
    (lambda (client)
-     ;; The first one is needed to connect, and may be elsewhere in the
-     ;; environment of its terminal.
-     (nthcdr (if (gemini-companion-sessions) 1 0)
-             (gemini-companion-status--settings-of client directory)))
+     ;; The first one is needed to connect, the others after that.
+     (funcall (if (gemini-companion-sessions) #'seq-drop #'seq-take)
+              (gemini-companion-status--settings-of client directory) 1))
    (gemini-companion-status--clients)))
 
 (defun gemini-companion-status--settings-of (client directory)
