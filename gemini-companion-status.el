@@ -614,9 +614,9 @@ PROCESS is its plist of `gemini-companion-server-ask-processes', or nil."
                 (or (and (plist-get process :discovery)
                          (gemini-companion-status--reason client process))
                     '(bad nil "Type /ide enable there.  If the CLI answers \
-that IDE integration is not supported, it was started before the mode was on: \
-start it again.  If it is connected to another editor that has the project \
-open, start it in a terminal of this Emacs."))))
+that IDE integration is not supported, start it again: the mode was off then \
+or, for Qwen Code, the project was not open in Emacs.  If it is connected to \
+another editor, start it in a terminal of this Emacs."))))
     `(,(if (or (gemini-companion-sessions)
                (null (gemini-companion-server-info)))
            'note
