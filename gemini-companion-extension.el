@@ -9,9 +9,8 @@
 
 ;; A CLI that is linked to this Emacs reports each edit after it was written, and
 ;; gets the new errors; it reports its prompts and when it is done; its model may
-;; ask about the code.  This file dispatches
-;; the calls of the server, and has the command that links the CLIs.  It does
-;; nothing until the user runs that command.
+;; ask about the code.  This file dispatches the calls of the server, and has the
+;; command that links the CLIs.  It does nothing until the user runs that command.
 ;;
 ;; What links them is an extension: a directory with a manifest for each kind of
 ;; CLI, a hook, and the program that both start, the bridge.  The CLIs link and
@@ -41,9 +40,6 @@
 
 (defconst gemini-companion-extension--server "emacs"
   "Name of the bridge in the CLIs, which is part of the names of tools.")
-
-(defconst gemini-companion-extension--hook-milliseconds 6000
-  "Milliseconds after which a CLI stops the hook, which ends before that.")
 
 (defvar gemini-companion-extension-counts (list 0 0)
   "The numbers of questions and of edits since the mode was turned on.")
@@ -104,8 +100,8 @@ MATCHER is a regexp for the names of tools, or nil."
               . [((type . "command")
                   (name . ,gemini-companion-extension--server)
                   (command . ,command)
-                  (timeout
-                   . ,gemini-companion-extension--hook-milliseconds))]))]))
+                  ;; In milliseconds; the hook ends before that.
+                  (timeout . 6000))]))]))
      events)))
 
 (defun gemini-companion-extension--files ()
@@ -427,6 +423,8 @@ An extension is written into `gemini-companion-install-directory',
 and a link to it for each CLI that is installed; a CLI finds it when
 it starts next.  The same command deletes both."
   (interactive)
+  (when (get-process "gemini-companion-link")
+    (user-error "CLIs are still being linked or unlinked; wait for the message"))
   (if (gemini-companion-install-extension-p)
       (gemini-companion-extension--unlink)
     (gemini-companion-extension--link)))

@@ -31,8 +31,8 @@ End-to-end tests do so with the CLIs themselves.")
 (defun gemini-companion-extension-test-tools ()
   "Link the CLIs, or unlink them, and wait for the end."
   (gemini-companion-tools)
+  (should (string-search "still" (format "%s" (should-error (gemini-companion-tools)))))
   (gemini-companion-test-eventually
-    (not (process-live-p (get-process "gemini-companion-link")))
     (null (get-process "gemini-companion-link"))))
 
 (defmacro gemini-companion-extension-test-with-home (&rest body)
