@@ -61,7 +61,10 @@ if the next report may be about a file that was closed.")
 (defun gemini-companion-diagnostics-checker (buffer)
   "Return the mode for diagnostics in BUFFER, or nil."
   (with-current-buffer buffer
-    (cond (flymake-mode 'flymake-mode)
+    (cond ((and flymake-mode
+                ;; Others than Eglot count from the first visible line.
+                (or (not (buffer-narrowed-p)) (gemini-companion-lookup-managed-p)))
+           'flymake-mode)
           ((bound-and-true-p flycheck-mode) 'flycheck-mode))))
 
 (defun gemini-companion-diagnostics--backends ()
@@ -223,23 +226,21 @@ Have it checked if necessary."
 (defun gemini-companion-diagnostics--of-file (file)
   "Return the diagnostics of FILE, lists of LINE, SEVERITY and TEXT.
 Signal an error if it is not checked."
-  (let ((buffer (gemini-companion-lookup-buffer file)))
-    (if (and buffer
-             (with-current-buffer buffer
-               (gemini-companion-diagnostics--checkable-p)))
-        (with-current-buffer buffer
-          (gemini-companion-diagnostics--of-buffer))
-      (mapcar (lambda (diagnostic)
-                (gemini-companion-diagnostics--of-flymake
-                 diagnostic
-                 ;; Of a file without a buffer, it is (LINE . COLUMN).
-                 (car (flymake-diagnostic-beg diagnostic))))
-              ;; A server also reports none for a file that it does not check.
-              (or (cdr (assoc file (bound-and-true-p
-                                    flymake-list-only-diagnostics)))
-                  (gemini-companion-lookup-fail
-                   "Emacs does not check this file; run the project's own \
-checks"))))))
+  (if-let* ((buffer (gemini-companion-lookup-buffer file))
+            ((with-current-buffer buffer
+               (gemini-companion-diagnostics--checkable-p))))
+      (with-current-buffer buffer
+        (gemini-companion-diagnostics--of-buffer))
+    (mapcar (lambda (diagnostic)
+              (gemini-companion-diagnostics--of-flymake
+               diagnostic
+               ;; Of a file without a buffer, it is (LINE . COLUMN).
+               (car (flymake-diagnostic-beg diagnostic))))
+            ;; A server also reports none for a file that it does not check.
+            (or (cdr (assoc file (bound-and-true-p
+                                  flymake-list-only-diagnostics)))
+                (gemini-companion-lookup-fail
+                 "Emacs does not check this file; run the project's own checks")))))
 
 (defun gemini-companion-diagnostics--counts (names)
   "Return the numbers of diagnostics in the files in NAMES, a hash table.
