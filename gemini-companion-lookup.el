@@ -37,12 +37,6 @@
 
 ;;;; Limits
 
-(defconst gemini-companion-lookup--seconds-at-once 0.003
-  "Seconds of work after which Emacs handles keys again.")
-
-(defconst gemini-companion-lookup--largest (* 1024 1024)
-  "Size in bytes above which the text of a file is not returned.")
-
 (defconst gemini-companion-lookup-sendable (* 128 1024)
   "Size in bytes above which the text of a file is not sent to a server.
 A pipe holds 64 KB; even after the server has answered a request, Emacs
@@ -112,7 +106,7 @@ It is empty if the text is too large."
 
 (defun gemini-companion-lookup--large-p (file)
   "Return non-nil if FILE, a true name, is too large to be read."
-  (< gemini-companion-lookup--largest
+  (< (* 1024 1024)
      (if-let* ((buffer (gemini-companion-lookup-buffer file)))
          (buffer-size buffer)
        (or (file-attribute-size (file-attributes file)) 0))))
@@ -179,7 +173,7 @@ the last one first."
   (gemini-companion-lookup-guarded #'ignore
     (if (null list)
         (funcall done (nreverse values))
-      (let ((end (+ (float-time) gemini-companion-lookup--seconds-at-once)))
+      (let ((end (+ (float-time) 0.003)))
         (while (and list (< (float-time) end))
           (push (ignore-errors (funcall function (pop list))) values))
         ;; DONE may do as much work again.
