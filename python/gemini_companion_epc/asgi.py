@@ -30,6 +30,7 @@ from .config import Config
 from .connections import Connections
 from .exceptions import MalformedArgument
 from .places import Places
+from .processes import ancestors
 from .questions import Questions
 from .session import COMMENT, Session, Stream
 from .sessions import Sessions
@@ -165,6 +166,10 @@ class Asgi:
     async def _ask(self, request: Request) -> ASGIApp:
         """Answer a request of the bridge, which needs no session."""
         question = _message(without_lone_surrogates(await request.body()))
+        if "connected" in question:
+            pids = await asyncio.to_thread(ancestors, question.get("pid"))
+            if not self._sessions.has_process(pids):
+                raise HTTPException(404, "The CLI is not connected")
         try:
             client = request.state.client.name
             return JSONResponse(await self._questions.answer(client, question))

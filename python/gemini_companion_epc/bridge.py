@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The program that a CLI starts to ask Emacs: an MCP server on stdio, or a hook.
 
-Run as ``bridge.py CLIENT`` or ``bridge.py CLIENT --hook``.  It searches for Emacs
-again at each request, so it survives a restart of Emacs.
+Its arguments are CLIENT or CLIENT --hook.  It searches for Emacs again at each request,
+so it survives a restart of Emacs.
 
 A CLI waits for the hook after each edit, so it imports little.
 """
@@ -118,18 +118,19 @@ def has_working_directory(workspace: str) -> bool:
 
 
 def ask(client: str, body: bytes, limit: float) -> bytes:
-    """Return the answer to ``body`` of the first Emacs that gives one.
+    """Return the answer to ``body``, an object, of the first Emacs that gives one.
 
-    An Emacs that does not have the directory in ``body`` refuses it at once.  Raise
-    NoEmacs if there is none.
+    An Emacs refuses at once what it cannot answer; the first time, it does so unless
+    the CLI is connected to it.  Raise NoEmacs if there is none.
     """
-    for port, token in servers(client):
-        try:
-            return post(port, token, body, limit)
-        except TimeoutError:
-            raise NoEmacs(SLOW_EMACS) from None
-        except (OSError, ValueError):
-            continue
+    for text in (b'{"connected": true, ' + body[1:], body):
+        for port, token in servers(client):
+            try:
+                return post(port, token, text, limit)
+            except TimeoutError:
+                raise NoEmacs(SLOW_EMACS) from None
+            except (OSError, ValueError):
+                continue
     raise NoEmacs(NO_EMACS)
 
 
@@ -231,8 +232,8 @@ class Bridge:
                 os._exit(0)
 
     def _ask(self, limit: float, **request: Any) -> dict[str, Any]:
-        body = json.dumps({"directory": self._directory, **request}).encode()
-        return dict(json.loads(ask(self._client, body, limit)))
+        request.update(directory=self._directory, pid=os.getppid())
+        return dict(json.loads(ask(self._client, json.dumps(request).encode(), limit)))
 
     def _tools(self) -> list[Any]:
         try:
@@ -282,7 +283,3 @@ def main() -> None:
         run_hook(client)
     else:
         Bridge(client).run()
-
-
-if __name__ == "__main__":
-    main()

@@ -82,6 +82,10 @@ class Sessions:
         """Return whether ``session`` has not ended."""
         return self._sessions.get(session.id) is session
 
+    def has_process(self, pids: Sequence[int]) -> bool:
+        """Return whether the process of a session is one of ``pids``."""
+        return any(s.process and s.process.pid in pids for s in self._sessions.values())
+
     def end(self, session_id: str, reason: CloseReason = "disconnected") -> None:
         """End the session ``session_id``."""
         session = self._sessions.pop(session_id, None)

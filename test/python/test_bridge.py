@@ -16,11 +16,12 @@ import pytest
 
 from conftest import BOUND, Alone, ServeAlone, edit
 from gemini_companion_epc import bridge as program
+from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.discovery import DiscoveryFiles
 from gemini_companion_epc.questions import TOOLS
-from gemini_companion_epc.types import Facts
+from gemini_companion_epc.types import Facts, Process
 
-BRIDGE = Path(__file__).parents[2] / "python/gemini_companion_epc/bridge.py"
+START = f"exec(open({program.__file__!r}).read() + 'main()')"
 
 
 def discovery(tmp: Path, port: int, token: str, roots: tuple[str, ...] = ()) -> Path:
@@ -35,7 +36,7 @@ class Bridge:
 
     def __init__(self, directory: Path, tmp: Path, *arguments: str, **env: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(BRIDGE), "gemini", *arguments],
+            [sys.executable, "-I", "-S", "-c", START, "gemini", *arguments],
             cwd=directory,
             env={"TMPDIR": str(tmp), **env},
             stdin=subprocess.PIPE,
@@ -170,6 +171,9 @@ def test_the_best_of_several_emacsen_is_asked_first(
         assert "/old" in start_bridge(tmp_path, **port).call("diagnostics")
         assert "/new" in start_bridge(tmp_path).call("diagnostics")
         assert len(new.emacs.asked) == 1
+        # The CLI, of which this process is a part, is connected to it.
+        new.do(new.sessions.new, CLIENTS[0]).process = Process(os.getpid())
+        assert "/new" in start_bridge(tmp_path, **port).call("diagnostics")
 
 
 def event(file: Path, **display: object) -> str:
@@ -207,7 +211,8 @@ def test_the_hook_ends_when_emacs_does(alone: Alone, tmp_path: Path) -> None:
         hook.send()
         with ThreadPoolExecutor() as pool:
             ended = pool.submit(hook.end)
-            dying.accept()[0].close()
+            with dying.accept()[0]:
+                dying.close()
             assert ended.result() == "{}"
 
 
