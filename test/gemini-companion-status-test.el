@@ -207,7 +207,7 @@
 ;;;; Running CLIs
 
 (defmacro gemini-companion-status-test--with-cli (environment &rest body)
-  "Run BODY in the status buffer with the checks after that of settings.
+  "Run BODY in the status buffer, with the check of running CLIs among others.
 `process' is a Qwen Code with ENVIRONMENT in the current directory."
   (declare (indent 1) (debug t))
   `(let* ((program (expand-file-name "qwen" directory))
