@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from .clients import CLIENTS, IDE_INFO, Client
-from .processes import lives
+from .processes import has_exited
 from .system import IS_WINDOWS, is_own
 
 logger = logging.getLogger(__name__)
@@ -156,7 +156,7 @@ def _is_stale(content: dict[str, object], own_pid: int) -> bool:
     # Each of our files has it, see `DiscoveryFiles._payload`.
     pid = content.get("ppid")
     is_ours = content.get("ideInfo") == IDE_INFO
-    return is_ours and isinstance(pid, int) and (pid == own_pid or not lives(pid))
+    return is_ours and isinstance(pid, int) and (pid == own_pid or has_exited(pid))
 
 
 def _read(path: Path) -> dict[str, object]:

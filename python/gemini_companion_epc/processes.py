@@ -62,19 +62,14 @@ def ancestors(pid: object) -> list[int]:
     return []
 
 
-def lives(pid: int) -> bool:
-    """Return whether a process ``pid`` exists; ``pid`` may be any number."""
-    try:
-        return bool(psutil.pid_exists(pid))
-    except OverflowError:
-        return False
-
-
 def has_exited(pid: int) -> bool:
-    """Return whether process ``pid`` has exited, even if its parent has not noticed."""
+    """Return whether process ``pid`` has exited, even if its parent has not noticed.
+
+    ``pid`` may be any number.
+    """
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
+    except (psutil.NoSuchProcess, ValueError):
         return True
     except (psutil.Error, OSError):
         return False

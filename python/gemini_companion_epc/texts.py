@@ -15,7 +15,7 @@ from pathlib import Path
 from sexpdata import Symbol
 
 from .exceptions import EmacsError, MalformedArgument, StartError
-from .processes import lives
+from .processes import has_exited
 from .sexp import Sexp
 
 logger = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def sweep(own_pid: int = 0) -> None:
     """Remove the files of servers that were killed, and those of ``own_pid``."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         name = _NAME.fullmatch(path.name)
-        if name and (int(name[1]) == own_pid or not lives(int(name[1]))):
+        if name and (int(name[1]) == own_pid or has_exited(int(name[1]))):
             # Another user may have made it.
             with suppress(OSError):
                 if path.is_dir() and not path.is_symlink():

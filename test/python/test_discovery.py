@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from conftest import dead_pid
 from gemini_companion_epc import discovery
 from gemini_companion_epc.clients import CLIENTS, IDE_INFO, Client
 from gemini_companion_epc.discovery import DiscoveryFiles
@@ -106,14 +105,15 @@ def test_a_sweep_removes_dead_files_of_ours(tmp_path: Path, client: Client) -> N
     files, other = _files(tmp_path), _files(tmp_path, os.getppid(), 2)
     files.sweep()
     other.update(())
-    stale = [os.getpid(), dead_pid(), 10**9, 2**63, 10**100]
+    zombie = os.posix_spawnp("true", ["true"], os.environ)
+    os.waitid(os.P_PID, zombie, os.WEXITED | os.WNOWAIT)
+    stale = [os.getpid(), zombie, -5, 10**9, 2**63, 10**100]
     for port, pid in enumerate(stale, 3):
         _files(tmp_path, pid, port).update(())
     kept = {Path(dict(other.names())[client.name])}
     (directory,) = {path.parent for path in kept}
     emacs = {"ideInfo": IDE_INFO}
-    odd: list[Any] = [None, "x", 1.5, []]
-    others: list[Any] = [{**emacs, "ppid": pid} for pid in odd]
+    others: list[Any] = [{**emacs, "ppid": pid} for pid in (None, "x", 1.5, [0])]
     others += [{"ppid": 10**9, "ideInfo": {"name": "vscode"}}, [], emacs]
     for number, content in enumerate(others, 1_000):
         kept.add(directory / client.file_name(10**9, number))
