@@ -94,7 +94,7 @@ COLUMNS is the desired width."
          (used (and keep
                     (or (minibuffer-selected-window)
                         (if (window-minibuffer-p)
-                            (frame-first-window (window-main-window))
+                            (car (gemini-companion-windows--main))
                           (selected-window)))))
          (terminal (gemini-companion-windows-terminal diff))
          (beside (or (and terminal
@@ -105,14 +105,18 @@ COLUMNS is the desired width."
                           (gemini-companion-windows--beside
                            (list used) lines columns))))
          (window (or beside
-                     (unless used
-                       (frame-first-window (window-main-window))))))
+                     (unless used (car (gemini-companion-windows--main))))))
     (when window
       (set-window-dedicated-p window nil)
       (set-window-buffer window buffer)
       (unless beside
         (delete-other-windows window))
       window)))
+
+(defun gemini-companion-windows--main ()
+  "Return the windows of the selected frame, but for its side windows."
+  (seq-remove (lambda (window) (window-parameter window 'window-side))
+              (window-list nil 'no-minibuffer)))
 
 (defun gemini-companion-windows-terminal (diff &optional frame)
   "Return the window of the terminal of DIFF's CLI on FRAME, or nil.
@@ -126,10 +130,7 @@ FRAME is the selected frame by default."
 It is the largest other one.  If that is too small, it takes the place
 of all others, or else most of the first of KEPT.  See
 `gemini-companion-windows-make' for LINES and COLUMNS."
-  (let* ((others (seq-remove (lambda (window)
-                               (or (memq window kept)
-                                   (window-parameter window 'window-side)))
-                             (window-list nil 'no-minibuffer)))
+  (let* ((others (seq-difference (gemini-companion-windows--main) kept #'eq))
          (largest (car (seq-sort-by (lambda (window)
                                       (* (window-total-width window)
                                          (window-total-height window)))
@@ -193,10 +194,8 @@ Prefer a window of a review, which shows the review again when that
 buffer is left.  Otherwise return the least recently used window that
 is not the terminal of a CLI.  Return nil if there is no such window,
 or neither a review nor a terminal."
-  (let* ((windows (seq-remove (lambda (window)
-                                (or (window-dedicated-p window)
-                                    (window-parameter window 'window-side)))
-                              (window-list nil 'no-minibuffer)))
+  (let* ((windows (seq-remove #'window-dedicated-p
+                              (gemini-companion-windows--main)))
          (terminals (mapcar #'gemini-companion-session-terminal
                             (gemini-companion-sessions)))
          (others (seq-remove (lambda (window)
