@@ -296,6 +296,7 @@ A window that shows another buffer keeps it, its point and the
 selection: the user may have worked there meanwhile.  If the user is in
 a window that LAYOUT does not have, its buffer stays selected, too."
   (let* ((frame (car layout))
+         (pop-up-frames nil)
          (last (frame-selected-window frame))
          (places (mapcar (lambda (window)
                            (list window (window-buffer window)
@@ -318,7 +319,7 @@ a window that LAYOUT does not have, its buffer stays selected, too."
           (set-window-start there start t)
           (set-window-point there point)
           (when (eq window last)
-            (set-frame-selected-window frame there 'norecord)))))))
+            (set-frame-selected-window (window-frame there) there t)))))))
 
 (provide 'gemini-companion-windows)
 ;;; gemini-companion-windows.el ends here
