@@ -15,8 +15,7 @@
 ;; Emacs among several.  Terminals outside Emacs do not need them: there the
 ;; discovery file is enough.
 ;;
-;; A CLI that was started here and does not connect needs /ide enable, once; a
-;; hint in the echo area shows that.
+;; If a CLI that was started here does not connect, a hint shows what to do.
 
 ;;; Code:
 
@@ -427,11 +426,14 @@ Wait until the user pauses."
              (not (memq buffer (mapcar #'gemini-companion-session-terminal
                                        (gemini-companion-sessions)))))
     (if (gemini-companion-idle-user-p)
-        (message "%s in %s is not connected; run /ide enable there \
+        (let ((place (buffer-local-value 'gemini-companion-run-place buffer)))
+          (message "%s in %s is not connected; %s \
 \(M-x gemini-companion-status shows why)"
-                 (gemini-companion-session-title
-                  (buffer-local-value 'gemini-companion-run-place buffer))
-                 (buffer-name buffer))
+                   (gemini-companion-session-title place) (buffer-name buffer)
+                   (if (member (plist-get place :directory)
+                               (list (expand-file-name "~/") "/"))
+                       "start it in a project"
+                     "run /ide enable there")))
       (run-at-time 1 nil #'gemini-companion-run--hint buffer process))))
 
 ;;;; End

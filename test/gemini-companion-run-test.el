@@ -377,7 +377,10 @@ prompts, the last first, and `saved' what would be saved."
 (ert-deftest gemini-companion-run-hints-at-a-cli-that-is-not-connected ()
   (gemini-companion-run-test-with-mode
     (let ((gemini-companion-terminal 'term))
-      (dolist (connected '(nil t))
+      (pcase-dolist (`(,connected ,home ,text)
+                     `((nil "/h" "is not connected; run /ide enable there")
+                       (nil ,directory "is not connected; start it in a project")
+                       (t "/h" "is not connected")))
         (gemini-companion-run '(4))
         (when connected
           (let ((process (get-buffer-process (current-buffer))))
@@ -391,11 +394,9 @@ prompts, the last first, and `saved' what would be saved."
         ;; A test that was skipped before counts as a key.
         (gemini-companion-test-eventually (gemini-companion-idle-user-p))
         (ert-with-message-capture shown
-          (gemini-companion-test-run-timers)
-          (should (eq connected
-                      (not (string-search
-                            "is not connected; run /ide enable there"
-                            shown))))))
+          (with-environment-variables (("HOME" home))
+            (gemini-companion-test-run-timers))
+          (should (eq connected (not (string-search text shown))))))
       (gemini-companion-run '(4))
       (gemini-companion-mode -1)
       (should-not (gemini-companion-test-timers)))))
