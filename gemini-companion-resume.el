@@ -85,7 +85,8 @@ prints objects of JSON."
 
 (defun gemini-companion-resume--show (output status)
   "Show the conversations in OUTPUT of a CLI that exited with STATUS."
-  (setq tabulated-list-entries (gemini-companion-resume--parse output))
+  (setq tabulated-list-entries (gemini-companion-resume--parse output)
+        truncate-lines (and tabulated-list-entries t))
   (cond (tabulated-list-entries
          (tabulated-list-print))
         ((eq 0 status)

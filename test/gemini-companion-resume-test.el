@@ -25,9 +25,9 @@
             (progn
               (gemini-companion-test-eventually
                 (not (string-prefix-p "Listing" (buffer-string))))
-              (replace-regexp-in-string " +$" ""
-                                        (buffer-substring-no-properties
-                                         (point-min) (point-max))))
+              (should (eq truncate-lines
+                          (not (string-search "conversation" (buffer-string)))))
+              (replace-regexp-in-string " +$" "" (buffer-string)))
           (kill-buffer))))))
 
 (ert-deftest gemini-companion-resume-lists-the-newest-conversation-first ()
