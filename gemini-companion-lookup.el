@@ -392,7 +392,10 @@ Eglot counts the versions."
 Eglot itself waits until Emacs is idle."
   (when (and (gemini-companion-lookup-managed-p)
              (fboundp 'eglot--signal-textDocument/didChange))
-    (eglot--signal-textDocument/didChange)))
+    ;; In a narrowed buffer, Eglot fails for a change elsewhere.
+    (save-restriction
+      (widen)
+      (eglot--signal-textDocument/didChange))))
 
 (defun gemini-companion-lookup--capable (&rest keys)
   "Return the value of KEYS in the capabilities of this buffer's server."
