@@ -58,7 +58,7 @@ function report() {
 function writeDiscovery(client, port, roots) {
   const [first, ...rest] = client.parts, top = client.home ? os.homedir() : os.tmpdir();
   const base = process.env[client.home] || path.join(top, first), directory = path.join(base, ...rest);
-  if (client.home && !fs.existsSync(base)) return;
+  if (client.home && !fs.existsSync(base) && !versionOf(client.name)) return;
   fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
   for (const name of fs.readdirSync(directory))
     if (name.endsWith(client.suffix)) sweep(path.join(directory, name));

@@ -37,13 +37,16 @@ class Far:
         self.name = f"/test:{directory.name}:"
         self.project = directory / "project"
         self.asked = directory / "asked"
-        for name in ("home/.qwen", "tmp", "mirror", "project/.git", "project/sub"):
+        for name in ("home", "bin", "tmp", "mirror", "project/.git", "project/sub"):
             (directory / name).mkdir(parents=True)
+        (directory / "bin/qwen").touch()  # It has never run.
+        (directory / "package.json").write_text('{"version": "1.0.0"}')
 
     def connect(self, is_counted: Any = False, **more: Any) -> dict[str, Any]:
         """Connect the place from a directory below the project; return the facts."""
-        home, tmp = self.directory / "home", self.directory / "tmp"
-        command = ["env", f"HOME={home}", f"TMPDIR={tmp}", "node", "-e", RUN, OUTPOST]
+        here = self.directory
+        command = ["env", f"PATH={os.environ['PATH']}:{here}/bin", f"HOME={here}/home"]
+        command += [f"TMPDIR={here}/tmp", "node", "-e", RUN, OUTPOST]
         if is_counted:
             # Such a pipe would notice late that the outpost was killed.
             command = ["sh", "-c", 'tee "$0" | exec "$@"', str(self.asked), *command]
@@ -90,11 +93,10 @@ def far(far_of: Callable[[str], Far]) -> Far:
 
 def test_a_discovery_file_is_there_for_its_user_until_the_end(far: Far) -> None:
     facts = far.connect()
-    (gemini,) = far.directory.glob("tmp/gemini/ide/gemini-ide-server-*.json")
-    assert gemini.name == f"gemini-ide-server-{facts['pid']}-{facts['port']}.json"
+    name = f"gemini-ide-server-{facts['pid']}-{facts['port']}.json"
+    gemini = far.directory / "tmp/gemini/ide" / name
     assert stat.S_IMODE(gemini.stat().st_mode) == 0o600
     content = json.loads(gemini.read_text())
-    # The root of the project, by its true name.
     assert content["workspacePath"] == os.path.realpath(far.project)
     assert content["ideInfo"] == {"name": "emacs", "displayName": "Emacs"}
     qwen = far.directory / f"home/.qwen/ide/{facts['port']}.lock"
@@ -219,8 +221,7 @@ def test_what_is_no_name_of_a_file_there_is_not_reviewed(far: Far) -> None:
     (warning,) = far.alone.emacs.warnings
     assert "is not a regular file" in warning
     assert not far.alone.emacs.opened
-    # A new file has no copy.
-    cli.open_diff(str(far.project / "new"), "new\n")
+    cli.open_diff(str(far.project / "new"), "new\n")  # It has no copy.
     assert not far.copy(far.project / "new").exists()
     assert len(far.alone.emacs.opened) == 1
     # Names of TRAMP are text.
@@ -291,7 +292,7 @@ def test_a_lock_file_in_a_home_that_both_hosts_share_stays(far: Far) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     lock = far.directory / f"home/.qwen/ide/{port}.lock"
-    lock.parent.mkdir()
+    lock.parent.mkdir(parents=True)
     lock.write_text("here")
     far.alone.places = Places(port, far.alone.place_facts.append)
     own = lock.with_name(f"{far.connect()['port']}.lock")
@@ -315,8 +316,7 @@ def test_a_failed_start_is_reported(
 ) -> None:
     facts = far.connect(command=command)
     assert (facts["state"], facts["problem"][: len(problem)]) == ("ended", problem)
-    # It can be tried again.
-    assert far.connect()["state"] == "connected"
+    assert far.connect()["state"] == "connected"  # It can be tried again.
 
 
 @pytest.mark.parametrize(
