@@ -73,8 +73,7 @@ def configure(scratch: Scratch, **changes: object) -> None:
 def write_settings(directory: Path, settings: Mapping[str, object]) -> None:
     """Write the ``settings`` of a CLI that has them in ``directory``."""
     directory.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(settings)
-    directory.joinpath("settings.json").write_text(text, encoding="utf-8")
+    (directory / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
 
 
 def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
@@ -138,11 +137,12 @@ class Gemini:
     def _enter(self, text: str) -> None:
         """Type ``text`` and press Enter."""
         self._typed.append(text)
-        type_until(
-            lambda: self.terminal.text(text),
-            lambda: text in self.screen(),
-            f"{text!r} typed",
-        )
+
+        def put() -> None:
+            self.terminal.keys(*["BSpace"] * len(text))  # of a part that was taken
+            self.terminal.text(text)
+
+        type_until(put, lambda: text in self.screen(), f"{text!r} typed")
         pause_before_enter()
         self.terminal.keys("Enter")
 
