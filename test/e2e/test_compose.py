@@ -141,7 +141,7 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     submit(emacs, "touch c.txt")
     emacs.becomes("(car kill-ring)", "touch c.txt")
     emacs.eval(toggle)
-
+    cli.terminal.wait_for_match(r"(?m)^ *> +Type your message")
     # Enter submits a command, and does not choose one of a list.
     submit(emacs, "/about")
     cli.terminal.wait_for_match(r"About Gemini CLI|│\s+Status\s+│")
