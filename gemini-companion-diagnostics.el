@@ -802,7 +802,7 @@ number, and the first one."
                                 '(nil nil 0)))))))
 
 (defun gemini-companion-diagnostics--managed ()
-  "End the check of this file, which Eglot opens now, or has closed."
+  "End the check of this file, which Eglot is about to open, or has closed."
   (when (or gemini-companion-diagnostics--checks
             (not (gemini-companion-lookup-managed-p)))
     (setq gemini-companion-diagnostics--report '(nil nil 0)))
@@ -810,7 +810,7 @@ number, and the first one."
     (gemini-companion-diagnostics--end-of (expand-file-name buffer-file-truename))))
 
 (defconst gemini-companion-diagnostics--hooks
-  '((eglot-managed-mode-hook . gemini-companion-diagnostics--managed)
+  '((eglot--managed-mode-hook . gemini-companion-diagnostics--managed)
     (flymake-diagnostic-functions . gemini-companion-diagnostics--begins)
     (flycheck-before-syntax-check-hook . gemini-companion-diagnostics--begins)
     (flycheck-after-syntax-check-hook . gemini-companion-diagnostics--flycheck-ended)

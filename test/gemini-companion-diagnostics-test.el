@@ -412,7 +412,6 @@ The text of the first one is the first line."
 
 (ert-deftest gemini-companion-diagnostics-ends-a-check-that-is-overtaken ()
   (gemini-companion-diagnostics-test-with '("versions") '(("b.txt" ""))
-    ;; By another edit.
     (let ((first (gemini-companion-diagnostics-test-begin "a.txt" "" "error x"))
           (other (gemini-companion-diagnostics-test-begin "c.txt" "" "error z")))
       (should (equal '("2: error: y is wrong [test]")
@@ -429,12 +428,13 @@ The text of the first one is the first line."
          `(("a.txt" . ,(lambda () (gemini-companion-test-write "a.txt" "formatted")))
            ("b.txt" . ,(lambda () (gemini-companion-test-write "b.txt" "formatted")))
            ("d.txt" . ,(lambda ()
-                         (accept-process-output nil 0.1)
+                         (gemini-companion-test-eventually
+                           (gemini-companion-diagnostics--check-version
+                            (car gemini-companion-diagnostics--checks)))
                          (gemini-companion-test-visit "d.txt")
-                         (gemini-companion-test-eventually (flymake-diagnostics))))
-           ("e.txt" . ,(lambda ()
-                         (delete-process
-                          (jsonrpc--process (eglot-current-server)))))))
+                         (jsonrpc-request (eglot-current-server) :test/any nil)))
+           ("e.txt" . ,(lambda () (delete-process (jsonrpc--process
+                                                   (eglot-current-server)))))))
       (let ((answers (gemini-companion-diagnostics-test-begin file "" "error x")))
         (should-not (funcall answers))
         (funcall what)
