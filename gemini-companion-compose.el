@@ -51,7 +51,8 @@
   "Return the file NAME in the directory of drafts, which only the user can read."
   (let ((directory (expand-file-name "prompts/"
                                      gemini-companion-install-directory)))
-    (with-file-modes #o700 (make-directory directory t))
+    (with-file-modes #o700
+      (make-directory directory t))
     (expand-file-name name directory)))
 
 (defun gemini-companion-compose--save ()
@@ -273,7 +274,8 @@ the CLI does; submit it? "
   (unless (y-or-n-p "No CLI is connected here; start one with this prompt? ")
     (user-error "Nothing was submitted"))
   (let ((directory default-directory))
-    (save-selected-window (gemini-companion-run))
+    (save-selected-window
+      (gemini-companion-run))
     (gemini-companion-send-submit
      text (lambda () (car (gemini-companion-point-sessions directory)))
      300 "No CLI was ready")))
@@ -293,7 +295,8 @@ the CLI does; submit it? "
     (insert (gemini-companion-compose--describe
              (with-current-buffer buffer
                (save-excursion
-                 (when window (goto-char (window-point window)))
+                 (when window
+                   (goto-char (window-point window)))
                  (gemini-companion-point--things))))
             "\n")))
 
@@ -398,7 +401,8 @@ draft."
     (setq gemini-companion-compose--session session)
     (goto-char (point-max))
     (when text
-      (unless (bolp) (insert "\n"))
+      (unless (bolp)
+        (insert "\n"))
       (insert text "\n"))))
 
 (provide 'gemini-companion-compose)

@@ -106,7 +106,7 @@ It is empty if the text is too large."
 
 (defun gemini-companion-lookup--large-p (file)
   "Return non-nil if FILE, a true name, is too large to be read."
-  (< (* 1024 1024)
+  (< (* 1024 1024)                      ; bytes
      (if-let* ((buffer (gemini-companion-lookup-buffer file)))
          (buffer-size buffer)
        (or (file-attribute-size (file-attributes file)) 0))))
@@ -173,7 +173,7 @@ the last one first."
   (gemini-companion-lookup-guarded #'ignore
     (if (null list)
         (funcall done (nreverse values))
-      (let ((end (+ (float-time) 0.003)))
+      (let ((end (+ (float-time) 0.003)))       ; then Emacs handles keys again
         (while (and list (< (float-time) end))
           (push (ignore-errors (funcall function (pop list))) values))
         ;; DONE may do as much work again.
