@@ -288,7 +288,6 @@ FOLDS is as in `gemini-companion-list--folds'."
              (cond ((null edit) nil)
                    (folded "    ...\n")
                    (t (gemini-companion-list--diff-text edit))))
-     'gemini-companion-section key
      'gemini-companion-list-item (append (list :folded folded) item))))
 
 ;;;; Diffs
@@ -424,6 +423,11 @@ that CLI ended at least a minute ago.
   (or (gemini-companion-list--get :edit)
       (user-error "No edit on this line")))
 
+(defun gemini-companion-list--open-diff ()
+  "Return the open diff of the edit at point, or nil."
+  (when-let* ((edit (gemini-companion-list--get :edit)))
+    (gemini-companion-edit-diff edit)))
+
 (defun gemini-companion-list--diff ()
   "Return the diff of the edit at point, or signal an error."
   (let ((edit (gemini-companion-list--edit)))
@@ -459,17 +463,18 @@ the next open edit."
 
 (defun gemini-companion-list--go-to-open ()
   "Go to the next edit that awaits an answer, or else to the first one."
-  (let ((places (nreverse
-                 (delq nil (gemini-companion-list--each-section
-                            (lambda ()
-                              (and-let* ((edit (gemini-companion-list--get
-                                                :edit))
-                                         ((gemini-companion-edit-diff edit))
-                                         ((not (invisible-p (point)))))
-                                (point))))))))
-    (when places
-      (goto-char (or (seq-find (lambda (place) (< (point) place)) places)
-                     (car places))))))
+  (when-let* ((places (gemini-companion-list--places
+                       (lambda ()
+                         (and (gemini-companion-list--open-diff)
+                              (not (invisible-p (point))))))))
+    (goto-char (or (seq-find (lambda (place) (< (point) place)) places)
+                   (car places)))))
+
+(defun gemini-companion-list--places (predicate)
+  "Return where the headings are at which PREDICATE returns non-nil."
+  (nreverse
+   (delq nil (gemini-companion-list--each-section
+              (lambda () (and (funcall predicate) (point)))))))
 
 ;;;; Commands
 
@@ -487,15 +492,11 @@ In a buffer of a review, go to the line of that review."
                      (window-height . 0.6)))
     (gemini-companion-page-refresh)
     ;; Unless point is in its section.
-    (when-let* ((edit (and diff
-                           (seq-find (lambda (edit)
-                                       (eq diff (gemini-companion-edit-diff
-                                                 edit)))
-                                     (gemini-companion-edits))))
-                ((not (eq edit (gemini-companion-list--get :edit))))
-                (start (gemini-companion-page-section
-                        (gemini-companion-edit-id edit))))
-      (goto-char start)))
+    (unless (or (null diff) (eq diff (gemini-companion-list--open-diff)))
+      (when-let* ((places (gemini-companion-list--places
+                           (lambda ()
+                             (eq diff (gemini-companion-list--open-diff))))))
+        (goto-char (car places)))))
   (when (bobp)
     (gemini-companion-list--go-to-open)))
 

@@ -8,15 +8,12 @@
 ;;; Commentary:
 
 ;; The list, the status and the unified view are pages: when something has changed
-;; and the buffer is visible, its whole text is written again, and point and the
-;; windows stay at their lines.  A section of a page is a range whose text has the same property
-;; `gemini-companion-section'.
+;; and the buffer is visible, its whole text is computed again, and replaces in the
+;; buffer what differs, so that point and the windows stay at their lines.
 
 ;;; Code:
 
 (require 'gemini-companion-text)
-(require 'subr-x)
-(require 'text-property-search)
 
 (defvar-local gemini-companion-page--write nil
   "Function that writes the text of this page.")
@@ -83,71 +80,18 @@ DELAY is the number of seconds to wait for further changes, by default
 ;;;; Text
 
 (defun gemini-companion-page-replace (text)
-  "Replace the text of the current buffer by TEXT.
-Point, mark and the windows stay at their lines in their sections."
-  (let ((here (gemini-companion-page--place (point)))
-        (mark (and (mark t) (gemini-companion-page--place (mark t))))
-        (places (mapcar (lambda (window)
-                          (list window
-                                (gemini-companion-page--place
-                                 (window-start window))
-                                (gemini-companion-page--place
-                                 (window-point window))))
-                        (get-buffer-window-list nil nil t))))
-    (widen)
-    (with-silent-modifications
-      ;; Markers around what differs stay, for example in registers.
-      (goto-char (point-min))
-      (gemini-companion-text-edit (buffer-size) text)
-      ;; `object-intervals' takes seconds for ten thousand of them.
-      (let ((beg 0))
-        (while (< beg (length text))
-          (let ((end (next-property-change beg text (length text))))
-            (set-text-properties (1+ beg) (1+ end)
-                                 (text-properties-at beg text))
-            (setq beg end)))))
-    (goto-char (gemini-companion-page--position here))
-    (when mark
-      (set-marker (mark-marker) (gemini-companion-page--position mark)))
-    (pcase-dolist (`(,window ,start ,point) places)
-      (set-window-start window (gemini-companion-page--position start) t)
-      (set-window-point window (gemini-companion-page--position point)))))
-
-(defun gemini-companion-page-section (section)
-  "Return where SECTION of this page begins, or nil."
-  (save-excursion
-    (goto-char (point-min))
-    (when-let* ((match (text-property-search-forward 'gemini-companion-section
-                                                     section #'equal)))
-      (prop-match-beginning match))))
-
-(defun gemini-companion-page--place (position)
-  "Return the place of POSITION, which the text may change around.
-It is a list of its section, the line in that, the column, and the line
-in the buffer."
-  (save-excursion
-    (goto-char position)
-    (let* ((beg (line-beginning-position))
-           (section (get-text-property beg 'gemini-companion-section))
-           (start (and section (gemini-companion-page-section section))))
-      (list section
-            (if start (count-lines start beg) 0)
-            (- position beg)
-            (count-lines (point-min) beg)))))
-
-(defun gemini-companion-page--position (place)
-  "Return the position of PLACE, from before the text was replaced."
-  (pcase-let* ((`(,section ,line ,column ,line-of-all) place)
-               (start (and section (gemini-companion-page-section section))))
-    (save-excursion
-      (goto-char (or start (point-min)))
-      (forward-line (if start line line-of-all))
-      (when start
-        (goto-char (min (point)
-                        (1- (next-single-property-change
-                             start 'gemini-companion-section
-                             nil (point-max))))))
-      (min (line-end-position) (+ (line-beginning-position) column)))))
+  "Replace the text of the current buffer, and its properties, by TEXT.
+Point, mark, markers and the windows stay at their lines."
+  (widen)
+  (with-silent-modifications
+    (gemini-companion-text-replace text)
+    ;; `object-intervals' takes seconds for ten thousand of them.
+    (let ((beg 0))
+      (while (< beg (length text))
+        (let ((end (next-property-change beg text (length text))))
+          (set-text-properties (1+ beg) (1+ end)
+                               (text-properties-at beg text))
+          (setq beg end))))))
 
 (provide 'gemini-companion-page)
 ;;; gemini-companion-page.el ends here

@@ -156,27 +156,23 @@ Type \\[describe-mode] there for its keys."
        (gemini-companion-status--insert-passed (funcall some 'good))
        (buffer-string)))))
 
-(defun gemini-companion-status--insert (text &optional actions section)
+(defun gemini-companion-status--insert (text &optional actions)
   "Insert TEXT and buttons for ACTIONS, an alist of (LABEL . FUNCTION).
-A button calls its FUNCTION and checks again.  SECTION is the section of
-the page, by default TEXT."
-  (let ((beg (point)))
-    (insert text)
-    (pcase-dolist (`(,label . ,function) actions)
-      (insert " ")
-      (insert-text-button
-       (concat "[" label "]")
-       'follow-link t
-       'action (lambda (_button)
-                 (unwind-protect
-                     (if (commandp function)
-                         (call-interactively function)
-                       (funcall function))
-                   (when (get-buffer gemini-companion-status--name)
-                     (gemini-companion-status--refresh))))))
-    (insert "\n")
-    (put-text-property beg (point) 'gemini-companion-section
-                       (or section text))))
+A button calls its FUNCTION and checks again."
+  (insert text)
+  (pcase-dolist (`(,label . ,function) actions)
+    (insert " ")
+    (insert-text-button
+     (concat "[" label "]")
+     'follow-link t
+     'action (lambda (_button)
+               (unwind-protect
+                   (if (commandp function)
+                       (call-interactively function)
+                     (funcall function))
+                 (when (get-buffer gemini-companion-status--name)
+                   (gemini-companion-status--refresh))))))
+  (insert "\n"))
 
 (defun gemini-companion-status--insert-section
     (heading insert items &optional remark actions)
@@ -184,7 +180,7 @@ the page, by default TEXT."
 REMARK and buttons for ACTIONS follow HEADING."
   (when (or items remark actions)
     (gemini-companion-status--insert
-     (concat "\n" (propertize heading 'face 'bold) remark) actions heading)
+     (concat "\n" (propertize heading 'face 'bold) remark) actions)
     (mapc insert items)))
 
 (defun gemini-companion-status--insert-finding (finding)
@@ -219,8 +215,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
        (concat (propertize "Connected: " 'face 'success)
                (string-join (seq-uniq
                              (mapcar #'gemini-companion-session-title sessions))
-                            ", "))
-       nil 'verdict)
+                            ", ")))
     (pcase-let ((`(,_ ,_ ,text ,_ . ,actions)
                  (or problem
                      '(nil nil "No CLI runs in the open projects" nil
@@ -228,11 +223,11 @@ PROBLEM is the first finding that is a problem or awaits an answer."
       (gemini-companion-status--insert
        (concat (propertize "Not connected: " 'face 'error)
                (car (split-string text "\n")))
-       actions 'verdict))))
+       actions))))
 
 (defun gemini-companion-status--insert-session (session)
   "Insert SESSION, a connected CLI."
-  (pcase-let* (((map :id :directory :version) session)
+  (pcase-let* (((map :directory :version) session)
                (terminal (gemini-companion-session-terminal session))
                (facts
                 (list (concat (gemini-companion-session-name session)
@@ -246,8 +241,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
     (gemini-companion-status--insert
      (concat "    " (string-join (delq nil facts) ", "))
      (and terminal
-          `(("Terminal" . ,(lambda () (pop-to-buffer terminal)))))
-     id)))
+          `(("Terminal" . ,(lambda () (pop-to-buffer terminal))))))))
 
 (defun gemini-companion-status--file (name)
   "Return the local file NAME for the user, abbreviated and escaped."
@@ -278,8 +272,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                   (format "\n        %d characters selected: %s"
                           (length selected-text)
                           (gemini-companion-name-shown
-                           (format "%S" selected-text)))))
-     nil path)))
+                           (format "%S" selected-text))))))))
 
 ;;;; Checks
 

@@ -179,18 +179,22 @@ Report change hooks that fail."
 
 (defun gemini-companion-text--compare (other)
   "Return the hunks in which the current buffer differs from OTHER.
-Where both have lines, as many in each, a hunk is one of them."
+Where both have lines, a hunk is one of them, as far as possible."
   (let ((case-fold-search nil)
         (all most-positive-fixnum))
     (unless (zerop (compare-buffer-substrings nil nil nil other nil nil))
-      (or (mapcan (pcase-lambda ((and hunk `(,old ,count ,new ,new-count)))
-                    (if (= count new-count)
-                        (mapcar (lambda (line)
-                                  (list (+ old line) 1 (+ new line) 1))
-                                (number-sequence 0 (1- count)))
-                      (list hunk)))
-                  (gemini-companion-text-diff
-                   (mapcar #'gemini-companion-text-of-buffer (list nil other))))
+      (or (mapcan (pcase-lambda (`(,old ,count ,new ,new-count))
+                    (let ((lines (max 0 (min count (1- new-count)))))
+                      (append
+                       (mapcar (lambda (line)
+                                 (list (+ old line) 1 (+ new line) 1))
+                               (number-sequence 0 (1- lines)))
+                       (list (list (+ old lines) (- count lines)
+                                   (+ new lines) (- new-count lines))))))
+                  (unless (zerop (buffer-size))
+                    (gemini-companion-text-diff
+                     (mapcar #'gemini-companion-text-of-buffer
+                             (list nil other)))))
           (list (list 1 all 1 all))))))
 
 (defun gemini-companion-text-hunks ()

@@ -358,8 +358,7 @@ If EXCLUDED is non-nil, do not use its own colors."
            'wrap-prefix (gemini-companion-unified--prefix
                          view nil nil " " face)
            'gemini-companion-old old
-           'gemini-companion-line new
-           'gemini-companion-section (or old (list new))))))
+           'gemini-companion-line new))))
 
 (defun gemini-companion-unified--prefix
     (view old new sign &optional face mark)
