@@ -19,7 +19,7 @@
   "Function that writes the text of this page.")
 
 (defvar-local gemini-companion-page--timer nil
-  "Timer that refreshes this page, t during a refresh, or nil.")
+  "Timer that refreshes this page, or nil.")
 
 (defun gemini-companion-page-set-up (write hooks)
   "Make the current buffer a page whose text the function WRITE writes.
@@ -49,33 +49,24 @@ DELAY is the number of seconds to wait for further changes, by default
 0.05."
   (when (buffer-live-p page)
     (with-current-buffer page
-      (unless (eq t gemini-companion-page--timer)
-        (gemini-companion-page--cancel)
-        (setq gemini-companion-page--timer
-              (run-at-time
-               (or delay 0.05) nil
-               (lambda ()
-                 ;; A hook of the user may have failed when it was killed.
-                 (when (buffer-live-p page)
-                   (with-current-buffer page
-                     (if (get-buffer-window page t)
-                         (gemini-companion-page-refresh)
-                       (setq gemini-companion-page--timer nil)))))))))))
+      (gemini-companion-page--cancel)
+      (setq gemini-companion-page--timer
+            (run-at-time (or delay 0.05) nil
+                         (lambda ()
+                           (when (get-buffer-window page t)
+                             (with-current-buffer page
+                               (gemini-companion-page-refresh)))))))))
 
 (defun gemini-companion-page--cancel ()
   "Cancel the refresh of this page."
-  (when (timerp gemini-companion-page--timer)
-    (cancel-timer gemini-companion-page--timer))
-  (setq gemini-companion-page--timer nil))
+  (when gemini-companion-page--timer
+    (cancel-timer gemini-companion-page--timer)))
 
 (defun gemini-companion-page-refresh ()
   "Write the text of the current buffer, a page, again."
-  (gemini-companion-page--cancel)
-  ;; Hooks that run meanwhile need no other refresh.
-  (setq gemini-companion-page--timer t)
-  (unwind-protect
-      (funcall gemini-companion-page--write)
-    (setq gemini-companion-page--timer nil)))
+  (funcall gemini-companion-page--write)
+  ;; Hooks that ran meanwhile need no other refresh.
+  (gemini-companion-page--cancel))
 
 ;;;; Text
 
