@@ -22,6 +22,7 @@
 (require 'gemini-companion-name)
 (require 'gemini-companion-place)
 (require 'gemini-companion-revert)
+(require 'gemini-companion-review)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
@@ -348,20 +349,26 @@ are unknown."
 ;;;; Comparison
 
 (defun gemini-companion-edits-hunks (edit)
-  "Return the hunks of EDIT, or `failed' if its texts cannot be compared."
-  (let ((tick (if-let* ((diff (gemini-companion-edit-diff edit)))
-                  (progn
-                    (gemini-companion-edits--read edit)
-                    (cons (gemini-companion-edit-before edit)
-                          (buffer-chars-modified-tick
-                           (gemini-companion-diff-proposal-buffer diff))))
-                'ended)))
+  "Return the hunks of EDIT, or `failed' if its texts cannot be compared.
+Its diff has them too while that is open."
+  (let* ((diff (gemini-companion-edit-diff edit))
+         (tick (if (null diff)
+                   'ended
+                 (gemini-companion-edits--read edit)
+                 (cons (gemini-companion-edit-before edit)
+                       (buffer-chars-modified-tick
+                        (gemini-companion-diff-proposal-buffer diff))))))
     (unless (equal tick (car (gemini-companion-edit-compared edit)))
       (setf (gemini-companion-edit-compared edit)
             (cons tick
                   (condition-case nil
                       (gemini-companion-edits-call-with-texts
-                       edit #'gemini-companion-hunk-find)
+                       edit
+                       (lambda (old new)
+                         (let ((hunks (gemini-companion-hunk-find old new)))
+                           (when diff
+                             (gemini-companion-review-set-hunks diff hunks old))
+                           hunks)))
                     (error 'failed)))))
     (cdr (gemini-companion-edit-compared edit))))
 

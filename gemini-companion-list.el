@@ -243,7 +243,10 @@ prompt, as far as that is known."
 (defun gemini-companion-list--write (&optional toggled)
   "Write the list; point, windows and what is folded stay.
 Fold the section with the key TOGGLED, if non-nil, or unfold it."
-  (mapc #'gemini-companion-list--follow (gemini-companion-edits))
+  (dolist (diff (gemini-companion-diffs))
+    (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+      (add-hook 'after-change-functions
+                #'gemini-companion-list--proposal-changed nil t)))
   (let ((folds (gemini-companion-list--folds)))
     (when toggled
       (cl-callf not (alist-get toggled folds nil nil #'equal)))
@@ -291,20 +294,6 @@ FOLDS is as in `gemini-companion-list--folds'."
      'gemini-companion-list-item (append (list :folded folded) item))))
 
 ;;;; Diffs
-
-(defun gemini-companion-list--follow (edit)
-  "Refresh the list after each change of the proposal of EDIT, if it is open.
-Record its hunks."
-  (when-let* ((diff (gemini-companion-edit-diff edit)))
-    (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-      (add-hook 'after-change-functions
-                #'gemini-companion-list--proposal-changed nil t))
-    (let ((hunks (gemini-companion-edits-hunks edit)))
-      (unless (or (eq 'failed hunks)
-                  (equal hunks (gemini-companion-diff-hunks diff)))
-        (gemini-companion-edits-call-with-texts
-         edit (lambda (old _)
-                (gemini-companion-review-set-hunks diff hunks old)))))))
 
 (defun gemini-companion-list--proposal-changed (&rest _)
   "Refresh the list soon, as a proposal has changed."
