@@ -538,11 +538,9 @@ If the edit at point has ended, visit its file at that line instead."
 
 (defun gemini-companion-list--review ()
   "Show and select the review at point, at the hunk at point."
-  (let ((diff (gemini-companion-list--diff))
-        (line (get-text-property (point) 'gemini-companion-line)))
-    (if line
-        (gemini-companion-review-go-to diff line)
-      (gemini-companion-arrival-view diff))))
+  (gemini-companion-review-go-to
+   (gemini-companion-list--diff)
+   (get-text-property (point) 'gemini-companion-line)))
 
 (defun gemini-companion-list-edit ()
   "Go to the proposal at point to edit it, at the hunk at point."

@@ -282,7 +282,7 @@ exclude its last hunk? "))))
 
 (defun gemini-companion-review-go-to (diff line)
   "Show DIFF and select it, at the hunk with LINE, or the last one before.
-LINE is counted in the proposal."
+LINE is counted in the proposal, or nil."
   (gemini-companion-arrival-view diff)
   (when-let* ((view (gemini-companion-diff-view diff)))
     (gemini-companion-review--go-to view line)))
@@ -290,7 +290,8 @@ LINE is counted in the proposal."
 (defun gemini-companion-review--go-to (view line)
   "Go to the hunk with LINE in VIEW, which is selected.
 See `gemini-companion-review-go-to'."
-  (when-let* ((hunks (gemini-companion-diff-hunks
+  (when-let* ((line)
+              (hunks (gemini-companion-diff-hunks
                       (gemini-companion-review--view-diff view)))
               (number (seq-count (lambda (hunk) (<= (nth 2 hunk) line)) hunks)))
     (gemini-companion-review--call view :go-to
@@ -541,8 +542,7 @@ window stays visible and selected."
         ((error quit)
          (gemini-companion-review--open view previous keep)
          (user-error "%s" (error-message-string problem))))
-      (when line
-        (gemini-companion-review--go-to view line)))))
+      (gemini-companion-review--go-to view line))))
 
 (defun gemini-companion-review--resized (window)
   "Show the review in WINDOW in another way soon, if its frame was resized."
