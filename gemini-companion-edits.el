@@ -255,20 +255,6 @@ error if the file has changed since."
              (gemini-companion-edits-name edit))
     (run-hooks 'gemini-companion-edits-changed-hook)))
 
-(defun gemini-companion-edits-revert-all (edits)
-  "Revert EDITS, the last one first.
-Return the reasons why some of them cannot be reverted, a list of
-sentences; their files stay as they are."
-  (delq nil
-        (mapcar
-         (lambda (edit)
-           (condition-case problem
-               (progn
-                 (gemini-companion-edits-revert edit)
-                 nil)
-             (error (error-message-string problem))))
-         (reverse edits))))
-
 (defun gemini-companion-edits-check-revert (edit)
   "Signal an error if reverting EDIT would lose text or is impossible."
   (let ((file (gemini-companion-edit-file edit))

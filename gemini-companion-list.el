@@ -665,9 +665,13 @@ On the line of a turn or a CLI, revert all edits of the turn."
                                        ", delete %d new files" new)
                              new))
                    ", and save? "))
-      (let ((left (gemini-companion-edits-revert-all edits)))
+      (let (left)
+        (dolist (edit (reverse edits))
+          (condition-case problem
+              (gemini-companion-edits-revert edit)
+            (error (push (concat "; " (error-message-string problem)) left))))
         (message "Reverted %d of %d edits%s" (- count (length left)) count
-                 (if left (concat "; " (string-join left "; ")) ""))))))
+                 (string-join (nreverse left)))))))
 
 (provide 'gemini-companion-list)
 ;;; gemini-companion-list.el ends here
