@@ -371,17 +371,14 @@ that CLI ended at least a minute ago.
   (buffer-disable-undo)
   (setq truncate-lines t
         header-line-format
-        (string-replace
-         ;; A key may be one.
-         "%" "%%"
-         (substitute-command-keys
-          "\\<gemini-companion-list-mode-map>\
+        (substitute-command-keys
+         "\\<gemini-companion-list-mode-map>\
 \\[gemini-companion-list-menu] keys  \
 \\[gemini-companion-list-accept] accept  \\[gemini-companion-list-reject] reject  \
 \\[gemini-companion-list-toggle] diff  \\[gemini-companion-list-view] review  \
 \\[gemini-companion-list-toggle-hunk] exclude  \
 \\[gemini-companion-list-comment] comment  \
-\\[gemini-companion-list-revert] revert"))
+\\[gemini-companion-list-revert] revert")
         gemini-companion-list--drawn (make-hash-table :weakness 'key))
   (setq-local outline-regexp "\\s|"
               outline-level (lambda () (gemini-companion-list--get :level))
