@@ -152,25 +152,24 @@ LAST is non-nil if it is the last one."
 
 (defun gemini-companion-list--fit (&rest parts)
   "Return PARTS, as in `gemini-companion-name-fit', as a line of the list."
-  (let ((window (get-buffer-window nil t)))
-    (gemini-companion-name-fit parts (if window
-                                         (1- (window-width window))
-                                       79))))
+  (gemini-companion-name-fit parts
+                             (1- (window-width (get-buffer-window nil t)))))
 
 (defun gemini-companion-list--cli-line (session)
   "Return the heading of SESSION, with what it does."
   (gemini-companion-list--fit
    (list nil (propertize (gemini-companion-session-name session)
                          'face 'font-lock-keyword-face))
-   (list 1 (mapconcat
-            (apply-partially #'concat "  ")
-            (delq nil
-                  (list (unless (gemini-companion-session-connected-p session)
-                          "disconnected")
-                        (gemini-companion-notify-state session)
-                        (when (gemini-companion-auto-on-p session)
-                          (propertize "auto-accept" 'face 'warning))))
-            ""))))
+   (list 1 (gemini-companion-list--columns
+            (unless (gemini-companion-session-connected-p session)
+              "disconnected")
+            (gemini-companion-notify-state session)
+            (when (gemini-companion-auto-on-p session)
+              (propertize "auto-accept" 'face 'warning))))))
+
+(defun gemini-companion-list--columns (&rest texts)
+  "Return the TEXTS that are non-nil, with two blanks before each."
+  (mapconcat (apply-partially #'concat "  ") (delq nil texts) ""))
 
 (defun gemini-companion-list--turn-line (turn)
   "Return the heading of TURN, a cons of it and its edits.
@@ -181,17 +180,15 @@ prompt, as far as that is known."
                (ended (gemini-companion-turn-ended turn)))
     (gemini-companion-list--fit
      (list 0 (propertize
-              (string-join
-               `(,(format-time-string "  %H:%M" began)
-                 ,@(gemini-companion-edits-total edits)
-                 ,@(and ended
-                        (list (format-seconds "%hh %mm %z%ss"
-                                              (- ended began)))))
-               "  ")
+              (apply #'gemini-companion-list--columns
+                     (format-time-string "%H:%M" began)
+                     (append (gemini-companion-edits-total edits)
+                             (and ended
+                                  (list (format-seconds "%hh %mm %z%ss"
+                                                        (- ended began))))))
               'face 'shadow))
-     (list nil (if-let* ((prompt (gemini-companion-turn-prompt turn)))
-                   (concat "  " prompt)
-                 "")))))
+     (list nil (gemini-companion-list--columns
+                (gemini-companion-turn-prompt turn))))))
 
 (defun gemini-companion-list--edit-line (edit width)
   "Return the heading of EDIT, with its state padded to WIDTH."
@@ -216,21 +213,18 @@ prompt, as far as that is known."
 
 (defun gemini-companion-list--remarks (edit)
   "Return a text with further remarks about EDIT."
-  (mapconcat
-   (lambda (remark) (concat "  " remark))
-   (delq nil
-         (when-let* ((diff (gemini-companion-edit-diff edit)))
-           (let ((excluded (gemini-companion-hunk-excluded
-                            (gemini-companion-diff-proposal-buffer diff)))
-                 (comments (gemini-companion-diff-comments diff)))
-             (list (and excluded (format "%d excluded" (length excluded)))
-                   (and comments
-                        (format (ngettext "%d comment" "%d comments"
-                                          (length comments))
-                                (length comments)))
-                   (gemini-companion-diff-problem diff)
-                   (gemini-companion-diff-objection diff)))))
-   ""))
+  (if-let* ((diff (gemini-companion-edit-diff edit)))
+      (let ((excluded (gemini-companion-hunk-excluded
+                       (gemini-companion-diff-proposal-buffer diff)))
+            (comments (gemini-companion-diff-comments diff)))
+        (gemini-companion-list--columns
+         (and excluded (format "%d excluded" (length excluded)))
+         (and comments
+              (format (ngettext "%d comment" "%d comments" (length comments))
+                      (length comments)))
+         (gemini-companion-diff-problem diff)
+         (gemini-companion-diff-objection diff)))
+    ""))
 
 ;;;; Sections
 
@@ -457,7 +451,7 @@ the next open edit."
                    (car places)))))
 
 (defun gemini-companion-list--places (predicate)
-  "Return where the headings are at which PREDICATE returns non-nil."
+  "Return where the headings are for which PREDICATE is true."
   (nreverse
    (delq nil (gemini-companion-list--each-section
               (lambda () (and (funcall predicate) (point)))))))
