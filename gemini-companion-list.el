@@ -17,7 +17,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'gemini-companion-arrival)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
