@@ -202,9 +202,6 @@ ENTRY is one of `gemini-companion-menu-commands'."
 (defvar gemini-companion-last-problem nil
   "Reason why the server did not start or has ended, a string, or nil.")
 
-(defvar gemini-companion--timer nil
-  "Timer that loads and starts the parts, or nil.")
-
 (defvar desktop-minor-mode-handlers)
 (defvar gemini-companion-share-directory)
 
@@ -366,17 +363,14 @@ Install the packages of the server first, if needed."
      (gemini-companion--turn-off 'dismissed)
      (signal (car problem) (cdr problem))))
   (add-hook 'kill-emacs-hook #'gemini-companion--leave)
-  (setq gemini-companion--timer
-        (run-at-time 0 nil #'gemini-companion--begin))
+  (run-at-time 0 nil #'gemini-companion--begin)
   ;; The init file may use the keymaps and functions of the parts.
   (unless after-init-time
     (gemini-companion--begin)))
 
 (defun gemini-companion--begin ()
-  "Load and start the parts, unless that is done."
-  (when gemini-companion--timer
-    (cancel-timer gemini-companion--timer)
-    (setq gemini-companion--timer nil)
+  "Load and start the parts, unless the mode was turned off meanwhile."
+  (when (gemini-companion-server-running-p)
     (pcase-dolist (`(,feature . ,keys) gemini-companion--parts)
       (unless (memq 'late keys)
         (require feature)))
@@ -391,9 +385,6 @@ Install the packages of the server first, if needed."
 Close their views immediately if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
-  (when gemini-companion--timer
-    (cancel-timer gemini-companion--timer)
-    (setq gemini-companion--timer nil))
   (gemini-companion-install-cancel)
   (gemini-companion-diff-stop state now)
   (gemini-companion-server-stop)
@@ -412,7 +403,6 @@ An error must not prevent that."
   "Call the parts, as the server can be called.
 HOW is `started'; `restarted' on request; `resumed' after a crash
 that no CLI has noticed; or else `recovered'."
-  (gemini-companion--begin)
   (dolist (ready (gemini-companion--functions 'ready))
     (with-demoted-errors "Starting a part of gemini-companion: %S"
       (funcall ready how)))
