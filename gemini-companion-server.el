@@ -287,8 +287,7 @@ could not start or crashed too often."
   (condition-case problem
       (setq gemini-companion-server--current (gemini-companion-server--open))
     (error
-     (setq gemini-companion-server--properties nil)
-     (signal (car problem) (cdr problem)))))
+     (gemini-companion-server--give-up (error-message-string problem)))))
 
 (defun gemini-companion-server-restart ()
   "Replace the server's process by a new one.

@@ -349,20 +349,14 @@ Install the packages of the server first, if needed."
 
 (defun gemini-companion--start ()
   "Start the server, and then the parts, without waiting for it."
-  (condition-case problem
-      (gemini-companion-server-start
-       :command #'gemini-companion-install-command
-       :roots #'gemini-companion-share-roots
-       :offer-tools #'gemini-companion-review-offered-p
-       :methods gemini-companion--methods
-       :on-ready #'gemini-companion--ready
-       :on-end #'gemini-companion--ended)
-    (error
-     (setq gemini-companion-mode nil
-           gemini-companion-last-problem (error-message-string problem))
-     (gemini-companion--turn-off 'dismissed)
-     (signal (car problem) (cdr problem))))
   (add-hook 'kill-emacs-hook #'gemini-companion--leave)
+  (gemini-companion-server-start
+   :command #'gemini-companion-install-command
+   :roots #'gemini-companion-share-roots
+   :offer-tools #'gemini-companion-review-offered-p
+   :methods gemini-companion--methods
+   :on-ready #'gemini-companion--ready
+   :on-end #'gemini-companion--ended)
   (run-at-time 0 nil #'gemini-companion--begin)
   ;; The init file may use the keymaps and functions of the parts.
   (unless after-init-time
@@ -512,10 +506,7 @@ M-x gemini-companion-mode turns it on"))
         ((gemini-companion-server-ready-p)
          (gemini-companion-server-restart))
         ((not (gemini-companion-server-running-p))
-         (condition-case problem
-             (gemini-companion--start)
-           (error
-            (gemini-companion--ended (error-message-string problem)))))))
+         (gemini-companion--start))))
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here

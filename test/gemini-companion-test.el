@@ -78,13 +78,12 @@
       (should-not (string-search "*epc" (format "%s" (buffer-list)))))))
 
 (ert-deftest gemini-companion-mode-without-a-program-is-off ()
-  (let ((gemini-companion-server-command '("/no/such/python"))
-        (before (gemini-companion-test-trace))
+  (let ((before (gemini-companion-test-trace))
         (things (gemini-companion-test-things)))
-    (should-error (gemini-companion-mode 1) :type 'user-error)
-    (should-not gemini-companion-mode)
+    (should (string-search "Cannot find the program /no/such/python"
+                           (gemini-companion-test-failure "/no/such/python")))
     (should-not gemini-companion-share-directory)
-    (should-not (gemini-companion-test-things things))
+    (gemini-companion-test-leaves-only things)
     (should (equal before (gemini-companion-test-trace)))))
 
 (ert-deftest gemini-companion-mode-errors-stop-no-function-of-others ()
