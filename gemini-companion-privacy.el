@@ -283,23 +283,19 @@ The rules of the innermost file come first."
 
 (defun gemini-companion-privacy--match-p (pattern path)
   "Return non-nil if PATTERN matches PATH, a list of file names."
-  (let (gap)
-    (while (cond ((and pattern (null (car pattern)))
-                  (pop pattern)
-                  (setq gap (cons pattern path)))
-                 ((and pattern path
-                       (gemini-companion-privacy--name-match-p (car pattern)
-                                                               (car path)))
-                  (pop path)
-                  (pop pattern)
-                  t)
-                 ;; More names may be in the last gap.
-                 ((and (or pattern path) (cdr gap))
-                  (pop (cdr gap))
-                  (setq pattern (car gap)
-                        path (cdr gap))
-                  t)))
-    (not (or pattern path))))
+  ;; The parts of PATH that may be left, the longest first.
+  (let ((rests (list path)))
+    (dolist (name pattern (memq nil rests))
+      (setq rests
+            (if name
+                (mapcan (lambda (rest)
+                          (and rest
+                               (gemini-companion-privacy--name-match-p
+                                name (car rest))
+                               (list (cdr rest))))
+                        rests)
+              (and rests
+                   `(,@(cl-maplist #'identity (car rests)) nil)))))))
 
 (defun gemini-companion-privacy--name-match-p (name text)
   "Return non-nil if NAME, of a pattern, matches TEXT."
