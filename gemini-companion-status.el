@@ -289,17 +289,12 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
 
 (defun gemini-companion-status--server (_directory)
   "Check the server."
-  (let* ((info (gemini-companion-server-info))
-         (version (plist-get info :version))
-         (turn-on '("Turn on" . gemini-companion-mode)))
+  (let ((info (gemini-companion-server-info))
+        (turn-on '("Turn on" . gemini-companion-mode)))
     (cond
-     ((and info (not (equal version gemini-companion-server-version)))
-      `((bad ,(format "The server has version %s, and gemini-companion %s"
-                      version gemini-companion-server-version)
-             "This package was updated since the server started."
-             ("Restart the server" . gemini-companion-restart))))
      (info
-      `((good ,(format "Version %s, process %d, port %d, run by %s" version
+      `((good ,(format "Version %s, process %d, port %d, run by %s"
+                       (plist-get info :version)
                        (plist-get info :pid) (plist-get info :port)
                        (abbreviate-file-name
                         (car (plist-get info :command))))

@@ -196,14 +196,6 @@
                               `(("gemini" . ,(expand-file-name "bin/gemini")))))
                          (gemini-companion-status-test--marks "CLI"))))))))
 
-;;;; Server
-
-(ert-deftest gemini-companion-status-test-sees-an-old-server ()
-  (gemini-companion-test-with-mode '()
-    (should (equal '(good) (gemini-companion-status-test--marks "Server")))
-    (let ((gemini-companion-server-version "0.0.1"))
-      (should (equal '(bad) (gemini-companion-status-test--marks "Server"))))))
-
 ;;;; Running CLIs
 
 (defmacro gemini-companion-status-test--with-cli (environment &rest body)
