@@ -484,7 +484,6 @@ In a buffer of a review, go to the line of that review."
 In a diff, show the lines that are folded at point, or fold unchanged
 lines again."
   (interactive nil gemini-companion-list-mode)
-  (beginning-of-line)
   (if (gemini-companion-unified-fold-here)
       (gemini-companion-unified-toggle-fold)
     (outline-back-to-heading)

@@ -444,14 +444,9 @@ of its words and their number.  See `gemini-companion-unified--words'."
 ;;;; Folds
 
 (defun gemini-companion-unified-fold-here ()
-  "Return the fold at point, shown or not, and go to its beginning.
-Return nil if there is none."
+  "Return the fold at point, shown or not, or nil."
   (or (get-text-property (point) 'gemini-companion-fold)
-      (when-let* ((fold (get-text-property (point)
-                                           'gemini-companion-unfolded)))
-        (goto-char (previous-single-property-change
-                    (1+ (point)) 'gemini-companion-unfolded nil (point-min)))
-        fold)))
+      (get-text-property (point) 'gemini-companion-unfolded)))
 
 (defun gemini-companion-unified-toggle-fold (&optional fold)
   "Show the lines of FOLD, or fold them again.
