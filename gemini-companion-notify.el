@@ -122,11 +122,10 @@ The value is a cons of a text and a function that returns a tooltip."
 (defun gemini-companion-notify--help ()
   "Return lines about what waits for the user, and about each CLI, or nil."
   (let ((count (gemini-companion-notify--count))
-        (lines (mapcan (lambda (session)
-                         (when-let* ((state (gemini-companion-notify-state
-                                             session)))
-                           (list (concat (gemini-companion-session-name session)
-                                         ": " state))))
+        (lines (mapcar (lambda (session)
+                         (concat (gemini-companion-session-name session) ": "
+                                 (or (gemini-companion-notify-state session)
+                                     "connected")))
                        (gemini-companion-sessions))))
     (unless (zerop count)
       (push (format (ngettext "%d review or question waits; type %s"

@@ -45,17 +45,10 @@ These CLIs do not reconnect by themselves."
     (gemini-companion-session-update nil)))
 
 (defun gemini-companion-session-lighter ()
-  "Return the number of the CLIs for the mode line, and its tooltip."
-  (let ((sessions (gemini-companion-sessions)))
-    (cons (if sessions (format ":%d" (length sessions)) "")
-          #'gemini-companion-session--help)))
-
-(defun gemini-companion-session--help ()
-  "Return a line with the names of the connected CLIs."
+  "Return the number of the CLIs for the mode line, or a tooltip if it is 0."
   (if-let* ((sessions (gemini-companion-sessions)))
-      (concat "Connected: "
-              (mapconcat #'gemini-companion-session-name sessions ", "))
-    "No CLI is connected"))
+      (list (format ":%d" (length sessions)))
+    '("" . "No CLI is connected")))
 
 (defun gemini-companion-session-stop ()
   "Drop all sessions, as the server has stopped."

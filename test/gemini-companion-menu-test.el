@@ -108,8 +108,9 @@ Its keys are labels, its values lists of `greyed' and `on'."
                                     (expand-file-name "a") "new"))
       (should (equal " Gemini:2?3" (cadr (gemini-companion-lighter))))
       (should (string-match-p "\
-Connected: Gemini CLI .*, Gemini CLI .*\n3 reviews and questions wait; type M-x \
-gemini-companion-review" (gemini-companion-test-help)))
+3 reviews and questions wait; type M-x gemini-companion-review
+Gemini CLI .*: connected\nGemini CLI .*: connected\n"
+                              (gemini-companion-test-help)))
       (gemini-companion-mode -1)
       (gemini-companion-mode 1)
       (should (equal " Gemini..." (cadr (gemini-companion-lighter)))))))
