@@ -251,9 +251,7 @@ If that fails, show why; the CLI's own prompt can still answer it."
         (when (gemini-companion-diff-touched-file-p diff)
           (gemini-companion-diff-set-changed diff))
         (setf (gemini-companion-diff-view diff)
-              ;; With an error in a hook of the user there would be no view.
-              (let ((buffer-list-update-hook nil))
-                (funcall gemini-companion-arrival--show-function diff select))
+              (funcall gemini-companion-arrival--show-function diff select)
               (gemini-companion-diff-state diff) 'shown
               (gemini-companion-diff-problem diff) nil))
     (error (gemini-companion-arrival--report-problem diff problem)))

@@ -356,11 +356,9 @@ Call also the functions that the user has for it."
 It visits no file, so that nothing locks, saves or formats it.  If
 PROPOSAL cannot be read, no buffer is left."
   (with-current-buffer
-      ;; With an error in a hook of the user there would be no review.
-      (let ((buffer-list-update-hook nil))
-        (generate-new-buffer
-         (format "*gemini proposal: %s*"
-                 (gemini-companion-diff-name diff 'plain))))
+      (generate-new-buffer
+       (format "*gemini proposal: %s*"
+               (gemini-companion-diff-name diff 'plain)))
     ;; The nearest directory that exists.
     (setq default-directory
           (let ((file-name-handler-alist nil))
@@ -559,11 +557,8 @@ LATER is non-nil."
   (when (eq 'dismissed (gemini-companion-diff-state diff))
     (gemini-companion-diff--keep-edits
      diff "Review of %s closed; %s shows your edits"))
-  ;; Nothing must be left behind because of an error in a hook of the user.
-  (let ((buffer-list-update-hook nil))
-    (gemini-companion-diff-hide diff)
-    (gemini-companion-diff-discard
-     (gemini-companion-diff-proposal-buffer diff)))
+  (gemini-companion-diff-hide diff)
+  (gemini-companion-diff-discard (gemini-companion-diff-proposal-buffer diff))
   (gemini-companion-diff-notify diff 'closed)
   (gemini-companion-diff--display-file)
   nil)

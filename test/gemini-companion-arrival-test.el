@@ -149,8 +149,7 @@
       (gemini-companion-test-eventually (null gemini-companion-diff-ending)))))
 
 (defconst gemini-companion-arrival-test-hooks
-  '((t buffer-list-update-hook after-change-major-mode-hook
-       change-major-mode-after-body-hook
+  '((t after-change-major-mode-hook change-major-mode-after-body-hook
        prog-mode-hook emacs-lisp-mode-hook special-mode-hook
        font-lock-mode-hook window-configuration-change-hook
        kill-buffer-query-functions
