@@ -120,7 +120,6 @@ value is a plist; see `gemini-companion-review--kinds'."
         (gemini-companion-header-set))
       (list :buffers (list panel proposal original)
             :hunk (apply-partially #'gemini-companion-ediff--at-point panel)
-            :line (apply-partially #'gemini-companion-ediff--line panel)
             :toggled (lambda (_hunk)
                        (with-current-buffer panel
                          (gemini-companion-ediff--selected)))
@@ -376,13 +375,6 @@ as a part of another line, becomes a part of it in Ediff."
       (gemini-companion-ediff--compare panel))
     (when-let* ((n (gemini-companion-ediff--number panel)))
       (nth n (gemini-companion-diff-hunks diff)))))
-
-(defun gemini-companion-ediff--line (panel)
-  "Return the line of the proposal where the current hunk begins, or nil.
-For PANEL, see `gemini-companion-ediff--at-point'."
-  (when-let* ((n (gemini-companion-ediff--number panel)))
-    (gemini-companion-text-line (buffer-local-value 'ediff-buffer-B panel)
-                                (ediff-get-diff-posn 'B 'beg n panel))))
 
 (defun gemini-companion-ediff--number (panel)
   "Return the number of the current hunk, or nil.

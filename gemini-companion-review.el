@@ -160,7 +160,7 @@ If it signals an error, that is shown.  It returns a plist of
 `:buffers', the buffers in the windows of the view, first the one to go to;
 and these functions:
 `:hunk' returns the hunk at point, or nil, if need be of a new comparison;
-`:line' returns the line of the proposal at point, or nil;
+`:line', if there is one, returns the line of the proposal at point;
 `:toggled' displays that its argument, a hunk, was excluded or restored,
 or that others were restored if it is nil;
 `:move' goes forward by its argument, a number of hunks, or of further
@@ -306,7 +306,8 @@ See `gemini-companion-review-go-to'."
                            (or (gemini-companion-review-main diff) proposal))
       (if (eq (current-buffer) proposal)
           (line-number-at-pos nil 'absolute)
-        (gemini-companion-review--call view :line)))))
+        (or (gemini-companion-review--call view :line)
+            (nth 2 (gemini-companion-review--call view :hunk)))))))
 
 ;;;; Menu state
 
