@@ -332,14 +332,9 @@ The control panel is current."
   (ediff-update-diffs)
   (gemini-companion-ediff--compared (current-buffer)))
 
-(defvar-local gemini-companion-ediff--tick nil
-  "Tick of the proposal when this control panel last compared it.")
-
 (defun gemini-companion-ediff--compared (panel)
   "Record which hunks the session of PANEL has."
   (with-current-buffer panel
-    (setq gemini-companion-ediff--tick
-          (buffer-chars-modified-tick ediff-buffer-B))
     (gemini-companion-review-set-hunks
      gemini-companion-diff-here
      (with-current-buffer ediff-diff-buffer
@@ -365,16 +360,9 @@ The control panel is current."
 
 (defun gemini-companion-ediff--at-point (panel)
   "Return the current hunk, or nil.
-In PANEL it is the current one of Ediff, else the one at point.  If the
-proposal has changed, compare again: what is typed beside a hunk, also
-as a part of another line, becomes a part of it in Ediff."
-  (let ((diff gemini-companion-diff-here))
-    (unless (eql (buffer-local-value 'gemini-companion-ediff--tick panel)
-                 (buffer-chars-modified-tick
-                  (gemini-companion-diff-proposal-buffer diff)))
-      (gemini-companion-ediff--compare panel))
-    (when-let* ((n (gemini-companion-ediff--number panel)))
-      (nth n (gemini-companion-diff-hunks diff)))))
+In PANEL it is the current one of Ediff, else the one at point."
+  (when-let* ((n (gemini-companion-ediff--number panel)))
+    (nth n (gemini-companion-diff-hunks gemini-companion-diff-here))))
 
 (defun gemini-companion-ediff--number (panel)
   "Return the number of the current hunk, or nil.

@@ -159,7 +159,7 @@ and non-nil if the selected window must stay visible and selected.
 If it signals an error, that is shown.  It returns a plist of
 `:buffers', the buffers in the windows of the view, first the one to go to;
 and these functions:
-`:hunk' returns the hunk at point, or nil, if need be of a new comparison;
+`:hunk' returns the hunk at point, or nil;
 `:line', if there is one, returns the line of the proposal at point;
 `:toggled' displays that its argument, a hunk, was excluded or restored,
 or that others were restored if it is nil;
@@ -219,6 +219,9 @@ be opening in its place, or its frame have no room for one."
                 (substitute-command-keys "\\[gemini-companion-review]")))
   (gemini-companion-review-view-here))
 
+(defvar-local gemini-companion-review--tick nil
+  "Tick of the proposal when it was last compared with this original.")
+
 ;;;; A review as data
 
 ;; For other displays, such as the list; the diff need not be shown.
@@ -228,6 +231,10 @@ be opening in its place, or its frame have no room for one."
 ORIGINAL is a buffer; the proposal must not have changed since they were
 compared.  Excluded hunks that are not among them are restored."
   (setf (gemini-companion-diff-hunks diff) hunks)
+  (with-current-buffer original
+    (setq gemini-companion-review--tick
+          (buffer-chars-modified-tick
+           (gemini-companion-diff-proposal-buffer diff))))
   (gemini-companion-review--prune diff hunks original))
 
 (defun gemini-companion-review--prune (diff &optional hunks original)
@@ -297,6 +304,18 @@ See `gemini-companion-review-go-to'."
     (gemini-companion-review--call view :go-to
                                    (nth (max 0 (1- number)) hunks))))
 
+(defun gemini-companion-review--hunk (view)
+  "Return the hunk at point in VIEW, or nil.
+If the proposal has changed, compare again: what is typed beside a hunk,
+also as a part of another line, becomes a part of it."
+  (unless (eql (buffer-local-value 'gemini-companion-review--tick
+                                   (gemini-companion-review--view-original view))
+               (buffer-chars-modified-tick
+                (gemini-companion-diff-proposal-buffer
+                 (gemini-companion-review--view-diff view))))
+    (gemini-companion-review--call view :compare))
+  (gemini-companion-review--call view :hunk))
+
 (defun gemini-companion-review--line (view)
   "Return the line of the proposal at point in VIEW, or nil."
   (let* ((diff (gemini-companion-review--view-diff view))
@@ -307,7 +326,7 @@ See `gemini-companion-review-go-to'."
       (if (eq (current-buffer) proposal)
           (line-number-at-pos nil 'absolute)
         (or (gemini-companion-review--call view :line)
-            (nth 2 (gemini-companion-review--call view :hunk)))))))
+            (nth 2 (gemini-companion-review--hunk view)))))))
 
 ;;;; Menu state
 
@@ -325,7 +344,7 @@ See `gemini-companion-review-go-to'."
   "Return the hunk of a review at point, or nil."
   (when-let* ((view (gemini-companion-review-here-p)))
     (ignore-error user-error
-      (gemini-companion-review--call view :hunk))))
+      (gemini-companion-review--hunk view))))
 
 (defun gemini-companion-review-excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
@@ -692,7 +711,7 @@ Accepting sends the rest."
   (interactive)
   (let* ((view (gemini-companion-review--of-buffer))
          (diff (gemini-companion-review--view-diff view))
-         (hunk (or (gemini-companion-review--call view :hunk)
+         (hunk (or (gemini-companion-review--hunk view)
                    (user-error
                     "No hunk here; %s goes to the next one"
                     (gemini-companion-review--shortest-key

@@ -69,9 +69,6 @@ Each time that more is shown, it is as much again.")
 (defvar-local gemini-companion-unified--original nil
   "The buffer with the original of this diff.")
 
-(defvar-local gemini-companion-unified--tick nil
-  "Tick of the proposal when this view last compared it.")
-
 (defvar-local gemini-companion-unified-unfolded nil
   "Folds whose lines are shown; see `gemini-companion-unified-insert'.")
 
@@ -585,7 +582,6 @@ If KEEP is non-nil, the selected window stays visible.  The user's
          (hunks (gemini-companion-hunk-find original proposal))
          (unfolded gemini-companion-unified-unfolded)
          (first (zerop (buffer-size))))
-    (setq gemini-companion-unified--tick (buffer-chars-modified-tick proposal))
     (gemini-companion-review-set-hunks diff hunks original)
     (gemini-companion-page-replace
      (with-temp-buffer
@@ -600,12 +596,6 @@ If KEEP is non-nil, the selected window stays visible.  The user's
     (when first
       (goto-char (or (car (gemini-companion-unified--places)) (point-min))))
     (force-mode-line-update)))
-
-(defun gemini-companion-unified--current-p ()
-  "Return non-nil if the proposal is as it was when it was compared."
-  (eql gemini-companion-unified--tick
-       (buffer-chars-modified-tick
-        (gemini-companion-diff-proposal-buffer gemini-companion-diff-here))))
 
 (defun gemini-companion-unified--line ()
   "Return the line of the proposal here, or the next one that is shown."
@@ -688,13 +678,9 @@ If BACK is non-nil, return where the previous one begins."
 
 (defun gemini-companion-unified--hunk ()
   "Return the hunk at point, or nil."
-  (cond ((not (derived-mode-p 'gemini-companion-unified-mode))
-         (user-error "Hunks can be excluded only in the diff"))
-        ((gemini-companion-unified--current-p)
-         (get-text-property (point) 'gemini-companion-hunk))
-        (t
-         (gemini-companion-page-refresh)
-         (user-error "The proposal has changed; the diff was updated"))))
+  (unless (derived-mode-p 'gemini-companion-unified-mode)
+    (user-error "Hunks can be excluded only in the diff"))
+  (get-text-property (point) 'gemini-companion-hunk))
 
 ;;;; Editing
 
@@ -711,8 +697,7 @@ Go to the same line, or to the next one of the diff."
              (gemini-companion-header-set)
              (goto-char (gemini-companion-hunk-line line)))
             (t
-             (unless (gemini-companion-unified--current-p)
-               (gemini-companion-page-refresh))
+             (gemini-companion-page-refresh)
              (goto-char (point-min))
              (while (and (not (eobp))
                          (or (< (or (get-text-property

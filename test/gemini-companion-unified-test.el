@@ -231,7 +231,7 @@
           (goto-char (point-max))
           (insert "8\n"))
         (should (gemini-companion-test-timers))
-        (should-error (gemini-companion-review-toggle-hunk) :type 'user-error)
+        (should (gemini-companion-review-hunk-p))
         (funcall shows t "x-1" "x+one" " 2" " 3" "-4" " 5" " 6"
                  "-7" "+seven" "*+8"))
       (gemini-companion-diff-accept diff)
