@@ -163,6 +163,7 @@ and these functions:
 `:line', if there is one, returns the line of the proposal at point;
 `:toggled' displays that its argument, a hunk, was excluded or restored,
 or that others were restored if it is nil;
+`:edited', if there is one, updates the view soon after an edit;
 `:move' goes forward by its argument, a number of hunks, or of further
 changes in a long line;
 `:go-to' goes to its argument, one of the hunks of the diff;
@@ -231,10 +232,13 @@ be opening in its place, or its frame have no room for one."
 ORIGINAL is a buffer; the proposal must not have changed since they were
 compared.  Excluded hunks that are not among them are restored."
   (setf (gemini-companion-diff-hunks diff) hunks)
-  (with-current-buffer original
-    (setq gemini-companion-review--tick
-          (buffer-chars-modified-tick
-           (gemini-companion-diff-proposal-buffer diff))))
+  (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
+    (with-current-buffer original
+      (setq gemini-companion-review--tick
+            (buffer-chars-modified-tick proposal)))
+    (with-current-buffer proposal
+      (add-hook 'after-change-functions #'gemini-companion-review--edited
+                nil t)))
   (gemini-companion-review--prune diff hunks original))
 
 (defun gemini-companion-review--prune (diff &optional hunks original)
@@ -253,9 +257,12 @@ With HUNKS of ORIGINAL, restore also those that are not among them."
       (gemini-companion-diff-notify diff 'changed))))
 
 (defun gemini-companion-review--edited (&rest _)
-  "Restore the excluded hunks in the current buffer that were just edited."
+  "Restore the excluded hunks in the current buffer that were just edited.
+Update the view of its diff soon, if it shows the text by itself."
   (when-let* ((diff gemini-companion-diff-here))
-    (gemini-companion-review--prune diff)))
+    (gemini-companion-review--prune diff)
+    (when-let* ((view (gemini-companion-diff-view diff)))
+      (gemini-companion-review--call view :edited))))
 (put 'gemini-companion-review--edited 'permanent-local-hook t)
 
 (defun gemini-companion-review-toggle (diff hunk)
@@ -274,9 +281,6 @@ if HUNK is excluded now.  Ask before excluding the last one."
                    (y-or-n-p "Nothing would be left of this proposal; \
 exclude its last hunk? "))))
       (user-error "Hunk not excluded"))
-    (with-current-buffer proposal
-      (add-hook 'after-change-functions #'gemini-companion-review--edited
-                nil t))
     (prog1 (if view
                (gemini-companion-hunk-toggle
                 hunk (gemini-companion-review--view-original view) proposal)

@@ -509,11 +509,8 @@ value is a plist; see `gemini-companion-review--kinds'."
           (with-selected-frame frame
             (gemini-companion-unified--display buffer diff keep)))
       ((error quit)
-       (gemini-companion-unified--close buffer proposal)
+       (gemini-companion-diff-discard buffer)
        (signal (car problem) (cdr problem))))
-    (with-current-buffer proposal
-      (add-hook 'after-change-functions #'gemini-companion-unified--changed
-                nil t))
     (gemini-companion-unified--functions buffer proposal)))
 
 (defun gemini-companion-unified--functions (buffer proposal)
@@ -534,8 +531,8 @@ value is a plist; see `gemini-companion-review--kinds'."
           :fits-p (lambda ()
                     (seq-some #'get-buffer-window (list buffer proposal)))
           :compare (here #'gemini-companion-page-refresh)
-          :close (apply-partially #'gemini-companion-unified--close
-                                  buffer proposal))))
+          :edited (lambda () (gemini-companion-page-refresh-soon buffer 0.5))
+          :close (apply-partially #'gemini-companion-diff-discard buffer))))
 
 (defun gemini-companion-unified--display (buffer diff &optional keep)
   "Show and select BUFFER, the view of DIFF.
@@ -563,14 +560,6 @@ If KEEP is non-nil, the selected window stays visible.  The user's
               (cons 'inhibit-same-window keep)))
        (user-error "No window for the review of %s"
                    (gemini-companion-diff-name diff)))))
-
-(defun gemini-companion-unified--close (buffer proposal)
-  "Close the view in BUFFER of PROPOSAL without changing the windows."
-  (when (buffer-live-p proposal)
-    (with-current-buffer proposal
-      (remove-hook 'after-change-functions
-                   #'gemini-companion-unified--changed t)))
-  (gemini-companion-diff-discard buffer))
 
 ;;;; Text
 
@@ -603,14 +592,6 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                                           'gemini-companion-line nil)))
       (get-text-property there 'gemini-companion-line)
     most-positive-fixnum))
-
-(defun gemini-companion-unified--changed (&rest _)
-  "Update the diff of the current buffer, a proposal that was edited, soon."
-  (when-let* ((diff gemini-companion-diff-here)
-              (buffer (gemini-companion-review-main diff)))
-    (gemini-companion-page-refresh-soon buffer 0.5)))
-
-(put 'gemini-companion-unified--changed 'permanent-local-hook t)
 
 ;;;; Hunks
 
