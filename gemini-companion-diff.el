@@ -80,9 +80,6 @@ gemini-companion-hunk.el.")
   (commented nil :documentation "Alist of places and comments of the user.")
   (accepted-text nil :documentation "The text that was accepted, or nil."))
 
-(cl-defgeneric gemini-companion-diff-view-frame (view)
-  "Return the frame of VIEW, the view of a diff.")
-
 (cl-defgeneric gemini-companion-diff-view-select (view)
   "Select VIEW, the view of a diff.")
 
@@ -296,8 +293,10 @@ Ask the user if there are any and a question is possible."
 (defun gemini-companion-diff--frame-deleted (frame)
   "Reject the diff on FRAME, as FRAME is being deleted."
   (when-let* ((diff (gemini-companion-diff-shown)))
-    (when (eq frame (gemini-companion-diff-view-frame
-                     (gemini-companion-diff-view diff)))
+    (when (seq-some (lambda (window)
+                      (eq diff (buffer-local-value 'gemini-companion-diff-here
+                                                   (window-buffer window))))
+                    (window-list frame 'no-minibuffer))
       (gemini-companion-diff--reject-aside diff))))
 
 (defun gemini-companion-diff--reject-aside (diff)

@@ -101,10 +101,10 @@ on the line that follows.  The control panel is current."
 (defvar-local gemini-companion-ediff--wide nil
   "Non-nil if the sides of this session were beside each other at first.")
 
-(defun gemini-companion-ediff-open (diff original frame &optional keep)
-  "Show DIFF, an edit of the text in ORIGINAL, as an Ediff session on FRAME.
-If KEEP is non-nil, the selected window there stays visible.  The
-value is a plist; see `gemini-companion-review--kinds'."
+(defun gemini-companion-ediff-open (diff original &optional keep)
+  "Show DIFF, an edit of the text in ORIGINAL, as an Ediff session.
+If KEEP is non-nil, the selected window stays visible.  The value is
+a plist; see `gemini-companion-review--kinds'."
   (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
     (dolist (buffer (list original proposal))
       (with-current-buffer buffer
@@ -112,7 +112,7 @@ value is a plist; see `gemini-companion-review--kinds'."
         (gemini-companion-ediff--set-faces)))
     (let ((panel (gemini-companion-text-keeping-message
                    (gemini-companion-ediff--start diff original proposal
-                                                  frame keep))))
+                                                  keep))))
       (gemini-companion-ediff--compared panel)
       (with-current-buffer original
         (setq header-line-format " File on disk"))
@@ -130,14 +130,14 @@ value is a plist; see `gemini-companion-review--kinds'."
             :compare (apply-partially #'gemini-companion-ediff--compare panel)
             :close (apply-partially #'gemini-companion-ediff--close panel)))))
 
-(defun gemini-companion-ediff--start (diff original proposal frame keep)
-  "Start Ediff on ORIGINAL and PROPOSAL of DIFF in FRAME.
-If KEEP is non-nil, the selected window there stays visible.  Return
-the control panel.  The user's own hooks for Ediff do not run."
+(defun gemini-companion-ediff--start (diff original proposal keep)
+  "Start Ediff on ORIGINAL and PROPOSAL of DIFF.
+If KEEP is non-nil, the selected window stays visible.  Return the
+control panel.  The user's own hooks for Ediff do not run."
   (gemini-companion-hunk-check-program)
   (let (panel)
     (condition-case problem
-        (with-selected-frame frame
+        (progn
           (select-window (gemini-companion-ediff--make-window original diff keep))
           ;; The original is current now: other buffers may have local values,
           ;; which would be bound instead of the default ones.

@@ -154,8 +154,8 @@ For several reviews in a row, it refers to the first.")
   '((ediff . gemini-companion-ediff-open)
     (diff . gemini-companion-unified-open))
   "Alist of (KIND . FUNCTION), the kinds of view and how each is opened.
-FUNCTION is called with a diff, the buffer of the original, a frame,
-and non-nil if the selected window must stay visible and selected.
+FUNCTION is called on the frame of the view with a diff, the buffer of the
+original, and non-nil if the selected window must stay visible and selected.
 If it signals an error, that is shown.  It returns a plist of
 `:buffers', the buffers in the windows of the view, first the one to go to;
 and these functions:
@@ -184,11 +184,6 @@ returned, WINDOWS the windows of its buffers when it was opened, and
 TERMINAL the window of the CLI beside them, or nil.  SIZE is the size of
 the frame then.  CHOSEN is the kind that the user has chosen, or nil."
   diff original frame layout kind open windows terminal size chosen)
-
-(cl-defmethod gemini-companion-diff-view-frame
-  ((view gemini-companion-review--view))
-  "Return the frame of VIEW."
-  (gemini-companion-review--view-frame view))
 
 (defun gemini-companion-review-main (diff)
   "Return the buffer to go to in the view of DIFF, or nil."
@@ -458,10 +453,11 @@ that fails, restore the windows."
          (selected (frame-selected-window frame)))
     (condition-case problem
         (setf (gemini-companion-review--view-open view)
-              (funcall (alist-get kind gemini-companion-review--kinds)
-                       (gemini-companion-review--view-diff view)
-                       (gemini-companion-review--view-original view)
-                       frame keep)
+              (with-selected-frame frame
+                (funcall (alist-get kind gemini-companion-review--kinds)
+                         (gemini-companion-review--view-diff view)
+                         (gemini-companion-review--view-original view)
+                         keep))
               (gemini-companion-review--view-kind view) kind)
       ((error quit)
        (gemini-companion-windows-restore layout)

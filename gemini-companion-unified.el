@@ -486,10 +486,10 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
 
 ;;;; View
 
-(defun gemini-companion-unified-open (diff original frame &optional keep)
-  "Show DIFF, an edit of the text in ORIGINAL, as a unified diff on FRAME.
-If KEEP is non-nil, the selected window there stays visible.  The
-value is a plist; see `gemini-companion-review--kinds'."
+(defun gemini-companion-unified-open (diff original &optional keep)
+  "Show DIFF, an edit of the text in ORIGINAL, as a unified diff.
+If KEEP is non-nil, the selected window stays visible.  The value is
+a plist; see `gemini-companion-review--kinds'."
   (let ((proposal (gemini-companion-diff-proposal-buffer diff))
         (buffer (generate-new-buffer
                  (format "*gemini diff: %s*"
@@ -506,8 +506,7 @@ value is a plist; see `gemini-companion-review--kinds'."
             (gemini-companion-diff-adopt diff)
             (gemini-companion-header-set)
             (gemini-companion-page-refresh))
-          (with-selected-frame frame
-            (gemini-companion-unified--display buffer diff keep)))
+          (gemini-companion-unified--display buffer diff keep))
       ((error quit)
        (gemini-companion-diff-discard buffer)
        (signal (car problem) (cdr problem))))

@@ -92,6 +92,8 @@ If EDIT is non-nil, call it in the proposal instead."
                      (lambda ()
                        (gemini-companion-test-eventually
                          (gemini-companion-diff-shown))
+                       (switch-to-buffer (gemini-companion-diff-proposal-buffer
+                                          (gemini-companion-diff-shown)))
                        (run-hook-with-args 'delete-frame-functions
                                            (selected-frame)))
                      (lambda ()

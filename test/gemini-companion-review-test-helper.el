@@ -44,10 +44,6 @@ at once."
 (cl-defmethod gemini-companion-diff-view-refresh (_view)
   "Do nothing.")
 
-(cl-defmethod gemini-companion-diff-view-frame (_view)
-  "Return the selected frame."
-  (selected-frame))
-
 (defmacro gemini-companion-test-messages (&rest body)
   "Evaluate BODY, and return the messages meanwhile, the last one first."
   (declare (indent 0) (debug t))
