@@ -8,9 +8,9 @@
 ;;; Commentary:
 
 ;; The CLIs that speak the companion protocol.  They differ only in what this
-;; table contains, and in how they find an editor, which the server knows.  To
-;; add a CLI, add a row here and one in python/gemini_companion_epc/clients.py,
-;; which has its discovery files.
+;; table contains, and in how they run and find an editor, which the server
+;; knows.  To add a CLI, add a row here and one in
+;; python/gemini_companion_epc/clients.py.
 
 ;;; Code:
 
@@ -26,7 +26,6 @@
      :package "@google/gemini-cli"
      :node "20"
      :oldest "0.31.0"
-     :process "\\(?:\\`\\|/\\)gemini\\(?:-cli\\)?\\(?:\\.m?js\\)?\\'"
      :port-variable "GEMINI_CLI_IDE_SERVER_PORT"
      :pid-variable "GEMINI_CLI_IDE_PID"
      :unset ("GEMINI_CLI_IDE_AUTH_TOKEN"
@@ -58,8 +57,6 @@
      :package "@qwen-code/qwen-code"
      :node "22"
      :oldest "0.15.10"
-     :process
-     "\\(?:\\`\\|/\\)qwen\\'\\|/qwen-code/\\(?:dist/\\)?cli\\(?:-entry\\)?\\.js\\'"
      :port-variable "QWEN_CODE_IDE_SERVER_PORT"
      :unset ("QWEN_CODE_IDE_SERVER_STDIO_ARGS"
              "QWEN_CODE_IDE_SERVER_STDIO_COMMAND"
@@ -91,7 +88,6 @@ NAME is the `:client' of a session.  Keys of PLIST:
 `:program', `:package' and `:node', the program, its npm package and
 the version of Node.js that this needs;
 `:oldest', the first version that finds Emacs;
-`:process', a regexp for a word of the command line of a process;
 `:port-variable' and `:pid-variable', the variables that are set in
 terminals, to the port and to the process id of Emacs, if any, and
 `:unset', those that are unset;
@@ -175,22 +171,6 @@ first that exists, else the first."
 (defun gemini-companion-clients-used-p (client)
   "Return non-nil if CLIENT has run, and so made its directory."
   (file-directory-p (gemini-companion-clients-home client)))
-
-(defun gemini-companion-clients-of-command (command)
-  "Return the name of the CLI in COMMAND, or nil; COMMAND is a string or nil."
-  (let* ((words (split-string (or command "") " " t))
-         (names (if (string-match-p
-                     "\\(?:\\`\\|/\\)\\(?:node\\(?:js\\)?\\|bun\\|deno\\|npm\\)\\'"
-                     (or (car words) ""))
-                    (seq-take (cdr words) 3)
-                  (seq-take words 1))))
-    (unless (member "--version" words)
-      (car (seq-find (lambda (client)
-                       (seq-some (apply-partially
-                                  #'string-match-p
-                                  (plist-get (cdr client) :process))
-                                 names))
-                     gemini-companion-clients)))))
 
 ;;;; Settings files
 

@@ -640,15 +640,14 @@ if the call was sent."
      (gemini-companion-server--connection process) method
      (mapcar (apply-partially #'gemini-companion-server--pack process) args))))
 
-(defun gemini-companion-server-ask-processes (pids done)
-  "Ask for the processes PIDS of the user, and call DONE with them later.
-They are plists with `:pid', `:directory' and `:discovery', lists of a
-client and the directory that it searches in the environment of the
-process; processes of others have only `:pid'.
+(defun gemini-companion-server-ask-processes (done)
+  "Ask for the CLIs that run as this user, and call DONE with them later.
+They are plists with `:pid', `:client', `:directory' and, if a CLI does
+not search this Emacs there, `:searches', the directory that it searches.
 If the server cannot be asked, call DONE with nil at once."
   (let ((process (gemini-companion-server--process)))
     (unless (and process
-                 (gemini-companion-server--ask process done 'processes pids))
+                 (gemini-companion-server--ask process done 'processes))
       (funcall done nil))))
 
 (defun gemini-companion-server-post (method value)

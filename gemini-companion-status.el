@@ -61,7 +61,7 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
   "Name of the buffer.")
 
 (defvar gemini-companion-status--processes nil
-  "Cons of a list of PIDs and what the server knows of these, or nil.")
+  "Cons of sessions and the CLIs that ran then, or nil.")
 
 (defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
@@ -546,69 +546,45 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 
 ;;;; Running CLIs
 
-(defun gemini-companion-status--all ()
-  "Return an alist of (PID . CLIENT), the user's CLIs."
-  (let ((parents nil)
-        (found nil))
-    (dolist (pid (list-system-processes))
-      (let* ((attributes (process-attributes pid))
-             (client (and (eql (alist-get 'euid attributes) (user-uid))
-                          (gemini-companion-clients-of-command
-                           (alist-get 'args attributes)))))
-        (when client
-          (push (alist-get 'ppid attributes) parents)
-          (push (cons pid client) found))))
-    ;; A CLI may run itself again in a child process.
-    (seq-remove (lambda (process) (memq (car process) parents)) found)))
-
-(defun gemini-companion-status--ask (pids)
-  "Return what the server knows of the processes PIDS.
-They are plists of `gemini-companion-server-ask-processes'.  Return nil
-until the server has answered, and a list of nil if it cannot."
-  (unless (equal pids (car gemini-companion-status--processes))
-    (let ((known (list pids)))
-      (setq gemini-companion-status--processes known)
+(defun gemini-companion-status--ask ()
+  "Return the CLIs of the user, or `wait' until the server has answered.
+They are plists of `gemini-companion-server-ask-processes'."
+  (let ((sessions (gemini-companion-sessions))
+        (known gemini-companion-status--processes))
+    (unless (and known (equal sessions (car known)))
+      (setq known (cons sessions 'wait)
+            gemini-companion-status--processes known)
       (gemini-companion-server-ask-processes
-       pids (lambda (processes)
-              (setcdr known (or processes '(nil)))
-              (gemini-companion-page-refresh-soon
-               (get-buffer gemini-companion-status--name))))))
-  (cdr gemini-companion-status--processes))
+       (lambda (processes)
+         (setcdr known processes)
+         (gemini-companion-page-refresh-soon
+          (get-buffer gemini-companion-status--name)))))
+    (cdr known)))
 
 (defun gemini-companion-status--running (_directory)
   "Find the user's CLIs that are not connected, and the reasons."
   (let* ((connected (gemini-companion-status--connected :pid))
-         (all (gemini-companion-status--all))
-         (rest (seq-remove (lambda (process) (memq (car process) connected))
-                           all))
-         (processes (and rest
-                         (gemini-companion-status--ask (map-keys rest)))))
-    (cond ((and rest (null processes)) '((wait "Asking where the CLIs run")))
-          (rest
-           (mapcar (pcase-lambda (`(,pid . ,client))
-                     (gemini-companion-status--process-finding
-                      pid client
-                      (seq-find (lambda (process)
-                                  (eql pid (plist-get process :pid)))
-                                processes)))
-                   rest))
-          (all '((good "All are connected"))))))
+         (all (gemini-companion-status--ask)))
+    (if (eq 'wait all)
+        '((wait "Asking where the CLIs run"))
+      (or (mapcar #'gemini-companion-status--process-finding
+                  (seq-remove (lambda (process)
+                                (memq (plist-get process :pid) connected))
+                              all))
+          (and all '((good "All are connected")))))))
 
-(defun gemini-companion-status--process-finding (pid client process)
-  "Return the finding about PID, a CLIENT that is not connected.
-PROCESS is its plist of `gemini-companion-server-ask-processes', or nil."
-  (pcase-let* ((directory (plist-get process :directory))
+(defun gemini-companion-status--process-finding (process)
+  "Return the finding about PROCESS, a CLI that is not connected.
+It is a plist of `gemini-companion-server-ask-processes'."
+  (pcase-let* (((map :pid :client :directory) process)
                (`(,mark ,text . ,remedy)
-                (or (and (plist-get process :discovery)
-                         (gemini-companion-status--reason client process))
+                (or (and directory
+                         (gemini-companion-status--reason process))
                     '(bad nil "Type /ide enable there.  If the CLI answers \
 that IDE integration is not supported, start it again: the mode was off then \
 or, for Qwen Code, the project was not open in Emacs.  If it is connected to \
 another editor, start it in a terminal of this Emacs."))))
-    `(,(if (or (gemini-companion-sessions)
-               (null (gemini-companion-server-info)))
-           'note
-         mark)
+    `(,(if (gemini-companion-sessions) 'note mark)
       ,(concat (format "%s (process %d" (gemini-companion-clients-title client)
                        pid)
                (and directory
@@ -617,29 +593,18 @@ another editor, start it in a terminal of this Emacs."))))
                (and text (concat ": " text)))
       ,@remedy)))
 
-(defun gemini-companion-status--reason (client process)
-  "Return the first finding why CLIENT is not connected, or nil.
-PROCESS is its plist of `gemini-companion-server-ask-processes'."
-  (pcase-let (((map :directory :discovery) process))
-    (seq-find
-     (lambda (finding) (memq (car finding) '(bad note)))
-     (append
-      (gemini-companion-status--search client (cadr (assoc client discovery)))
-      (gemini-companion-status--project directory)
-      ;; The first setting is needed to connect.
-      (seq-take (gemini-companion-status--settings-of client directory) 1)))))
-
-(defun gemini-companion-status--search (client directory)
-  "Return a finding unless DIRECTORY is where CLIENT would find this Emacs."
-  (let ((own (file-name-directory
-              (or (cadr (assoc client
-                               (plist-get (gemini-companion-server-info)
-                                          :discovery)))
-                  "/"))))
-    (unless (or (equal own (file-name-as-directory directory))
-                (file-equal-p own directory))
-      `((note ,(format "it searches %s for editors" directory)
-              "To connect it here, start it in a terminal of this Emacs.")))))
+(defun gemini-companion-status--reason (process)
+  "Return the first finding why PROCESS is not connected, or nil."
+  (pcase-let (((map :client :directory :searches) process))
+    (if searches
+        `(note ,(format "it searches %s for editors" searches)
+               "To connect it here, start it in a terminal of this Emacs.")
+      (seq-find
+       (lambda (finding) (memq (car finding) '(bad note)))
+       (append
+        (gemini-companion-status--project directory)
+        ;; The first setting is needed to connect.
+        (seq-take (gemini-companion-status--settings-of client directory) 1))))))
 
 (provide 'gemini-companion-status)
 ;;; gemini-companion-status.el ends here

@@ -7,6 +7,7 @@ They share everything but discovery.  A further client is one more row of
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from shutil import which
 from .bridge import directory_of
 
 IDE_INFO = {"name": "emacs", "displayName": "Emacs"}
+
+_RUNNER = r"(.*/)?(node(js)?|bun|deno|npm)"
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Client:
     """The key of the client in calls between Emacs and the server."""
     title: str
     """The name of the client in messages."""
+    program: str
+    """Regular expression for a word of its command line."""
     file_name: Callable[[object, object], str]
     """Function that returns the file name for the PID of Emacs and the HTTP port."""
     parts: tuple[str, ...] = ()
@@ -78,6 +83,7 @@ CLIENTS = (
     Client(
         name="gemini",
         title="Gemini CLI",
+        program=r"(.*/)?gemini(-cli)?(\.m?js)?",
         file_name=lambda pid, port: f"gemini-ide-server-{pid}-{port}.json",
         parts=("gemini", "ide"),
         states_version=True,
@@ -85,12 +91,25 @@ CLIENTS = (
     Client(
         name="qwen",
         title="Qwen Code",
+        program=r"(.*/)?qwen|.*/qwen-code/(dist/)?cli(-entry)?\.js",
         file_name=lambda pid, port: f"{port}.lock",
         parts=(".qwen", "ide"),
         home_variable="QWEN_HOME",
         takes_json_roots=True,
     ),
 )
+
+
+def client_of(command: str) -> Client | None:
+    """Return the client that the command line ``command`` runs, if it runs one."""
+    first, *others = command.split() or [""]
+    names = others[:3] if re.fullmatch(_RUNNER, first) else [first]
+    if "--version" in others:
+        return None
+    for client in CLIENTS:
+        if any(re.fullmatch(client.program, name) for name in names):
+            return client
+    return None
 
 
 def bearers(token: str) -> dict[bytes, Client]:

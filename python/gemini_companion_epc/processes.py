@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The processes of the clients: find and describe them."""
 
+import os
 from contextlib import suppress
 
 import psutil
 
-from .clients import CLIENTS
-from .system import pid_of
+from .clients import Client, client_of
+from .system import is_own_process, pid_of
 from .types import Facts, Process
 
 _ACP_OPTIONS = {"--acp", "--experimental-acp"}
@@ -36,21 +37,34 @@ def _process(pid: int) -> Process:
     return Process(pid, directory or None, is_acp, hash(process))
 
 
-def describe(pid: int) -> Facts:
-    """Return the working directory of process ``pid``.
+def running() -> list[Facts]:
+    """Return descriptions of the clients that run as this user."""
+    found: dict[int, Facts] = {}
+    parents = set()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if is_own_process(process):
+                client = client_of(" ".join(process.cmdline()))
+                if client:
+                    found[process.pid] = _describe(process, client)
+                    parents.add(process.ppid())
+    # A client may run itself again in a child process.
+    return [facts for pid, facts in found.items() if pid not in parents]
 
-    With it is where each client would search discovery files in its environment.
-    The dictionary lacks what is unknown, as it is for processes of other users.
+
+def _describe(process: psutil.Process, client: Client) -> Facts:
+    """Return the working directory of ``process``, which runs ``client``.
+
+    With it is where the process searches discovery files, if that is not where this
+    server has them.  The dictionary lacks what is unknown.
     """
-    plist: Facts = {"pid": pid}
-    with suppress(psutil.Error, OSError, ValueError):
-        process = psutil.Process(pid)
-        plist["directory"] = process.cwd()
-        environ = process.environ()
-        plist["discovery"] = [
-            [client.name, str(client.directory(environ))] for client in CLIENTS
-        ]
-    return plist
+    facts: Facts = {"pid": process.pid, "client": client.name}
+    with suppress(psutil.Error, OSError):
+        facts["directory"] = process.cwd()
+        searched = client.directory(process.environ())
+        if os.path.realpath(searched) != os.path.realpath(client.directory(os.environ)):
+            facts["searches"] = str(searched)
+    return facts
 
 
 def ancestors(pid: object) -> list[int]:

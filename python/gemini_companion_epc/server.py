@@ -19,7 +19,7 @@ from .discovery import DiscoveryFiles, true_names
 from .emacs import Emacs, watch_stdin
 from .exceptions import EmacsError, StartError
 from .places import Places
-from .processes import describe, process_of
+from .processes import process_of, running
 from .questions import Questions
 from .sessions import Sessions
 from .sexp import file_from
@@ -119,7 +119,7 @@ class Server:
         return await self._emacs.listen(
             {
                 "hello": self.hello,
-                "processes": self.processes,
+                "processes": running,
                 "context-update": self.context_update,
                 "roots-update": self.roots_update,
                 "tools-update": self.tools_update,
@@ -232,10 +232,6 @@ class Server:
             "is-exposed": self._config.is_exposed,
             "discovery": self._discovery.names(),
         }
-
-    def processes(self, pids: Sequence[int]) -> list[Facts]:
-        """Return descriptions of the processes ``pids``."""
-        return [describe(pid) for pid in pids]
 
     def serve(self) -> None:
         """Accept connections: Emacs has handed over its diffs."""

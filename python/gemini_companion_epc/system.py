@@ -94,7 +94,7 @@ def _find_in_all(
     for connection in psutil.net_connections(kind="tcp4"):
         if (connection.laddr, connection.raddr) == (peer, server) and connection.pid:
             process = psutil.Process(connection.pid)
-            return process if _is_own_process(process) else None
+            return process if is_own_process(process) else None
     return None
 
 
@@ -106,7 +106,7 @@ def _find_in_own(
     The table of all connections is for root only on macOS.
     """
     # A process that has just connected was probably started recently.
-    own = [one for one in psutil.process_iter(["name"]) if _is_own_process(one)]
+    own = [one for one in psutil.process_iter(["name"]) if is_own_process(one)]
     own.sort(key=lambda one: (not _LIKELY.match(one.info["name"] or ""), -one.pid))
     return next((one for one in own if _is_connected(one, peer, server)), None)
 
@@ -123,7 +123,8 @@ def _is_connected(
     return False
 
 
-def _is_own_process(process: psutil.Process) -> bool:
+def is_own_process(process: psutil.Process) -> bool:
+    """Return whether ``process`` belongs to this user."""
     with suppress(psutil.Error):
         return IS_WINDOWS or bool(process.uids().effective == os.geteuid())
     return False

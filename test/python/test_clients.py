@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gemini_companion_epc.clients import CLIENTS, Client
+from gemini_companion_epc.clients import CLIENTS, Client, client_of
 
 GEMINI, QWEN = CLIENTS
 
@@ -36,3 +36,24 @@ def test_a_root_with_a_separator_is_in_a_json_array_where_that_is_read() -> None
     odd = f"/a{os.pathsep}b"
     assert GEMINI.workspace_path([odd, "/c"]) == "/c"
     assert json.loads(QWEN.workspace_path([odd, "/c"])) == [odd, "/c"]
+
+
+@pytest.mark.parametrize(
+    ("commands", "expected"),
+    [
+        (["node /usr/bin/gemini", "gemini --acp"], GEMINI),
+        (["/opt/node --max-old-space-size=1 /x/bin/gemini -p a"], GEMINI),
+        (["node /x/@google/gemini-cli/bundle/gemini.js"], GEMINI),
+        (["qwen", "node /usr/local/bin/qwen"], QWEN),
+        (["/x/node --expose-gc /x/@qwen-code/qwen-code/cli.js"], QWEN),
+        (["node /x/@qwen-code/qwen-code/dist/cli.js --acp"], QWEN),
+        (["/usr/bin/node /usr/bin/gemini --version"], None),
+        (["node /x/@qwen-code/qwen-code/cli.js --version"], None),
+        (["node /x/gemini-mcp/server.js", "node cli.js", ""], None),
+        (["emacs gemini", "bash -c gemini", "vi qwen", "vi gemini.js"], None),
+    ],
+)
+def test_a_client_is_known_by_its_command(
+    commands: list[str], expected: Client | None
+) -> None:
+    assert {client_of(command) for command in commands} == {expected}

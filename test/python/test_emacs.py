@@ -19,23 +19,26 @@ from gemini_companion_epc.exceptions import EmacsError, EmacsGone
 from gemini_companion_epc.texts import LARGE_TEXT
 
 
-def test_emacs_learns_where_a_process_runs_and_what_it_searches(
+def test_emacs_learns_where_a_client_runs_and_what_it_searches(
     start: Start, tmp_path: Path
 ) -> None:
     environ = {"PATH": os.environ["PATH"], "TMPDIR": "/é\udcff"}
     with subprocess.Popen(
-        [sys.executable, "-c", "input()"],
+        ["gemini", "-c", "input()"],
+        executable=sys.executable,
         cwd=tmp_path,
         env=environ,
         stdin=subprocess.PIPE,
     ) as child:
-        pids = [child.pid, 2**40, -1]
-        known, *unknown = map(plist, start().call("processes", pids))
+        known = map(plist, start().call("processes"))
+        facts = next(facts for facts in known if facts["pid"] == child.pid)
         child.kill()
-    assert known["pid"] == child.pid
-    assert known["directory"] == str(tmp_path)
-    assert ["gemini", "/é\ufffd/gemini/ide"] in known["discovery"]
-    assert unknown == [{"pid": 2**40}, {"pid": -1}]
+    assert facts == {
+        "pid": child.pid,
+        "client": "gemini",
+        "directory": str(tmp_path),
+        "searches": "/é\ufffd/gemini/ide",
+    }
 
 
 @pytest.mark.parametrize(
