@@ -34,14 +34,12 @@
 (defconst gemini-companion-edits--pause 60
   "Seconds without an edit after which a turn that is unknown has ended.")
 
-(defconst gemini-companion-edits--most-edits 100
-  "Maximum number of edits to keep.")
-
 (defconst gemini-companion-edits--most-bytes (* 5 1024 1024)
   "Maximum size of the text of a file to keep.")
 
-(defconst gemini-companion-edits--most-bytes-in-all (* 40 1024 1024)
-  "Maximum size of all texts to keep.")
+(defconst gemini-companion-edits--room (* 40 1024 1024)
+  "Maximum size of all texts to keep.
+Each edit takes a hundredth of that at least.")
 
 (defvar gemini-companion-edits--last-id 0
   "The `id' of the last edit.")
@@ -111,19 +109,17 @@ Its functions display the edits; they must be fast and not fail.")
 
 (defun gemini-companion-edits--trim ()
   "Drop the oldest edits that have ended if there are too many."
-  (let ((count 0)
-        (bytes 0))
+  (let ((room gemini-companion-edits--room))
     (setq gemini-companion-edits--edits
           (seq-filter
            (lambda (edit)
-             (cl-incf count)
-             (dolist (text (list (gemini-companion-edit-before edit)
-                                 (gemini-companion-edit-after edit)))
-               (when (stringp text)
-                 (cl-incf bytes (string-bytes text))))
+             (let ((texts (seq-filter #'stringp
+                                      (list (gemini-companion-edit-before edit)
+                                            (gemini-companion-edit-after edit)))))
+               (cl-decf room (max (/ gemini-companion-edits--room 100)
+                                  (apply #'+ (mapcar #'string-bytes texts)))))
              (or (gemini-companion-edit-diff edit)
-                 (and (<= count gemini-companion-edits--most-edits)
-                      (< bytes gemini-companion-edits--most-bytes-in-all))))
+                 (<= 0 room)))
            gemini-companion-edits--edits))))
 
 ;;;; Reviews
