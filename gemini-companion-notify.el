@@ -19,6 +19,7 @@
 (require 'gemini-companion-name)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
+(require 'gemini-companion-terminal)
 (require 'seq)
 (require 'subr-x)
 
@@ -213,7 +214,7 @@ SHOWN is an element of `gemini-companion-notify--shown'."
     (cond ((gemini-companion-diffs session)
            ;; It loads the views.
            (call-interactively 'gemini-companion-review))
-          (terminal (pop-to-buffer terminal)))))
+          (terminal (gemini-companion-terminal-show terminal)))))
 
 ;;;; Ways to notify
 
