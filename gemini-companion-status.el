@@ -241,7 +241,8 @@ PROBLEM is the first finding that is a problem or awaits an answer."
     (gemini-companion-status--insert
      (concat "    " (string-join (delq nil facts) ", "))
      (and terminal
-          `(("Terminal" . ,(lambda () (gemini-companion-terminal-show terminal))))))))
+          `(("Terminal" . ,(apply-partially #'gemini-companion-terminal-show
+                                            terminal)))))))
 
 (defun gemini-companion-status--file (name)
   "Return the local file NAME for the user, abbreviated and escaped."
