@@ -236,10 +236,6 @@ prompt, as far as that is known."
 (defun gemini-companion-list--write (&optional toggled)
   "Write the list; point, windows and what is folded stay.
 Fold the section with the key TOGGLED, if non-nil, or unfold it."
-  (dolist (diff (gemini-companion-diffs))
-    (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-      (add-hook 'after-change-functions
-                #'gemini-companion-list--proposal-changed nil t)))
   (let ((folds (gemini-companion-list--folds)))
     (when toggled
       (cl-callf not (alist-get toggled folds nil nil #'equal)))
@@ -287,12 +283,6 @@ FOLDS is as in `gemini-companion-list--folds'."
      'gemini-companion-list-item (append (list :folded folded) item))))
 
 ;;;; Diffs
-
-(defun gemini-companion-list--proposal-changed (&rest _)
-  "Refresh the list soon, as a proposal has changed."
-  (gemini-companion-page-refresh-soon
-   (get-buffer gemini-companion-list--buffer) 0.2))
-(put 'gemini-companion-list--proposal-changed 'permanent-local-hook t)
 
 (defun gemini-companion-list--diff-text (edit)
   "Return the diff of EDIT, drawn again if it is another one."
@@ -387,7 +377,8 @@ that CLI ended at least a minute ago.
   ;; and has nothing in its place.
   (with-suppressed-warnings ((obsolete outline-view-change-hook))
     (add-hook 'outline-view-change-hook
-              #'gemini-companion-list--proposal-changed nil t))
+              (lambda () (gemini-companion-page-refresh-soon (current-buffer)))
+              nil t))
   (gemini-companion-review-letters-are-keys 'gemini-companion-list-mode))
 
 (defun gemini-companion-list-stop ()

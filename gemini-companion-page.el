@@ -46,12 +46,12 @@ run.  If there are HOOKS, also when a window displays it."
 (defun gemini-companion-page-refresh-soon (page &optional delay)
   "Write the text of the buffer PAGE again soon if it is visible then.
 DELAY is the number of seconds to wait for further changes, by default
-0.05."
+0.2."
   (when (buffer-live-p page)
     (with-current-buffer page
       (gemini-companion-page--cancel)
       (setq gemini-companion-page--timer
-            (run-at-time (or delay 0.05) nil
+            (run-at-time (or delay 0.2) nil
                          (lambda ()
                            (when (get-buffer-window page t)
                              (with-current-buffer page

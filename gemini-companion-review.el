@@ -257,7 +257,8 @@ Update the view of its diff soon, if it shows the text by itself."
   (when-let* ((diff gemini-companion-diff-here))
     (gemini-companion-review--prune diff)
     (when-let* ((view (gemini-companion-diff-view diff)))
-      (gemini-companion-review--call view :edited))))
+      (gemini-companion-review--call view :edited))
+    (gemini-companion-diff-notify diff 'changed)))
 (put 'gemini-companion-review--edited 'permanent-local-hook t)
 
 (defun gemini-companion-review-toggle (diff hunk)
