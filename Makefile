@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # `make run' tries the package, `make test' tests it; both install what is missing.
 
-.PHONY: help run test setup lint ert pytest e2e portable fuzz soak errors bench package clean
+.PHONY: help run test setup lint ert pytest e2e fuzz soak errors bench package clean
 
 help:
 	@echo 'make run      Emacs with the mode on, and Gemini CLI beside it'
-	@echo 'make test     lint, ert, pytest, e2e and portable'
+	@echo 'make test     lint, ert, pytest and e2e'
 	@echo 'make setup    install what the tests need'
 	@echo 'make lint     compile and lint the Lisp; ruff and mypy'
 	@echo 'make ert      tests of the Lisp, on every Emacs'
 	@echo 'make pytest   tests of the Python server'
 	@echo 'make e2e      real Emacs, real server, real Gemini CLI'
-	@echo 'make portable tests of what differs by system, as on macOS'
 	@echo 'make fuzz     100,000 random inputs over HTTP and EPC'
 	@echo 'make soak     10,000 reviews while connections and servers break'
 	@echo 'make errors   compare the errors reported after edits with those of the checkers'
@@ -23,12 +22,12 @@ run:
 	@dev/run
 
 test:
-	@dev/test lint ert pytest e2e portable
+	@dev/test lint ert pytest e2e
 
 setup:
 	@dev/setup test
 
-lint ert pytest e2e portable:
+lint ert pytest e2e:
 	@dev/test $@
 
 fuzz:

@@ -2,8 +2,7 @@
 """Everything that differs by operating system.
 
 Other modules use what is defined here, but for `bridge`, which runs without this
-package.  With ``GC_SYSTEM=portable`` in the environment, nothing is used here that
-only Linux has, so that tests on Linux show what happens on macOS.
+package.
 """
 
 import asyncio
@@ -19,7 +18,6 @@ import psutil
 
 IS_WINDOWS = sys.platform == "win32"
 
-_IS_LINUX = sys.platform == "linux" and os.environ.get("GC_SYSTEM") != "portable"
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
 
 
@@ -49,7 +47,7 @@ def acknowledge(connection: socket.socket) -> None:
 
     The kernel forgets this, so it must be called each time.
     """
-    if _IS_LINUX:
+    if sys.platform == "linux":
         with suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
@@ -80,35 +78,16 @@ def pid_of(peer: tuple[str, int], server_port: int) -> int | None:
     """
     server = "127.0.0.1", server_port
     with suppress(*_UNKNOWN):
-        process = (_find_in_all if _IS_LINUX else _find_in_own)(peer, server)
+        # The table of all connections is for root only on macOS.
+        own = [one for one in psutil.process_iter(["name"]) if is_own_process(one)]
+        # A process that has just connected was probably started recently.
+        own.sort(key=lambda one: (not _LIKELY.match(one.info["name"] or ""), -one.pid))
+        process = next((one for one in own if _is_connected(one, peer, server)), None)
         # What a process starts has its sockets, too, until it runs another program.
         while process and _is_connected(parent := process.parent(), peer, server):
             process = parent
         return None if process is None else int(process.pid)
     return None
-
-
-def _find_in_all(
-    peer: tuple[str, int], server: tuple[str, int]
-) -> psutil.Process | None:
-    for connection in psutil.net_connections(kind="tcp4"):
-        if (connection.laddr, connection.raddr) == (peer, server) and connection.pid:
-            process = psutil.Process(connection.pid)
-            return process if is_own_process(process) else None
-    return None
-
-
-def _find_in_own(
-    peer: tuple[str, int], server: tuple[str, int]
-) -> psutil.Process | None:
-    """Search the connections of each process of this user.
-
-    The table of all connections is for root only on macOS.
-    """
-    # A process that has just connected was probably started recently.
-    own = [one for one in psutil.process_iter(["name"]) if is_own_process(one)]
-    own.sort(key=lambda one: (not _LIKELY.match(one.info["name"] or ""), -one.pid))
-    return next((one for one in own if _is_connected(one, peer, server)), None)
 
 
 def _is_connected(

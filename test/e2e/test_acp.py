@@ -37,7 +37,6 @@ def ask(cli: "subprocess.Popen[str]", method: str, **params: Any) -> Any:
 
 
 @pytest.mark.once
-@pytest.mark.system
 def test_turn_of_an_acp_client_ends(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs = world.emacs(file)

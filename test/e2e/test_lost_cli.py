@@ -40,7 +40,6 @@ def disconnected(emacs: Emacs) -> Iterator[None]:
     os.kill(pid, signal.SIGCONT)
 
 
-@pytest.mark.system
 def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, reviews, first = world.pair(file)
@@ -65,7 +64,6 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) 
 
 
 @pytest.mark.shared("inside")
-@pytest.mark.system
 def test_acceptance_reaches_a_cli_that_reconnects_or_is_kept(world: World) -> None:
     file, emacs, reviews, cli = world.review(
         "one\n", "uno\n", say("all done"), inside=True

@@ -50,7 +50,6 @@ WARNED = """
 """
 
 
-@pytest.mark.system
 def test_crash_of_the_server_goes_unnoticed(world: World) -> None:
     file, emacs, reviews, cli = world.review("one\n", "due\n", say("first done"))
     (server,) = world.scratch.servers()

@@ -41,7 +41,6 @@ def test_status_shows_sessions_and_what_is_shared(world: World) -> None:
     assert f"in {world.project}) is not connected" not in shown
 
 
-@pytest.mark.system
 def test_status_shows_why_a_cli_is_not_connected(world: World) -> None:
     emacs = world.emacs(world.file("a.txt"))
     emacs.eval(

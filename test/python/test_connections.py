@@ -43,7 +43,6 @@ def test_a_port_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         Connections(0)
 
 
-@pytest.mark.system
 def test_two_processes_listen_at_a_port_and_lose_no_client() -> None:
     async def scene() -> None:
         connections = Connections(0)

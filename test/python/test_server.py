@@ -47,7 +47,6 @@ def _stops(emacs: FakeEmacs, events: list[Events]) -> None:
     assert not list(emacs.tmp.glob("gemini-companion-*"))
 
 
-@pytest.mark.system
 def test_context_and_review(start: Start, cli_of: CliOf, tmp_path: Path) -> None:
     emacs = start(roots=["/no/such/directory"], file_check=0.01)
     assert _discovery(emacs)["workspacePath"] == ""
@@ -107,7 +106,6 @@ def test_what_cannot_be_written_is_reported_and_the_server_runs(
     assert RUNS not in "".join(emacs.log)
 
 
-@pytest.mark.system
 def test_a_token_that_may_be_known_stays_ours(start: Start, cli_of: CliOf) -> None:
     first = start()
     first.process.kill()
@@ -214,7 +212,6 @@ def _succeed(start: Start, first: FakeEmacs) -> FakeEmacs:
     return second
 
 
-@pytest.mark.system
 def test_a_successor_takes_over_without_a_gap(start: Start, cli_of: CliOf) -> None:
     first = start()
     cli = cli_of(first)

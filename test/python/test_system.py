@@ -1,12 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Differences between systems; with GC_SYSTEM=portable, those of macOS."""
-
 import re
 from pathlib import Path
-
-import pytest
-
-pytestmark = pytest.mark.system
 
 PACKAGE = Path(__file__).parents[2] / "python" / "gemini_companion_epc"
 

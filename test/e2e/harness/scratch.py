@@ -53,7 +53,6 @@ class Scratch:
             "TMPDIR": str(self.tmp),
             "XDG_RUNTIME_DIR": str(self.run),
             "TERM": self._tools.term,
-            "GC_SYSTEM": os.environ.get("GC_SYSTEM", ""),
             "NODE_COMPILE_CACHE": os.environ.get("NODE_COMPILE_CACHE", ""),
             MARK: str(self.root),
         }
