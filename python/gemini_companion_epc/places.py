@@ -16,7 +16,6 @@ import logging
 import os
 import posixpath
 import re
-import shutil
 from asyncio import StreamReader, StreamWriter, SubprocessTransport
 from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -125,9 +124,10 @@ class Place:
             if text is None:
                 copy.unlink(missing_ok=True)
             else:
-                copy.parent.mkdir(parents=True, exist_ok=True)
+                # It fails if Emacs has deleted the mirror.
                 draft = Path(self.mirror, ".draft")
                 draft.write_bytes(base64.b64decode(text))
+                copy.parent.mkdir(parents=True, exist_ok=True)
                 os.utime(draft, ns=(time := int(facts["mtime"] * 1e6), time))
                 os.replace(draft, copy)
         except OSError as error:
@@ -371,29 +371,27 @@ class Places:
         """Return the place ``name``, if it has been started."""
         return self._all.get(name)
 
-    def stop(self, name: str, is_last: bool = True, flush: Flush | None = None) -> None:
-        """Disconnect the place ``name``, and delete its copies if ``is_last``.
+    def stop(self, name: str, flush: Flush | None = None) -> None:
+        """Disconnect the place ``name``.
 
         Call ``flush`` before, which writes what its CLIs are waiting for.
         """
         if place := self._all.pop(name, None):
-            end = asyncio.create_task(self._finish(place, is_last, flush))
+            end = asyncio.create_task(self._finish(place, flush))
             self._ends.add(end)
             end.add_done_callback(self._ends.discard)
 
-    async def _finish(self, place: Place, is_last: bool, flush: Flush | None) -> None:
+    async def _finish(self, place: Place, flush: Flush | None) -> None:
         if flush is not None:
             await flush()
             # The outpost answers after it has passed on what was written.
             await asyncio.wait([asyncio.create_task(place.is_alive())], timeout=_END)
         await asyncio.wait([place.stop()])
-        if is_last:
-            shutil.rmtree(place.mirror, True)
 
-    async def stop_all(self, is_last: bool) -> None:
-        """Disconnect all places, and delete the copies unless a process follows."""
+    async def stop_all(self) -> None:
+        """Disconnect all places."""
         for name in list(self._all):
-            self.stop(name, is_last)
+            self.stop(name)
         await asyncio.gather(*self._ends, return_exceptions=True)
 
     def name_for(self, place: Place | None, path: str) -> str | None:

@@ -217,8 +217,9 @@ class Server:
         await self._sessions.flush()
         await self._sessions.end_streams()
         await self._connections.finish(limits.end_limit)
-        await self._places.stop_all(not self._has_successor)
+        await self._places.stop_all()
         await self._emacs.close()
+        # Emacs deletes the copies of places, unless it was killed.
         texts.sweep(os.getpid())
 
     # Methods that Emacs calls

@@ -241,7 +241,7 @@ class Alone(Loop):
 
     def stop(self) -> None:
         async def end() -> None:
-            await self.places.stop_all(True)
+            await self.places.stop_all()
             await self.sessions.end_streams()
             self._stop.set()
 
