@@ -25,6 +25,7 @@
 (require 'gemini-companion-diagnostics)
 (require 'gemini-companion-install)
 (require 'gemini-companion-revert)
+(require 'gemini-companion-run)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-share)
@@ -157,20 +158,6 @@ After an update of this package, the CLIs find the new ones."
   (gemini-companion-extension--file
    "gemini" (format "policies/%s.toml" gemini-companion-extension--name)))
 
-(defun gemini-companion-extension--program (client)
-  "Return the command for CLIENT, a list, or nil if it is not installed."
-  (let ((command (ensure-list
-                  (or (cdr (assoc client (bound-and-true-p
-                                          gemini-companion-run-commands)))
-                      (gemini-companion-clients-get client :program)))))
-    (and (executable-find (car command))
-         command)))
-
-(defun gemini-companion-extension-clients ()
-  "Return the names of the CLIs that are installed."
-  (seq-filter #'gemini-companion-extension--program
-              (mapcar #'car gemini-companion-clients)))
-
 (defun gemini-companion-extension-linked-p (client)
   "Return non-nil if CLIENT has a link to the extension."
   (equal (directory-file-name (gemini-companion-install-extension-directory))
@@ -193,7 +180,7 @@ failures, strings."
              :name "gemini-companion-link"
              :buffer (generate-new-buffer " *gemini-companion link*")
              :command
-             `(,@(gemini-companion-extension--program client) "extensions" ,verb
+             `(,@(gemini-companion-run-command client) "extensions" ,verb
                ,@(if (equal verb "link")
                      (cons (directory-file-name default-directory)
                            (gemini-companion-clients-get client :link))
@@ -348,7 +335,7 @@ For findings, see `gemini-companion-status-checks'."
     (append
      (mapcar (lambda (client)
                (gemini-companion-extension--finding client directory))
-             (gemini-companion-extension-clients))
+             (gemini-companion-run-installed))
      (unless (seq-some #'gemini-companion-diagnostics-checker (buffer-list))
        '((note "Nothing checks an open file, so there are no errors to send"
                "Start Eglot, Flymake or Flycheck in a file."))))))
@@ -431,7 +418,7 @@ it starts next.  The same command deletes both."
 
 (defun gemini-companion-extension--link ()
   "Ask, and link the CLIs that are installed."
-  (let* ((clients (or (gemini-companion-extension-clients)
+  (let* ((clients (or (gemini-companion-run-installed)
                       (user-error "No CLI is installed; install Gemini CLI or \
 Qwen Code")))
          (titles (mapconcat #'gemini-companion-clients-title clients
@@ -467,7 +454,7 @@ without confirmation? "))
   (gemini-companion-extension-run
    "uninstall"
    (seq-filter #'gemini-companion-extension-linked-p
-               (gemini-companion-extension-clients))
+               (gemini-companion-run-installed))
    (lambda (failed)
      (gemini-companion-extension--delete)
      (if failed

@@ -126,15 +126,17 @@ and the ones of buffers, which packages such as envrc and mise make."
   (ensure-list (or (cdr (assoc client gemini-companion-run-commands))
                    (gemini-companion-clients-get client :program))))
 
+(defun gemini-companion-run-installed ()
+  "Return the names of the CLIs that are installed."
+  (seq-filter (lambda (client)
+                (executable-find (car (gemini-companion-run-command client))))
+              (mapcar #'car gemini-companion-clients)))
+
 (defun gemini-companion-run--choose-client (another)
   "Return the CLI to start; ask if several are installed.
 Unless ANOTHER is non-nil, do so once, and set the option
 `gemini-companion-run-client' to the answer."
-  (let ((installed
-         (seq-filter
-          (lambda (client)
-            (executable-find (car (gemini-companion-run-command client))))
-          (mapcar #'car gemini-companion-clients))))
+  (let ((installed (gemini-companion-run-installed)))
     (cond ((and gemini-companion-run-client
                 (not (and another (cdr installed))))
            gemini-companion-run-client)

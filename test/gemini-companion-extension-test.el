@@ -86,7 +86,7 @@ End-to-end tests do so with the CLIs themselves.")
       (should (gemini-companion-install-extension-p))
       (should (equal '("gemini" "qwen")
                      (seq-filter #'gemini-companion-extension-linked-p
-                                 (gemini-companion-extension-clients))))
+                                 (gemini-companion-run-installed))))
       (should (file-exists-p (gemini-companion-extension-policy-file)))
       (dolist (name '("gemini-extension.json" "qwen-extension.json"
                       "hooks/hooks.json"))
