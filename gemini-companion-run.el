@@ -345,41 +345,38 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
             gemini-companion-place-terminal (and is-remote directory)))
     buffer))
 
-(defun gemini-companion-run--connected (buffer root problem)
-  "Start the CLI in BUFFER, which waited for its remote place, in ROOT.
-If PROBLEM, why that is not possible, is non-nil, show it instead."
-  (when (and root (buffer-live-p buffer))
-    (with-current-buffer buffer
-      (let ((directory (file-name-as-directory
-                        (concat (plist-get gemini-companion-run-place :remote)
-                                root))))
-        (setq gemini-companion-run-place
-              `( :directory ,directory :root ,root
-                 ,@gemini-companion-run-place)))
-      (rename-buffer (gemini-companion-run--name gemini-companion-run-place)
-                     'unique)))
-  (gemini-companion-run--start-in buffer problem))
-
 (defun gemini-companion-run--start (&optional problem)
   "Start the CLIs that wait for the server, in their buffers.
 If PROBLEM, why none can start, is non-nil, show it there instead."
   (dolist (buffer gemini-companion-run--waiting)
-    ;; A remote place calls `gemini-companion-run--connected'.
+    ;; A remote place calls `gemini-companion-run--start-in' itself.
     (unless (plist-get (buffer-local-value 'gemini-companion-run-place buffer)
                        :remote)
-      (gemini-companion-run--start-in buffer problem))))
+      (gemini-companion-run--start-in buffer nil problem))))
 
-(defun gemini-companion-run--start-in (buffer problem)
-  "Start the CLI that waits in BUFFER, or show PROBLEM there if it is non-nil."
+(defun gemini-companion-run--start-in (buffer root problem)
+  "Start the CLI that waits in BUFFER, or show PROBLEM if it is non-nil.
+ROOT is the workspace root in its remote place, if any."
   (setq gemini-companion-run--waiting
         (remq buffer gemini-companion-run--waiting))
   (when (buffer-live-p buffer)
-    (condition-case err
-        (if problem
-            (gemini-companion-run--end buffer problem)
-          (gemini-companion-run--in buffer))
-      (error
-       (gemini-companion-run--end buffer (error-message-string err))))))
+    (with-current-buffer buffer
+      (condition-case err
+          (if problem
+              (gemini-companion-run--end buffer problem)
+            (when root
+              (setq gemini-companion-run-place
+                    `( :directory ,(file-name-as-directory
+                                    (concat (plist-get gemini-companion-run-place
+                                                       :remote)
+                                            root))
+                       :root ,root ,@gemini-companion-run-place))
+              (rename-buffer (gemini-companion-run--name
+                              gemini-companion-run-place)
+                             'unique))
+            (gemini-companion-run--in buffer))
+        (error
+         (gemini-companion-run--end buffer (error-message-string err)))))))
 
 (defun gemini-companion-run--in (buffer)
   "Start the CLI in BUFFER, with the size of its window."
@@ -550,7 +547,7 @@ there.  If that CLI is in a selected side window, the window is hidden."
           (if remote
               (gemini-companion-place-connect
                remote (plist-get place :there)
-               (apply-partially #'gemini-companion-run--connected buffer))
+               (apply-partially #'gemini-companion-run--start-in buffer))
             (when (gemini-companion-server-ready-p)
               (gemini-companion-run--start))))))))
 
