@@ -58,14 +58,6 @@ without asking again.  Nothing is installed if
    (if (eq system-type 'windows-nt) "Scripts/python.exe" "bin/python")
    directory))
 
-(defun gemini-companion-install-beside ()
-  "Return the Python of the environment in the package directory, or nil.
-A checkout has one after `make setup'."
-  (let ((python (gemini-companion-install--interpreter
-                 (expand-file-name ".venv"
-                                   gemini-companion-server-directory))))
-    (and (file-executable-p python) python)))
-
 (defun gemini-companion-install--requirements ()
   "Return the names of the lists of packages, in the order to install."
   (directory-files (expand-file-name "python" gemini-companion-server-directory)
@@ -106,10 +98,8 @@ environment links to."
 (defun gemini-companion-install-command ()
   "Return the command of the server, or nil if its packages are missing."
   (or gemini-companion-server-command
-      (when-let* ((python (or (gemini-companion-install-beside)
-                              (seq-some
-                               #'gemini-companion-install--usable
-                               (gemini-companion-install--complete)))))
+      (when-let* ((python (seq-some #'gemini-companion-install--usable
+                                    (gemini-companion-install--complete))))
         (list python "-m" "gemini_companion_epc"))))
 
 (defun gemini-companion-install-agreed-p ()

@@ -484,12 +484,9 @@ Display the output if SHOW is non-nil."
   "Install the Python packages of the server, or install them again.
 A running server is restarted to use them."
   (interactive)
-  (cond
-   (gemini-companion-server-command
+  (when gemini-companion-server-command
     (user-error "`gemini-companion-server-command' is set; set it to nil to \
 install the packages"))
-   ((gemini-companion-install-beside)
-    (user-error "The `.venv' of this checkout is used; nothing to install")))
   (gemini-companion--install 'show))
 
 (defun gemini-companion--installed (problem)
