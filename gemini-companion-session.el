@@ -52,7 +52,7 @@ These CLIs do not reconnect by themselves."
 
 (defun gemini-companion-session-stop ()
   "Drop all sessions, as the server has stopped."
-  (setq gemini-companion-session--all nil))
+  (gemini-companion-session-update nil))
 
 (defun gemini-companion-session--same-id-p (a b)
   "Return non-nil if A and B have the same `:id'."

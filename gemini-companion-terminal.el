@@ -194,18 +194,14 @@ In Emacs 28, one of twice this length overflows the stack of regexps.")
                 (process (get-buffer-process buffer)))
       (gemini-companion-terminal--watch process))))
 
+(add-hook 'gemini-companion-session-changed-functions
+          #'gemini-companion-terminal--watch-sessions)
+
 (defun gemini-companion-terminal-stop ()
   "Stop watching terminals."
-  (remove-hook 'gemini-companion-session-changed-functions
-               #'gemini-companion-terminal--watch-sessions)
   (dolist (process (process-list))
     (remove-function (process-filter process)
                      #'gemini-companion-terminal--filter)))
-
-(defun gemini-companion-terminal-ready (_how)
-  "Start watching terminals."
-  (add-hook 'gemini-companion-session-changed-functions
-            #'gemini-companion-terminal--watch-sessions))
 
 (defun gemini-companion-terminal--filter (arguments)
   "Handle the sequences in the output of a program; keep an incomplete one.

@@ -33,7 +33,6 @@ is none."
             (client ,client)
             (terminal (generate-new-buffer "*terminal*"))
             (session nil))
-       (gemini-companion-state-start)
        (save-window-excursion
          (unwind-protect
              (progn
@@ -46,7 +45,6 @@ is none."
                  (gemini-companion-session-update (list session)))
                ,@body)
            (gemini-companion-send-stop)
-           (gemini-companion-state-stop)
            (gemini-companion-session-stop)
            (remove-hook 'kill-emacs-hook #'gemini-companion-compose--delete-images)
            (remove-hook 'gemini-companion-session-changed-functions

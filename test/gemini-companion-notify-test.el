@@ -31,7 +31,6 @@
              (lambda (_session text)
                (push text notices)
                (lambda () (setq notices (delete text notices))))))
-       (gemini-companion-state-start)
        (gemini-companion-notify-start)
        (unwind-protect
            (save-window-excursion
@@ -39,7 +38,6 @@
              ,@body)
          (gemini-companion-diff-stop 'dismissed)
          (gemini-companion-notify-stop)
-         (gemini-companion-state-stop)
          (gemini-companion-edits-stop)
          (gemini-companion-session-update nil)
          (delete-process process)

@@ -85,7 +85,6 @@ PROGRAM, a command of the shell."
   (gemini-companion-send-test-with-reason-terminal "cat"
     (let ((session (gemini-companion-diff-session diff))
           (file (find-file-noselect "a")))
-      (gemini-companion-state-start)
       (unwind-protect
           (progn
             (gemini-companion-session-update (list session))
@@ -105,7 +104,6 @@ PROGRAM, a command of the shell."
               (should (string-search
                        text (gemini-companion-send-insert "x" session stay)))
               (should (eq selected (window-buffer)))))
-        (gemini-companion-state-stop)
         (gemini-companion-session-stop)))))
 
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.

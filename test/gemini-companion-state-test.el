@@ -35,13 +35,11 @@ reported states, the last first."
               (gemini-companion-state-functions
                (list (lambda (_session state) (push state states)))))
          (ignore states)
-         (gemini-companion-state-start)
          (unwind-protect
              (progn
                (gemini-companion-session-update (list session))
                ,@body)
            (gemini-companion-diff-stop 'dismissed)
-           (gemini-companion-state-stop)
            (gemini-companion-session-stop))))))
 
 (ert-deftest gemini-companion-state-is-shown-by-window-titles ()

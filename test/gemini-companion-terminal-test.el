@@ -136,7 +136,6 @@
       (gemini-companion-terminal-stop)
       (let ((bare (process-filter process)))
         (should-not (equal filter bare))
-        (gemini-companion-terminal-ready nil)
         (unwind-protect
             (progn
               (gemini-companion-session-update (list session))

@@ -129,12 +129,13 @@ That includes the timers whose function is one of Emacs."
 ;;;; Hooks
 
 (defun gemini-companion-test-hooks ()
-  "Return the hooks with functions of the package, (HOOK FUNCTION...) lists."
+  "Return other hooks with functions of the package, (HOOK FUNCTION...) lists."
   (let (found)
     (mapatoms
      (lambda (hook)
        (when-let* (((string-match-p "-\\(hook\\|functions\\)\\'"
                                     (symbol-name hook)))
+                   ((not (string-prefix-p "gemini-" (symbol-name hook))))
                    ;; This is a copy of another, made by each revert.
                    ((not (eq hook 'revert-buffer-internal-hook)))
                    ((boundp hook))
