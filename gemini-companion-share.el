@@ -119,18 +119,12 @@ It was opened, saved or reverted."
   (setq gemini-companion-share--sent nil)
   (gemini-companion-share--refresh))
 
-(defun gemini-companion-share--sessions-changed (previous)
-  "Send the context to CLIs that were not among the PREVIOUS sessions."
-  (let* ((sessions (gemini-companion-sessions))
-         (new (seq-difference sessions previous
-                              #'gemini-companion-session-same-p)))
-    ;; The server drops the context while no CLI is connected.
-    (when (or new (null sessions))
-      (setq gemini-companion-share--sent
-            (assq-delete-all 'context-update gemini-companion-share--sent)))
-    ;; A CLI also reads ignore files when it starts.
-    (when new
-      (gemini-companion-share--refresh))))
+(defun gemini-companion-share--sessions-changed (&rest _)
+  "Send the context again, as the server drops it while no CLI is connected.
+A CLI also reads ignore files when it starts."
+  (setq gemini-companion-share--sent
+        (assq-delete-all 'context-update gemini-companion-share--sent))
+  (gemini-companion-share--refresh))
 
 (defun gemini-companion-share-lighter ()
   "Return the text and tooltip of sharing for the mode line."
