@@ -47,9 +47,6 @@ A CLI takes an Enter that follows a text at once for a part of a paste.")
   "Texts that are to be submitted, the last first: lists (TEXT FIND PROBLEM).
 See `gemini-companion-send-submit'.")
 
-(defvar gemini-companion-send--reason-history nil
-  "History of reasons.")
-
 ;;;; Typing
 
 (defun gemini-companion-send--clean (text)
@@ -307,7 +304,7 @@ of `read-string'."
            (if (gemini-companion-diff-comments diff)
                " (in addition to your comments)"
              ""))
-   nil 'gemini-companion-send--reason-history nil t))
+   nil nil nil t))
 
 (defun gemini-companion-send--keep (text problem)
   "Put TEXT into the kill ring, and report PROBLEM."
