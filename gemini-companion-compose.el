@@ -248,7 +248,8 @@ While the CLI works, it queues the prompt."
            (user-error "%s waits for an answer; answer it first"
                        (gemini-companion-session-name session)))
           ((or insert (not (gemini-companion-terminal-process session)))
-           (message "%s" (gemini-companion-send-insert text session 'stay)))
+           (message "%s" (save-current-buffer
+                           (gemini-companion-send-insert text session))))
           (t
            (gemini-companion-send-submit
             text (lambda () session) 30

@@ -89,10 +89,9 @@ It cannot if SESSION waits for an answer, which the text would be."
     (user-error "Too much text for a prompt: %d characters; send the file"
                 (length text))))
 
-(defun gemini-companion-send-insert (text session &optional stay)
+(defun gemini-companion-send-insert (text session)
   "Insert TEXT into the prompt of SESSION, or add it to the kill ring.
-Select the terminal, or only display it if STAY is non-nil.  Return a
-message."
+Select the terminal.  Return a message."
   (let ((name (gemini-companion-session-name session))
         (terminal (gemini-companion-session-terminal session)))
     (if-let* ((process (gemini-companion-send--process session)))
@@ -104,7 +103,7 @@ message."
                                         process)
            name (/ 10 gemini-companion-send--check-seconds))
           (gemini-companion-send--paste process text)
-          (gemini-companion-terminal-show terminal stay)
+          (gemini-companion-terminal-show terminal)
           (format "In the prompt of %s: %s" name
                   (truncate-string-to-width text 60 nil nil t)))
       (kill-new text)

@@ -141,22 +141,20 @@ which are sent to the program if they are typed twice."
   "Width from which the only window is split into two side by side.
 Emacs's own default, 160, would put a CLI below the file in most frames.")
 
-(defun gemini-companion-terminal-show (buffer &optional stay)
-  "Display BUFFER, the terminal of a CLI; select it unless STAY is non-nil."
+(defun gemini-companion-terminal-show (buffer)
+  "Display BUFFER, the terminal of a CLI, and select it."
   (let ((split-width-threshold
          (if (and split-width-threshold (one-window-p t))
              (min split-width-threshold
                   gemini-companion-terminal--split-columns)
            split-width-threshold)))
-    (funcall (if stay #'display-buffer #'pop-to-buffer)
-             buffer
-             (pcase gemini-companion-run-side-window
-               ('nil `(nil (reusable-frames . visible)
-                           (inhibit-same-window . ,(and stay t))))
-               ('bottom '(display-buffer-in-side-window
-                          (side . bottom) (window-height . 0.4)))
-               (side `(display-buffer-in-side-window
-                       (side . ,side) (window-width . 0.4)))))))
+    (pop-to-buffer buffer
+                   (pcase gemini-companion-run-side-window
+                     ('nil '(nil (reusable-frames . visible)))
+                     ('bottom '(display-buffer-in-side-window
+                                (side . bottom) (window-height . 0.4)))
+                     (side `(display-buffer-in-side-window
+                             (side . ,side) (window-width . 0.4)))))))
 
 (defun gemini-companion-terminal-takes-keys-p ()
   "Return non-nil if the current buffer is a terminal that takes keys.

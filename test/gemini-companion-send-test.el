@@ -94,15 +94,14 @@ PROGRAM, a command of the shell."
             (gemini-companion-diff-reject diff)
             (delete-other-windows)
             (pcase-dolist
-                (`(,mode ,stay ,text ,selected)
-                 `((term-char-mode nil "In the prompt of" ,terminal)
-                   (term-char-mode t "In the prompt of" ,file)
-                   (term-line-mode nil "takes no input now; copied" ,file)))
+                (`(,mode ,text ,selected)
+                 `((term-char-mode "In the prompt of" ,terminal)
+                   (term-line-mode "takes no input now; copied" ,file)))
               (with-current-buffer terminal
                 (funcall mode))
               (switch-to-buffer file)
               (should (string-search
-                       text (gemini-companion-send-insert "x" session stay)))
+                       text (gemini-companion-send-insert "x" session)))
               (should (eq selected (window-buffer)))))
         (gemini-companion-session-stop)))))
 
