@@ -237,8 +237,7 @@ the text, and else the number of checks in a row that have found MARK."
   (cancel-function-timers #'gemini-companion-send--step)
   (cancel-function-timers #'gemini-companion-send--check-inserted)
   (dolist (task gemini-companion-send--tasks)
-    (gemini-companion-send--keep (car task) "Prompt not submitted"))
-  (setq gemini-companion-send--tasks nil))
+    (gemini-companion-send--end task "Prompt not submitted")))
 
 (defun gemini-companion-send--unused-mark (process)
   "Return a space that is not in the terminal of PROCESS, if there is one."

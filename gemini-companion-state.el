@@ -90,16 +90,15 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
 (defun gemini-companion-state-report (session event prompt)
   "Record that a hook of SESSION has reported EVENT.
 EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
-`question' or `edit', or the result of another tool."
+`question' or `edit'."
   (when-let* ((record (gemini-companion-state--of session)))
     (setf (gemini-companion-state--reported record)
           (pcase-exhaustive event
             ((or 'prompt 'edit) 'working)
             ('question 'waiting)
             ('end 'ready)))
-    (pcase event
-      ('prompt (gemini-companion-state--begin record prompt))
-      ('end (gemini-companion-state--end record)))
+    (when (eq event 'prompt)
+      (gemini-companion-state--begin record prompt))
     (gemini-companion-state--update record (eq event 'prompt))))
 
 (defun gemini-companion-state-submitted (session text)
