@@ -48,7 +48,7 @@ SESSION_HEADER = "Mcp-Session-Id"
 
 logger = logging.getLogger(__name__)
 
-_EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
+_EVENT_METHOD = re.compile(rb'"method": "([^"]+)"')
 _SURROGATE = re.compile(rb"\\u[dD]")
 
 

@@ -6,6 +6,7 @@ session keeps its outcomes until they are written, and the latest context.
 """
 
 import asyncio
+import json
 import time
 from collections import deque
 from collections.abc import Callable
@@ -164,7 +165,5 @@ class Stream:
 
 def encode_event(notification: Notification) -> bytes:
     """Return ``notification`` as an event of the stream."""
-    # This is five times as fast as json for a large text, and takes long to import.
-    from pydantic_core import to_json
-
-    return b"event: message\r\ndata: " + to_json(notification) + b"\r\n\r\n"
+    data = json.dumps(notification, ensure_ascii=False).encode()
+    return b"event: message\r\ndata: " + data + b"\r\n\r\n"

@@ -6,6 +6,7 @@ modules.  Importing the SDK takes half a second, so no module that the EPC serve
 needs may import this one.
 """
 
+import json
 import logging
 import os
 import re
@@ -24,7 +25,6 @@ from mcp_types import (
     TextContent,
     Tool,
 )
-from pydantic_core import to_json
 from starlette.requests import Request
 
 from . import __version__
@@ -111,10 +111,8 @@ class Tools:
         size = "no diff" if text is None else f"{len(text)} characters"
         logger.info("closeDiff: %s %s", session.short_id, size)
         answer = {} if text is None else {"content": text}
-        return CallToolResult(
-            # This is four times as fast as json for a large text.
-            content=[TextContent(text=to_json(answer).decode())]
-        )
+        content = json.dumps(answer, ensure_ascii=False)
+        return CallToolResult(content=[TextContent(text=content)])
 
 
 def session_manager(diffs: Diffs, config: Config) -> StreamableHTTPSessionManager:
