@@ -49,6 +49,11 @@ class Diffs:
         self._ids = count(randrange(2**40) if config.port else 1)
         self._dismissals: set[asyncio.Task[str | None]] = set()
 
+    def of(self, session: Session) -> dict[str, Diff]:
+        """Return the open diffs of ``session`` by path."""
+        mine = (one for one in self._diffs.values() if one.session_id == session.id)
+        return {diff.path: diff for diff in mine}
+
     # From Emacs
 
     def adopt(self, diff: Diff, place: Place | None = None) -> None:
@@ -57,9 +62,9 @@ class Diffs:
         Raise MalformedArgument if it is already open here.
         """
         session = self._sessions.get(diff.session_id, place=place)
-        if diff.id in self._diffs or diff.path in session.diffs:
+        if diff.id in self._diffs or diff.path in self.of(session):
             raise MalformedArgument(f"The diff {diff.id} is open already")
-        self._add(session, diff)
+        self._diffs[diff.id] = diff
 
     def accept(self, diff_id: int, content: str) -> None:
         """Accept the diff ``diff_id``: its client writes ``content``.
@@ -94,17 +99,10 @@ class Diffs:
 
     def _settle(self, diff: Diff, content: str | None) -> None:
         session = self._sessions.get(diff.session_id)
-        self._remove(session, diff)
+        del self._diffs[diff.id]
         now = asyncio.get_running_loop().time()
         session.settled[diff.path] = now + self._config.cancel_window
         session.notify(diff.path, content, diff.id)
-
-    def _add(self, session: Session, diff: Diff) -> None:
-        self._diffs[diff.id] = session.diffs[diff.path] = diff
-
-    def _remove(self, session: Session, diff: Diff) -> None:
-        del self._diffs[diff.id]
-        del session.diffs[diff.path]
 
     # From the client
 
@@ -121,9 +119,9 @@ class Diffs:
             return
         if not self._sessions.has(session):
             return
-        previous = session.diffs.get(path)
+        previous = self.of(session).get(path)
         if previous is not None:
-            self._remove(session, previous)
+            del self._diffs[previous.id]
             self._dismiss(previous, "closed")
         if len(proposal) > LARGEST_PROPOSAL:
             self._reviewer.warn(
@@ -133,7 +131,7 @@ class Diffs:
             return
         here = "" if session.place is None else session.place.here(path)
         diff = Diff(next(self._ids), session.id, path, proposal, here)
-        self._add(session, diff)
+        self._diffs[diff.id] = diff
         await self._open_in_emacs(diff, session)
         self._reviewer.diff_opened(diff.id)
 
@@ -158,11 +156,11 @@ class Diffs:
 
     async def close(self, session: Session, path: str) -> str | None:
         """Close the diff of ``path``; return its text, or None if there is none."""
-        diff = session.diffs.get(path)
+        diff = self.of(session).get(path)
         if diff is None:
             self._release(session, path)
             return None
-        self._remove(session, diff)
+        del self._diffs[diff.id]
         self._closing[diff.id] = None
         try:
             # The client may disconnect before the task has begun.
@@ -183,15 +181,15 @@ class Diffs:
         if session.settled.get(path, now) > now:
             # The outcome of this diff is on its way to the client.
             return
-        for diff in list(session.diffs.values()):
+        for diff in self.of(session).values():
             # Emacs rejects it, and keeps that until it is written.
             self._dismiss(diff, "interrupted")
             session.interrupted[path] = now + self._config.cancel_window
 
     def _abandon(self, session: Session, reason: CloseReason) -> None:
         """Dismiss the diffs of ``session``, and report undelivered outcomes."""
-        for diff in list(session.diffs.values()):
-            self._remove(session, diff)
+        for diff in self.of(session).values():
+            del self._diffs[diff.id]
             self._dismiss(diff, reason)
         for undelivered in session.outcomes:
             if undelivered.diff_id:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .clients import Client
 from .places import Place
-from .types import Diff, Facts, Notification, Process, outcome
+from .types import Facts, Notification, Process, outcome
 
 COMMENT = b": \r\n\r\n"
 
@@ -27,7 +27,7 @@ class QueuedOutcome(NamedTuple):
 
 
 class Session:
-    """The session of one CLI, with its diffs by path and its outbox.
+    """The session of one CLI, with its outbox.
 
     ``acknowledged`` is called with the diff of each outcome that was written.
     """
@@ -41,7 +41,6 @@ class Session:
         self.version: str | None = None
         self.process: Process | None = None
         self.search: asyncio.Task[None] | None = None
-        self.diffs: dict[str, Diff] = {}
         # By path, the time of the event loop until which they count.
         self.interrupted: dict[str, float] = {}
         self.settled: dict[str, float] = {}

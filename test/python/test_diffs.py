@@ -107,7 +107,7 @@ async def test_a_client_that_ctrl_c_left_waiting_is_freed(rig: Rig) -> None:
     rig.diffs.reject(1)
     assert await take(stream) == rejected("/crossed")
     assert await rig.diffs.close(session, "/crossed") is None
-    assert list(session.diffs) == ["/interrupted"]
+    assert list(rig.diffs.of(session)) == ["/interrupted"]
     assert await rig.diffs.close(session, "/next") is None
     assert await take(stream) == rejected("/interrupted")
     await rig.diffs.open(session, "/next", "y")
