@@ -28,10 +28,8 @@ class Reviewer(Protocol):
     """The Emacs in which diffs are reviewed, see `Emacs`."""
 
     async def open_diff(self, diff: Diff, session: Facts) -> None: ...
-    def diff_opened(self, diff_id: int) -> None: ...
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None: ...
-    def outcome_written(self, diff_id: int) -> None: ...
-    def outcome_undelivered(self, diff_id: int) -> None: ...
+    def report(self, name: str, diff_id: int) -> None: ...
     def warn(self, message: str) -> None: ...
 
 
@@ -94,7 +92,7 @@ class Diffs:
         """Return the diff ``diff_id``, or None if it is not open any more."""
         diff = self._diffs.get(diff_id)
         if diff is None:
-            self._reviewer.outcome_written(diff_id)
+            self._reviewer.report("outcome-written", diff_id)
         return diff
 
     def _settle(self, diff: Diff, content: str | None) -> None:
@@ -133,7 +131,7 @@ class Diffs:
         diff = Diff(next(self._ids), session.id, path, proposal, here)
         self._diffs[diff.id] = diff
         await self._open_in_emacs(diff, session)
-        self._reviewer.diff_opened(diff.id)
+        self._reviewer.report("diff-opened", diff.id)
 
     async def _open_in_emacs(self, diff: Diff, session: Session) -> None:
         try:
@@ -193,7 +191,7 @@ class Diffs:
             self._dismiss(diff, reason)
         for undelivered in session.outcomes:
             if undelivered.diff_id:
-                self._reviewer.outcome_undelivered(undelivered.diff_id)
+                self._reviewer.report("outcome-undelivered", undelivered.diff_id)
 
     def _dismiss(self, diff: Diff, reason: CloseReason) -> "asyncio.Task[str | None]":
         """Close ``diff`` in Emacs; the value of the task is its text, if any."""

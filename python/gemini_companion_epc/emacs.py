@@ -101,10 +101,6 @@ class Emacs:
         path = diff.here or diff.path
         await self._request("open-diff", diff.id, session, path, text)
 
-    def diff_opened(self, diff_id: int) -> None:
-        """Report that the client has the answer that ``diff_id`` is open."""
-        self._send("diff-opened", diff_id)
-
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         """Close the review of ``diff_id`` and return the text of its proposal.
 
@@ -125,28 +121,14 @@ class Emacs:
         packed = [text and self.files.pack(text) for text in texts]
         return Facts(value_of(await self._request("ask", Symbol(kind), facts, *packed)))
 
-    def sessions_update(self, sessions: Sequence[Facts]) -> None:
-        """Report the sessions that are connected."""
-        self._send("sessions-update", list(sessions))
-
-    def place_update(self, facts: Mapping[str, Sexp]) -> None:
-        """Report the state of a remote place."""
-        self._send("place-update", dict(facts))
-
-    def outcome_written(self, diff_id: int) -> None:
-        """Report that the outcome of ``diff_id`` was written to its client."""
-        self._send("outcome-written", diff_id)
-
-    def outcome_undelivered(self, diff_id: int) -> None:
-        """Report that the outcome of ``diff_id`` cannot be delivered."""
-        self._send("outcome-undelivered", diff_id)
-
     def warn(self, message: str) -> None:
         """Show ``message`` to the user."""
         logger.warning("%s", message)
-        self._send("warn", message)
+        self.report("warn", message)
 
-    def _send(self, name: str, *args: Sexp) -> None:
+    def report(self, name: str, *args: Sexp) -> None:
+        """Call ``name`` with ``args``, without waiting for the answer."""
+
         def fail(error: Exception) -> None:
             if not isinstance(error, EmacsGone):
                 logger.warning("%s failed in Emacs: %s", name, error)

@@ -62,12 +62,11 @@ class Server:
         self._sessions = Sessions(
             config,
             partial(process_of, server_port=self._port),
-            self._emacs.sessions_update,
-            self._emacs.outcome_written,
+            self._emacs.report,
         )
         self._diffs = Diffs(config, self._sessions, self._emacs)
         self._questions = Questions(config, self._emacs.ask)
-        self._places = Places(self._port, self._emacs.place_update)
+        self._places = Places(self._port, partial(self._emacs.report, "place-update"))
         self._sessions.name_for = self._places.name_for
         self._discovery = DiscoveryFiles(
             config.emacs_pid, self._port, config.token, os.environ

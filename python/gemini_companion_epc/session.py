@@ -27,14 +27,11 @@ class QueuedOutcome(NamedTuple):
 
 
 class Session:
-    """The session of one CLI, with its outbox.
+    """The session of one CLI, with its outbox; ``report`` see `Sessions`."""
 
-    ``acknowledged`` is called with the diff of each outcome that was written.
-    """
-
-    def __init__(self, session_id: str, acknowledged: Callable[[int], None]) -> None:
+    def __init__(self, session_id: str, report: Callable[[str, object], None]) -> None:
         self.id = session_id
-        self._acknowledged = acknowledged
+        self._report = report
         self.since = int(1000 * time.time())
         self.client: Client | None = None
         self.place: Place | None = None
@@ -95,7 +92,7 @@ class Session:
         """Drop the first outcome, which was written, and report it."""
         diff_id = self.outcomes.popleft().diff_id
         if diff_id:
-            self._acknowledged(diff_id)
+            self._report("outcome-written", diff_id)
         if not self.outcomes:
             self.flushed.set()
 

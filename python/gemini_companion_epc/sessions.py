@@ -29,16 +29,15 @@ FindProcess: TypeAlias = Callable[[tuple[str, int]], Process | None]
 class Sessions:
     """The sessions by ID.
 
-    ``report`` is called with the connected ones when they change, ``acknowledged``
-    with the diff of each outcome that was written.
+    ``report`` is called for Emacs: with "sessions-update" and the connected ones when
+    they change, with "outcome-written" and the diff of each outcome that was written.
     """
 
     def __init__(
         self,
         config: Config,
         find_process: FindProcess,
-        report: Callable[[Sequence[Facts]], None],
-        acknowledged: Callable[[int], None],
+        report: Callable[[str, object], None],
     ) -> None:
         self.is_stopping = False
         self.on_end: Callable[[Session, CloseReason], None] = lambda *_: None
@@ -48,7 +47,6 @@ class Sessions:
         self._config = config
         self._find_process = find_process
         self._report_to_emacs = report
-        self._acknowledged = acknowledged
         self._one_search = asyncio.Lock()
         self._sessions: dict[str, Session] = {}
         self._context: Sequence[Facts] | None = None
@@ -69,7 +67,7 @@ class Sessions:
         """
         session = self._sessions.get(session_id)
         if session is None:
-            session = Session(session_id, self._acknowledged)
+            session = Session(session_id, self._report_to_emacs)
             session.place = place
             self._sessions[session_id] = session
             session.context = self._event(session)
@@ -218,7 +216,8 @@ class Sessions:
             self._context = None
             for session in self._sessions.values():
                 session.context = None
-        self._report_to_emacs([session.facts for session in connected])
+        facts = [session.facts for session in connected]
+        self._report_to_emacs("sessions-update", facts)
 
     def broadcast(self, files: Sequence[Facts]) -> None:
         """Send ``files`` to every client, and to those that connect later.

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -140,11 +141,12 @@ class StubEmacs:
 
     def __init__(self) -> None:
         self.opened: list[Diff] = []
-        self.acknowledged: list[int] = []
         self.closed: list[tuple[int, CloseReason]] = []
         self.sessions: list[list[str]] = []
-        self.written: list[int] = []
-        self.undelivered: list[int] = []
+        self.reported: defaultdict[str, list[int]] = defaultdict(list)
+        self.written = self.reported["outcome-written"]
+        self.undelivered = self.reported["outcome-undelivered"]
+        self.acknowledged = self.reported["diff-opened"]
         self.warnings: list[str] = []
         self.texts: dict[int, str | None] = {}
         self.asked: list[tuple[str, Facts, Sequence[str | None]]] = []
@@ -157,9 +159,6 @@ class StubEmacs:
         self.facts = session
         self.opened.append(diff)
         await self.before_opening()
-
-    def diff_opened(self, diff_id: int) -> None:
-        self.acknowledged.append(diff_id)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         self.closed.append((diff_id, reason))
@@ -174,14 +173,11 @@ class StubEmacs:
         self.asked.append((kind, facts, texts))
         return await self.on_question(kind, facts)
 
-    def sessions_update(self, sessions: Sequence[Facts]) -> None:
-        self.sessions.append([session["id"] for session in sessions])
-
-    def outcome_written(self, diff_id: int) -> None:
-        self.written.append(diff_id)
-
-    def outcome_undelivered(self, diff_id: int) -> None:
-        self.undelivered.append(diff_id)
+    def report(self, name: str, fact: Any) -> None:
+        if name == "sessions-update":
+            self.sessions.append([session["id"] for session in fact])
+        else:
+            self.reported[name].append(fact)
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)
@@ -208,8 +204,7 @@ class Alone(Loop):
         self.sessions = Sessions(
             config,
             lambda peer: self.find_process(peer),
-            self.emacs.sessions_update,
-            self.emacs.outcome_written,
+            self.emacs.report,
         )
         self.diffs = Diffs(config, self.sessions, self.emacs)
         self.questions = Questions(config, self.emacs.ask)

@@ -25,8 +25,7 @@ class Rig:
         self.sessions = Sessions(
             config,
             lambda peer: None,
-            self.emacs.sessions_update,
-            self.emacs.outcome_written,
+            self.emacs.report,
         )
         self.diffs = Diffs(config, self.sessions, self.emacs)
 
