@@ -135,20 +135,6 @@ class Sessions:
                 if session.process is not None and session.stream is not None:
                     self.report()
 
-    def _end_if_exited(self, session: Session) -> None:
-        """End ``session`` soon after its process, if that exits.
-
-        Otherwise the reviews of a killed CLI would stay open for the grace time.
-        """
-        process = session.process
-        if process is None or session.stream is not None or not self.has(session):
-            return
-        if has_exited(process.pid):
-            self.end(session.id, "exited")
-        else:
-            loop = asyncio.get_running_loop()
-            loop.call_later(_EXIT_CHECK, self._end_if_exited, session)
-
     # Event streams
 
     def open_stream(self, session: Session) -> Stream:
@@ -169,20 +155,29 @@ class Sessions:
             return
         session.stream = None
         stream.end()
-        self._expect_client(session)
         self.report()
-        self._end_if_exited(session)
+        self._expect_client(session)
 
-    def _expect_client(self, session: Session) -> None:
+    def _expect_client(self, session: Session, left: float | None = None) -> None:
         """End ``session`` if its client sends no request and opens no stream in time.
 
-        One that comes later is taken in, as after a restart.
+        One that comes later is taken in, as after a restart.  End it soon if its
+        process exits: the reviews of a killed CLI would stay open for the grace time.
         """
         _cancel(session.timer)
-        if self.has(session) and session.stream is None and not session.requests:
-            loop = asyncio.get_running_loop()
-            grace = self._config.session_grace
-            session.timer = loop.call_later(grace, self.end, session.id)
+        if not self.has(session) or session.stream is not None or session.requests:
+            return
+        if left is None:
+            left = self._config.session_grace
+        if session.process is not None and has_exited(session.process.pid):
+            self.end(session.id, "exited")
+        elif left <= 0:
+            self.end(session.id)
+        else:
+            pause = min(left, _EXIT_CHECK)
+            session.timer = asyncio.get_running_loop().call_later(
+                pause, self._expect_client, session, left - pause
+            )
 
     async def flush(self) -> None:
         """Wait until all outcomes are written, ``end_limit`` at most."""
