@@ -115,29 +115,24 @@ It is empty if the text is too large."
 
 (defun gemini-companion-lookup--find (file symbol line)
   "Return a list of LINE, COLUMN and a remark for SYMBOL in FILE.
-They belong to the first whole word SYMBOL on LINE, else of the
-nearest one within three lines, else of the first one in FILE.  COLUMN
-is in UTF-16 code units.  The remark names the line if it is not LINE.
+They belong to the whole word SYMBOL that is nearest to LINE, or the
+first one if LINE is nil.  COLUMN is in UTF-16 code units.  The remark
+names the line if it is not LINE.
 Signal an error if FILE does not have SYMBOL, or is too large."
   (when (gemini-companion-lookup--large-p file)
     (gemini-companion-lookup-fail "%s is too large; use grep_search" file))
   (gemini-companion-lookup--with-text file
-    (let ((found (gemini-companion-lookup--occurrences symbol)))
-      (pcase-let*
-          ((`(,at . ,column)
-            (or (and line
-                     (seq-find (lambda (place)
-                                 (<= (abs (- (car place) line)) 3))
-                               (seq-sort-by (lambda (place)
-                                              (abs (- (car place) line)))
-                                            #'< found)))
-                (car found)
-                (gemini-companion-lookup-fail
-                 "The word %s is not in %s" symbol file))))
-        (list at column
-              (when (and line (/= line at))
-                (format "Line %d does not have %s; taken from line %d."
-                        line symbol at)))))))
+    (pcase-let ((`((,at . ,column) . ,_)
+                 (or (seq-sort-by (lambda (place)
+                                    (abs (- (car place) (or line 0))))
+                                  #'<
+                                  (gemini-companion-lookup--occurrences symbol))
+                     (gemini-companion-lookup-fail
+                      "The word %s is not in %s" symbol file))))
+      (list at column
+            (when (and line (/= line at))
+              (format "Line %d does not have %s; taken from line %d."
+                      line symbol at))))))
 
 (defun gemini-companion-lookup--occurrences (symbol)
   "Return the places of SYMBOL in this buffer.
