@@ -43,15 +43,14 @@ run.  If there are HOOKS, also when a window displays it."
     (dolist (hook '(kill-buffer-hook change-major-mode-hook))
       (add-hook hook end nil t))))
 
-(defun gemini-companion-page-refresh-soon (page &optional delay)
+(defun gemini-companion-page-refresh-soon (page)
   "Write the text of the buffer PAGE again soon if it is visible then.
-DELAY is the number of seconds to wait for further changes, by default
-0.2."
+Each call waits for further ones."
   (when (buffer-live-p page)
     (with-current-buffer page
       (gemini-companion-page--cancel)
       (setq gemini-companion-page--timer
-            (run-at-time (or delay 0.2) nil
+            (run-at-time 0.2 nil
                          (lambda ()
                            (when (get-buffer-window page t)
                              (with-current-buffer page

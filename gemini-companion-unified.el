@@ -530,7 +530,7 @@ a plist; see `gemini-companion-review--kinds'."
           :fits-p (lambda ()
                     (seq-some #'get-buffer-window (list buffer proposal)))
           :compare (here #'gemini-companion-page-refresh)
-          :edited (lambda () (gemini-companion-page-refresh-soon buffer 0.5))
+          :edited (lambda () (gemini-companion-page-refresh-soon buffer))
           :close (apply-partially #'gemini-companion-diff-discard buffer))))
 
 (defun gemini-companion-unified--display (buffer diff &optional keep)
