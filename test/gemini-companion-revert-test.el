@@ -6,7 +6,7 @@
 
 (require 'ert-x)
 (require 'gemini-companion-revert)
-(require 'gemini-companion-test-helper)
+(require 'gemini-companion-review-test-helper)
 
 (defun gemini-companion-revert-test-write (file text)
   "Write TEXT to FILE as another program would, at another time."
@@ -341,8 +341,7 @@ the text that there is then, and the bytes that are saved of that."
           "mine\n2\n3\n4\ntheirs\n")
          ("1\n" "mine\n" "theirs\n" "<<<<<<< unsaved\nmine\n||||||| before
 1\n=======\ntheirs\n>>>>>>> CLI\n")
-         ;; Without a newline at the end, only where there is no conflict.
-         ("1\n2\n3" "mine\n2\n3" "1\n2\n3\n4" "mine\n2\n3\n4")
+         ("1\n2\n3" "mine\n2\n3" "1\n2\n3\n4" "mine\n2\n3\n4\n")
          ("1" "mine" "theirs" "<<<<<<< unsaved\nmine\n||||||| before
 1\n=======\ntheirs\n>>>>>>> CLI\n")))
     (gemini-companion-revert-test-with old
