@@ -455,40 +455,35 @@ deletes its discovery file."
 
 (defun gemini-companion-server--fail (process reason)
   "End PROCESS, which did not start, because of REASON."
-  (when (and (gemini-companion-server--used-p process)
-             (process-live-p (gemini-companion-server--child process)))
-    (gemini-companion-server--finish process reason)))
+  (let ((child (gemini-companion-server--child process)))
+    (when (and (gemini-companion-server--used-p process)
+               (process-live-p child))
+      (process-put child 'reason reason)
+      (delete-process child))))
 
 (defun gemini-companion-server--exited (process)
-  "End PROCESS, which has exited."
-  (let ((child (gemini-companion-server--child process)))
-    (gemini-companion-server--finish
-     process (format (if (eq (process-status child) 'signal)
-                         "Killed by signal %d"
-                       "Exited with status %d")
-                     (process-exit-status child)))))
-
-(defun gemini-companion-server--finish (process problem)
-  "Release all resources of PROCESS, which has ended because of PROBLEM."
+  "Release all resources of PROCESS, which has exited."
   (let* ((child (gemini-companion-server--child process))
          (connection (gemini-companion-server--connection process))
-         (report (gemini-companion-server--report child problem)))
+         (report (gemini-companion-server--report child)))
     (cancel-timer (gemini-companion-server--timer process))
-    (set-process-sentinel child #'ignore)
-    (delete-process child)
     (kill-buffer (process-buffer child))
     (when connection
       (gemini-companion-epc-close connection))
     (gemini-companion-server--ended process report)))
 
-(defun gemini-companion-server--report (child problem)
-  "Return PROBLEM with the command and the last output of CHILD."
+(defun gemini-companion-server--report (child)
+  "Return why CHILD has exited, with its command and its last output."
   (let ((output (with-current-buffer (process-buffer child)
                   (goto-char (point-max))
                   (forward-line -12)
                   (string-trim (buffer-substring (point) (point-max))))))
     (format "%s.\n\nCommand:\n  %s\n\n%s"
-            problem
+            (or (process-get child 'reason)
+                (format (if (eq (process-status child) 'signal)
+                            "Killed by signal %d"
+                          "Exited with status %d")
+                        (process-exit-status child)))
             (mapconcat #'shell-quote-argument (process-command child) " ")
             (if (string-empty-p output)
                 "No output"
