@@ -167,9 +167,7 @@ A button calls its FUNCTION and checks again."
      'follow-link t
      'action (lambda (_button)
                (unwind-protect
-                   (if (commandp function)
-                       (call-interactively function)
-                     (funcall function))
+                   (funcall function)
                  (when (get-buffer gemini-companion-status--name)
                    (gemini-companion-status--refresh))))))
   (insert "\n"))
