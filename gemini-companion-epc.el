@@ -33,7 +33,8 @@ cannot connect."
                            (gemini-companion-events-record
                             'received method
                             (gemini-companion-epc--recorded method args))
-                           (apply handler method args))))
+                           (gemini-companion-epc--plain
+                            (apply handler method args)))))
     (epc:init-epc-layer manager)
     manager))
 
@@ -73,7 +74,9 @@ the call could not be sent."
                             (print-integers-as-characters nil))
                         ;; The process may have died, and its sentinel not run.
                         (ignore-errors
-                          (epc:call-deferred connection method args)))))
+                          (epc:call-deferred
+                           connection method
+                           (gemini-companion-epc--plain args))))))
     (deferred:error
      (deferred:nextc answer
        (lambda (value)
@@ -92,8 +95,19 @@ the call could not be sent."
   "Return a value of a method that is known later.
 Call START with a function, which is to be called with the value."
   (let ((answer (deferred:new #'identity)))
-    (funcall start (apply-partially #'deferred:callback-post answer))
+    (funcall start (lambda (value)
+                     (deferred:callback-post
+                      answer (gemini-companion-epc--plain value))))
     answer))
+
+(defun gemini-companion-epc--plain (value)
+  "Return VALUE with only the characters of its strings, also in lists.
+Python can read neither properties nor bytes in place of characters."
+  (cond ((consp value) (mapcar #'gemini-companion-epc--plain value))
+        ((not (stringp value)) value)
+        ((multibyte-string-p value) (substring-no-properties value))
+        (t (decode-coding-string (substring-no-properties value)
+                                 'utf-8-unix))))
 
 (defun gemini-companion-epc--recorded (method args)
   "Return the ARGS of METHOD that may be recorded."

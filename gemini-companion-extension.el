@@ -23,6 +23,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-diagnostics)
+(require 'gemini-companion-epc)
 (require 'gemini-companion-install)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-run)
@@ -258,7 +259,7 @@ priority = 100
 (defun gemini-companion-extension-ask (&rest args)
   "Return the answer to a question of the server, which is known later.
 For ARGS see `gemini-companion-extension--answer'."
-  (gemini-companion-server-later
+  (gemini-companion-epc-later
    (lambda (answer)
      (apply #'gemini-companion-extension--answer answer args))))
 

@@ -27,7 +27,6 @@
 (autoload 'gemini-companion-epc-open "gemini-companion-epc")
 (autoload 'gemini-companion-epc-close "gemini-companion-epc")
 (autoload 'gemini-companion-epc-call "gemini-companion-epc")
-(autoload 'gemini-companion-epc-later "gemini-companion-epc")
 
 ;;;; Customization
 
@@ -161,15 +160,6 @@ without an answer, and the value to post next, if any."))
 
 ;;;; Texts
 
-(defun gemini-companion-server--clean (value)
-  "Return VALUE with only the characters of its strings, also in lists.
-Python can read neither properties nor bytes in place of characters."
-  (cond ((consp value) (mapcar #'gemini-companion-server--clean value))
-        ((not (stringp value)) value)
-        ((multibyte-string-p value) (substring-no-properties value))
-        (t (decode-coding-string (substring-no-properties value)
-                                 'utf-8-unix))))
-
 (defun gemini-companion-server--pack (process value)
   "Return VALUE in the form for PROCESS; a large text becomes a file."
   (if (and (stringp value)
@@ -177,7 +167,7 @@ Python can read neither properties nor bytes in place of characters."
       (let ((file (make-temp-file (gemini-companion-server--prefix process))))
         (gemini-companion-text-write file value)
         (list :file file))
-    (gemini-companion-server--clean value)))
+    value))
 
 (defun gemini-companion-server--prefix (process)
   "Return the beginning of the names of the private files of PROCESS."
@@ -198,15 +188,6 @@ collection."
   (if-let* ((file (gemini-companion-server--text-file process value)))
       (lambda () (gemini-companion-text-fill file))
     value))
-
-(defun gemini-companion-server-later (start)
-  "Return a value for the handler of a process that is known later.
-Call START with a function, which is to be called with the value."
-  (gemini-companion-epc-later
-   (lambda (answer)
-     (funcall start
-              (lambda (value)
-                (funcall answer (gemini-companion-server--clean value)))))))
 
 ;;;; Command line
 
@@ -661,7 +642,7 @@ is kept, so that a process that does not read never blocks Emacs."
                  (delq post (gemini-companion-server--posts process)))
            (when (and (cdr post) (eq process gemini-companion-server--current))
              (gemini-companion-server-post method (cadr post))))
-         method (gemini-companion-server--clean value))))))
+         method value)))))
 
 (provide 'gemini-companion-server)
 ;;; gemini-companion-server.el ends here
