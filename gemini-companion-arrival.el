@@ -185,8 +185,7 @@ It is of the same CLI and turn, and the user has pressed no key since."
 
 (defun gemini-companion-arrival--room-p ()
   "Return non-nil if a diff may be shown that the user has not chosen."
-  (not (or (gemini-companion-diff-shown)
-           (remq (car gemini-companion-arrival--answered)
+  (not (or (remq (car gemini-companion-arrival--answered)
                  gemini-companion-diff-ending)
            (eq gemini-companion-review-arrival 'notify)
            ;; A daemon itself has an invisible frame.
@@ -285,7 +284,6 @@ edits of its proposal."
     (cond ((eq (gemini-companion-diff-state diff) 'shown)
            (gemini-companion-diff-view-select (gemini-companion-diff-view diff)))
           (t
-           (gemini-companion-arrival--finish)
            (when-let* ((shown (gemini-companion-diff-shown)))
              (setf (gemini-companion-diff-state shown) 'pending)
              (gemini-companion-diff-hide shown))
