@@ -48,11 +48,9 @@
   "Number of lines to display at first; the rest is folded.
 Each time that more is shown, it is as much again.")
 
-(defconst gemini-companion-unified--colored (* 512 1024)
-  "Size of a text above which it is displayed without colors.")
-
-(defconst gemini-companion-unified--most-characters 1000000
-  "Maximum number of characters of a text whose words are compared.")
+(defconst gemini-companion-unified--most-characters (* 512 1024)
+  "Number of characters above which a text has no colors.
+Only so many of the characters in hunks are compared word by word.")
 
 (defconst gemini-companion-unified--long-line 400
   "Length of a line above which only a part of it is displayed.")
@@ -114,7 +112,7 @@ have colors.  A last line without a newline has the property
                  (lines (gemini-companion-text-lines
                          (if (and view
                                   (< (buffer-size)
-                                     gemini-companion-unified--colored))
+                                     gemini-companion-unified--most-characters))
                              (gemini-companion-unified--colored beg end)
                            (buffer-substring-no-properties beg end)))))
             (unless (or (bolp) (null lines))
