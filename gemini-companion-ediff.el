@@ -361,23 +361,20 @@ The control panel is current."
 (defun gemini-companion-ediff--at-point (panel)
   "Return the current hunk, or nil.
 In PANEL it is the current one of Ediff, else the one at point."
-  (when-let* ((n (gemini-companion-ediff--number panel)))
-    (nth n (gemini-companion-diff-hunks gemini-companion-diff-here))))
-
-(defun gemini-companion-ediff--number (panel)
-  "Return the number of the current hunk, or nil.
-The numbers of the session of PANEL begin with 0."
-  (let* ((buffer (current-buffer))
-         (position (point)))
+  (let ((buffer (current-buffer))
+        (position (point)))
     (with-current-buffer panel
-      (if (eq buffer panel)
-          (and (ediff-valid-difference-p) ediff-current-difference)
-        (let ((side (if (eq buffer ediff-buffer-A) 'A 'B)))
-          (seq-find (lambda (n)
-                      (<= (ediff-get-diff-posn side 'beg n)
-                          position
-                          (ediff-get-diff-posn side 'end n)))
-                    (number-sequence 0 (1- ediff-number-of-differences))))))))
+      (when-let* ((side (if (eq buffer ediff-buffer-A) 'A 'B))
+                  (n (if (eq buffer panel)
+                         (and (ediff-valid-difference-p)
+                              ediff-current-difference)
+                       (seq-find
+                        (lambda (n)
+                          (<= (ediff-get-diff-posn side 'beg n)
+                              position
+                              (ediff-get-diff-posn side 'end n)))
+                        (number-sequence 0 (1- ediff-number-of-differences))))))
+        (nth n (gemini-companion-diff-hunks gemini-companion-diff-here))))))
 
 (defun gemini-companion-ediff--jump (n)
   "Go to hunk N of the control panel, which is current; the first one is 0."
