@@ -160,10 +160,6 @@ The user has edited it, or has excluded a hunk."
          (not (equal (gemini-companion-diff-proposed-text diff)
                      (gemini-companion-diff-text diff))))))
 
-(defun gemini-companion-diff-new-file-p (diff)
-  "Return non-nil if DIFF, whose review was shown, proposes a new file."
-  (memq 'new (gemini-companion-diff-remarks diff)))
-
 (defun gemini-companion-diff-emptied-p (diff)
   "Return non-nil if the user has left no text of the proposal of DIFF."
   (and (gemini-companion-diff-altered-p diff)

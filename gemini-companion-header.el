@@ -94,7 +94,7 @@ What guards text comes first: a long name may not fit."
        (unless (gemini-companion-session-connected-p
                 (gemini-companion-diff-session diff))
          '((3 "not connected")))
-       (when (gemini-companion-diff-new-file-p diff)
+       (when (memq 'new (gemini-companion-diff-remarks diff))
          '((3 "new file"))))))))
 
 (defun gemini-companion-header--guards (diff)

@@ -434,7 +434,7 @@ That is what the user has chosen, or else Ediff if it fits."
   (let ((diff (gemini-companion-review--view-diff view)))
     (cond ((gemini-companion-review--view-chosen view))
           ((and (eq 'ediff gemini-companion-review-view)
-                (not (gemini-companion-diff-new-file-p diff))
+                (not (memq 'new (gemini-companion-diff-remarks diff)))
                 (gemini-companion-windows-fits-ediff-p
                  (gemini-companion-review--view-frame view))
                 (seq-every-p (lambda (buffer)
