@@ -134,7 +134,6 @@ a plist; see `gemini-companion-review--kinds'."
   "Start Ediff on ORIGINAL and PROPOSAL of DIFF.
 If KEEP is non-nil, the selected window stays visible.  Return the
 control panel.  The user's own hooks for Ediff do not run."
-  (gemini-companion-hunk-check-program)
   (let (panel)
     (condition-case problem
         (progn

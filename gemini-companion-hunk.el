@@ -24,17 +24,13 @@
 
 ;;;; Comparison
 
-(defun gemini-companion-hunk-check-program ()
-  "Signal an error if there is no program to compare texts."
-  (unless (executable-find diff-command)
-    (user-error "Cannot find the program %s; install it or customize \
-`diff-command'"
-                diff-command)))
-
 (defun gemini-companion-hunk-find (original proposal)
   "Return the hunks between the buffers ORIGINAL and PROPOSAL.
 Signal an error if they cannot be compared."
-  (gemini-companion-hunk-check-program)
+  (unless (executable-find diff-command)
+    (user-error "Cannot find the program %s; install it or customize \
+`diff-command'"
+                diff-command))
   (let ((texts (mapcar #'gemini-companion-text-of-buffer
                        (list original proposal))))
     (or (gemini-companion-text-diff texts)
