@@ -312,9 +312,9 @@ It is current.  Where its keys do not work, they are dimmed."
   "Return non-nil if the current hunk is excluded.
 The control panel is current."
   (when (ediff-valid-difference-p)
-    (gemini-companion-hunk-marks ediff-buffer-B
-                                 (ediff-get-diff-posn 'B 'beg)
-                                 (ediff-get-diff-posn 'B 'end))))
+    (member (nth ediff-current-difference
+                 (gemini-companion-diff-hunks gemini-companion-diff-here))
+            (gemini-companion-hunk-excluded ediff-buffer-B))))
 
 ;;;; Hunks
 

@@ -58,11 +58,9 @@ width of the window."
     (if (and selected
              (eq diff (buffer-local-value 'gemini-companion-diff-here selected)))
         (gemini-companion-header--end
-         (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
-           (if (eq (current-buffer) proposal)
-               (gemini-companion-hunk-marks proposal (point) (point))
-             (member (get-text-property (point) 'gemini-companion-hunk)
-                     (gemini-companion-hunk-excluded proposal)))))
+         (member (get-char-property (point) 'gemini-companion-hunk)
+                 (gemini-companion-hunk-excluded
+                  (gemini-companion-diff-proposal-buffer diff))))
       ;; The key that works where the user is.
       (with-current-buffer (or selected (current-buffer))
         `((2 ,(substitute-command-keys

@@ -83,21 +83,22 @@ The lines are dimmed, too."
 (defun gemini-companion-hunk-toggle (hunk original proposal)
   "Exclude HUNK of the buffer ORIGINAL from PROPOSAL, or restore it.
 Return non-nil if it is excluded now."
-  (pcase-let* ((`(,old ,old-count ,new ,new-count) hunk)
-               (`(,beg ,end)
-                (with-current-buffer proposal
-                  (list (gemini-companion-hunk-line new)
-                        (gemini-companion-hunk-line (+ new new-count))))))
-    (if-let* ((marks (gemini-companion-hunk-marks proposal beg end)))
-        (ignore (mapc #'delete-overlay marks))
-      (gemini-companion-hunk--mark
-       (make-overlay beg end proposal (< beg end))
-       hunk
-       (with-current-buffer original
-         (gemini-companion-hunk--text old old-count))
-       (with-current-buffer proposal
-         (gemini-companion-hunk--text new new-count)))
-      t)))
+  (if-let* ((mark (seq-find
+                   (lambda (mark)
+                     (equal hunk (overlay-get mark 'gemini-companion-hunk)))
+                   (gemini-companion-hunk-marks proposal))))
+      (ignore (delete-overlay mark))
+    (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
+      (with-current-buffer proposal
+        (let ((beg (gemini-companion-hunk-line new))
+              (end (gemini-companion-hunk-line (+ new new-count))))
+          (gemini-companion-hunk--mark
+           (make-overlay beg end nil (< beg end))
+           hunk
+           (with-current-buffer original
+             (gemini-companion-hunk--text old old-count))
+           (gemini-companion-hunk--text new new-count)))))
+    t))
 
 (defun gemini-companion-hunk--mark (mark hunk original proposed)
   "Exclude HUNK by the overlay MARK.
@@ -120,20 +121,15 @@ ORIGINAL and PROPOSED are its two texts."
                                        count)
                                'face 'shadow)))))
 
-(defun gemini-companion-hunk-marks (proposal &optional beg end)
-  "Return the overlays of the hunks excluded from PROPOSAL, in order.
-If BEG is non-nil, only those that touch the text from BEG to END."
+(defun gemini-companion-hunk-marks (proposal)
+  "Return the overlays of the hunks excluded from PROPOSAL, in order."
   (with-current-buffer proposal
     (save-restriction
       (widen)
       (seq-sort-by
        (lambda (mark) (car (overlay-get mark 'gemini-companion-hunk)))
        #'<
-       (seq-filter (lambda (mark)
-                     (and (or (null beg)
-                              (and (<= (overlay-start mark) end)
-                                   (<= beg (overlay-end mark))))
-                          (gemini-companion-hunk--valid-p mark)))
+       (seq-filter #'gemini-companion-hunk--valid-p
                    (gemini-companion-hunk--all-marks))))))
 
 (defun gemini-companion-hunk--all-marks ()
