@@ -185,24 +185,19 @@ A list (HUNKS EXCLUDED ADDED REMOVED), the last two in lines."
   "Return the comments on DIFF, an alist of (SIDE . LINE) and texts.
 SIDE is `before' for a removed line, whose number in the file is LINE,
 or `after' for another one, whose number in the proposal it is now."
-  (mapcar (pcase-lambda (`(,place . ,text))
-            (cons (gemini-companion-diff--place place) text))
+  (mapcar (pcase-lambda (`((,side . ,line) . ,text))
+            (when (markerp line)
+              (setq line (gemini-companion-text-line (marker-buffer line) line)))
+            (cons (cons side line) text))
           (gemini-companion-diff-commented diff)))
-
-(defun gemini-companion-diff--place (place)
-  "Return PLACE with a line in place of a marker."
-  (pcase place
-    (`(,side . ,(and (pred markerp) marker))
-     (cons side (gemini-companion-text-line (marker-buffer marker) marker)))
-    (_ place)))
 
 (defun gemini-companion-diff-comment (diff place text)
   "Make TEXT the comment on PLACE, a cons (SIDE . LINE), of DIFF.
 If TEXT is nil, delete that comment.  It follows edits of the proposal."
   (setf (gemini-companion-diff-commented diff)
-        (assoc-delete-all place (gemini-companion-diff-commented diff)
-                          (lambda (other place)
-                            (equal place (gemini-companion-diff--place other)))))
+        (cl-loop for comment in (gemini-companion-diff-commented diff)
+                 for (other) in (gemini-companion-diff-comments diff)
+                 unless (equal place other) collect comment))
   (when text
     (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
       (push (cons (pcase place
