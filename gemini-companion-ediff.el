@@ -375,35 +375,26 @@ In PANEL it is the current one of Ediff, else the one at point."
                         (number-sequence 0 (1- ediff-number-of-differences))))))
         (nth n (gemini-companion-diff-hunks gemini-companion-diff-here))))))
 
-(defun gemini-companion-ediff--jump (n)
-  "Go to hunk N of the control panel, which is current; the first one is 0."
-  (save-selected-window
-    ;; Ediff goes on in the buffer of the selected window.
-    (when (window-live-p ediff-control-window)
-      (select-window ediff-control-window 'norecord))
-    (ediff-jump-to-difference (1+ n))))
-
 (defun gemini-companion-ediff--go-to (panel hunk)
   "Go to HUNK in the session of PANEL."
   (with-current-buffer panel
-    (gemini-companion-ediff--jump
-     (seq-position (gemini-companion-diff-hunks gemini-companion-diff-here)
-                   hunk))))
+    (gemini-companion-ediff--move
+     panel (- (seq-position (gemini-companion-diff-hunks
+                             gemini-companion-diff-here)
+                            hunk)
+              ediff-current-difference))))
 
 (defun gemini-companion-ediff--move (panel count)
-  "Go COUNT hunks on in the session of PANEL, with point of this buffer."
-  (let ((buffer (current-buffer)))
-    (with-current-buffer panel
-      (let ((n (+ ediff-current-difference count)))
-        (unless (< -1 n ediff-number-of-differences)
-          (user-error "No %s hunk" (if (< count 0) "previous" "next")))
-        (gemini-companion-ediff--jump n)))
-    (unless (eq buffer panel)
-      (goto-char (ediff-get-diff-posn
-                  (if (eq buffer (buffer-local-value 'ediff-buffer-A panel))
-                      'A
-                    'B)
-                  'beg nil panel)))))
+  "Go COUNT hunks on in the session of PANEL."
+  (with-current-buffer panel
+    (let ((n (+ ediff-current-difference count)))
+      (unless (< -1 n ediff-number-of-differences)
+        (user-error "No %s hunk" (if (< count 0) "previous" "next")))
+      (save-selected-window
+        ;; Ediff goes on in the buffer of the selected window.
+        (when (window-live-p ediff-control-window)
+          (select-window ediff-control-window 'norecord))
+        (ediff-jump-to-difference (1+ n))))))
 
 (defun gemini-companion-ediff--edit (panel)
   "Select the window of the proposal, or from there PANEL."
