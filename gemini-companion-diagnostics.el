@@ -121,11 +121,11 @@ By itself one may begin only when the buffer is displayed."
 Return nil if it has not checked this text."
   (when (gemini-companion-diagnostics--checked-p)
     (list (cl-loop for (line severity text)
-                   in (gemini-companion-diagnostics--of-buffer)
+                   in (gemini-companion-diagnostics-of-buffer)
                    when (equal severity "error")
                    collect (list line text nil)))))
 
-(defun gemini-companion-diagnostics--of-buffer ()
+(defun gemini-companion-diagnostics-of-buffer ()
   "Return what Flymake or Flycheck has in this buffer.
 They are lists of LINE, SEVERITY and TEXT."
   (if (eq 'flycheck-mode (gemini-companion-diagnostics-checker (current-buffer)))
@@ -230,7 +230,7 @@ Signal an error if it is not checked."
             ((with-current-buffer buffer
                (gemini-companion-diagnostics--checkable-p))))
       (with-current-buffer buffer
-        (gemini-companion-diagnostics--of-buffer))
+        (gemini-companion-diagnostics-of-buffer))
     (mapcar (lambda (diagnostic)
               (gemini-companion-diagnostics--of-flymake
                diagnostic

@@ -27,10 +27,11 @@
 (require 'subr-x)
 (require 'xref)
 
+(autoload 'gemini-companion-diagnostics-of-buffer
+  "gemini-companion-diagnostics")
 (declare-function flycheck-error-filename "ext:flycheck")
 (declare-function flycheck-error-line "ext:flycheck")
 (declare-function flycheck-error-message "ext:flycheck")
-(declare-function flycheck-overlay-errors-in "ext:flycheck")
 (declare-function gemini-companion-compose "gemini-companion-compose")
 (declare-function magit-current-section "ext:magit-section")
 (declare-function magit-file-at-point "ext:magit-git")
@@ -98,17 +99,12 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
                          nil)))))))
 
 (defun gemini-companion-point--diagnostics ()
-  "Return the messages of Flymake and Flycheck on the line of point."
-  (let ((start (line-beginning-position))
-        (end (line-end-position)))
-    (seq-uniq
-     (mapcar #'string-trim
-             (append
-              (mapcar #'flymake-diagnostic-text
-                      (flymake-diagnostics start end))
-              (and (bound-and-true-p flycheck-mode)
-                   (mapcar #'flycheck-error-message
-                           (flycheck-overlay-errors-in start end))))))))
+  "Return the messages of Flymake or Flycheck on the line of point."
+  (let ((here (line-number-at-pos nil t)))
+    (delete-dups
+     (delq nil (mapcar (pcase-lambda (`(,line ,_ ,text))
+                         (and (eql here line) (string-trim text)))
+                       (gemini-companion-diagnostics-of-buffer))))))
 
 (defun gemini-companion-point-dired ()
   "Return references to the marked files, or the one at point."
