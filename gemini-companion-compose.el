@@ -64,11 +64,11 @@
 (defun gemini-companion-compose--remember (text)
   "Add TEXT to the history, and save that."
   (let ((history-delete-duplicates t)
-        print-length print-level
-        (coding-system-for-write 'utf-8-unix))
+        print-length print-level)
     (add-to-history 'gemini-companion-compose-history text 100 t)
-    (write-region (prin1-to-string gemini-companion-compose-history) nil
-                  (gemini-companion-compose--file "history") nil 'silent)))
+    (gemini-companion-text-write
+     (gemini-companion-compose--file "history")
+     (prin1-to-string gemini-companion-compose-history))))
 
 (defun gemini-companion-compose-previous (&optional n)
   "Replace the text by the previous prompt of the history, or the Nth one.

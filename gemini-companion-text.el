@@ -137,11 +137,6 @@ Return nil if there is no such program, or the disk is full."
   "Number of changes from which change hooks run once for all of them.
 CC Mode needs milliseconds for each call.")
 
-(defconst gemini-companion-text--hunk
-  (concat "^\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?\\([acd]\\)"
-          "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?$")
-  "Regexp for the line before each hunk in the output of `diff'.")
-
 (defun gemini-companion-text-replace (text)
   "Make TEXT the text of the current buffer, as one undo step.
 Replace only what differs in the lines that differ, so that point,
@@ -204,7 +199,10 @@ original, and of the same in the new text."
   (let (hunks)
     (save-excursion
       (goto-char (point-min))
-      (while (re-search-forward gemini-companion-text--hunk nil t)
+      (while (re-search-forward
+              (concat "^\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?\\([acd]\\)"
+                      "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?$")
+              nil t)
         (pcase-let* ((kind (match-string 3))
                      (`(,old ,old-last ,new ,new-last)
                       (mapcar (lambda (n)
