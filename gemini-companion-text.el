@@ -68,21 +68,20 @@ A CLI keeps the line ends and the last newline of a file."
 (defun gemini-companion-text-run (function texts program &rest options)
   "Compare TEXTS by PROGRAM with OPTIONS, and return the value of FUNCTION.
 FUNCTION is called with the exit status; the output is the current
-buffer.  Return nil if there is no such program."
-  (when (executable-find program)
-    ;; Only the user can read them.
-    (let ((files (mapcar (lambda (text)
-                           (let ((file (make-temp-file "gemini-companion-")))
-                             (gemini-companion-text-write file text)
-                             file))
-                         texts))
-          (coding-system-for-read 'utf-8-emacs-unix)
-          (default-directory "/"))
-      (unwind-protect
-          (with-temp-buffer
-            (funcall function (apply #'call-process program nil t nil "--text"
-                                     (append options files))))
-        (mapc #'delete-file files)))))
+buffer."
+  ;; Only the user can read them.
+  (let ((files (mapcar (lambda (text)
+                         (let ((file (make-temp-file "gemini-companion-")))
+                           (gemini-companion-text-write file text)
+                           file))
+                       texts))
+        (coding-system-for-read 'utf-8-emacs-unix)
+        (default-directory "/"))
+    (unwind-protect
+        (with-temp-buffer
+          (funcall function (apply #'call-process program nil t nil "--text"
+                                   (append options files))))
+      (mapc #'delete-file files))))
 
 (defun gemini-companion-text-diff (texts)
   "Return the hunks in which the two TEXTS differ, a list.
