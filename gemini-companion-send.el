@@ -77,12 +77,6 @@ Return nil if it is none.  The CLIs ignore any white space before it."
    process
    (concat "\e[200~" (gemini-companion-send--clean text) "\e[201~")))
 
-(defun gemini-companion-send--process (session)
-  "Return the process of the terminal of SESSION if a text can be typed there.
-It cannot if SESSION waits for an answer, which the text would be."
-  (and (not (eq 'waiting (gemini-companion-session-state session)))
-       (gemini-companion-terminal-process session)))
-
 (defun gemini-companion-send--check-length (text)
   "Signal an error if TEXT is too long for a prompt."
   (when (< gemini-companion-send--most (length text))
@@ -94,7 +88,7 @@ It cannot if SESSION waits for an answer, which the text would be."
 Select the terminal.  Return a message."
   (let ((name (gemini-companion-session-name session))
         (terminal (gemini-companion-session-terminal session)))
-    (if-let* ((process (gemini-companion-send--process session)))
+    (if-let* ((process (gemini-companion-terminal-process session)))
         (progn
           (gemini-companion-send--check-length text)
           (gemini-companion-send--check-inserted
@@ -178,8 +172,7 @@ one unless it is a command, and then press Enter.  SHOWN is nil before
 the text, and else the number of checks in a row that have found MARK."
   (pcase-let* ((`(,text ,find) task)
                (session (funcall find))
-               (process (and session
-                             (gemini-companion-send--process session)))
+               (process (gemini-companion-terminal-process session))
                (found (and process mark
                            (gemini-companion-send--shown-p mark process))))
     (cond ((or (< left 0)

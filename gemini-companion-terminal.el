@@ -166,8 +166,10 @@ Some are suspended while the user copies text or edits a line."
         ((derived-mode-p 'eat-mode) t)))
 
 (defun gemini-companion-terminal-process (session)
-  "Return the process of the terminal of SESSION if that takes keys, or nil."
-  (when-let* ((buffer (gemini-companion-session-terminal session))
+  "Return the process of the terminal of SESSION if a text can be typed there.
+It cannot if SESSION waits for an answer, which the text would be."
+  (when-let* (((not (eq 'waiting (gemini-companion-session-state session))))
+              (buffer (gemini-companion-session-terminal session))
               (process (get-buffer-process buffer)))
     (with-current-buffer buffer
       (and (process-live-p process)
