@@ -4,7 +4,7 @@
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from select import select
 from typing import TypeAlias
 
@@ -84,19 +84,15 @@ class Connections:
 
 
 def _bound(port: int) -> socket.socket:
-    with ExitStack() as stack:
-        try:
-            listener = stack.enter_context(
-                # Without IPPROTO_TCP asyncio leaves Nagle's algorithm on: 40 ms an
-                # answer.
-                socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-            )
-            share_port(listener)
-            listener.bind(("127.0.0.1", port))
-        except OSError as error:
-            if port:
-                return _bound(0)
-            problem = error.strerror or error
-            raise StartError(f"Cannot bind a port on 127.0.0.1: {problem}") from None
-        stack.pop_all()
+    # Without IPPROTO_TCP asyncio leaves Nagle's algorithm on: 40 ms an answer.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        share_port(listener)
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        if port:
+            return _bound(0)
+        problem = error.strerror or error
+        raise StartError(f"Cannot bind a port on 127.0.0.1: {problem}") from None
     return listener

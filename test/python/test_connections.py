@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import asyncio
+import os
 import socket
 from contextlib import ExitStack
 
 import pytest
 
 from conftest import BOUND, Alone, CliOf, until
+from gemini_companion_epc import connections
 from gemini_companion_epc.connections import MAX_WAITING, Connections
 from gemini_companion_epc.exceptions import StartError
 from scene import context_of, paths_of
@@ -38,7 +40,7 @@ def test_a_flood_of_connections_excludes_no_client(alone: Alone, cli_of: CliOf) 
 
 
 def test_a_port_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket, "IPPROTO_TCP", 999)
+    monkeypatch.setattr(connections, "share_port", lambda listener: os.stat("/none"))
     with pytest.raises(StartError, match="Cannot bind a port on"):
         Connections(0)
 
