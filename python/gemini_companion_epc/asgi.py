@@ -13,6 +13,7 @@ import logging
 import re
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import uuid4
 
 from pydantic_core import from_json
 from starlette.datastructures import MutableHeaders
@@ -201,8 +202,9 @@ class Asgi:
         """Return the session that ``message`` initializes."""
         if message.get("method") != "initialize":
             raise HTTPException(400, "Mcp-Session-Id is missing")
-        session = self._sessions.new(request.state.client, request.state.place)
-        if request.state.client.states_version:
+        client, place = request.state.client, request.state.place
+        session = self._sessions.get(uuid4().hex, client, place)
+        if client.states_version:
             session.version = _version(message)
         assert request.client is not None
         self._sessions.identify(session, request.client, False)

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
 
 from . import __version__, log, texts
 from .config import Config, new_token, parse_start_line
@@ -27,8 +26,6 @@ from .system import on_signals
 from .types import Diff, Facts
 
 logger = logging.getLogger(__name__)
-
-Serve: TypeAlias = Callable[..., Awaitable[None]]
 
 
 def run() -> int:
@@ -288,7 +285,7 @@ class Server:
                 self._emacs.warn(message)
 
 
-def load_http() -> Serve:
+def load_http() -> Callable[..., Awaitable[None]]:
     """Import the HTTP server, and return the function that runs it.
 
     This takes half a second, in which clients wait in the listen queue, and 40 MB.

@@ -8,8 +8,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeAlias
-from uuid import uuid4
 
 from .clients import Client
 from .config import Config
@@ -23,8 +21,6 @@ logger = logging.getLogger(__name__)
 # Seconds between two checks whether a process without an event stream has exited.
 _EXIT_CHECK = 0.5
 
-FindProcess: TypeAlias = Callable[[tuple[str, int]], Process | None]
-
 
 class Sessions:
     """The sessions by ID.
@@ -36,7 +32,7 @@ class Sessions:
     def __init__(
         self,
         config: Config,
-        find_process: FindProcess,
+        find_process: Callable[[tuple[str, int]], Process | None],
         report: Callable[[str, object], None],
     ) -> None:
         self.is_stopping = False
@@ -53,10 +49,6 @@ class Sessions:
         # Emacs sends a context to a new process before its clients reconnect.
         self._wants_context = True
         self._is_ending = False
-
-    def new(self, client: Client, place: Place | None = None) -> Session:
-        """Return a new session of ``client``, which runs in ``place``."""
-        return self.get(uuid4().hex, client, place)
 
     def get(
         self, session_id: str, client: Client | None = None, place: Place | None = None

@@ -29,7 +29,7 @@ from gemini_companion_epc.places import Places
 from gemini_companion_epc.processes import process_of
 from gemini_companion_epc.questions import Questions
 from gemini_companion_epc.server import load_http
-from gemini_companion_epc.sessions import FindProcess, Sessions
+from gemini_companion_epc.sessions import Sessions
 from gemini_companion_epc.types import CloseReason, Diff, Facts, Process
 
 Result = TypeVar("Result")
@@ -195,7 +195,7 @@ class Alone(Loop):
         self.token = config.token
         self.emacs = StubEmacs()
         self.searches = 0
-        self.find_process: FindProcess = lambda peer: None
+        self.find_process: Callable[[Any], Process | None] = lambda peer: None
         self._connections = Connections(0)
         self._connections.listen()
         self.port = self._connections.port

@@ -5,6 +5,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import uuid4
 
 from conftest import StubEmacs
 from gemini_companion_epc.clients import CLIENTS
@@ -34,7 +35,7 @@ class Rig:
         self.diffs.reject_all()
 
     def session(self) -> tuple[Session, Stream]:
-        session = self.sessions.new(CLIENTS[0])
+        session = self.sessions.get(uuid4().hex, CLIENTS[0])
         return session, self.sessions.open_stream(session)
 
 

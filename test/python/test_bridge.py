@@ -172,7 +172,8 @@ def test_the_best_of_several_emacsen_is_asked_first(
         assert "/new" in start_bridge(tmp_path).call("diagnostics")
         assert len(new.emacs.asked) == 1
         # The CLI, of which this process is a part, is connected to it.
-        new.do(new.sessions.new, CLIENTS[0]).process = Process(os.getpid())
+        session = new.do(new.sessions.get, "one", CLIENTS[0])
+        session.process = Process(os.getpid())
         assert "/new" in start_bridge(tmp_path, **port).call("diagnostics")
 
 

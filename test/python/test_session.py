@@ -19,7 +19,7 @@ async def test_an_outcome_that_was_not_written_is_kept(rig: Rig) -> None:
 
 @in_loop()
 async def test_the_latest_context_comes_first_and_is_not_repeated(rig: Rig) -> None:
-    session = rig.sessions.new(CLIENTS[0])
+    session = rig.sessions.get("one", CLIENTS[0])
     await rig.diffs.open(session, "/a", "x")
     rig.diffs.reject(1)
     rig.sessions.broadcast(context_of("/old"))

@@ -23,7 +23,7 @@ async def test_a_context_that_crosses_the_last_end_is_dropped(rig: Rig) -> None:
 
 @in_loop(session_grace=0.01)
 async def test_a_request_in_progress_keeps_a_session(rig: Rig) -> None:
-    session = rig.sessions.new(CLIENTS[0])
+    session = rig.sessions.get("one", CLIENTS[0])
     with rig.sessions.request(session):
         await rig.diffs.open(session, "/a", "x")
         await asyncio.sleep(0.05)
