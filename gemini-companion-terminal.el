@@ -197,6 +197,12 @@ In Emacs 28, one of twice this length overflows the stack of regexps.")
 (add-hook 'gemini-companion-session-changed-functions
           #'gemini-companion-terminal--watch-sessions)
 
+(defun gemini-companion-terminal-stop ()
+  "Stop watching terminals."
+  (dolist (process (process-list))
+    (remove-function (process-filter process)
+                     #'gemini-companion-terminal--filter)))
+
 (defun gemini-companion-terminal--filter (arguments)
   "Handle the sequences in the output of a program; keep an incomplete one.
 ARGUMENTS are the process and the output.  Return what the terminal is

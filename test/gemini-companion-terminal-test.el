@@ -129,15 +129,22 @@
       (should (equal 4 (length kill-ring)))
       (should (equal "" (funcall answers))))))
 
-(ert-deftest gemini-companion-terminal-of-a-connected-cli-is-watched-once ()
+(ert-deftest gemini-companion-terminal-is-watched-while-the-mode-is-on ()
   (gemini-companion-terminal-test-with
-    (let ((filter (process-filter process)))
-      (set-process-filter process #'term-emulate-terminal)
-      (unwind-protect
-          (dotimes (_ 2)
-            (gemini-companion-session-update
-             (list (list :id "1" :pid (process-id process))))
-            (should (equal filter (process-filter process))))
-        (gemini-companion-session-stop)))))
+    (let ((session (list :id "1" :pid (process-id process)))
+          (filter (process-filter process)))
+      (gemini-companion-terminal-stop)
+      (let ((bare (process-filter process)))
+        (should-not (equal filter bare))
+        (unwind-protect
+            (progn
+              (gemini-companion-session-update (list session))
+              (should (equal filter (process-filter process)))
+              ;; Once is enough.
+              (gemini-companion-session-update (list session))
+              (gemini-companion-terminal-stop)
+              (should (eq bare (process-filter process))))
+          (gemini-companion-terminal-stop)
+          (gemini-companion-session-stop))))))
 
 ;;; gemini-companion-terminal-test.el ends here
