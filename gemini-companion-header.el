@@ -58,9 +58,14 @@ width of the window."
     (if (and selected
              (eq diff (buffer-local-value 'gemini-companion-diff-here selected)))
         (gemini-companion-header--end
-         (member (get-char-property (point) 'gemini-companion-hunk)
-                 (gemini-companion-hunk-excluded
-                  (gemini-companion-diff-proposal-buffer diff))))
+         (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
+           (if (eq (current-buffer) proposal)
+               ;; The mark of removed lines is empty, so no character has it.
+               (seq-some (lambda (mark)
+                           (<= (overlay-start mark) (point) (overlay-end mark)))
+                         (gemini-companion-hunk-marks proposal))
+             (member (get-text-property (point) 'gemini-companion-hunk)
+                     (gemini-companion-hunk-excluded proposal)))))
       ;; The key that works where the user is.
       (with-current-buffer (or selected (current-buffer))
         `((2 ,(substitute-command-keys

@@ -49,6 +49,16 @@
             (should (string-match-p regexp text))
             (should (<= (string-width text) width))))))))
 
+(ert-deftest gemini-companion-header-offers-to-restore-removed-lines-at-point ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
+    (let* ((diff (gemini-companion-test-show "a" "1\n3\nfour\n"))
+           (proposal (gemini-companion-diff-proposal-buffer diff)))
+      (gemini-companion-test-call #'gemini-companion-review-toggle-hunk)
+      (select-window (get-buffer-window proposal))
+      (goto-char 3)
+      (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
+        (should (string-search "restore" (gemini-companion-header-text 200)))))))
+
 (ert-deftest gemini-companion-header-may-be-computed-at-any-time ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let* ((gemini-companion-review-view 'diff)
