@@ -220,6 +220,7 @@ else nil.  Display the output if SHOW is non-nil."
   (setq gemini-companion-install--directory
         (expand-file-name (format-time-string "venv-%Y%m%dT%H%M%S%3N")
                           gemini-companion-install-directory))
+  (force-mode-line-update t)
   (gemini-companion-install--run
    (gemini-companion-install--ways gemini-companion-install--directory) "" end))
 

@@ -296,7 +296,12 @@ Delete the discovery files, as its process may be dead or suspended."
     (setq gemini-companion-server--properties nil
           gemini-companion-server--current nil
           gemini-companion-server--next nil)
-    (mapc #'gemini-companion-server--close processes)))
+    (dolist (process processes)
+      (gemini-companion-server--expect-end process)
+      ;; At the end of its input it rejects open diffs, ends its streams and
+      ;; deletes its discovery file; one that is suspended or has exited cannot.
+      (ignore-errors
+        (process-send-eof (gemini-companion-server--child process))))))
 
 ;;;; Start of a process
 
@@ -415,15 +420,6 @@ buffer with it, and that is valid during the call."
     (gemini-companion-server--ready process)))
 
 ;;;; End of a process
-
-(defun gemini-companion-server--close (process)
-  "Stop PROCESS, if it has not ended, without waiting for it.
-At the end of its input it rejects open diffs, ends its streams and
-deletes its discovery file."
-  (gemini-companion-server--expect-end process)
-  ;; This fails if the process is suspended or has exited.
-  (ignore-errors
-    (process-send-eof (gemini-companion-server--child process))))
 
 (defun gemini-companion-server--expect-end (process)
   "Expect PROCESS to end, unless it has, and kill it after some seconds."

@@ -459,24 +459,18 @@ M-x gemini-companion-install-server installs them; then turn on \
    ((null after-init-time)
     (add-hook 'emacs-startup-hook #'gemini-companion--turn-on))
    ((gemini-companion-install-agreed-p)
-    (gemini-companion--install))
+    (gemini-companion-install-start #'gemini-companion--installed))
    ((ignore-error quit
       (y-or-n-p (format "Install the Python packages (70 MB) in %s? "
                         (abbreviate-file-name
                          gemini-companion-install-directory))))
-    (gemini-companion--install 'show))
+    (gemini-companion-install-start #'gemini-companion--installed 'show))
    (t
     (setq gemini-companion-mode nil)
     (gemini-companion--turn-off 'dismissed)
     (message "Nothing installed, gemini-companion is off; \
 M-x gemini-companion-mode asks again, \
 `gemini-companion-server-command' sets a Python of your own"))))
-
-(defun gemini-companion--install (&optional show)
-  "Install the packages of the server, without waiting for it.
-Display the output if SHOW is non-nil."
-  (gemini-companion-install-start #'gemini-companion--installed show)
-  (force-mode-line-update t))
 
 ;;;###autoload
 (defun gemini-companion-install-server ()
@@ -486,7 +480,7 @@ A running server is restarted to use them."
   (when gemini-companion-server-command
     (user-error "`gemini-companion-server-command' is set; set it to nil to \
 install the packages"))
-  (gemini-companion--install 'show))
+  (gemini-companion-install-start #'gemini-companion--installed 'show))
 
 (defun gemini-companion--installed (problem)
   "Start or restart the server with the new packages, if the mode is on.
