@@ -22,12 +22,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def clean(text: str) -> str:
     """Return ``text`` with lone surrogates replaced by U+FFFD."""
-    try:
-        # For 10 MB, a search takes 20 ms, encoding 8 ms.
-        text.encode()
-    except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", text)
-    return text
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def context_update(files: Sequence[Facts], is_trusted: bool | None) -> Notification:
