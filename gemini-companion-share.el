@@ -62,8 +62,7 @@ Set by `gemini-companion-pause'.")
   "Return the files that are shared with the CLIs, or nil.
 They are a list of plists, see `gemini-companion-context-snapshot'.
 Nil while no CLI is connected or sharing is paused."
-  (and (gemini-companion-sessions)
-       (alist-get 'context-update gemini-companion-share--sent)))
+  (alist-get 'context-update gemini-companion-share--sent))
 
 (defun gemini-companion-share--active ()
   "Return the plist of the active file among the shared ones, or nil."
@@ -130,7 +129,6 @@ A CLI also reads ignore files when it starts."
   "Return the text and tooltip of sharing for the mode line."
   (cons (cond (gemini-companion-paused " paused")
               ((and (eq (current-buffer) gemini-companion-context-active)
-                    (gemini-companion-sessions)
                     (assq 'context-update gemini-companion-share--sent)
                     (not (gemini-companion-share--active)))
                " hidden")
