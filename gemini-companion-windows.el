@@ -36,11 +36,8 @@
 (defun gemini-companion-windows-frame (buffers)
   "Return the frame for a review, one that displays one of BUFFERS.
 Prefer the selected frame, and return it if no frame displays one."
-  (let ((frames (seq-remove
-                 (lambda (frame) (frame-parameter frame 'parent-frame))
-                 (cons (selected-frame)
-                       (seq-filter #'gemini-companion-windows--seen-p
-                                   (frame-list))))))
+  (let ((frames (seq-filter #'gemini-companion-windows--seen-p
+                            (cons (selected-frame) (frame-list)))))
     (or (seq-find (lambda (frame)
                     (seq-some (lambda (buffer) (get-buffer-window buffer frame))
                               buffers))
@@ -49,8 +46,9 @@ Prefer the selected frame, and return it if no frame displays one."
         (selected-frame))))
 
 (defun gemini-companion-windows--seen-p (frame)
-  "Return non-nil if FRAME is visible on some terminal."
+  "Return non-nil if FRAME is visible on some terminal, and no child frame."
   (and (eq t (frame-visible-p frame))
+       (not (frame-parameter frame 'parent-frame))
        (not (equal "initial_terminal" (terminal-name (frame-terminal frame))))
        (or (display-graphic-p frame)
            (eq frame (tty-top-frame frame)))))
