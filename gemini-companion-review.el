@@ -343,8 +343,7 @@ also as a part of another line, becomes a part of it."
 (defun gemini-companion-review-hunk-p ()
   "Return the hunk of a review at point, or nil."
   (when-let* ((view (gemini-companion-review-here-p)))
-    (ignore-error user-error
-      (gemini-companion-review--hunk view))))
+    (gemini-companion-review--hunk view)))
 
 (defun gemini-companion-review-excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
