@@ -132,6 +132,16 @@
     (should (equal "Hunk excluded; x restores it\n"
                    (gemini-companion-test-text (messages-buffer))))))
 
+(ert-deftest gemini-companion-ediff-moves-point-of-the-text-in-use ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
+    (gemini-companion-test-show "a" "one\n2\n3\nfour\n")
+    (dolist (name '("*gemini proposal: a*" "*gemini original: a*"))
+      (with-selected-window (get-buffer-window name)
+        (pcase-dolist (`(,line ,count) '((4 1) (1 -1)))
+          (gemini-companion-review-next-hunk count)
+          (should (= line (line-number-at-pos)))
+          (should (= line (car (gemini-companion-review-hunk-p)))))))))
+
 (ert-deftest gemini-companion-ediff-runs-no-hook-of-the-user ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     ;; Those of the registry of all sessions do.
