@@ -436,9 +436,8 @@ M-x gemini-companion-connect"))
 
 (defun gemini-companion-place-ready (_how)
   "Connect the places to a server that became ready."
-  (pcase-dolist (`(,name . ,place) gemini-companion-place-all)
-    (unless (equal "ended" (plist-get place :state))
-      (gemini-companion-place--start name))))
+  (mapc #'gemini-companion-place--start
+        (mapcar #'car gemini-companion-place-all)))
 
 (defun gemini-companion-place-stop ()
   "Drop all places, as the server stops."
