@@ -6,7 +6,7 @@ import logging
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,36 +27,40 @@ class DiscoveryFiles:
         self._port = port
         self._token = token
         self._environ = environ
-        self._roots: tuple[str, ...] = ()
 
     def names(self) -> list[list[str]]:
         """Return the name of each client and of its file, written or not."""
         return [[client.name, str(self._path(client))] for client in CLIENTS]
 
-    def update(self, roots: tuple[str, ...]) -> list[str]:
-        """Write all files with ``roots``; return the problems as sentences.
+    def update(self, roots: Sequence[str]) -> list[str]:
+        """Write the files that are not as with ``roots``; return the problems.
 
-        They must be true names, see `true_names`.
-        """
-        self._roots = roots
-        problems = [
-            f"{client.title} cannot connect from {root}: its name contains {os.pathsep}"
-            for client in CLIENTS
-            if client.is_installed(self._environ)
-            for root in roots
-            if not client.can_take(root)
-        ]
-        return problems + self._write(CLIENTS)
-
-    def restore(self) -> list[str]:
-        """Write the files that are missing; return the problems as sentences.
-
-        A cleanup of temporary files may have removed one, or a client may have
+        The problems are sentences.  ``roots`` must be true names, see `true_names`.
+        A cleanup of temporary files may have removed a file, or a client may have
         been installed in the meantime.
         """
-        return self._write(
-            one for one in CLIENTS if _read(self._path(one)) != self._payload(one)
-        )
+        problems = []
+        for client in CLIENTS:
+            path, payload = self._path(client), self._payload(client, roots)
+            if not client.is_installed(self._environ) or _read(path) == payload:
+                continue
+            problems += [
+                f"{client.title} cannot connect from {root}: its name contains "
+                f"{os.pathsep}"
+                for root in roots
+                if not client.can_take(root)
+            ]
+            try:
+                if not client.home_variable:
+                    _make_directory(path.parent.parent)
+                _make_directory(path.parent)
+                _replace(path, json.dumps(payload).encode())
+            except OSError as error:
+                problems.append(
+                    f"Cannot write {path}: {error.strerror or error}; "
+                    f"a new {client.title} cannot find this Emacs"
+                )
+        return problems
 
     def remove(self) -> None:
         """Remove the files that name this server."""
@@ -82,33 +86,16 @@ class DiscoveryFiles:
         name = client.file_name(self._pid, self._port)
         return client.directory(self._environ) / name
 
-    def _payload(self, client: Client) -> dict[str, object]:
+    def _payload(self, client: Client, roots: Sequence[str]) -> dict[str, object]:
         """Return the content of that file in the protocol's spelling."""
         return {
             "port": self._port,
-            "workspacePath": client.workspace_path(self._roots),
+            "workspacePath": client.workspace_path(roots),
             "authToken": client.bearer(self._token),
             "ideInfo": IDE_INFO,
             # Qwen Code deletes a file without it; Gemini CLI ignores it.
             "ppid": self._pid,
         }
-
-    def _write(self, clients: Iterable[Client]) -> list[str]:
-        problems = []
-        for client in clients:
-            path = self._path(client)
-            try:
-                if client.is_installed(self._environ):
-                    if not client.home_variable:
-                        _make_directory(path.parent.parent)
-                    _make_directory(path.parent)
-                    _replace(path, json.dumps(self._payload(client)).encode())
-            except OSError as error:
-                problems.append(
-                    f"Cannot write {path}: {error.strerror or error}; "
-                    f"a new {client.title} cannot find this Emacs"
-                )
-        return problems
 
 
 def true_names(roots: Iterable[str]) -> tuple[str, ...]:

@@ -275,7 +275,7 @@ class Server:
         """Restore the files that a cleanup of temporary files removes."""
         while True:
             await asyncio.sleep(self._config.file_check)
-            self._warn_once(self._discovery.restore())
+            self._warn_once(self._discovery.update(self._questions.roots))
 
     def _warn_once(self, messages: Iterable[str]) -> None:
         """Show ``messages`` to the user, except those shown before."""

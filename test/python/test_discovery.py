@@ -74,7 +74,7 @@ def test_each_client_has_its_private_file(tmp_path: Path) -> None:
     assert not (tmp_path / ".qwen").exists()
     # It was installed in the meantime, and has not run.
     (tmp_path / "qwen").touch(0o700)
-    assert files.restore() == []
+    assert files.update(("/a", "/b")) == []
     for client, name, bearer in (
         (GEMINI, f"gemini/ide/gemini-ide-server-{own}-4711.json", "token"),
         (QWEN, ".qwen/ide/4711.lock", "token.qwen"),
@@ -91,7 +91,7 @@ def test_each_client_has_its_private_file(tmp_path: Path) -> None:
         assert [_mode(one) for one in (path, path.parent)] == [0o600, 0o700]
         assert list(path.parent.iterdir()) == [path]
         path.unlink()
-        files.restore()
+        files.update(("/a", "/b"))
         assert path.exists()
     assert _mode(tmp_path / "gemini") == 0o700
     for _ in range(2):
