@@ -547,15 +547,21 @@ If KEEP is non-nil, the selected window stays visible and selected."
 
 (defun gemini-companion-review--replace (view kind &optional keep)
   "Close VIEW, and open it on the selected frame as KIND, at the same hunk.
-If KEEP is non-nil, the selected window stays visible and selected."
-  (let ((line (gemini-companion-review--line view)))
+If that fails, open it as it was.  If KEEP is non-nil, the selected
+window stays visible and selected."
+  (let ((previous (gemini-companion-review--view-kind view))
+        (line (gemini-companion-review--line view)))
     (gemini-companion-windows-at-once
       (gemini-companion-review--restore-windows view)
       (setf (gemini-companion-review--view-layout view)
             (gemini-companion-windows-layout (selected-frame)))
       (gemini-companion-review--call view :close)
       (setf (gemini-companion-review--view-open view) nil)
-      (gemini-companion-review--open view kind keep)
+      (condition-case problem
+          (gemini-companion-review--open view kind keep)
+        ((error quit)
+         (gemini-companion-review--open view previous keep)
+         (user-error "%s" (error-message-string problem))))
       (gemini-companion-review--go-to view line))))
 
 (defun gemini-companion-review--resized (window)
