@@ -429,9 +429,10 @@ class Inside(TerminalBuffer):
     """A CLI in a terminal buffer of Emacs, also where that is not displayed."""
 
     def keys(self, *keys: str) -> None:
-        """Press ``keys``: "Enter", or characters."""
+        """Press ``keys``: "Enter", "BSpace", or characters."""
+        names = {"Enter": "(string ?\\r)", "BSpace": "(string ?\\d)"}
         for key in keys:
-            self._send("(string ?\\r)" if key == "Enter" else lisp(key))
+            self._send(names.get(key) or lisp(key))
 
     def text(self, text: str) -> None:
         """Type ``text`` literally."""
