@@ -117,8 +117,7 @@ Return nil if there is none, as on Windows."
   (require 'eat)
   (eat-mode)
   (let ((eat-kill-buffer-on-exit nil))
-    (eat-exec (current-buffer) (buffer-name) (car command) nil
-              (cdr command))))
+    (eat-exec (current-buffer) (buffer-name) (car command) nil (cdr command))))
 
 (defun gemini-companion-terminal--term (command)
   "Run COMMAND in the current buffer with term.
@@ -198,8 +197,9 @@ In Emacs 28, one of twice this length overflows the stack of regexps.")
           #'gemini-companion-terminal--watch-sessions)
 
 (defun gemini-companion-terminal-stop ()
-  "Stop watching terminals."
+  "Stop watching terminals; their titles will not be up to date."
   (dolist (process (process-list))
+    (process-put process 'gemini-companion-state-title nil)
     (remove-function (process-filter process)
                      #'gemini-companion-terminal--filter)))
 

@@ -131,8 +131,9 @@
 
 (ert-deftest gemini-companion-terminal-is-watched-while-the-mode-is-on ()
   (gemini-companion-terminal-test-with
-    (let ((session (list :id "1" :pid (process-id process)))
+    (let ((session (list :id "1" :client "gemini" :pid (process-id process)))
           (filter (process-filter process)))
+      (funcall filter process "\e]0;✋  Action Required\a")
       (gemini-companion-terminal-stop)
       (let ((bare (process-filter process)))
         (should-not (equal filter bare))
@@ -140,6 +141,8 @@
             (progn
               (gemini-companion-session-update (list session))
               (should (equal filter (process-filter process)))
+              ;; Its question may have been answered meanwhile.
+              (should (eq 'unknown (gemini-companion-session-state session)))
               ;; Once is enough.
               (gemini-companion-session-update (list session))
               (gemini-companion-terminal-stop)
