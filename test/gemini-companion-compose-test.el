@@ -65,12 +65,14 @@ is none."
 (ert-deftest gemini-companion-compose-submits-or-inserts-and-remembers ()
   (gemini-companion-compose-test-with "gemini"
     (pcase-dolist (`(,text ,insert) '(("Say this\nand that" nil) ("more" t)))
+      (display-buffer terminal)
       (gemini-companion-compose)
       ;; Nothing is left of the last one as a draft.
       (should (equal "" (buffer-string)))
       (insert text "\n")
       (gemini-companion-compose-submit insert)
       (should-not (string-prefix-p "*prompt: " (buffer-name)))
+      (should (eq insert (eq terminal (window-buffer))))
       (gemini-companion-test-eventually
         (string-search (car (last (split-string text "\n")))
                        (gemini-companion-test-text terminal))))
