@@ -37,6 +37,7 @@
 (declare-function flycheck-error-level-compilation-level "ext:flycheck")
 (declare-function flycheck-error-line "ext:flycheck" t t)
 (declare-function flycheck-error-message "ext:flycheck" t t)
+(declare-function flycheck-overlay-errors-in "ext:flycheck")
 (declare-function flycheck-stop "ext:flycheck")
 (defvar flycheck-current-errors)
 (defvar flycheck-last-status-change)
@@ -97,8 +98,7 @@ By itself one may begin only when the buffer is displayed."
       ('flymake-mode (flymake-start)
                      ;; A buffer may have only backends of its own.
                      (gemini-companion-diagnostics--begins))
-      ('flycheck-mode (flycheck-stop)
-                      (flycheck-buffer)))))
+      ('flycheck-mode (flycheck-stop) (flycheck-buffer)))))
 
 (defun gemini-companion-diagnostics--checkable-p ()
   "Return non-nil if Flymake or Flycheck can check this buffer."
@@ -125,19 +125,20 @@ Return nil if it has not checked this text."
                    when (equal severity "error")
                    collect (list line text nil)))))
 
-(defun gemini-companion-diagnostics-of-buffer ()
-  "Return what Flymake or Flycheck has in this buffer.
+(defun gemini-companion-diagnostics-of-buffer (&optional start end)
+  "Return what Flymake or Flycheck has in this buffer, or from START to END.
 They are lists of LINE, SEVERITY and TEXT."
   (if (eq 'flycheck-mode (gemini-companion-diagnostics-checker (current-buffer)))
       (delq nil (mapcar #'gemini-companion-diagnostics--of-flycheck
-                        flycheck-current-errors))
+                        (if start (flycheck-overlay-errors-in start end)
+                          flycheck-current-errors)))
     (save-restriction
       (widen)
       (mapcar (lambda (diagnostic)
                 (gemini-companion-diagnostics--of-flymake
                  diagnostic
                  (line-number-at-pos (flymake-diagnostic-beg diagnostic))))
-              (flymake-diagnostics)))))
+              (flymake-diagnostics start end)))))
 
 (defun gemini-companion-diagnostics--of-flycheck (error)
   "Return ERROR, of Flycheck, as LINE, SEVERITY and TEXT.

@@ -99,17 +99,17 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
                          nil)))))))
 
 (defun gemini-companion-point--diagnostics ()
-  "Return the messages of Flymake or Flycheck on the line of point."
-  (let ((here (line-number-at-pos nil t)))
-    (delete-dups
-     (delq nil (mapcar (pcase-lambda (`(,line ,_ ,text))
-                         (and (eql here line) (string-trim text)))
-                       (gemini-companion-diagnostics-of-buffer))))))
+  "Return the messages of Flymake and Flycheck on the line of point."
+  (let* ((line (list (line-beginning-position) (line-beginning-position 2)))
+         (first (apply #'gemini-companion-diagnostics-of-buffer line))
+         (flymake-mode nil)
+         (others (apply #'gemini-companion-diagnostics-of-buffer line)))
+    (delete-dups (mapcar (pcase-lambda (`(,_ ,_ ,text)) (string-trim text))
+                         (append first others)))))
 
 (defun gemini-companion-point-dired ()
   "Return references to the marked files, or the one at point."
-  (mapcar (lambda (file) (list file nil nil))
-          (dired-get-marked-files)))
+  (mapcar (lambda (file) (list file nil nil)) (dired-get-marked-files)))
 
 ;;;; Lists of places
 

@@ -127,7 +127,7 @@
     (add-hook 'flymake-diagnostic-functions
               (lambda (report &rest _)
                 (funcall report (list (flymake-make-diagnostic
-                                       (current-buffer) 5 6 :error
+                                       (current-buffer) 5 11 :error
                                        "@Bad number"))))
               nil t)
     (flymake-mode)
@@ -136,6 +136,10 @@
     (goto-char 7)
     ;; Its @ refers to no file.
     (should (equal "@a (line 2): \\@Bad number"
+                   (gemini-companion-point-test-sent)))
+    ;; It goes on there.
+    (forward-line)
+    (should (equal "@a (line 3): \\@Bad number"
                    (gemini-companion-point-test-sent)))
     (save-window-excursion
       (flymake-show-buffer-diagnostics))
@@ -162,6 +166,14 @@
     (flycheck-buffer)
     (goto-char 7)
     (should (equal "@a (line 2): Bad" (gemini-companion-point-test-sent)))
+    ;; Eglot turns on Flymake, too.
+    (flymake-mode)
+    (should (equal "@a (line 2): Bad" (gemini-companion-point-test-sent)))
+    ;; The text has changed since the check.
+    (save-excursion
+      (goto-char 1)
+      (insert "\n"))
+    (should (equal "@a (line 3): Bad" (gemini-companion-point-test-sent)))
     (flycheck-list-errors)
     (gemini-companion-point-test-in flycheck-error-list-buffer
       (goto-char (point-min))
