@@ -61,7 +61,7 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
   "Name of the buffer.")
 
 (defvar gemini-companion-status--processes nil
-  "Cons of sessions and the CLIs that ran then, or nil.")
+  "Cons of the server with its sessions, and the CLIs that ran then, or nil.")
 
 (defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
@@ -548,10 +548,10 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 (defun gemini-companion-status--ask ()
   "Return the CLIs of the user, or `wait' until the server has answered.
 They are plists of `gemini-companion-server-ask-processes'."
-  (let ((sessions (gemini-companion-sessions))
+  (let ((now (cons (gemini-companion-server-info) (gemini-companion-sessions)))
         (known gemini-companion-status--processes))
-    (unless (and known (equal sessions (car known)))
-      (setq known (cons sessions 'wait)
+    (unless (equal now (car known))
+      (setq known (cons now 'wait)
             gemini-companion-status--processes known)
       (gemini-companion-server-ask-processes
        (lambda (processes)

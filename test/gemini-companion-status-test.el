@@ -239,6 +239,17 @@ is not connected: %s\n"
              (buffer-string)))
           (should-not (string-prefix-p "Not connected: /" (buffer-string))))))))
 
+(ert-deftest gemini-companion-status-test-searches-once-the-server-is-ready ()
+  (let ((info nil))
+    (cl-letf (((symbol-function 'gemini-companion-server-info) (lambda () info))
+              ((symbol-function 'gemini-companion-server-ask-processes)
+               (lambda (done)
+                 (funcall done (and info '((:pid 1 :client "gemini")))))))
+      (gemini-companion-status-test--with-status nil
+        (should-not (gemini-companion-status--running "/"))
+        (setq info '(:pid 2))
+        (should (gemini-companion-status--running "/"))))))
+
 ;;;; Settings
 
 (ert-deftest gemini-companion-status-test-reads-all-settings-that-count ()
