@@ -41,8 +41,7 @@ class DiscoveryFiles:
         """
         problems = []
         for client in CLIENTS:
-            path, payload = self._path(client), self._payload(client, roots)
-            if not client.is_installed(self._environ) or _read(path) == payload:
+            if not client.is_installed(self._environ):
                 continue
             problems += [
                 f"{client.title} cannot connect from {root}: its name contains "
@@ -50,11 +49,13 @@ class DiscoveryFiles:
                 for root in roots
                 if not client.can_take(root)
             ]
+            path, payload = self._path(client), self._payload(client, roots)
             try:
-                if not client.home_variable:
-                    _make_directory(path.parent.parent)
-                _make_directory(path.parent)
-                _replace(path, json.dumps(payload).encode())
+                if _read(path) != payload:
+                    if not client.home_variable:
+                        _make_directory(path.parent.parent)
+                    _make_directory(path.parent)
+                    _replace(path, json.dumps(payload).encode())
             except OSError as error:
                 problems.append(
                     f"Cannot write {path}: {error.strerror or error}; "

@@ -129,6 +129,9 @@ def test_what_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     odd = tmp_path / f"a{os.pathsep}b"
     odd.mkdir()
+    files = _files(tmp_path)
+    assert not files.update((str(tmp_path),))
+    assert len(files.update((str(tmp_path), str(odd)))) == 1
     unread, unwritten = _files(tmp_path / "file").update((str(odd),))
     assert unread.startswith(f"Gemini CLI cannot connect from {odd}")
     assert unwritten.startswith("Cannot write")
