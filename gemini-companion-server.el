@@ -198,9 +198,7 @@ collection."
 M-x gemini-companion-install-server"))
   ;; Before Emacs 29 a process starts that ends at once.
   (unless (executable-find (car command))
-    (user-error "Cannot find the program %s; customize \
-`gemini-companion-server-command'"
-                (car command))))
+    (user-error "Cannot find the program %s of the server" (car command))))
 
 (defun gemini-companion-server--environment ()
   "Return the environment of the server.

@@ -80,7 +80,9 @@
 (ert-deftest gemini-companion-mode-without-a-program-is-off ()
   (let ((before (gemini-companion-test-trace))
         (things (gemini-companion-test-things)))
-    (should (string-search "Cannot find the program /no/such/python"
+    (should (string-search "Cannot find the program /no/such/python of the server
+
+Customize `gemini-companion-server-command' to"
                            (gemini-companion-test-failure "/no/such/python")))
     (should-not gemini-companion-share-directory)
     (gemini-companion-test-leaves-only things)
