@@ -137,9 +137,11 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     emacs.holds(f"(eq 'ready {STATE})")
     toggle = f'(process-send-string "*{name}: {world.project.name}*" "!")'
     emacs.eval(toggle)
-    cli.terminal.wait_for_match(r"(?m)^ *!")
+    empty = r"(?m)^ *! +Type your"
+    cli.terminal.wait_for_match(empty)
     submit(emacs, "touch c.txt")
     emacs.becomes("(car kill-ring)", "touch c.txt")
+    cli.terminal.wait_for_match(empty)
     emacs.eval(toggle)
     cli.terminal.wait_for_match(r"(?m)^ *> +Type your message")
     # Enter submits a command, and does not choose one of a list.
