@@ -181,21 +181,13 @@ the text, and else the number of checks in a row that have found MARK."
                     (not (gemini-companion-session-connected-p session))))
            (gemini-companion-send--end task (nth 2 task)))
           ((and found (not shown)
-                (with-current-buffer (process-buffer process)
-                  (save-excursion
-                    (goto-char found)
-                    (re-search-backward "^[ │]*[!*>]" nil t)
-                    (looking-at-p "[ │]*!"))))
+                (gemini-companion-send--in-shell-mode-p process found))
            (gemini-companion-send--write process "\177")
            (gemini-companion-send--end
             task (format "%s is in shell mode"
                          (gemini-companion-session-name session))))
           ((and found (eql shown gemini-companion-send--shown-checks))
-           (gemini-companion-send--end task)
-           (gemini-companion-state-submitted session text)
-           (gemini-companion-send--write process "\r")
-           (message "Prompt submitted in %s"
-                    (buffer-name (process-buffer process))))
+           (gemini-companion-send--enter task session process))
           (t
            (cond (shown
                   (setq shown (if found (1+ shown) 0)))
@@ -207,12 +199,27 @@ the text, and else the number of checks in a row that have found MARK."
                            ;; A dialog may have taken the last one.
                            (zerop (mod left 10))
                          (gemini-companion-send--first-p task session)))
-                  (setq mark (or mark
-                                 (gemini-companion-send--unused-mark process)))
+                  (setq mark (gemini-companion-send--unused-mark process))
                   (gemini-companion-send--paste process mark)))
            (run-at-time gemini-companion-send--check-seconds nil
                         #'gemini-companion-send--step
                         task (1- left) mark shown)))))
+
+(defun gemini-companion-send--in-shell-mode-p (process position)
+  "Return non-nil if the prompt at POSITION would be run by a shell.
+POSITION is in the terminal of PROCESS."
+  (with-current-buffer (process-buffer process)
+    (save-excursion
+      (goto-char position)
+      (re-search-backward "^[ │]*[!*>]" nil t)
+      (looking-at-p "[ │]*!"))))
+
+(defun gemini-companion-send--enter (task session process)
+  "Submit the text of TASK, typed in PROCESS, the terminal of SESSION."
+  (gemini-companion-send--end task)
+  (gemini-companion-state-submitted session (car task))
+  (gemini-companion-send--write process "\r")
+  (message "Prompt submitted in %s" (buffer-name (process-buffer process))))
 
 (defun gemini-companion-send--first-p (task session)
   "Return non-nil if no text is to be submitted to SESSION before TASK."
