@@ -243,11 +243,10 @@ is not connected: %s\n"
   (let ((info nil))
     (cl-letf (((symbol-function 'gemini-companion-server-info) (lambda () info))
               ((symbol-function 'gemini-companion-server-ask-processes)
-               (lambda (done)
-                 (funcall done (and info '((:pid 1 :client "gemini")))))))
+               (lambda (done) (funcall done (and info (list info))))))
       (gemini-companion-status-test--with-status nil
         (should-not (gemini-companion-status--running "/"))
-        (setq info '(:pid 2))
+        (setq info '(:pid 1 :client "gemini"))
         (should (gemini-companion-status--running "/"))))))
 
 ;;;; Settings

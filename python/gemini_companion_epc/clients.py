@@ -17,7 +17,7 @@ from .bridge import directory_of
 
 IDE_INFO = {"name": "emacs", "displayName": "Emacs"}
 
-_RUNNER = r"(.*/)?(node(js)?|bun|deno|npm)"
+_RUNNER = r"(.*/)?(node(js)?|bun|deno)"
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ CLIENTS = (
 )
 
 
-def client_of(command: str) -> Client | None:
+def client_of(command: Sequence[str]) -> Client | None:
     """Return the client that the command line ``command`` runs, if it runs one."""
-    first, *others = command.split() or [""]
+    first, *others = command or [""]
     names = others[:3] if re.fullmatch(_RUNNER, first) else [first]
     if "--version" in others:
         return None

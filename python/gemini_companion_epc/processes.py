@@ -44,7 +44,7 @@ def running() -> list[Facts]:
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if is_own_process(process):
-                client = client_of(" ".join(process.cmdline()))
+                client = client_of(process.cmdline())
                 if client:
                     found[process.pid] = _describe(process, client)
                     parents.add(process.ppid())

@@ -42,18 +42,19 @@ def test_a_root_with_a_separator_is_in_a_json_array_where_that_is_read() -> None
     ("commands", "expected"),
     [
         (["node /usr/bin/gemini", "gemini --acp"], GEMINI),
-        (["/opt/node --max-old-space-size=1 /x/bin/gemini -p a"], GEMINI),
+        (["/opt/node -a --b=1 /my_bin/gemini -p a"], GEMINI),
         (["node /x/@google/gemini-cli/bundle/gemini.js"], GEMINI),
         (["qwen", "node /usr/local/bin/qwen"], QWEN),
         (["/x/node --expose-gc /x/@qwen-code/qwen-code/cli.js"], QWEN),
         (["node /x/@qwen-code/qwen-code/dist/cli.js --acp"], QWEN),
         (["/usr/bin/node /usr/bin/gemini --version"], None),
         (["node /x/@qwen-code/qwen-code/cli.js --version"], None),
-        (["node /x/gemini-mcp/server.js", "node cli.js", ""], None),
+        (["node /x/gemini-mcp/server.js", "node cli.js", "npm exec gemini", ""], None),
         (["emacs gemini", "bash -c gemini", "vi qwen", "vi gemini.js"], None),
     ],
 )
 def test_a_client_is_known_by_its_command(
     commands: list[str], expected: Client | None
 ) -> None:
-    assert {client_of(command) for command in commands} == {expected}
+    lists = [[word.replace("_", " ") for word in one.split()] for one in commands]
+    assert {client_of(command) for command in lists} == {expected}
