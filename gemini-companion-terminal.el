@@ -141,14 +141,15 @@ which are sent to the program if they are typed twice."
 Emacs's own default, 160, would put a CLI below the file in most frames.")
 
 (defun gemini-companion-terminal-show (buffer)
-  "Display BUFFER, the terminal of a CLI, and select it."
+  "Display BUFFER, the terminal of a CLI, unless it is visible; select it."
   (let ((split-width-threshold
          (if (and split-width-threshold (one-window-p t))
              (min split-width-threshold
                   gemini-companion-terminal--split-columns)
            split-width-threshold)))
     (pop-to-buffer buffer
-                   (pcase gemini-companion-run-side-window
+                   (pcase (unless (get-buffer-window buffer)
+                            gemini-companion-run-side-window)
                      ('nil '(nil (reusable-frames . visible)))
                      ('bottom '(display-buffer-in-side-window
                                 (side . bottom) (window-height . 0.4)))
@@ -235,8 +236,7 @@ to get: term would display these sequences."
 (defun gemini-companion-terminal--mode-p (process mode)
   "Return non-nil if the buffer of PROCESS is in MODE."
   (and (buffer-live-p (process-buffer process))
-       (with-current-buffer (process-buffer process)
-         (derived-mode-p mode))))
+       (with-current-buffer (process-buffer process) (derived-mode-p mode))))
 
 (defun gemini-companion-terminal--handle (process content)
   "Do what the OSC sequence with CONTENT in the output of PROCESS is for."
