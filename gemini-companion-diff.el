@@ -282,12 +282,14 @@ Ask the user if there are any and a question is possible."
                             edited ", "))))))
 
 (defun gemini-companion-diff--frame-deleted (frame)
-  "Reject the diff on FRAME, as FRAME is being deleted."
+  "Reject the diff that FRAME alone displays, as FRAME is being deleted."
   (when-let* ((diff (gemini-companion-diff-shown)))
-    (when (seq-some (lambda (window)
-                      (eq diff (buffer-local-value 'gemini-companion-diff-here
-                                                   (window-buffer window))))
-                    (window-list frame 'no-minibuffer))
+    (when (equal (list frame)
+                 (seq-uniq (cl-loop for window in (window-list-1 nil nil t)
+                                    when (eq diff (buffer-local-value
+                                                   'gemini-companion-diff-here
+                                                   (window-buffer window)))
+                                    collect (window-frame window))))
       (gemini-companion-diff--reject-aside diff))))
 
 (defun gemini-companion-diff--reject-aside (diff)
@@ -345,10 +347,9 @@ Call also the functions that the user has for it."
   "Make the buffer with the PROPOSAL of DIFF.
 It visits no file, so that nothing locks, saves or formats it.  If
 PROPOSAL cannot be read, no buffer is left."
-  (with-current-buffer
-      (generate-new-buffer
-       (format "*gemini proposal: %s*"
-               (gemini-companion-diff-name diff 'plain)))
+  (with-current-buffer (generate-new-buffer
+                        (format "*gemini proposal: %s*"
+                                (gemini-companion-diff-name diff 'plain)))
     ;; The nearest directory that exists.
     (setq default-directory
           (let ((file-name-handler-alist nil))
@@ -550,8 +551,7 @@ LATER is non-nil."
   (gemini-companion-diff-hide diff)
   (gemini-companion-diff-discard (gemini-companion-diff-proposal-buffer diff))
   (gemini-companion-diff-notify diff 'closed)
-  (gemini-companion-diff--display-file)
-  nil)
+  (gemini-companion-diff--display-file))
 
 (defun gemini-companion-diff--display-file ()
   "Display the file that was written last, unless the windows are of reviews."

@@ -105,6 +105,19 @@ If EDIT is non-nil, call it in the proposal instead."
       (should-not (gemini-companion-diffs))
       (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
 
+(ert-deftest gemini-companion-diff-stays-on-another-frame ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-diff-test-edited)))
+      (gemini-companion-test-eventually (gemini-companion-diff-shown))
+      (switch-to-buffer (gemini-companion-diff-proposal-buffer diff))
+      ;; Batch Emacs has one frame only.
+      (cl-letf* ((frames (list (selected-frame) 'other))
+                 ((symbol-function 'window-list-1)
+                  (lambda (&rest _) (make-list 2 (selected-window))))
+                 ((symbol-function 'window-frame) (lambda (_) (pop frames))))
+        (run-hook-with-args 'delete-frame-functions (selected-frame)))
+      (should (gemini-companion-diff-open-p diff)))))
+
 (ert-deftest gemini-companion-diff-shows-one-kept-proposal-after-the-other ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (dotimes (n 12)
