@@ -301,8 +301,7 @@ until it does, so that the windows do not jump."
   (add-hook 'pre-command-hook #'gemini-companion-arrival--leave)
   (gemini-companion-arrival-offer)
   (let ((next (gemini-companion-arrival-waiting)))
-    (cond ((and next
-                (gemini-companion-arrival--room-p)
+    (cond ((and next (gemini-companion-arrival--room-p)
                 (not (active-minibuffer-window)))
            (gemini-companion-arrival--show next 'next))
           ((gemini-companion-arrival--awaited-p diff)

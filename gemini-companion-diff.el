@@ -585,7 +585,8 @@ its own text; reject the proposal, or leave at least one character"))
   "Close the view of DIFF, which the user has settled, and report TEXT.
 If the user is in the review, it may stay until the next one takes its
 place."
-  (if (and real-this-command (eq diff gemini-companion-diff-here))
+  (if (and real-this-command (gemini-companion-diff-view diff)
+           (eq diff gemini-companion-diff-here))
       (gemini-companion-diff-notify diff 'answered)
     (gemini-companion-diff-finish diff))
   (let ((left (length gemini-companion-diff--open)))

@@ -132,6 +132,19 @@
       (gemini-companion-test-eventually
         (get-buffer-window (get-file-buffer file))))))
 
+(ert-deftest gemini-companion-arrival-shows-one-review-at-a-time ()
+  (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
+    (let ((first (gemini-companion-test-arrive "a" "new\n" 1)))
+      (gemini-companion-test-open "b" "new\n" 2)
+      (gemini-companion-test-open "c" "new\n" 3)
+      (gemini-companion-arrival-view (gemini-companion-diff-of-id 2))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer first)
+        (let ((real-this-command #'gemini-companion-diff-accept))
+          (gemini-companion-diff-accept)))
+      (should (equal '(shown pending)
+                     (mapcar #'gemini-companion-diff-state
+                             (gemini-companion-diffs)))))))
+
 (ert-deftest gemini-companion-arrival-closes-an-answered-review-after-a-click ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (let ((diff (gemini-companion-test-show "a" "new\n")))
