@@ -111,6 +111,8 @@ class Place:
         Raise EmacsError if that fails, or the file cannot be read.
         """
         if _is_below(self.here(path), self.mirror):
+            # Systems delete old files from the temporary directory.
+            os.makedirs(self.mirror, 0o700, exist_ok=True)
             self._asked[path] = self._request("F", path, *text)
             if problem := await self._asked[path]:
                 raise EmacsError(problem)
@@ -124,7 +126,7 @@ class Place:
             if text is None:
                 copy.unlink(missing_ok=True)
             else:
-                # It fails if Emacs has deleted the mirror.
+                # It fails if Emacs has deleted the mirror meanwhile.
                 draft = Path(self.mirror, ".draft")
                 draft.write_bytes(base64.b64decode(text))
                 copy.parent.mkdir(parents=True, exist_ok=True)
