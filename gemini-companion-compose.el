@@ -51,7 +51,8 @@
   "Return the file NAME in the directory of drafts, which only the user can read."
   (let ((directory (expand-file-name "prompts/"
                                      gemini-companion-install-directory)))
-    (with-file-modes #o700 (make-directory directory t))
+    (with-file-modes #o700
+      (make-directory directory t))
     (expand-file-name name directory)))
 
 (defun gemini-companion-compose--save ()
@@ -238,7 +239,8 @@ While the CLI works, it queues the prompt."
   (interactive "P")
   (let ((text (string-trim (gemini-companion-text-of-buffer)))
         (session (gemini-companion-compose--find-session)))
-    (when (string-empty-p text) (user-error "Nothing to submit"))
+    (when (string-empty-p text)
+      (user-error "Nothing to submit"))
     (gemini-companion-compose--check-command text)
     (cond ((null session)
            (gemini-companion-compose--start text))
@@ -258,7 +260,8 @@ While the CLI works, it queues the prompt."
     (if (eq (current-buffer) (window-buffer))
         (gemini-companion-compose-close)
       ;; In the terminal, the text is to be completed.
-      (save-selected-window (gemini-companion-compose-close)))))
+      (save-selected-window
+        (gemini-companion-compose-close)))))
 
 (defun gemini-companion-compose--check-command (text)
   "Ask if TEXT begins like a command that is unknown."
@@ -276,7 +279,8 @@ the CLI does; submit it? "
   (unless (y-or-n-p "No CLI is connected here; start one with this prompt? ")
     (user-error "Nothing was submitted"))
   (let ((directory default-directory))
-    (save-selected-window (gemini-companion-run))
+    (save-selected-window
+      (gemini-companion-run))
     (gemini-companion-send-submit
      text (lambda () (car (gemini-companion-point-sessions directory)))
      300 "No CLI was ready")))
@@ -402,7 +406,8 @@ draft."
     (setq gemini-companion-compose--session session)
     (goto-char (point-max))
     (when text
-      (unless (bolp) (insert "\n"))
+      (unless (bolp)
+        (insert "\n"))
       (insert text "\n"))))
 
 (provide 'gemini-companion-compose)

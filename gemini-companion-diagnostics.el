@@ -98,7 +98,8 @@ By itself one may begin only when the buffer is displayed."
       ('flymake-mode (flymake-start)
                      ;; A buffer may have only backends of its own.
                      (gemini-companion-diagnostics--begins))
-      ('flycheck-mode (flycheck-stop) (flycheck-buffer)))))
+      ('flycheck-mode (flycheck-stop)
+                      (flycheck-buffer)))))
 
 (defun gemini-companion-diagnostics--checkable-p ()
   "Return non-nil if Flymake or Flycheck can check this buffer."

@@ -102,14 +102,15 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
   "Return the messages of Flymake and Flycheck on the line of point."
   (let* ((line (list (line-beginning-position) (line-beginning-position 2)))
          (first (apply #'gemini-companion-diagnostics-of-buffer line))
-         (flymake-mode nil)
+         (flymake-mode nil)             ; Flycheck may be on, too
          (others (apply #'gemini-companion-diagnostics-of-buffer line)))
     (delete-dups (mapcar (pcase-lambda (`(,_ ,_ ,text)) (string-trim text))
                          (append first others)))))
 
 (defun gemini-companion-point-dired ()
   "Return references to the marked files, or the one at point."
-  (mapcar (lambda (file) (list file nil nil)) (dired-get-marked-files)))
+  (mapcar (lambda (file) (list file nil nil))
+          (dired-get-marked-files)))
 
 ;;;; Lists of places
 

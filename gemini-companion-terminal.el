@@ -117,7 +117,8 @@ Return nil if there is none, as on Windows."
   (require 'eat)
   (eat-mode)
   (let ((eat-kill-buffer-on-exit nil))
-    (eat-exec (current-buffer) (buffer-name) (car command) nil (cdr command))))
+    (eat-exec (current-buffer) (buffer-name) (car command) nil
+              (cdr command))))
 
 (defun gemini-companion-terminal--term (command)
   "Run COMMAND in the current buffer with term.
@@ -236,7 +237,8 @@ to get: term would display these sequences."
 (defun gemini-companion-terminal--mode-p (process mode)
   "Return non-nil if the buffer of PROCESS is in MODE."
   (and (buffer-live-p (process-buffer process))
-       (with-current-buffer (process-buffer process) (derived-mode-p mode))))
+       (with-current-buffer (process-buffer process)
+         (derived-mode-p mode))))
 
 (defun gemini-companion-terminal--handle (process content)
   "Do what the OSC sequence with CONTENT in the output of PROCESS is for."
