@@ -341,7 +341,7 @@ the text that there is then, and the bytes that are saved of that."
           "mine\n2\n3\n4\ntheirs\n")
          ("1\n" "mine\n" "theirs\n" "<<<<<<< unsaved\nmine\n||||||| before
 1\n=======\ntheirs\n>>>>>>> CLI\n")
-         ("1\n2\n3" "mine\n2\n3" "1\n2\n3\n4" "mine\n2\n3\n4\n")
+         ("1\n2\n3" "mine\n2\n3" "1\n2\n3\n4" "mine\n2\n3\n4")
          ("1" "mine" "theirs" "<<<<<<< unsaved\nmine\n||||||| before
 1\n=======\ntheirs\n>>>>>>> CLI\n")))
     (gemini-companion-revert-test-with old
