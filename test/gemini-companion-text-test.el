@@ -96,31 +96,21 @@ These are at the beginning and the end of the line."
               (primitive-undo 1 (cdr buffer-undo-list))
               (should (equal before (buffer-string))))))))))
 
-(ert-deftest gemini-companion-text-is-replaced-at-many-places ()
+(ert-deftest gemini-companion-text-is-replaced-at-many-places-at-once ()
   (with-temp-buffer
     (let* ((calls 0)
-           (line (lambda (number)
-                   (format "line %d with words\n" number)))
-           (text (mapconcat line (number-sequence 1 100000) "")))
-      (insert text)
+           (numbers (number-sequence 1 100000))
+           (line (apply-partially #'format "line %d with words\n")))
+      (insert (mapconcat line numbers ""))
       (add-hook 'after-change-functions (lambda (&rest _) (cl-incf calls)) nil t)
-      (let ((marks (mapcar (lambda (number)
-                             (goto-char (point-min))
-                             (forward-line (1- number))
-                             (cons number (point-marker)))
-                           '(1 2 499 50001 99999 100000))))
-        (should
-         (= 20000
-            (length (gemini-companion-text-replace
-                     (mapconcat (lambda (number)
-                                  (if (zerop (% number 5))
-                                      (format "%d has changed\n" number)
-                                    (funcall line number)))
-                                (number-sequence 1 100000) "")))))
-        (pcase-dolist (`(,number . ,marker) marks)
-          (goto-char marker)
-          (should (= number (line-number-at-pos)))
-          (should (bolp))))
+      (should
+       (= 20000
+          (length (gemini-companion-text-replace
+                   (mapconcat (lambda (number)
+                                (if (zerop (% number 5))
+                                    (format "%d has changed\n" number)
+                                  (funcall line number)))
+                              numbers "")))))
       (should (= 1 calls)))))
 
 ;;;; Names
