@@ -123,8 +123,9 @@ def ask(client: str, body: bytes, limit: float) -> bytes:
     An Emacs refuses at once what it cannot answer; the first time, it does so unless
     the CLI is connected to it.  Raise NoEmacs if there is none.
     """
+    found = servers(client)
     for text in (b'{"connected": true, ' + body[1:], body):
-        for port, token in servers(client):
+        for port, token in found:
             try:
                 return post(port, token, text, limit)
             except TimeoutError:
