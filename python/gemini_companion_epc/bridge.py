@@ -120,11 +120,14 @@ def has_working_directory(workspace: str) -> bool:
 def ask(client: str, body: bytes, limit: float) -> bytes:
     """Return the answer to ``body``, an object, of the first Emacs that gives one.
 
-    An Emacs refuses at once what it cannot answer; the first time, it does so unless
-    the CLI is connected to it.  Raise NoEmacs if there is none.
+    An Emacs refuses at once what it cannot answer; of several, the first time each
+    one does so unless the CLI is connected to it.  Raise NoEmacs if there is none.
     """
     found = servers(client)
-    for text in (b'{"connected": true, ' + body[1:], body):
+    texts = [body]
+    if len(found) > 1:
+        texts.insert(0, b'{"connected": true, ' + body[1:])
+    for text in texts:
         for port, token in found:
             try:
                 return post(port, token, text, limit)
