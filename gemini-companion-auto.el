@@ -1,8 +1,6 @@
 ;;; gemini-companion-auto.el --- Accept edits without review  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
-
-;; Author: The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:

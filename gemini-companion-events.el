@@ -1,8 +1,6 @@
 ;;; gemini-companion-events.el --- Log of calls between Emacs and the server  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
-
-;; Author: The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
