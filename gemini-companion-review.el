@@ -63,9 +63,6 @@ ignored in such a review for the first second."
 (defconst gemini-companion-review--longest-line 4000
   "Bytes of a line above which Ediff does not fit, as it shows all of them.")
 
-(defconst gemini-companion-review--limit (* 8 1024 1024)
-  "Size in bytes of a file or a proposal above which an edit is not shown.")
-
 ;;;; Keys
 
 (defconst gemini-companion-review-letters
@@ -362,7 +359,9 @@ also as a part of another line, becomes a part of it."
 SELECT is `select' if the user asked for DIFF, `next' if DIFF takes the
 place of a review that the user has just answered, or nil if it appears
 by itself.  Signal an error if DIFF cannot be shown."
-  (gemini-companion-review--check diff)
+  (unless gemini-companion-review-view
+    (user-error "No review of %s, as `gemini-companion-review-view' is nil"
+                (gemini-companion-diff-name diff)))
   (let* ((frame (gemini-companion-windows-frame
                  (delq nil (list (gemini-companion-session-terminal
                                   (gemini-companion-diff-session diff))
@@ -410,20 +409,6 @@ Some of its keys do nothing for a second."
                    (eq (selected-frame)
                        (gemini-companion-review--view-frame view))))
       (gemini-companion-review--select view))))
-
-(defun gemini-companion-review--check (diff)
-  "Signal an error if DIFF is not to be shown."
-  (cond ((null gemini-companion-review-view)
-         (user-error "No review of %s, as `gemini-companion-review-view' is \
-nil" (gemini-companion-diff-name diff)))
-        ((< gemini-companion-review--limit
-            (max (string-bytes (gemini-companion-diff-proposed-text diff))
-                 (or (file-attribute-size
-                      (gemini-companion-text-attributes
-                       (gemini-companion-diff-file-path diff)))
-                     0)))
-         (user-error "The edit of %s is too large to be shown"
-                     (gemini-companion-diff-name diff)))))
 
 (defun gemini-companion-review--kind (view)
   "Return the kind that VIEW is to have on its frame.

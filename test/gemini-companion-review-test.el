@@ -275,8 +275,6 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (`(,view ,problem ,file ,text ,symbol ,value)
        `((nil "gemini-companion-review-view" "a" "new\n")
          (ediff "contains no changes" "a" "old\n")
-         (ediff "too large" "a"
-                ,(make-string (1+ gemini-companion-review--limit) ?x))
          (ediff "no-such-diff" "a" "new\n" diff-command "no-such-diff")
          (diff "no-such-diff" "a" "new\n" diff-command "no-such-diff")
          (diff "No window" "a" "new\n" display-buffer-alist
