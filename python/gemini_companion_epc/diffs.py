@@ -12,7 +12,7 @@ from random import randrange
 from typing import Protocol
 
 from .config import Config
-from .exceptions import EmacsError, EmacsGone, MalformedArgument
+from .exceptions import EmacsError, EmacsGone
 from .places import Place
 from .session import Session
 from .sessions import Sessions
@@ -55,32 +55,17 @@ class Diffs:
     # From Emacs
 
     def adopt(self, diff: Diff, place: Place | None = None) -> None:
-        """Take over ``diff``, from ``place``, which the previous process opened.
-
-        Raise MalformedArgument if it is already open here.
-        """
-        session = self._sessions.get(diff.session_id, place=place)
-        if diff.id in self._diffs or diff.path in self.of(session):
-            raise MalformedArgument(f"The diff {diff.id} is open already")
+        """Take over ``diff``, from ``place``, which the previous process opened."""
+        self._sessions.get(diff.session_id, place=place)
         self._diffs[diff.id] = diff
 
     def accept(self, diff_id: int, content: str) -> None:
-        """Accept the diff ``diff_id``: its client writes ``content``.
-
-        Raise MalformedArgument if ``content`` is empty and the proposal is not.
-        """
+        """Accept the diff ``diff_id``: its client writes ``content``."""
         if diff_id in self._closing:
             self._closing[diff_id] = content
         diff = self._open(diff_id)
-        if diff is None:
-            return
-        if not content and diff.proposal:
-            # The client takes "" for no content and writes the proposal.
-            raise MalformedArgument(
-                "An empty text cannot be accepted: the CLI would write the "
-                "model's text; reject the proposal, or answer in the terminal"
-            )
-        self._settle(diff, content)
+        if diff is not None:
+            self._settle(diff, content)
 
     def reject(self, diff_id: int) -> None:
         """Reject the diff ``diff_id``: its client writes nothing."""
