@@ -258,7 +258,8 @@ The value has a list of FILE, ERRORS and WARNINGS for each file."
 ;; An error is a list of its LINE, TEXT and SOURCE.
 
 (defconst gemini-companion-diagnostics--hiding
-  "syntax\\|expect\\|indent\\|clos\\|unterminated\\|unmatched\\|pars\\|separated\\|\\<EO[FL]\\>\\|not found\\|fatal\\|too many errors"
+  (concat "syntax\\|expect\\|indent\\|clos\\|unterminated\\|unmatched\\|pars\\|"
+          "separated\\|\\<EO[FL]\\>\\|not found\\|fatal\\|too many errors")
   "Regexp for errors with which a checker may not see others.")
 
 (defun gemini-companion-diagnostics--located (errors text)
@@ -314,11 +315,11 @@ errors in new lines are new."
 (cl-defstruct (gemini-companion-diagnostics--check
                (:constructor gemini-companion-diagnostics--check-make)
                (:copier nil))
-  "A check of FILE, a true name, that was written; it had the text BEFORE, now AFTER.
-CALLBACK is called at the end, which is at the time END at the latest.  PLACE is
-the buffer that visits FILE, or else one of its language server, SERVER, which has
-the text with VERSION then.  LEFT are the texts whose errors are to be known, and
-ASKED is an alist of texts and their elements of
+  "A check of FILE, a true name, whose text was BEFORE, and is AFTER now.
+CALLBACK is called at the end, at the time END at the latest.  PLACE is
+the buffer that visits FILE, or else one of its language server, SERVER,
+which has the text with VERSION then.  LEFT are the texts whose errors
+are to be known; ASKED is an alist of texts and their elements of
 `gemini-companion-diagnostics--known'.  OTHERS are the buffers that have one of
 NAMES, a regexp for the names of definitions that were changed, or nil."
   file before after callback end place server version left asked names others)
@@ -439,7 +440,8 @@ Return nil if no checker knows about it, or if it may not be shared."
                (place (or buffer
                           (and shared (gemini-companion-lookup-neighbor file))))
                (server (and place (gemini-companion-lookup-server place))))
-    (when (and (or server (and buffer (gemini-companion-diagnostics-checker buffer)))
+    (when (and (or server
+                   (and buffer (gemini-companion-diagnostics-checker buffer)))
                (<= (max (string-bytes (or before "")) (string-bytes after))
                    (if buffer
                        gemini-companion-diagnostics--largest

@@ -612,7 +612,8 @@ its first one, and the line that closes it."
   (let ((symbol (intern-soft name)))
     (gemini-companion-lookup--define
      name
-     (delq nil (mapcar (apply-partially #'gemini-companion-lookup--elisp-place symbol)
+     (delq nil (mapcar (lambda (type)
+                         (gemini-companion-lookup--elisp-place symbol type))
                        (list (symbol-function symbol) 'defvar 'defface)))
      (ignore-errors
        (or (and (fboundp symbol) (documentation symbol t))
