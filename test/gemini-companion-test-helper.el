@@ -99,11 +99,13 @@ Assert that it is not connected to."
 
 ;;;; Timers
 
+(defun gemini-companion-test-ours-p (function)
+  "Return non-nil if FUNCTION names one of the package, not only a directory."
+  (string-match-p "\\(?:\\`\\|[^/]\\)gemini-companion-" (format "%S" function)))
+
 (defun gemini-companion-test-timers ()
   "Return the timers of the package, which name one of its functions."
-  (seq-filter (lambda (timer)
-                (string-search "gemini-companion"
-                               (format "%S" (timer--function timer))))
+  (seq-filter (lambda (timer) (gemini-companion-test-ours-p (timer--function timer)))
               (append timer-list timer-idle-list)))
 
 (defun gemini-companion-test-pending ()
@@ -140,11 +142,8 @@ That includes the timers whose function is one of Emacs."
                    ((not (eq hook 'revert-buffer-internal-hook)))
                    ((boundp hook))
                    ((listp (default-value hook)))
-                   (functions
-                    (seq-filter (lambda (function)
-                                  (string-search "gemini-companion"
-                                                 (format "%S" function)))
-                                (default-value hook))))
+                   (functions (seq-filter #'gemini-companion-test-ours-p
+                                          (default-value hook))))
          (push (cons hook functions) found))))
     (sort found (lambda (a b) (string< (car a) (car b))))))
 
