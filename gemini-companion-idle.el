@@ -27,8 +27,8 @@ the next key.  Then count from when the last key was noticed."
   (unless (eql num-nonmacro-input-events (car gemini-companion-idle--input))
     (setq gemini-companion-idle--input
           (cons num-nonmacro-input-events (float-time))))
-  (< (float-time (or (current-idle-time)
-                     (time-since (cdr gemini-companion-idle--input))))
+  (< -1 (float-time (or (current-idle-time) ; less if the clock was set back
+                        (time-since (cdr gemini-companion-idle--input))))
      gemini-companion-idle--pause))
 
 (defun gemini-companion-idle-between-commands-p ()

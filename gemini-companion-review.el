@@ -132,7 +132,7 @@ For several reviews in a row, it refers to the first.")
 
 (defun gemini-companion-review--unless-new (command)
   "Return COMMAND, or in a new review a command to ignore the key."
-  (if (< (float-time) gemini-companion-review-new-until)
+  (if (< 0 (- gemini-companion-review-new-until (float-time)) 1)
       #'gemini-companion-review-too-soon
     command))
 

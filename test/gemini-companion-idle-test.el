@@ -14,7 +14,7 @@
 
 (ert-deftest gemini-companion-idle-user-is-busy-after-a-key-and-in-a-drag ()
   (pcase-dolist (`(,idle ,map ,typing ,busy)
-                 '((0.1 nil t t) (nil nil t t) (2 (keymap) nil t) (2 nil nil nil)))
+                 '((0.1 nil t t) (nil nil t t) (2 (keymap) nil t) (2 nil nil nil) (-9 nil nil nil)))
     (cl-letf (((symbol-function 'current-idle-time)
                (lambda () (and idle (seconds-to-time idle))))
               (track-mouse t)
