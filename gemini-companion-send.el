@@ -99,13 +99,13 @@ Select the terminal.  Return a message."
           (format "In the prompt of %s: %s" name
                   (truncate-string-to-width text 60 nil nil t)))
       (kill-new text)
-      (format (cond ((not terminal) "%s does not run in an Emacs terminal; \
-copied to the kill ring")
-                    ((eq 'waiting (gemini-companion-session-state session))
-                     "%s waits for an answer; copied to the kill ring")
-                    (t "Terminal of %s takes no input now; \
-copied to the kill ring"))
-              name))))
+      (format
+       (cond ((not terminal)
+              "%s does not run in an Emacs terminal; copied to the kill ring")
+             ((eq 'waiting (gemini-companion-session-state session))
+              "%s waits for an answer; copied to the kill ring")
+             (t "Terminal of %s takes no input now; copied to the kill ring"))
+       name))))
 
 (defun gemini-companion-send--check-inserted (process text mark name left)
   "Keep TEXT unless its MARK is shown by PROCESS, the terminal of NAME.
@@ -147,7 +147,10 @@ It is a string, or the value of `gemini-companion-send--mark'."
     (with-current-buffer (process-buffer process)
       (save-excursion
         (goto-char (point-max))
-        (search-backward mark nil t)))))
+        (when-let* ((position (search-backward mark nil t)))
+          ;; The text field of a dialog is a frame in a frame.
+          (forward-line 0)
+          (unless (looking-at-p "│ *│") position))))))
 
 ;;;; Submitting
 

@@ -126,13 +126,18 @@ PROGRAM, a command of the shell."
     (should (equal "before" (car kill-ring)))))
 
 (ert-deftest gemini-companion-send-reason-that-is-not-typed-is-kept ()
-  (dolist (end (list #'kill-buffer
-                     (lambda (_) (gemini-companion-send-stop))
-                     ;; Its time ends.
-                     (lambda (_)
-                       (while (equal "before" (car kill-ring))
-                         (gemini-companion-test-run-timers)))))
-    (gemini-companion-send-test-with-reason-terminal "sh -c 'stty -echo; cat'"
+  (pcase-dolist
+      (`(,program . ,end)
+       `(("stty -echo; cat" . kill-buffer)
+         ("stty -echo; cat" . ,(lambda (_) (gemini-companion-send-stop)))
+         ;; What a dialog shows is no prompt.  The time ends.
+         ("stty raw -echo
+           while c=$(dd bs=99 count=1); do printf \"\\r\\n│ │ %s\" \"$c\"; done"
+          . ,(lambda (_)
+               (dotimes (_ 400)
+                 (accept-process-output nil 0.001)
+                 (gemini-companion-test-run-timers))))))
+    (gemini-companion-send-test-with-reason-terminal (format "sh -c '%s'" program)
       (should-error (gemini-companion-diff-reject-with-reason
                      diff (make-string 200001 ?x))
                     :type 'user-error)
