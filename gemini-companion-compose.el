@@ -76,8 +76,7 @@ Add the text to the history."
     (unless (or (string-empty-p text)
                 (member text gemini-companion-compose-history))
       (gemini-companion-compose--remember text))
-    (let ((place (+ (or (seq-position gemini-companion-compose-history text)
-                        -1)
+    (let ((place (+ (or (seq-position gemini-companion-compose-history text) -1)
                     (or n 1))))
       (unless (<= 0 place (1- (length gemini-companion-compose-history)))
         (user-error "No %s prompt" (if (< place 0) "next" "previous")))
@@ -255,11 +254,9 @@ While the CLI works, it queues the prompt."
                     (gemini-companion-session-name session)))))
     (gemini-companion-compose--remember text)
     (erase-buffer)
-    (if (eq (current-buffer) (window-buffer))
-        (gemini-companion-compose-close)
-      ;; In the terminal, the text is to be completed.
-      (save-selected-window
-        (gemini-companion-compose-close)))))
+    ;; In the terminal, the text is to be completed.
+    (save-selected-window
+      (gemini-companion-compose-close))))
 
 (defun gemini-companion-compose--check-command (text)
   "Ask if TEXT begins like a command that is unknown."
@@ -298,8 +295,7 @@ the CLI does; submit it? "
     (insert (gemini-companion-compose--describe
              (with-current-buffer buffer
                (save-excursion
-                 (when window
-                   (goto-char (window-point window)))
+                 (when window (goto-char (window-point window)))
                  (gemini-companion-point--things))))
             "\n")))
 
@@ -404,8 +400,7 @@ draft."
     (setq gemini-companion-compose--session session)
     (goto-char (point-max))
     (when text
-      (unless (bolp)
-        (insert "\n"))
+      (unless (bolp) (insert "\n"))
       (insert text "\n"))))
 
 (provide 'gemini-companion-compose)
