@@ -46,6 +46,10 @@
   (gemini-companion-send)
   (string-trim-right (current-kill 0)))
 
+(defun gemini-companion-point-test-sends (text)
+  "Check that TEXT is sent from here."
+  (should (equal text (gemini-companion-point-test-sent))))
+
 (defmacro gemini-companion-point-test-in (buffer &rest body)
   "Run BODY in BUFFER, which is displayed, and kill it."
   (declare (indent 1) (debug t))
@@ -109,12 +113,12 @@
                            (gemini-companion-point-test-sent)))
           (should-error (gemini-companion-send) :type 'user-error))))
     (goto-char 5)
-    (should (equal "@a (line 2)" (gemini-companion-point-test-sent)))
+    (gemini-companion-point-test-sends "@a (line 2)")
     (goto-char 2)
     (push-mark 1 t t)
-    (should (equal "@a (line 1)" (gemini-companion-point-test-sent)))
+    (gemini-companion-point-test-sends "@a (line 1)")
     (goto-char 9)
-    (should (equal "@a (lines 1-2)" (gemini-companion-point-test-sent)))
+    (gemini-companion-point-test-sends "@a (lines 1-2)")
     (deactivate-mark)
     (gemini-companion-test-write "b.el" "(defun f ()\n  1)\n\n(defun g ()\n  2)\n")
     (gemini-companion-point-test-in (find-file-noselect "b.el")
@@ -135,12 +139,10 @@
     (gemini-companion-test-eventually (flymake-diagnostics))
     (goto-char 7)
     ;; Its @ refers to no file.
-    (should (equal "@a (line 2): \\@Bad number"
-                   (gemini-companion-point-test-sent)))
+    (gemini-companion-point-test-sends "@a (line 2): \\@Bad number")
     ;; It goes on there.
     (forward-line)
-    (should (equal "@a (line 3): \\@Bad number"
-                   (gemini-companion-point-test-sent)))
+    (gemini-companion-point-test-sends "@a (line 3): \\@Bad number")
     (save-window-excursion
       (flymake-show-buffer-diagnostics))
     (gemini-companion-point-test-in
@@ -148,8 +150,7 @@
                     (string-match-p "Flymake diagnostics" (buffer-name buffer)))
                   (buffer-list))
       (goto-char (point-min))
-      (should (equal "@a (line 2): \\@Bad number"
-                     (gemini-companion-point-test-sent))))))
+      (gemini-companion-point-test-sends "@a (line 2): \\@Bad number"))))
 
 (ert-deftest gemini-companion-point-includes-the-errors-of-flycheck ()
   (skip-unless (require 'flycheck nil t))
@@ -165,19 +166,19 @@
     (flycheck-mode)
     (flycheck-buffer)
     (goto-char 7)
-    (should (equal "@a (line 2): Bad" (gemini-companion-point-test-sent)))
+    (gemini-companion-point-test-sends "@a (line 2): Bad")
     ;; Eglot turns on Flymake, too.
     (flymake-mode)
-    (should (equal "@a (line 2): Bad" (gemini-companion-point-test-sent)))
+    (gemini-companion-point-test-sends "@a (line 2): Bad")
     ;; The text has changed since the check.
     (save-excursion
       (goto-char 1)
       (insert "\n"))
-    (should (equal "@a (line 3): Bad" (gemini-companion-point-test-sent)))
+    (gemini-companion-point-test-sends "@a (line 3): Bad")
     (flycheck-list-errors)
     (gemini-companion-point-test-in flycheck-error-list-buffer
       (goto-char (point-min))
-      (should (equal "@a (line 2): Bad" (gemini-companion-point-test-sent))))))
+      (gemini-companion-point-test-sends "@a (line 2): Bad"))))
 
 (ert-deftest gemini-companion-point-asks-about-files-outside-or-excluded ()
   (gemini-companion-point-test-with
@@ -230,7 +231,7 @@
       (gemini-companion-session-update (list here)))
     ;; A file that was not saved is only named.
     (gemini-companion-point-test-in (find-file-noselect "new")
-      (should (equal "new (line 1)" (gemini-companion-point-test-sent))))
+      (gemini-companion-point-test-sends "new (line 1)"))
     (gemini-companion-point-test-in (generate-new-buffer "*blank*")
       (insert "  \n\t\n")
       (should-error (gemini-companion-send) :type 'user-error))
@@ -243,25 +244,23 @@
   (gemini-companion-point-test-with
     (write-region "one\ntwo\nthree\n" nil "ab" nil 'silent)
     (gemini-companion-point-test-in (gemini-companion-point-test-hits "t" "ab")
-      (should (equal "@ab (line 2): ab:2:two" (gemini-companion-point-test-sent)))
+      (gemini-companion-point-test-sends "@ab (line 2): ab:2:two")
       (push-mark (point) t t)
       (forward-line 2)
-      (should (equal "@ab (line 2): ab:2:two\n@ab (line 3): ab:3:three"
-                     (gemini-companion-point-test-sent))))
+      (gemini-companion-point-test-sends
+       "@ab (line 2): ab:2:two\n@ab (line 3): ab:3:three"))
     (gemini-companion-point-test-in (generate-new-buffer "*perl*")
       (insert "make: Leaving directory 'x'\n"
               "No such thing at a line 2, near x\n")
       (compilation-mode)
       (push-mark (point-min) t t)
       (goto-char (point-max))
-      (should (equal "@a (line 2): No such thing at a line 2, near x"
-                     (gemini-companion-point-test-sent))))
+      (gemini-companion-point-test-sends "@a (line 2): No such thing at a line 2, near x"))
     (let ((hits (gemini-companion-point-test-occur "thr" "a")))
       (with-current-buffer "a"
         (narrow-to-region (point-min) (point-min)))
       (gemini-companion-point-test-in hits
-        (should (equal "@a (line 3): 3:three"
-                       (gemini-companion-point-test-sent)))
+        (gemini-companion-point-test-sends "@a (line 3): 3:three")
         ;; Whether its text may be sent is not known any more.
         (kill-buffer "a")
         (should-error (gemini-companion-send) :type 'user-error)))))
@@ -270,16 +269,16 @@
   (gemini-companion-point-test-with
     (write-region "\0" nil "a.pdf" nil 'silent)
     (gemini-companion-point-test-in (find-file-noselect "a.pdf")
-      (should (equal "@a.pdf" (gemini-companion-point-test-sent))))
+      (gemini-companion-point-test-sends "@a.pdf"))
     (gemini-companion-point-test-in (gemini-companion-point-test-dired "a")
-      (should (equal "@a" (gemini-companion-point-test-sent)))
+      (gemini-companion-point-test-sends "@a")
       (wdired-change-to-wdired-mode)
-      (should (equal "@a" (gemini-companion-point-test-sent))))
+      (gemini-companion-point-test-sends "@a"))
     (pcase-dolist (`(,name . ,sent) '(("a/sub/a" . "sub/a:")
                                       ("\"a/gr\\303\\266n\"" . "grön:")))
       (gemini-companion-point-test-in (gemini-companion-point-test-deleted name)
-        (should (equal (concat sent "\n```diff\n\\@@ -1 +0,0 \\@@\n-gone\n```")
-                       (gemini-companion-point-test-sent)))))))
+        (gemini-companion-point-test-sends
+         (concat sent "\n```diff\n\\@@ -1 +0,0 \\@@\n-gone\n```"))))))
 
 (ert-deftest gemini-companion-point-sends-the-last-command-and-its-output ()
   (gemini-companion-point-test-with
@@ -302,35 +301,31 @@
       ;; What the prompt has on its right comes after the cursor.
       (save-excursion
         (insert "   12:30"))
-      (should (equal "```\np$ two\n2\nthree\np$    12:30\n```"
-                     (gemini-companion-point-test-sent)))
+      (gemini-companion-point-test-sends "```\np$ two\n2\nthree\np$    12:30\n```")
       (delete-region (point) (point-max))
       (setq-local vterm-copy-mode t)
       (goto-char (point-min))
-      (should (equal "```\np$ two\n2\nthree\np$\n```"
-                     (gemini-companion-point-test-sent))))))
+      (gemini-companion-point-test-sends "```\np$ two\n2\nthree\np$\n```"))))
 
 (ert-deftest gemini-companion-point-quotes-texts-without-a-file ()
   (gemini-companion-point-test-with
     (gemini-companion-point-test-in (generate-new-buffer "*notes*")
       (insert "First.\n\nMail a@b.c,\nthen ``` it.\n\nLast.\n")
       (goto-char 12)
-      (should (equal "From *notes*:\n````\nMail a\\@b.c,\nthen ``` it.\n````"
-                     (gemini-companion-point-test-sent)))
+      (gemini-companion-point-test-sends
+       "From *notes*:\n````\nMail a\\@b.c,\nthen ``` it.\n````")
       (push-mark (point-min) t t)
       (goto-char 7)
-      (should (equal "From *notes*:\n```\nFirst.\n```"
-                     (gemini-companion-point-test-sent))))
+      (gemini-companion-point-test-sends "From *notes*:\n```\nFirst.\n```"))
     (gemini-companion-point-test-in (generate-new-buffer "*code*")
       (insert "(a)\n")
       (emacs-lisp-mode)
-      (should (equal "From *code*:\n```emacs-lisp\n(a)\n```"
-                     (gemini-companion-point-test-sent))))
+      (gemini-companion-point-test-sends "From *code*:\n```emacs-lisp\n(a)\n```"))
     (let ((gemini-companion-send-alist
            `((text-mode . ,(lambda () '("mine")))
              . ,gemini-companion-send-alist)))
       (with-temp-buffer
         (text-mode)
-        (should (equal "mine" (gemini-companion-point-test-sent)))))))
+        (gemini-companion-point-test-sends "mine")))))
 
 ;;; gemini-companion-point-test.el ends here
