@@ -234,16 +234,13 @@ same last name for it then."
         (let ((prompt (string-trim-right (buffer-substring-no-properties
                                           (line-beginning-position) (point)))))
           (forward-line 0)
-          (re-search-backward (concat "^" (regexp-quote prompt)) nil 'move)))
-      (list (gemini-companion-point--fenced
-             (string-join
-              (last (split-string (string-trim (buffer-substring-no-properties
-                                                (line-beginning-position)
-                                                (point-max)))
-                                  "\n")
-                    200)
-              "\n")
-             "")))))
+          ;; While a command runs, there may be none.
+          (re-search-backward (concat (if (string-empty-p prompt) "\\`" "^")
+                                      (regexp-quote prompt)) nil 'move)))
+      (let ((text (string-trim (buffer-substring-no-properties
+                                (line-beginning-position) (point-max)))))
+        (list (gemini-companion-point--fenced
+               (string-join (last (split-string text "\n") 200) "\n")))))))
 
 (defun gemini-companion-point-text ()
   "Return the region or the paragraph at point, as a quotation."
@@ -257,16 +254,15 @@ same last name for it then."
     (list (format "From %s:\n%s" (buffer-name)
                   (gemini-companion-point--fenced
                    text
-                   (if (derived-mode-p 'prog-mode)
-                       (string-remove-suffix "-mode" (symbol-name major-mode))
-                     ""))))))
+                   (when (derived-mode-p 'prog-mode)
+                     (string-remove-suffix "-mode"
+                                           (symbol-name major-mode))))))))
 
-(defun gemini-companion-point--fenced (text language)
+(defun gemini-companion-point--fenced (text &optional language)
   "Return TEXT as a code block of Markdown in LANGUAGE."
   (let ((fence "```"))
     (while (string-search fence text) (setq fence (concat fence "`")))
-    (format "%s%s\n%s\n%s" fence language (string-trim text "\n+" "\n+")
-            fence)))
+    (concat fence language "\n" (string-trim text "\n+" "\n+") "\n" fence)))
 
 ;;;; Prompt
 

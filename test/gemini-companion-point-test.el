@@ -305,7 +305,12 @@
       (delete-region (point) (point-max))
       (setq-local vterm-copy-mode t)
       (goto-char (point-min))
-      (gemini-companion-point-test-sends "```\np$ two\n2\nthree\np$\n```"))))
+      (gemini-companion-point-test-sends "```\np$ two\n2\nthree\np$\n```")
+      (setq-local vterm-copy-mode nil)
+      (goto-char (point-max))
+      (insert "run\n")
+      (gemini-companion-point-test-sends
+       "```\np$ one\n1\np$ two\n2\nthree\np$ run\n```"))))
 
 (ert-deftest gemini-companion-point-quotes-texts-without-a-file ()
   (gemini-companion-point-test-with
