@@ -115,18 +115,14 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
 (defun gemini-companion-point-hits ()
   "Return the hits or diagnostics on the lines of the region, or here."
   (save-excursion
-    (let ((end (point))
+    (let ((end (if (use-region-p) (region-end) (point)))
           (found nil))
       (when (use-region-p)
-        (setq end (region-end))
         (goto-char (region-beginning)))
-      ;; Lines that were not displayed have no hits yet.
-      (font-lock-ensure (point) end)
       (while (progn
                (push (gemini-companion-point--hit) found)
-               (and (zerop (forward-line))
-                    (< (point) end))))
-      (delq nil (nreverse found)))))
+               (and (zerop (forward-line)) (< (point) end))))
+      (delete-dups (delq nil (nreverse found))))))
 
 (defun gemini-companion-point--hit ()
   "Return the hit or the diagnostic on this line, or nil.
@@ -143,6 +139,8 @@ Searches have a text property on each, other lists the id of an entry."
                 (string-trim (buffer-substring-no-properties start end))))
          (id (funcall property 'tabulated-list-id))
          place)
+    ;; A line that was not displayed has no hit yet.
+    (font-lock-ensure start end)
     ;; A line of Make about a directory has a message without a place.
     (cond ((when-let* ((message (funcall property 'compilation-message)))
              (setq place (compilation--message->loc message)))

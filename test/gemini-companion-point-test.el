@@ -159,26 +159,27 @@
       "Find an error on the second line."
       :start (lambda (checker report)
                (funcall report 'finished
-                        (list (flycheck-error-new-at 2 1 'error "Bad"
+                        (list (flycheck-error-new-at 2 1 'error "Bad\nnews"
                                                      :checker checker))))
       :modes '(fundamental-mode))
     (setq flycheck-checker 'gemini-companion-point-test)
     (flycheck-mode)
     (flycheck-buffer)
     (goto-char 7)
-    (gemini-companion-point-test-sends "@a (line 2): Bad")
+    (gemini-companion-point-test-sends "@a (line 2): Bad news")
     ;; Eglot turns on Flymake, too.
     (flymake-mode)
-    (gemini-companion-point-test-sends "@a (line 2): Bad")
+    (gemini-companion-point-test-sends "@a (line 2): Bad news")
     ;; The text has changed since the check.
     (save-excursion
       (goto-char 1)
       (insert "\n"))
-    (gemini-companion-point-test-sends "@a (line 3): Bad")
+    (gemini-companion-point-test-sends "@a (line 3): Bad news")
     (flycheck-list-errors)
     (gemini-companion-point-test-in flycheck-error-list-buffer
       (goto-char (point-min))
-      (gemini-companion-point-test-sends "@a (line 2): Bad"))))
+      (push-mark (point-max) t t)
+      (gemini-companion-point-test-sends "@a (line 2):\nBad\nnews"))))
 
 (ert-deftest gemini-companion-point-asks-about-files-outside-or-excluded ()
   (gemini-companion-point-test-with
@@ -253,6 +254,8 @@
       (insert "make: Leaving directory 'x'\n"
               "No such thing at a line 2, near x\n")
       (compilation-mode)
+      (forward-line -1)
+      (should (string-prefix-p "@a (line 2)" (gemini-companion-point-test-sent)))
       (push-mark (point-min) t t)
       (goto-char (point-max))
       (gemini-companion-point-test-sends "@a (line 2): No such thing at a line 2, near x"))
