@@ -179,16 +179,25 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
 (defun gemini-companion-point-diff ()
   "Return the hunk at point, with the name of its file."
   (save-excursion
-    ;; In the header of a file, the functions of Diff mode find another one.
-    (goto-char (car (diff-bounds-of-hunk)))
-    (apply #'gemini-companion-point--hunk
-           (gemini-companion-point--diff-file) (diff-bounds-of-hunk))))
+    (let ((end (line-end-position))
+          (hunk (diff-bounds-of-hunk)))
+      ;; In the header of a file, the functions of Diff mode find another one.
+      (goto-char (car hunk))
+      (apply #'gemini-companion-point--hunk
+             ;; A binary file has no hunk, and the next one is of another file.
+             (unless (re-search-backward "^\\(?:diff\\|Index:\\) "
+                                         (min end (point)) t)
+               (gemini-companion-point--diff-file))
+             hunk))))
 
 (defun gemini-companion-point--diff-file ()
   "Return the file of the hunk at point, or nil.
 It may have been deleted; `diff-find-file-name' takes any file with the
 same last name for it then."
-  (when-let* ((name (car (remove "/dev/null" (diff-hunk-file-names))))
+  (when-let* ((name (seq-find (lambda (name)
+                                (not (string-match-p
+                                      "\\`/dev/null\\'\\|\\`#<buffer " name)))
+                              (diff-hunk-file-names)))
               (name (replace-regexp-in-string
                      "\\`[abciow]/" ""
                      ;; Git quotes the bytes of other than ASCII letters.

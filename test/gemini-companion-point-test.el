@@ -76,12 +76,13 @@
     (dired-goto-file (expand-file-name file))
     (current-buffer)))
 
-(defun gemini-companion-point-test-deleted (file)
-  "Return a buffer with a diff that deletes FILE, on the header of that."
+(defun gemini-companion-point-test-deleted (file &optional new)
+  "Return a buffer with a diff of FILE and NEW, by default nothing, on its header."
   (with-current-buffer (generate-new-buffer "*diff*")
     (insert "--- b\n+++ b\n@@ -1 +1 @@\n-b\n+c\ndiff --git a/b b/b\n")
     (save-excursion
-      (insert (format "deleted\n--- %s\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n" file)))
+      (insert (format "deleted\n--- %s\n+++ %s\n@@ -1 +0,0 @@\n-gone\n"
+                      file (or new "/dev/null"))))
     (diff-mode)
     (current-buffer)))
 
@@ -206,6 +207,8 @@
                                                   "indirect"))))
                ("keys"
                 . ,(lambda () (gemini-companion-point-test-dired "keys")))
+               (".env" . ,(lambda () (gemini-companion-point-test-deleted
+                                      ".env" "#<buffer .env>")))
                ;; Another file has its last name.
                ("keys/a"
                 . ,(lambda ()
@@ -281,7 +284,12 @@
                                       ("\"a/gr\\303\\266n\"" . "grön:")))
       (gemini-companion-point-test-in (gemini-companion-point-test-deleted name)
         (gemini-companion-point-test-sends
-         (concat sent "\n```diff\n\\@@ -1 +0,0 \\@@\n-gone\n```"))))))
+         (concat sent "\n```diff\n\\@@ -1 +0,0 \\@@\n-gone\n```"))))
+    (gemini-companion-point-test-in (gemini-companion-point-test-deleted "a/c")
+      (forward-line -1)
+      (save-excursion
+        (insert "diff --git a/bin b/bin\nBinary files differ\n"))
+      (should-error (gemini-companion-send) :type 'user-error))))
 
 (ert-deftest gemini-companion-point-sends-the-last-command-and-its-output ()
   (gemini-companion-point-test-with
