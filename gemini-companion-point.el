@@ -71,8 +71,7 @@ With a diagnostic on the line of point, it has its message.  An image
 or a PDF has no lines.  Without a file, return the region or paragraph."
   (let ((file (gemini-companion-text-visited (current-buffer)))
         messages)
-    (cond ((null file)
-           (gemini-companion-point-text))
+    (cond ((null file) (gemini-companion-point-text))
           ((or (derived-mode-p 'image-mode)
                (eq 'no-conversion buffer-file-coding-system))
            (list (list file nil nil)))
@@ -305,7 +304,8 @@ LOCAL the name on this machine, in its true directory; it may be a link."
                                  (file-name-nondirectory file)))
                   (root (and directory (file-truename directory))))
              (cons (and root
-                        (gemini-companion-text-in-directory-p local root)
+                        (gemini-companion-text-in-directory-p
+                         (file-name-as-directory local) root)
                         (file-relative-name local root))
                    local))))))
 
@@ -337,7 +337,6 @@ directory of the CLI.  A file that does not exist is only named."
                         (if (file-directory-p file)
                             (expand-file-name "x" file)
                           file)))
-               (exists (or (plist-get session :place) (file-exists-p file)))
                (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
     (unless (or (and name (not hidden))
                 (y-or-n-p (format (if hidden
@@ -346,7 +345,7 @@ directory of the CLI.  A file that does not exist is only named."
 name it anyway? ")
                                   (abbreviate-file-name file))))
       (user-error "Nothing was sent"))
-    (concat (if exists
+    (concat (if (or (plist-get session :place) (file-exists-p file))
                 (concat "@" (gemini-companion-point-escape (or name file)))
               (gemini-companion-point--quoted (or name file)))
             (cond ((null lines) "")

@@ -289,7 +289,10 @@
       (forward-line -1)
       (save-excursion
         (insert "diff --git a/bin b/bin\nBinary files differ\n"))
-      (should-error (gemini-companion-send) :type 'user-error))))
+      (should-error (gemini-companion-send) :type 'user-error))
+    (gemini-companion-point-test-in (dired-noselect "..")
+      (dired-goto-file (expand-file-name "p"))
+      (gemini-companion-point-test-sends "@\\."))))
 
 (ert-deftest gemini-companion-point-sends-the-last-command-and-its-output ()
   (gemini-companion-point-test-with
