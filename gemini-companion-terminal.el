@@ -29,7 +29,6 @@
 (defvar eat-kill-buffer-on-exit)
 (defvar term-escape-char)
 (defvar term-raw-map)
-(defvar vterm-copy-mode)
 (defvar vterm-min-window-width)
 (defvar vterm-shell)
 
@@ -228,9 +227,10 @@ to get: term would display these sequences."
                    (and (length< rest gemini-companion-terminal--longest) rest))
       (list process (if (gemini-companion-terminal--mode-p process 'term-mode)
                         (string-join (nreverse plain))
-                      ;; Eat would say that a text terminal is dark.
+                      ;; Eat would say that the frame is dark, and pad titles.
                       (replace-regexp-in-string
-                       "\e]1[01];\\?\\(?:\a\\|\e\\\\\\)" "" output t t))))))
+                       "\e]1[01];\\?\\(?:\a\\|\e\\\\\\)\\|\\(\e]0;[^\a\e]*?\\) +\\(\a\\)"
+                       "\\1\\2" output t))))))
 
 (defun gemini-companion-terminal--mode-p (process mode)
   "Return non-nil if the buffer of PROCESS is in MODE."

@@ -102,10 +102,10 @@
     (dolist (part '("one\e]0;title\atwo" "\e]8;;http://a\e\\link\e]8;;\e"
                     "\\three" "\e" "]2;title\afour\e" "[1mfive\e[0m"))
       (funcall (process-filter process) process part))
-    ;; Eat would answer, too.
+    ;; Eat would answer, too, and display the padding of a title.
     (let ((major-mode 'eat-mode))
-      (funcall (process-filter process) process "six\e]11;?\aseven"))
-    (should (string-search "onetwolinkthreefourfivesixseven" (buffer-string)))))
+      (funcall (process-filter process) process "six\e]11;?\a\e]0;a b  \a7"))
+    (should (string-search "onetwolinkthreefourfivesix\e]0;a b7" (buffer-string)))))
 
 (ert-deftest gemini-companion-terminal-adds-what-a-cli-copies-to-the-kill-ring ()
   (gemini-companion-terminal-test-with
