@@ -23,6 +23,8 @@
 (require 'json)
 (require 'tabulated-list)
 
+(defvar desktop-minor-mode-handlers)
+
 ;;;; Conversations
 
 (defun gemini-companion-resume--parse (output)
@@ -173,6 +175,13 @@ it is nil, or if its directory does not exist."
         (setq default-directory directory
               gemini-companion-run-place
               `(:environment ,process-environment :path ,exec-path ,@place))
+        ;; Modes of a terminal, which the desktop names, would take the keys.
+        (setq-local desktop-minor-mode-handlers
+                    (append (mapcan (lambda (mode)
+                                      (when (local-variable-if-set-p mode)
+                                        (list (cons mode #'ignore))))
+                                    minor-mode-list)
+                            desktop-minor-mode-handlers))
         (gemini-companion-resume--say
          "%s ran here; g lists its conversations, to resume one")
         (current-buffer)))))
