@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 from harness.emacs import BARE, EARLY_INIT, lisp
-from harness.gemini import CONNECTED, in_container, pause_before_enter, type_until
+from harness.gemini import CONNECTED, Gemini, in_container
 from harness.scratch import registry
 from harness.terminal import Terminal
 from harness.wait import eventually
@@ -56,13 +56,7 @@ def test_new_user_gets_a_connected_cli(world: World) -> None:
     give(emacs, "gemini-companion-run")
 
     emacs.wait_for_match("[1-9] open file")
-    write(emacs, "/ide status")
-    pause_before_enter()
-    type_until(
-        lambda: emacs.keys("Enter"),
-        lambda: CONNECTED in emacs.screen(),
-        "the command is sent",
-    )
+    assert CONNECTED in Gemini(emacs, world.model()).ide_status()
     emacs.wait_for_match(rf"(?s){CONNECTED}.*- hello\.py")
     emacs.keys("C-x", "o", "C-x", "C-c")
     emacs.wait_for("kill them and exit anyway? (yes or no)")

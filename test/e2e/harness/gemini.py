@@ -215,11 +215,16 @@ class Gemini:
         return self.terminal.wait_for(QUESTION)
 
     def ide_status(self) -> str:
-        """Return the screen with the answer to /ide status."""
-        self.ide("status")
+        """Return the screen with the answer to /ide status, once that is settled."""
         answer = "(?:Connected to|Disconnected|Connecting)"
-        # The prompt below it is drawn last.
-        return self.terminal.wait_for_match(f"(?s){answer}.*{PLACEHOLDER}")
+
+        def settled() -> str:
+            self.ide("status")
+            # The prompt below it is drawn last.
+            screen = self.terminal.wait_for_match(f"(?s){answer}.*{PLACEHOLDER}")
+            return "" if re.findall(answer, screen)[-1] == "Connecting" else screen
+
+        return eventually(settled, "the CLI is no longer connecting")
 
     def answer(self, choice: str) -> None:
         """Answer a question with ``choice``, a word of its label, until it is gone."""
