@@ -185,6 +185,7 @@ control panel.  The user's own hooks for Ediff do not run."
               ediff-coding-system-for-write ediff-coding-system-for-write
               ediff-ignore-similar-regions nil
               ediff-diff-options ""
+              ediff-diff-ok-lines-regexp "^" ; else it may kill this
               ;; A null character would make the texts binary.
               ediff-actual-diff-options "--text")
   (when (and gemini-companion-ediff--wide

@@ -85,6 +85,15 @@
         (gemini-companion-test-show "a" new)
         (should (get-buffer-window buffer))))))
 
+(ert-deftest gemini-companion-ediff-takes-all-that-diff-says ()
+  (gemini-companion-test-with-reviews
+      '(("a" "old") ("diff" "#!/bin/sh\necho Warnung >&2
+diff \"$@\" | sed 's/No newline .*/Kein Zeilenumbruch/'"))
+    (set-file-modes "diff" #o700)
+    (let ((diff-command (expand-file-name "diff")))
+      (gemini-companion-test-show "a" "new")
+      (should (get-buffer-window "*Ediff Control Panel*")))))
+
 (ert-deftest gemini-companion-ediff-whose-windows-were-deleted-comes-back ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (find-file (expand-file-name "a" directory))
