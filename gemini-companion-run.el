@@ -359,9 +359,9 @@ ROOT is the workspace root in its remote place, if any."
         (remq buffer gemini-companion-run--waiting))
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
+      (erase-buffer)
       (condition-case err
-          (if problem
-              (gemini-companion-run--end buffer problem)
+          (progn
             (when root
               (setq gemini-companion-run-place
                     `( :directory ,(file-name-as-directory
@@ -369,12 +369,12 @@ ROOT is the workspace root in its remote place, if any."
                                                        :remote)
                                             root))
                        :root ,root ,@gemini-companion-run-place))
-              (rename-buffer (gemini-companion-run--name
-                              gemini-companion-run-place)
-                             'unique))
-            (gemini-companion-run--in buffer))
+              (rename-buffer
+               (gemini-companion-run--name gemini-companion-run-place) 'unique))
+            (if problem (error "%s" problem) (gemini-companion-run--in buffer)))
         (error
-         (gemini-companion-run--end buffer (error-message-string err)))))))
+         (insert (error-message-string err) "\n")
+         (gemini-companion-run--end buffer "Not started"))))))
 
 (defun gemini-companion-run--in (buffer)
   "Start the CLI in BUFFER, with the size of its window."
@@ -383,7 +383,6 @@ ROOT is the workspace root in its remote place, if any."
     (when-let* ((window (get-buffer-window buffer t)))
       (select-window window 'norecord))
     (with-current-buffer buffer
-      (erase-buffer)
       (let* ((place gemini-companion-run-place)
              (remote (plist-get place :remote))
              (own (append (gemini-companion-run-command

@@ -123,7 +123,7 @@ r resumes a conversation, q quits"
       (let ((gemini-companion-terminal
              (lambda (_command) (error "No space, 100%% used"))))
         (gemini-companion-run)
-        (should (string-search "No space, 100%% used" header-line-format))))))
+        (should (equal "No space, 100% used\n" (buffer-string)))))))
 
 (ert-deftest gemini-companion-run-reports-a-server-that-did-not-start ()
   (gemini-companion-run-test-with
@@ -134,9 +134,8 @@ r resumes a conversation, q quits"
         (gemini-companion-run)
         (let ((buffer (current-buffer)))
           (gemini-companion-test-eventually reported)
-          (should (string-match-p "The server is not running; g restarts it"
-                                  (with-current-buffer buffer
-                                    header-line-format)))
+          (should (equal "The server is not running\n"
+                         (with-current-buffer buffer (buffer-string))))
           (should-not gemini-companion-run-test-started))))))
 
 (ert-deftest gemini-companion-run-starts-one-cli-while-its-place-connects ()
@@ -153,8 +152,8 @@ r resumes a conversation, q quits"
       (with-current-buffer "*gemini: p*"
         (term--update-term-menu t)      ; Emacs 28 calls it in each buffer
         (gemini-companion-disconnect "/ssh:far:")
-        (should (string-search "Not connected to ssh:far; g restarts it"
-                               header-line-format))
+        (should (equal "Not connected to ssh:far\n" (buffer-string)))
+        (should (string-search "Not started; g restarts it" header-line-format))
         (gemini-companion-run))
       (gemini-companion-place-update
        '( :name "/ssh:far:" :state "connected" :port 1 :pid 1
