@@ -422,8 +422,8 @@ again, run /ide enable in it (if it still asks about an edit, answer there)"
 unknown command.*node\\|syntaxerror" problem)
             "Node.js was not found on %s, or is too old (%s); install it, or \
 add it to the path of your login shell there")
-           ((string-match-p "permission denied\\|password\\|terminal is required"
-                            problem)
+           ((string-match-p "permission denied\\|password\\|\
+terminal is required\\|authentication required" problem)
             "%s asks for a password (%s); use a key and its agent, or a rule \
 that needs none")
            (t "Cannot connect to %s (%s); check the connection, then \

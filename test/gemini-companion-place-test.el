@@ -149,7 +149,7 @@ a\\ it\\\\\\'s")))
                     "Node.js was not found")
                    ("SyntaxError: Unexpected token '.'" "or is too old")
                    ("me@far: Permission denied (publickey)" "asks for a password")
-                   ("sudo: a password is required" "asks for a password")
+                   ("doas: Authentication required" "asks for a password")
                    ("no answer: Password: " "asks for a password")
                    ("no answer" "Cannot connect to ssh:far (no answer)")))
     (let ((gemini-companion-place-all
