@@ -257,9 +257,9 @@ KIND is `:pipe' or `:terminal', VARIABLES are those to set, and PROGRAM
 is a list; it may be only in the path of a login shell."
   (gemini-companion-place-command
    name kind
-   (list "sh" "-c" "cd \"$1\" || exit
-command -v \"$2\" >/dev/null && eval \"$0\"
-exec \"${SHELL:-sh}\" -lic \"$0\""
+   ;; A line break in quotes is an error in csh, and its -l takes no other flag.
+   (list "sh" "-c" "cd \"$1\" || exit; command -v \"$2\" >/dev/null && eval \"$0\"; \
+case $SHELL in *csh) exec $SHELL -c \"$0\"; esac; exec \"${SHELL:-sh}\" -lic \"$0\""
          (mapconcat #'tramp-shell-quote-argument
                     ;; The message of env about a missing program differs.
                     `("exec" ,@(and variables '("env")) ,@variables ,@program)

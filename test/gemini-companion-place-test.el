@@ -34,8 +34,7 @@ Its files in /shared are those in `directory' here, a new directory."
           "ssh" "-t" "-l" "me" "-p" "22" "far" "a it\\'s")
          ("/dockercp:web:" :pipe "docker" "exec" "-i" "web" "a" "it's")
          ("/toolbox:web:" :pipe "toolbox" "run" "-c" "web" "a" "it's")
-         ("/distrobox:web:" :pipe
-          "distrobox" "enter" "-T" "web" "--" "a" "it's")
+         ("/distrobox:web:" :pipe "distrobox" "enter" "-T" "web" "--" "a" "it's")
          ("/podman:me@web:" :terminal
           "podman" "exec" "-it" "-u" "me" "web" "a" "it's")
          ("/kubernetes:pod:" :pipe "kubectl" "exec" "-i" "pod" "--" "a" "it's")
@@ -50,9 +49,11 @@ Its files in /shared are those in `directory' here, a new directory."
 a\\ it\\\\\\'s")))
     ;; Emacs 30 shows no hops in the name of a file.
     (dolist (name (list name (file-remote-p (concat name "/"))))
-      (should (equal command
-                     (gemini-companion-place-command name kind
-                                                     '("a" "it's"))))))
+      (should (equal command (gemini-companion-place-command
+                              name kind '("a" "it's"))))))
+  ;; A line break in quotes is an error in csh.
+  (should-not (string-search "\n" (car (last (gemini-companion-place--in-shell
+                                              "/ssh:far:" :pipe "/" nil '("a"))))))
   (should (string-match-p
            "gemini-companion-place-commands"
            (cadr (should-error (gemini-companion-place-command
