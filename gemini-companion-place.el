@@ -15,6 +15,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'format-spec)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-server)
@@ -166,9 +167,8 @@ It is nil if the place of FILE is not connected.  The copy need not exist."
 (defun gemini-companion-place-buffer (file)
   "Return the buffer that visits FILE, or whose file has the copy FILE."
   (if (gemini-companion-place-of file)
-      (seq-find (lambda (buffer)
-                  (equal file (gemini-companion-place-copy-of buffer)))
-                (buffer-list))
+      (cl-find (ignore-errors (file-truename file)) (buffer-list)
+               :key #'gemini-companion-place-copy-of :test #'equal)
     (let ((file-name-handler-alist nil))
       ;; The links of FILE may be a loop.
       (ignore-errors (find-buffer-visiting file)))))
@@ -240,8 +240,7 @@ KIND is `:pipe' or `:terminal'."
    (lambda (program hop) (gemini-companion-place--wrap program hop kind))
    (condition-case problem
        ;; Otherwise Tramp may wait for 30 seconds about an unknown method.
-       (let ((inhibit-message t)
-             (non-essential t))
+       (let ((inhibit-message t) (non-essential t))
          (reverse (tramp-compute-multi-hops (tramp-dissect-file-name name))))
      (error
       (when (string-search "|" name)
@@ -315,8 +314,7 @@ Signal an error if the answer is no, or if NAME cannot be connected."
 there with them? " (gemini-companion-place-title name)))
       (user-error "Not connected"))
     (customize-save-variable 'gemini-companion-places
-                             (append gemini-companion-places
-                                     (list (list name)))))
+                             (append gemini-companion-places `((,name)))))
   t)
 
 (defun gemini-companion-place-connect (name directory connected)
@@ -446,8 +444,7 @@ M-x gemini-companion-connect"))
   "Drop the place NAME and the copies of its files.
 CLIs that wait for it do not start."
   (when-let* ((mirror (gemini-companion-place--get name :mirror)))
-    (ignore-error file-error
-      (delete-directory mirror t)))
+    (ignore-error file-error (delete-directory mirror t)))
   (setq gemini-companion-place-all
         (assoc-delete-all name gemini-companion-place-all))
   (run-hooks 'gemini-companion-place-changed-hook))

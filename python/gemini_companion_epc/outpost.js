@@ -87,7 +87,7 @@ function sendFile(name, number, text) { // Null deletes the file, another text i
   } catch (error) { facts.problem = error.message; }
   try {
     const stat = fs.statSync(name);
-    facts.mtime = stat.mtimeMs;
+    Object.assign(facts, { mtime: stat.mtimeMs, true: fs.realpathSync(name) });
     if (!stat.isFile()) facts.problem = 'is not a regular file';
     else if (stat.size > settings.limit) facts.problem = 'is too large';
     else facts.text = stat.size ? fs.readFileSync(name, 'base64') : '';

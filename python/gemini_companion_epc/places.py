@@ -120,18 +120,22 @@ class Place:
     def _store(self, facts: Facts) -> str:
         """Write or delete the copy of a file that was sent; return a problem or ""."""
         # A link could replace one of its directories if that is the same there.
-        copy = Path(self.mirror + facts["path"])
-        text = facts.get("text")
+        name, text = Path(self.mirror + facts["path"]), facts.get("text")
         try:
             if text is None:
-                copy.unlink(missing_ok=True)
+                name.unlink(missing_ok=True)
             else:
+                self.here(true := facts["true"])
                 # It fails if Emacs has deleted the mirror meanwhile.
-                draft = Path(self.mirror, ".draft")
+                draft, copy = Path(self.mirror, ".draft"), Path(self.mirror + true)
                 draft.write_bytes(base64.b64decode(text))
-                copy.parent.mkdir(parents=True, exist_ok=True)
                 os.utime(draft, ns=(time := int(facts["mtime"] * 1e6), time))
+                for one in (copy, name):
+                    one.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(draft, copy)
+                if os.path.realpath(name) != str(copy) != str(name):
+                    name.unlink(missing_ok=True)
+                    name.symlink_to(copy)
         except OSError as error:
             return f"cannot be copied: {error.strerror or error}"
         return ""

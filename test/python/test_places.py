@@ -388,7 +388,7 @@ for line in sys.stdin:
         send(json.dumps(["H", facts, number]) + "\\n")
     elif kind == "F":
         end = '"mtime": 1, "text": ""', f"}}, {number}]\\n"
-        for piece in ('["F", ', f'{{"path": "{path}", ', *end):
+        for piece in ('["F", ', f'{{"path": "{path}", "true": "{path}", ', *end):
             send(piece)
             time.sleep(6)
 """
