@@ -295,7 +295,8 @@ the CLI does; submit it? "
     (insert (gemini-companion-compose--describe
              (with-current-buffer buffer
                (save-excursion
-                 (when window (goto-char (window-point window)))
+                 (when window
+                   (goto-char (window-point window)))
                  (gemini-companion-point--things))))
             "\n")))
 
@@ -400,7 +401,8 @@ draft."
     (setq gemini-companion-compose--session session)
     (goto-char (point-max))
     (when text
-      (unless (bolp) (insert "\n"))
+      (unless (bolp)
+        (insert "\n"))
       (insert text "\n"))))
 
 (provide 'gemini-companion-compose)

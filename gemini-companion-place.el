@@ -240,7 +240,8 @@ KIND is `:pipe' or `:terminal'."
    (lambda (program hop) (gemini-companion-place--wrap program hop kind))
    (condition-case problem
        ;; Otherwise Tramp may wait for 30 seconds about an unknown method.
-       (let ((inhibit-message t) (non-essential t))
+       (let ((inhibit-message t)
+             (non-essential t))
          (reverse (tramp-compute-multi-hops (tramp-dissect-file-name name))))
      (error
       (when (string-search "|" name)
@@ -444,7 +445,8 @@ M-x gemini-companion-connect"))
   "Drop the place NAME and the copies of its files.
 CLIs that wait for it do not start."
   (when-let* ((mirror (gemini-companion-place--get name :mirror)))
-    (ignore-error file-error (delete-directory mirror t)))
+    (ignore-error file-error
+      (delete-directory mirror t)))
   (setq gemini-companion-place-all
         (assoc-delete-all name gemini-companion-place-all))
   (run-hooks 'gemini-companion-place-changed-hook))

@@ -71,7 +71,8 @@ With a diagnostic on the line of point, it has its message.  An image
 or a PDF has no lines.  Without a file, return the region or paragraph."
   (let ((file (gemini-companion-text-visited (current-buffer)))
         messages)
-    (cond ((null file) (gemini-companion-point-text))
+    (cond ((null file)
+           (gemini-companion-point-text))
           ((or (derived-mode-p 'image-mode)
                (eq 'no-conversion buffer-file-coding-system))
            (list (list file nil nil)))
@@ -120,7 +121,8 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
         (goto-char (region-beginning)))
       (while (progn
                (push (gemini-companion-point--hit) found)
-               (and (zerop (forward-line)) (< (point) end))))
+               (and (zerop (forward-line))
+                    (< (point) end))))
       (delete-dups (delq nil (nreverse found))))))
 
 (defun gemini-companion-point--hit ()
