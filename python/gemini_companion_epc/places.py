@@ -118,22 +118,27 @@ class Place:
                 raise EmacsError(problem)
 
     def _store(self, facts: Facts) -> str:
-        """Write or delete the copy of a file that was sent; return a problem or ""."""
+        """Write or delete the copy of a file that was sent; return a problem or "".
+
+        The name of a symbolic link there becomes one here.
+        """
         # A link could replace one of its directories if that is the same there.
-        name, text = Path(self.mirror + facts["path"]), facts.get("text")
+        name = Path(self.mirror + facts["path"])
+        text = facts.get("text")
         try:
             if text is None:
                 name.unlink(missing_ok=True)
             else:
-                self.here(true := facts["true"])
+                self.here(facts["true"])
+                copy = Path(self.mirror + facts["true"])
                 # It fails if Emacs has deleted the mirror meanwhile.
-                draft, copy = Path(self.mirror, ".draft"), Path(self.mirror + true)
+                draft = Path(self.mirror, ".draft")
                 draft.write_bytes(base64.b64decode(text))
                 os.utime(draft, ns=(time := int(facts["mtime"] * 1e6), time))
                 for one in (copy, name):
                     one.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(draft, copy)
-                if os.path.realpath(name) != str(copy) != str(name):
+                if name != copy and os.path.realpath(name) != str(copy):
                     name.unlink(missing_ok=True)
                     name.symlink_to(copy)
         except OSError as error:
