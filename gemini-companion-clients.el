@@ -154,7 +154,7 @@ first that exists, else the first."
                         ;; "/C:/" would be a name for Tramp.
                         (seq-filter #'file-name-absolute-p names))))
     (or (seq-some (lambda (name)
-                    (and (string-match "\\`\\$\\([A-Z_]+\\)" name)
+                    (and (string-match "\\`\\$\\([^/]+\\)" name)
                          (not (string-empty-p
                                (or (getenv (match-string 1 name)) "")))
                          (expand-file-name (substitute-env-vars name))))

@@ -251,7 +251,7 @@ to get: term would display these sequences."
     (gemini-companion-terminal--answer-color process (match-string 1 content)))
    ;; It does the rest itself.
    ((gemini-companion-terminal--mode-p process 'eat-mode))
-   ((string-match "\\`52;[^;]*;\\([A-Za-z0-9+/=]+\\)\\'" content)
+   ((string-match "\\`52;[^;]*;\\(.+\\)\\'" content)
     (when-let* ((bytes (ignore-errors
                          (base64-decode-string (match-string 1 content)))))
       (kill-new (decode-coding-string bytes 'utf-8))

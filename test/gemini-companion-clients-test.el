@@ -20,8 +20,8 @@
           "/s")))
     (ert-info ((format "%s %s %s" client key environment))
       (let ((process-environment environment))
-        (should (equal expected
-                       (gemini-companion-clients-file client key)))))))
+        (gemini-companion-test-in-turkish
+          (should (equal expected (gemini-companion-clients-file client key))))))))
 
 ;;;; Settings
 

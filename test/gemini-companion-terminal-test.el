@@ -115,7 +115,7 @@
            (encoded (base64-encode-string long t)))
       (pcase-dolist
           (`(,output . ,copied)
-           `((("\e]52;c;Z3LDtsOfZQ==\a") . "größe")
+           `((("\e]52;c;Z3Jvw59lIEvDvGNoZQ==\a") . "große Küche")
              ((,(concat "\e]52;c;" (substring encoded 0 4000))
                ,(substring encoded 4000) "\e\\") . ,long)
              ;; One that does not end.
@@ -124,7 +124,8 @@
              ;; Questions for the clipboard get no answer.
              (("\e]52;c;?\a" "\e]52;c;!\a") . "b")))
         (dolist (part output)
-          (funcall (process-filter process) process part))
+          (gemini-companion-test-in-turkish
+            (funcall (process-filter process) process part)))
         (should (equal copied (car kill-ring))))
       (should (equal 4 (length kill-ring)))
       (should (equal "" (funcall answers))))))

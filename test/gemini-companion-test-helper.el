@@ -128,6 +128,14 @@ That includes the timers whose function is one of Emacs."
      (mapc #'timer-event-handler (copy-sequence timer-list))
      ,@body))
 
+(defmacro gemini-companion-test-in-turkish (&rest body)
+  "Evaluate BODY in a Turkish environment, where i is not the small letter of I."
+  (declare (indent 0) (debug t))
+  `(with-case-table (prog2 (turkish-case-conversion-enable)
+                        (copy-case-table (standard-case-table))
+                      (turkish-case-conversion-disable))
+     ,@body))
+
 ;;;; Hooks
 
 (defun gemini-companion-test-hooks ()
