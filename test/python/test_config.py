@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-
 import pytest
 
 from gemini_companion_epc.config import parse_start_line
@@ -10,10 +9,7 @@ from gemini_companion_epc.exceptions import StartError
     ("line", "expected"),
     [
         (b"", "M-x gemini-companion-mode"),
-        (b"\n", "M-x gemini-companion-mode"),
         (b"{\n", "malformed"),
-        (b"\xff\n", "malformed"),
-        (b"[]\n", "malformed"),
         (b"{}\n", "secret"),
     ],
 )

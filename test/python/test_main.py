@@ -6,11 +6,6 @@ from pathlib import Path
 from conftest import run_python
 from gemini_companion_epc import __main__
 
-RUN = """
-import runpy
-runpy.run_module("gemini_companion_epc", run_name="__main__")
-"""
-
 
 def test_an_old_python_can_read_the_refusal_with_the_remedy() -> None:
     assert "3.10 or later" in (__main__.python_problem((3, 9)) or "")
@@ -25,10 +20,3 @@ def test_nothing_is_printed_but_the_remedy_when_packages_are_missing() -> None:
     assert found.stderr.startswith("Missing or incompatible Python package: epc, ")
     assert f"{sys.executable} -m pip install 'epc>=0.0.5,<0.1' 'sexp" in found.stderr
     assert found.stderr.count("\n") == 1
-
-
-def test_a_missing_start_line_is_reported() -> None:
-    found = run_python("-c", RUN)
-    assert (found.returncode, found.stdout) == (1, "")
-    assert "Traceback" not in found.stderr
-    assert found.stderr.endswith("\n")

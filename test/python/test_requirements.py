@@ -10,7 +10,6 @@ from packaging.requirements import Requirement
 from gemini_companion_epc.__main__ import NEEDED_PACKAGES
 
 ROOT = Path(__file__).parents[2]
-LISTS = ("requirements.txt", "requirements-build.txt")
 HASHED = re.compile(
     r"([\w.-]+)==([\w.]+)(?: ; [^\n]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+"
 )
@@ -32,7 +31,7 @@ def entries(name: str) -> str:
     return entries
 
 
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-build.txt"])
 def test_list_has_a_hash_for_each_package_and_names_no_index(name: str) -> None:
     assert not HASHED.sub("", entries(name)).strip()
 

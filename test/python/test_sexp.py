@@ -55,5 +55,4 @@ def test_a_context_is_spelled_as_in_the_protocol() -> None:
     for is_trusted in (None, True, False):
         update: Any = context_update(files, is_trusted)
         assert refusal(update) is None
-        # It is sent only on request.
         assert update["params"]["workspaceState"].get("isTrusted") is is_trusted

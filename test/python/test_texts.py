@@ -15,8 +15,7 @@ def test_a_sweep_removes_the_files_of_dead_servers_only(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"gemini-companion-{dead_pid()}-abc").touch()
-    directory = tmp_path / f"gemini-companion-{10**30}-abc"
-    (directory / "sub").mkdir(parents=True)
+    (tmp_path / f"gemini-companion-{10**30}-abc" / "sub").mkdir(parents=True)
     own = Path(TextFiles().pack("x" * LARGE_TEXT)[1])
     other = tmp_path / "gemini-companion-notes"
     other.touch()
