@@ -13,63 +13,62 @@
 
 (require 'gemini-companion)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-list)
 (require 'gemini-companion-review)
 (require 'map)
 (require 'transient)
 
-(eval-when-compile
-  (require 'gemini-companion-list))
+(defun gemini-companion-menu--suffix (entry)
+  "Return ENTRY, one of `gemini-companion-menu-commands', for a transient."
+  (pcase-let ((`(,key ,command ,label . ,(map :enable :on :stay)) entry))
+    `(,key ,command
+      :description
+      ,(if on
+           `(lambda ()
+              (format "%s (%s)" ,label
+                      (if (gemini-companion-menu-state ',on) "on" "off")))
+         label)
+      ,@(and enable
+             `(:inapt-if-not
+               (lambda () (gemini-companion-menu-state ',enable))))
+      ,@(and stay '(:transient t)))))
 
-(eval-and-compile
-  (defun gemini-companion-menu--suffix (entry)
-    "Return ENTRY, one of `gemini-companion-menu-commands', for a transient."
-    (pcase-let ((`(,key ,command ,label . ,(map :enable :on :stay)) entry))
-      `(,key ,command
-        :description
-        ,(if on
-             `(lambda ()
-                (format "%s (%s)" ,label
-                        (if (gemini-companion-menu-state ',on) "on" "off")))
-           label)
-        ,@(and enable
-               `(:inapt-if-not
-                 (lambda () (gemini-companion-menu-state ',enable))))
-        ,@(and stay '(:transient t))))))
-
-(defmacro gemini-companion-menu--define
+(defun gemini-companion-menu--define
     (name documentation groups &optional description &rest body)
   "Define NAME with DOCUMENTATION, a transient of GROUPS with DESCRIPTION.
-GROUPS is a form whose value is like `gemini-companion-menu-commands'.
-The command evaluates BODY before it displays the transient."
-  (declare (indent 1))
-  `(transient-define-prefix ,name ()
-     ,documentation
-     [,@(and description (list :description description))
-      ,@(mapcar (pcase-lambda (`(,title . ,entries))
-                  (vconcat (list title)
-                           (mapcar #'gemini-companion-menu--suffix entries)))
-                (eval groups t))]
-     (interactive)
-     ,@body
-     (transient-setup ',name)))
+GROUPS are as in `gemini-companion-menu-commands'.  The command
+evaluates BODY before it displays the transient."
+  ;; Not when this file is compiled: the form differs between the versions of
+  ;; Transient, of which another one may be installed later.
+  (eval `(transient-define-prefix ,name ()
+           ,documentation
+           [,@(and description (list :description description))
+            ,@(mapcar (pcase-lambda (`(,title . ,entries))
+                        (vconcat (list title)
+                                 (mapcar #'gemini-companion-menu--suffix
+                                         entries)))
+                      groups)]
+           (interactive)
+           ,@body
+           (transient-setup ',name))
+        t))
 
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
-(gemini-companion-menu--define gemini-companion-menu
-  "Display the commands of gemini-companion in a menu."
-  gemini-companion-menu-commands)
+(gemini-companion-menu--define
+ 'gemini-companion-menu "Display the commands of gemini-companion in a menu."
+ gemini-companion-menu-commands)
 
 ;;;###autoload (autoload 'gemini-companion-review-menu "gemini-companion-menu" nil t)
-(gemini-companion-menu--define gemini-companion-review-menu
-  "Display the commands for a review in a menu."
-  gemini-companion-menu-review
-  gemini-companion-review-subject
-  (gemini-companion-diff-unsettled nil))
+(gemini-companion-menu--define
+ 'gemini-companion-review-menu "Display the commands for a review in a menu."
+ gemini-companion-menu-review
+ 'gemini-companion-review-subject
+ '(gemini-companion-diff-unsettled nil))
 
-;;;; List
-
-(gemini-companion-menu--define gemini-companion-list-menu
-  "Display the commands of the list of edits in a menu."
-  gemini-companion-list-commands)
+(gemini-companion-menu--define
+ 'gemini-companion-list-menu
+ "Display the commands of the list of edits in a menu."
+ gemini-companion-list-commands)
 
 (provide 'gemini-companion-menu)
 ;;; gemini-companion-menu.el ends here

@@ -25,6 +25,13 @@
                                        'gemini-companion-menu key))
                                :command)))))))
 
+(ert-deftest gemini-companion-menu-is-made-by-the-transient-that-is-loaded ()
+  (let (made)
+    (cl-letf (((symbol-function 'transient-define-prefix)
+               (cons 'macro (lambda (name &rest _) (ignore (push name made))))))
+      (load "gemini-companion-menu" nil t))
+    (should (= 3 (length made)))))
+
 ;;;; States
 
 (defun gemini-companion-menu-test--items ()

@@ -14,7 +14,6 @@ def test_a_malformed_argument_is_named(alone: Alone, cli_of: CliOf) -> None:
         ("openDiff", {}, "filePath"),
         ("closeDiff", {}, "filePath"),
         ("openDiff", {"filePath": "/a"}, "newContent"),
-        ("openDiff", {"filePath": "/a", "newContent": None}, "newContent"),
         *(
             ("openDiff", {"filePath": one, "newContent": ""}, "filePath")
             for one in paths
@@ -36,10 +35,7 @@ def test_a_call_of_a_wrong_shape_is_refused(
     assert cli.ask("resources/list", {})["error"]["code"] == -32601
     calls: list[dict[str, Any]] = [
         {"name": "openDiff", "arguments": ["/a"]},
-        {"name": "openDiff", "arguments": "x" * 100_000},
         {"name": 1, "arguments": {}},
-        {"name": None},
-        {"arguments": {}},
     ]
     for params in calls:
         assert cli.ask("tools/call", params)["error"]["code"] == -32602
