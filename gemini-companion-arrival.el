@@ -23,8 +23,6 @@
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
-(require 'seq)
-(require 'subr-x)
 
 ;;;; Customization
 

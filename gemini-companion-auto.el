@@ -17,8 +17,6 @@
 (require 'gemini-companion-name)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
-(require 'seq)
-(require 'subr-x)
 
 ;;;; State
 

@@ -14,8 +14,6 @@
 
 (require 'gemini-companion-text)
 (require 'json)
-(require 'seq)
-(require 'subr-x)
 
 (defconst gemini-companion-clients
   '(("gemini"

@@ -24,8 +24,6 @@
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
 (require 'project)
-(require 'seq)
-(require 'subr-x)
 
 (declare-function gfm-mode "ext:markdown-mode")
 

@@ -17,8 +17,6 @@
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-text)
-(require 'seq)
-(require 'subr-x)
 
 ;;;; State
 

@@ -19,15 +19,12 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'flymake)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-events)
 (require 'gemini-companion-text)
 (require 'jsonrpc)
-(require 'seq)
-(require 'subr-x)
 
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-error-filename "ext:flycheck" t t)

@@ -16,7 +16,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
@@ -25,8 +24,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
-(require 'seq)
-(require 'subr-x)
 
 ;;;; Customization
 

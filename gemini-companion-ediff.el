@@ -19,7 +19,6 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
-(require 'seq)
 
 ;;;; Keys
 

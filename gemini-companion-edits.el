@@ -14,7 +14,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-name)
@@ -24,8 +23,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
-(require 'seq)
-(require 'subr-x)
 
 ;;;; State
 

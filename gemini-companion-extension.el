@@ -17,7 +17,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-diagnostics)
@@ -32,8 +31,6 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-edits)
 (require 'json)
-(require 'seq)
-(require 'subr-x)
 
 (defconst gemini-companion-extension--name "gemini-companion"
   "Name of the extension.")

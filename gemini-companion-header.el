@@ -18,8 +18,6 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review)
 (require 'gemini-companion-session)
-(require 'seq)
-(require 'subr-x)
 
 ;;;; Header line
 

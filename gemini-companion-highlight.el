@@ -11,7 +11,6 @@
 ;;; Code:
 
 (require 'gemini-companion-text)
-(require 'seq)
 
 (defvar warning-minimum-log-level)
 (declare-function evil-initialize "ext:evil-core")

@@ -15,10 +15,7 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-text)
-(require 'seq)
-(require 'subr-x)
 
 ;;;; Comparison
 

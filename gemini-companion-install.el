@@ -16,8 +16,6 @@
 
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
-(require 'seq)
-(require 'subr-x)
 
 ;;;; Customization
 

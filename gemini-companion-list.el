@@ -14,7 +14,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
@@ -31,8 +30,6 @@
 (require 'gemini-companion-windows)
 (require 'map)
 (require 'outline)
-(require 'seq)
-(require 'subr-x)
 
 ;;;; Faces
 

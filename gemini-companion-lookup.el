@@ -15,14 +15,11 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-share)
 (require 'gemini-companion-text)
 (require 'jsonrpc)
-(require 'seq)
-(require 'subr-x)
 (require 'url-util)
 
 (declare-function eglot-current-server "eglot")

@@ -14,7 +14,6 @@
 (require 'gemini-companion-place)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-text)
-(require 'seq)
 
 ;;;; Text
 

@@ -18,8 +18,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
-(require 'seq)
-(require 'subr-x)
 
 (declare-function notifications-close-notification "notifications")
 (declare-function notifications-notify "notifications")

@@ -12,7 +12,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)

@@ -15,13 +15,10 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'format-spec)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-server)
 (require 'map)
-(require 'seq)
-(require 'subr-x)
 
 (declare-function tramp-compute-multi-hops "tramp-sh")
 (declare-function tramp-dissect-file-name "tramp")

@@ -21,8 +21,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
-(require 'seq)
-(require 'subr-x)
 (require 'xref)
 
 (autoload 'gemini-companion-diagnostics-of-buffer

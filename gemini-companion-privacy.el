@@ -12,13 +12,10 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-events)
 (require 'gemini-companion-place)
 (require 'gemini-companion-text)
-(require 'seq)
-(require 'subr-x)
 
 (defvar auth-sources)
 

@@ -13,14 +13,11 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-name)
 (require 'gemini-companion-place)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
-(require 'seq)
-(require 'subr-x)
 
 (defvar vc-follow-symlinks)
 (declare-function smerge-start-session "smerge-mode")

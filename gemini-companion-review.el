@@ -10,7 +10,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
@@ -21,8 +20,6 @@
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
-(require 'seq)
-(require 'subr-x)
 
 (autoload 'gemini-companion-ediff-open "gemini-companion-ediff")
 (autoload 'gemini-companion-unified-open "gemini-companion-unified")

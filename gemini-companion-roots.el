@@ -13,8 +13,6 @@
 (require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-text)
-(require 'seq)
-(require 'subr-x)
 
 (declare-function project-root "project")
 

@@ -27,8 +27,6 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
-(require 'seq)
-(require 'subr-x)
 
 (declare-function evil-emacs-state "ext:evil-states")
 (declare-function project-root "project")

@@ -25,8 +25,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
-(require 'seq)
-(require 'subr-x)
 
 ;;;; State
 

@@ -15,9 +15,7 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-text)
-(require 'subr-x)
 
 (declare-function json-encode "json")
 

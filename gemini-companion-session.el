@@ -18,8 +18,6 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-name)
 (require 'gemini-companion-place)
-(require 'seq)
-(require 'subr-x)
 
 (defvar gemini-companion-session--all nil
   "The sessions that the server has reported, a list of plists.")

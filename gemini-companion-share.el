@@ -18,7 +18,6 @@
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
-(require 'seq)
 
 ;;;; State
 

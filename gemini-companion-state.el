@@ -13,12 +13,9 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-session)
-(require 'seq)
-(require 'subr-x)
 
 (defvar gemini-companion-state-functions nil
   "Functions called after the state of a CLI or its turn has changed.

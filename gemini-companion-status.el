@@ -31,8 +31,6 @@
 (require 'gemini-companion-text)
 (require 'json)
 (require 'map)
-(require 'seq)
-(require 'subr-x)
 
 ;;;; State
 

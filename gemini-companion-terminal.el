@@ -17,7 +17,6 @@
 
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
-(require 'subr-x)
 
 (declare-function eat-exec "ext:eat")
 (declare-function eat-mode "ext:eat")

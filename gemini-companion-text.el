@@ -11,6 +11,8 @@
 
 ;;; Code:
 
+(require 'cl-lib)
+(require 'seq)
 (require 'subr-x)
 
 (defun gemini-companion-text-true-name (file)

@@ -13,7 +13,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'diff-mode)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-header)
@@ -23,7 +22,6 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
-(require 'seq)
 
 ;;;; Faces
 

@@ -11,9 +11,7 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-text)
-(require 'subr-x)
 
 ;; Seconds between two checks.
 (defconst gemini-companion-watch--shortest 0.02)

@@ -14,8 +14,6 @@
 
 (require 'gemini-companion-diff)
 (require 'gemini-companion-session)
-(require 'seq)
-(require 'subr-x)
 
 ;;;; Several changes
 

@@ -25,12 +25,9 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'easymenu)
 (require 'gemini-companion-install)
 (require 'gemini-companion-server)
-(require 'seq)
-(require 'subr-x)
 
 ;; Loaded with the parts, while the server starts.
 (autoload 'gemini-companion-diff-drop-edits-p "gemini-companion-diff")
