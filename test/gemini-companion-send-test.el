@@ -130,6 +130,14 @@ PROGRAM, a command of the shell."
       (`(,program . ,end)
        `(("stty -echo; cat" . kill-buffer)
          ("stty -echo; cat" . ,(lambda (_) (gemini-companion-send-stop)))
+         ;; In shell mode, a slow CLI shows what was typed twice, and deletes it.
+         ("stty raw -echo; dd bs=1 count=30 >/dev/null 2>&1
+           printf \"\r\n! \342\200\200\342\200\200\"
+           dd bs=1 count=2 >/dev/null 2>&1; printf \"\r\nboth are gone\"; cat"
+          . ,(lambda (terminal)
+               (gemini-companion-test-eventually
+                 (string-search "both are gone"
+                                (gemini-companion-test-text terminal)))))
          ;; What a dialog shows is no prompt.  The time ends.
          ("stty raw -echo
            while c=$(dd bs=99 count=1); do printf \"\\r\\n│ │ %s\" \"$c\"; done"
