@@ -35,7 +35,7 @@ from .processes import ancestors
 from .questions import Questions
 from .session import COMMENT, Session, Stream
 from .sessions import Sessions
-from .system import pid_of
+from .system import peer_process
 from .types import clean
 
 PATH = "/mcp"
@@ -79,7 +79,12 @@ class Asgi:
         request = Request(scope, receive)
         try:
             await self._admit(request)
-            answer = await self._route(request)
+            if request.scope["path"] == TOOLS_PATH:
+                answer = await self._ask(request)
+            elif request.method == "POST":
+                answer = await self._post(request)
+            else:
+                answer = self._get(request)
         except HTTPException as refusal:
             logger.info("HTTP out: %d %s", refusal.status_code, refusal.detail)
             answer = PlainTextResponse(
@@ -124,8 +129,8 @@ class Asgi:
             return False
         if not self._config.is_exposed:
             return True
-        pid = await asyncio.to_thread(pid_of, request.client, self._connections.port)
-        return pid is not None
+        port = self._connections.port
+        return await asyncio.to_thread(peer_process, request.client, port) is not None
 
     def _client(self, authorization: bytes, request: Request) -> Client | None:
         """Return the client with the bearer ``authorization``, in constant time.
@@ -141,13 +146,6 @@ class Asgi:
             if hmac.compare_digest(authorization, expected):
                 found = client
         return found
-
-    async def _route(self, request: Request) -> ASGIApp:
-        if request.scope["path"] == TOOLS_PATH:
-            return await self._ask(request)
-        if request.method == "POST":
-            return await self._post(request)
-        return self._get(request)
 
     def _session(self, request: Request, is_lasting: bool) -> Session:
         place = request.state.place

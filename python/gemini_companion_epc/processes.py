@@ -7,7 +7,7 @@ from contextlib import suppress
 import psutil
 
 from .clients import Client, client_of
-from .system import is_own_process, pid_of
+from .system import is_own_process, peer_process
 from .types import Facts, Process
 
 _ACP_OPTIONS = {"--acp", "--experimental-acp"}
@@ -19,14 +19,9 @@ def process_of(peer: tuple[str, int], server_port: int) -> Process | None:
     Return None if it is unknown, as for other users' processes.  This reads much
     about all processes: do not call it in the event loop.
     """
-    pid = pid_of(peer, server_port)
-    with suppress(psutil.Error):
-        return None if pid is None else _process(pid)
-    return None
-
-
-def _process(pid: int) -> Process:
-    process = psutil.Process(pid)
+    process = peer_process(peer, server_port)
+    if process is None:
+        return None
     directory = None
     command: list[str] = []
     with suppress(psutil.Error, OSError):
@@ -34,7 +29,7 @@ def _process(pid: int) -> Process:
     with suppress(psutil.Error, OSError):
         command = process.cmdline()
     is_acp = any(word.split("=")[0] in _ACP_OPTIONS for word in command)
-    return Process(pid, directory or None, is_acp, hash(process))
+    return Process(process.pid, directory or None, is_acp, hash(process))
 
 
 def running() -> list[Facts]:

@@ -7,7 +7,6 @@ package.
 
 import asyncio
 import os
-import re
 import signal
 import socket
 import sys
@@ -66,12 +65,11 @@ def share_port(listener: socket.socket) -> None:
 
 # The process at the other end of a connection
 
-_LIKELY = re.compile("node|bun|deno|gemini|qwen", re.IGNORECASE)
 # RuntimeError: a table has changed while psutil read it.
 _UNKNOWN = (psutil.Error, OSError, RuntimeError)
 
 
-def pid_of(peer: tuple[str, int], server_port: int) -> int | None:
+def peer_process(peer: tuple[str, int], server_port: int) -> psutil.Process | None:
     """Return the process of this user that is connected from ``peer``, if found.
 
     The search takes milliseconds, and seconds on a slow machine.
@@ -79,14 +77,13 @@ def pid_of(peer: tuple[str, int], server_port: int) -> int | None:
     server = "127.0.0.1", server_port
     with suppress(*_UNKNOWN):
         # The table of all connections is for root only on macOS.
-        own = [one for one in psutil.process_iter(["name"]) if is_own_process(one)]
-        # A process that has just connected was probably started recently.
-        own.sort(key=lambda one: (not _LIKELY.match(one.info["name"] or ""), -one.pid))
+        own = [one for one in psutil.process_iter() if is_own_process(one)]
+        own.reverse()  # one that has just connected was probably started recently
         process = next((one for one in own if _is_connected(one, peer, server)), None)
         # What a process starts has its sockets, too, until it runs another program.
         while process and _is_connected(parent := process.parent(), peer, server):
             process = parent
-        return None if process is None else int(process.pid)
+        return process
     return None
 
 

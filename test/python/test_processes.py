@@ -45,7 +45,8 @@ def test_a_process_is_found_whatever_can_be_known_of_its_parents(
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
         with socket.create_connection(address, BOUND) as client:
-            assert system.pid_of(client.getsockname(), address[1]) == os.getpid()
+            found = system.peer_process(client.getsockname(), address[1])
+            assert found == psutil.Process()
 
 
 def test_a_process_is_not_taken_for_one_that_it_has_just_started() -> None:
