@@ -237,8 +237,11 @@ same last name for it then."
         (unless (gemini-companion-terminal-takes-keys-p)
           (goto-char (point-max))
           (skip-chars-backward " \t\n"))
-        (let ((prompt (string-trim-right (buffer-substring-no-properties
-                                          (line-beginning-position) (point)))))
+        (let ((prompt (replace-regexp-in-string
+                       ;; A command may be half typed.
+                       "\\`\\([^#$%>]*[#$%>]\\) .*\\| +\\'" "\\1"
+                       (buffer-substring-no-properties
+                        (line-beginning-position) (point)))))
           (forward-line 0)
           ;; While a command runs, there may be none.
           (re-search-backward (concat (if (string-empty-p prompt) "\\`" "^")

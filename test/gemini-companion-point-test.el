@@ -316,6 +316,11 @@
       (save-excursion
         (insert "   12:30"))
       (gemini-companion-point-test-sends "```\np$ two\n2\nthree\np$    12:30\n```")
+      (insert "ha $x lf")
+      (gemini-companion-point-test-sends
+       "```\np$ two\n2\nthree\np$ ha $x lf   12:30\n```")
+      (delete-region (line-beginning-position) (point))
+      (insert "p$ ")
       (delete-region (point) (point-max))
       (setq-local vterm-copy-mode t)
       (goto-char (point-min))
