@@ -13,13 +13,6 @@
 
 (require 'gemini-companion-text)
 
-;; Seconds between two checks.
-(defconst gemini-companion-watch--shortest 0.02)
-(defconst gemini-companion-watch--longest 0.5)
-
-(defconst gemini-companion-watch--small 65536
-  "Size in bytes up to which a file is written at once.")
-
 (cl-defstruct (gemini-companion-watch
                (:constructor gemini-companion-watch--make)
                (:copier nil))
@@ -27,8 +20,7 @@
 FUNCTION is as in `gemini-companion-watch-start', FIRST the stamp at
 the start, LAST the one at the last check, and CHANGED non-nil until
 FUNCTION has returned non-nil for the last change."
-  file function first last changed timer
-  (delay gemini-companion-watch--shortest))
+  file function first last changed timer)
 
 (defun gemini-companion-watch-stamp (file)
   "Return the time, size and inode of FILE, or nil if it does not exist.
@@ -48,24 +40,19 @@ before."
          (watch (gemini-companion-watch--make
                  :file file :function function :changed changed
                  :first stamp :last stamp)))
-    (gemini-companion-watch--schedule watch)
+    (setf (gemini-companion-watch-timer watch)
+          (run-at-time 0.02 nil #'gemini-companion-watch--tick watch 0.03))
     watch))
 
 (defun gemini-companion-watch-end (watch)
   "End WATCH."
   (cancel-timer (gemini-companion-watch-timer watch)))
 
-(defun gemini-companion-watch--schedule (watch)
-  "Schedule the next check of WATCH."
-  (let ((delay (gemini-companion-watch-delay watch)))
-    (setf (gemini-companion-watch-delay watch)
-          (min gemini-companion-watch--longest (* 1.5 delay))
-          (gemini-companion-watch-timer watch)
-          (run-at-time delay nil #'gemini-companion-watch--tick watch))))
-
-(defun gemini-companion-watch--tick (watch)
-  "Schedule the next check of WATCH, and check it, which may end it."
-  (gemini-companion-watch--schedule watch)
+(defun gemini-companion-watch--tick (watch delay)
+  "Check WATCH, which may end it, and again in DELAY seconds."
+  (setf (gemini-companion-watch-timer watch)
+        (run-at-time delay nil #'gemini-companion-watch--tick
+                     watch (min 0.5 (* 1.5 delay))))
   (gemini-companion-watch-check watch))
 
 (defun gemini-companion-watch-check (watch &optional now)
@@ -78,7 +65,8 @@ is complete unless it is empty, a large one if it is as at the last check."
          (changed (and (or (not same) (gemini-companion-watch-changed watch))
                        (or same
                            (null stamp)
-                           (< 0 (nth 1 stamp) gemini-companion-watch--small)))))
+                           ;; So much is written at once.
+                           (< 0 (nth 1 stamp) 65536)))))
     (unless same
       (setf (gemini-companion-watch-last watch) stamp
             (gemini-companion-watch-changed watch) t))
