@@ -45,14 +45,6 @@ type there meanwhile."
 
 ;;;; State
 
-(defconst gemini-companion-revert--checks 125
-  "Number of checks of a file that is expected to be written, in a minute.
-Gemini CLI may compare long lines first, and a connection may be slow.")
-
-(defconst gemini-companion-revert--most-kept (* 1024 1024)
-  "Size of a buffer above which its text is not kept before it is edited.
-Emacs would collect garbage at the first key.")
-
 (defvar gemini-companion-revert--watches nil
   "Watches of the files that are expected to be written.")
 
@@ -94,8 +86,7 @@ answered a review of FILE."
   ;; What changes is known if it is visited before.
   (with-demoted-errors "Showing a file: %S"
     (gemini-companion-revert--visit file))
-  (gemini-companion-revert--follow file (gemini-companion-watch-stamp file)
-                                   (or written #'ignore)
+  (gemini-companion-revert--follow file (or written #'ignore)
                                    (and answered num-input-keys)))
 
 (defun gemini-companion-revert (file &optional before)
@@ -107,7 +98,7 @@ the previous text of FILE, which a new buffer cannot know."
     (unless (seq-find (lambda (watch)
                         (equal file (gemini-companion-watch-file watch)))
                       gemini-companion-revert--watches)
-      (gemini-companion-revert--follow file nil #'ignore nil before))))
+      (gemini-companion-revert--follow file #'ignore nil))))
 
 (defun gemini-companion-revert-now (file &optional keys before)
   "Bring the buffer of FILE, which was written, up to date at once.
@@ -120,16 +111,13 @@ is non-nil, go to the first change.  For BEFORE, see
         (gemini-companion-revert--buffer buffer keys)
       (when-let* ((buffer (gemini-companion-revert--visit file)))
         (with-current-buffer buffer
-          (gemini-companion-revert--show
-           (and before (gemini-companion-revert--changes before)) keys))))))
-
-(defun gemini-companion-revert--changes (before)
-  "Return the lines in which the current buffer differs from the text BEFORE.
-See `gemini-companion-text-replace'."
-  (let ((text (gemini-companion-text-of-buffer)))
-    (with-temp-buffer
-      (insert (gemini-companion-text-plain before))
-      (gemini-companion-text-replace text))))
+          (let ((text (gemini-companion-text-of-buffer)))
+            (gemini-companion-revert--show
+             (and before
+                  (with-temp-buffer
+                    (insert (gemini-companion-text-plain before))
+                    (gemini-companion-text-replace text)))
+             keys)))))))
 
 (defun gemini-companion-revert--visit (file)
   "Visit FILE if it exists and is to be shown; return the buffer, or nil.
@@ -145,25 +133,25 @@ See `gemini-companion-after-write'."
           (vc-follow-symlinks nil))
       (find-file-noselect file 'nowarn))))
 
-(defun gemini-companion-revert--follow (file stamp written keys &optional before)
-  "Watch FILE, in place of a previous watch, until its STAMP is another.
-For WRITTEN, KEYS and BEFORE, see `gemini-companion-revert-expect' and
+(defun gemini-companion-revert--follow (file written keys)
+  "Watch FILE, in place of a previous watch, until it is written.
+For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
 `gemini-companion-revert-now'."
   (dolist (watch gemini-companion-revert--watches)
     (when (equal file (gemini-companion-watch-file watch))
       (gemini-companion-revert--end watch)))
-  (let ((checks gemini-companion-revert--checks)
+  (let ((checks 125) ; a minute: Gemini CLI may compare long lines first
         watch)
     (setq watch
           (gemini-companion-watch-start
            file
            (lambda (changed now)
-             (let ((wrote (and changed
-                               (not (member (gemini-companion-watch-last watch)
-                                            (list nil stamp)))))
-                   (free (and changed (gemini-companion-revert--free-p now))))
+             (let* ((last (gemini-companion-watch-last watch))
+                    (first (gemini-companion-watch-first watch))
+                    (wrote (and changed last (not (equal last first))))
+                    (free (and changed (gemini-companion-revert--free-p now))))
                (when free
-                 (gemini-companion-revert-now file keys before))
+                 (gemini-companion-revert-now file keys))
                (when wrote
                  (funcall (prog1 written (setq written #'ignore)) t))
                (cond ((and free wrote)
@@ -411,10 +399,12 @@ Where lines were deleted, highlight the next one."
 
 (defun gemini-companion-revert--keep-ancestor (&optional text)
   "Keep TEXT, which the current buffer and its file have in common.
-By default, it is the text of the buffer, which is about to change."
+By default, it is the text of the buffer, which is about to change,
+if that is not too large."
   (with-current-buffer (or (buffer-base-buffer) (current-buffer))
     (when (and buffer-file-name
-               (or text (< (buffer-size) gemini-companion-revert--most-kept)))
+               ;; With more, Emacs would collect garbage at the first key.
+               (or text (< (buffer-size) (* 1024 1024))))
       ;; A review of the file displays that it is unsaved.
       (force-mode-line-update t)
       (setq gemini-companion-revert--ancestor
