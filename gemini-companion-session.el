@@ -34,12 +34,6 @@ Each is called with the previous value of `gemini-companion-sessions'.")
     (force-mode-line-update t)
     t))
 
-(defun gemini-companion-session-ready (how)
-  "Drop all sessions if HOW, see `gemini-companion--ready', is `recovered'.
-These CLIs do not reconnect by themselves."
-  (when (eq how 'recovered)
-    (gemini-companion-session-update nil)))
-
 (defun gemini-companion-session-lighter ()
   "Return the number of the CLIs for the mode line, or a tooltip if it is 0."
   (if-let* ((sessions (gemini-companion-sessions)))
