@@ -44,10 +44,6 @@ Each is called with the previous value of `gemini-companion-sessions'.")
   "Drop all sessions, as the server has stopped."
   (gemini-companion-session-update nil))
 
-(defun gemini-companion-session--same-id-p (a b)
-  "Return non-nil if A and B have the same `:id'."
-  (equal (plist-get a :id) (plist-get b :id)))
-
 (defun gemini-companion-sessions ()
   "Return the connected CLIs, a list of plists.
 Each has an `:id', and usually a `:pid' and a `:directory'.  A CLI
@@ -57,12 +53,12 @@ counts once."
 
 (defun gemini-companion-session-connected-p (session)
   "Return non-nil if SESSION is connected."
-  (seq-contains-p gemini-companion-session--all session
-                  #'gemini-companion-session--same-id-p))
+  (cl-member (plist-get session :id) gemini-companion-session--all
+             :key (lambda (other) (plist-get other :id)) :test #'equal))
 
 (defun gemini-companion-session-same-p (a b)
   "Return non-nil if A and B are sessions of the same CLI."
-  (or (gemini-companion-session--same-id-p a b)
+  (or (equal (plist-get a :id) (plist-get b :id))
       (and (plist-get a :pid)
            (eql (plist-get a :pid) (plist-get b :pid))
            (eql (plist-get a :identity) (plist-get b :identity)))))
