@@ -10,18 +10,11 @@
 
 ;;; Code:
 
-;;;; State
-
-(defconst gemini-companion-idle--pause 0.7
-  "Seconds without a key after which the user does not type any more.")
-
 (defvar gemini-companion-idle--input (cons num-nonmacro-input-events 0)
   "Number of the last input event, and the time when it was noticed.")
 
-;;;; Functions
-
 (defun gemini-companion-idle-typing-p ()
-  "Return non-nil if the user has typed a key a moment ago.
+  "Return non-nil if the user has typed a key in the last 0.7 seconds.
 Emacs has no idle time after a prompt that no command has made, until
 the next key.  Then count from when the last key was noticed."
   (unless (eql num-nonmacro-input-events (car gemini-companion-idle--input))
@@ -29,7 +22,7 @@ the next key.  Then count from when the last key was noticed."
           (cons num-nonmacro-input-events (float-time))))
   (< -1 (float-time (or (current-idle-time) ; less if the clock was set back
                         (time-since (cdr gemini-companion-idle--input))))
-     gemini-companion-idle--pause))
+     0.7))
 
 (defun gemini-companion-idle-between-commands-p ()
   "Return non-nil if no command, prompt, search, menu or drag is in progress.
