@@ -54,8 +54,9 @@ Its file may be hidden.")
 (defvar gemini-companion-context--active-tick nil
   "Modification tick of the active buffer when its state was recorded.")
 
-(defvar gemini-companion-context--order nil
-  "Alist of (BUFFER . MILLISECONDS), the one selected last first.")
+(defvar-local gemini-companion-context--selected 0
+  "Milliseconds since 1970 when this buffer was selected, or 0 if never.")
+(put 'gemini-companion-context--selected 'permanent-local t)
 
 ;;;; Files
 
@@ -103,43 +104,30 @@ in UTF-16 units), and `:selected-text' if there is a selection."
   (let ((active (and gemini-companion-context-active
                      (gemini-companion-context--name
                       gemini-companion-context-active)))
-        (places (gemini-companion-context--places))
+        (time (apply-partially #'buffer-local-value
+                               'gemini-companion-context--selected))
         entries)
-    (while (and places
-                (< (length entries) gemini-companion-context--max-files))
-      (pcase-let* ((`(,buffer . ,timestamp) (pop places))
-                   (name (gemini-companion-context--name buffer)))
-        (when (and name
-                   (not (seq-some (lambda (entry)
+    (dolist (buffer (seq-sort-by time #'>
+                                 (seq-filter #'gemini-companion-text-visited
+                                             (buffer-list))))
+      (when-let* (((length< entries gemini-companion-context--max-files))
+                  (name (gemini-companion-context--name buffer))
+                  ((not (seq-some (lambda (entry)
                                     (equal name (plist-get entry :path)))
-                                  entries))
-                   ;; No hook runs when a file is deleted.
-                   (or (gemini-companion-place-of name)
+                                  entries)))
+                  ;; No hook runs when a file is deleted.
+                  ((or (gemini-companion-place-of name)
                        (let ((file-name-handler-alist nil))
-                         (and (file-exists-p name)
-                              (not (file-directory-p name))))))
-          (push (append (list :path name :timestamp timestamp)
-                        (and (equal name active)
-                             gemini-companion-context--active-file))
-                entries))))
+                         (file-exists-p name)))))
+        (push (append (list :path name :timestamp (funcall time buffer))
+                      (and (equal name active)
+                           gemini-companion-context--active-file))
+              entries)))
     (nreverse entries)))
 
 (defun gemini-companion-context-idle-p ()
   "Return non-nil if no report of a change is scheduled."
   (null gemini-companion-context--timer))
-
-(defun gemini-companion-context--places ()
-  "Return an alist of (BUFFER . MILLISECONDS), the buffers that visit files.
-The one selected last is the first; for those never selected it is 0."
-  (setq gemini-companion-context--order
-        (seq-filter (lambda (place) (buffer-live-p (car place)))
-                    gemini-companion-context--order))
-  (append gemini-companion-context--order
-          (mapcan (lambda (buffer)
-                    (and (gemini-companion-text-visited buffer)
-                         (not (assq buffer gemini-companion-context--order))
-                         (list (cons buffer 0))))
-                  (buffer-list))))
 
 (defun gemini-companion-context--refresh-active ()
   "Record the active file if it may have changed; forget a killed one.
@@ -211,8 +199,7 @@ It changes also when a CLI writes it."
         gemini-companion-context--seen (make-vector 5 nil)
         gemini-companion-context-active nil
         gemini-companion-context--active-file nil
-        gemini-companion-context--active-tick nil
-        gemini-companion-context--order nil))
+        gemini-companion-context--active-tick nil))
 
 (defsubst gemini-companion-context--see (place value)
   "Record VALUE at PLACE of the state; return non-nil if it is another."
@@ -249,20 +236,16 @@ buffer without a file are not reported."
                        (eq gemini-companion-context-active previous)
                        (gemini-companion-context--name previous))
               (gemini-companion-context--record-active))
-            (gemini-companion-context--focus buffer))
+            (gemini-companion-context--focus))
           (when (or new (gemini-companion-text-visited buffer))
             (gemini-companion-context-changed)))))))
 
-(defun gemini-companion-context--focus (buffer)
-  "Make BUFFER the active one if it visits a file and is not already."
-  (when (and (gemini-companion-text-visited buffer)
-             (not (eq buffer gemini-companion-context-active)))
-    (setq gemini-companion-context--order
-          (cons (cons buffer
-                      (max (floor (* 1000 (float-time)))
-                           (1+ (or (cdar gemini-companion-context--order) 0))))
-                (assq-delete-all buffer gemini-companion-context--order))
-          gemini-companion-context-active buffer
+(defun gemini-companion-context--focus ()
+  "Make the current buffer the active one if it visits a file and is not yet."
+  (when (and (gemini-companion-text-visited (current-buffer))
+             (not (eq (current-buffer) gemini-companion-context-active)))
+    (setq gemini-companion-context--selected (floor (* 1000 (float-time)))
+          gemini-companion-context-active (current-buffer)
           gemini-companion-context--active-file nil)))
 
 (defun gemini-companion-context--file-changed ()
