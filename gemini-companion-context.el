@@ -20,16 +20,6 @@
 
 ;;;; State
 
-(defconst gemini-companion-context--quiet-seconds 0.05
-  "Seconds without a change before changes are reported.")
-
-(defconst gemini-companion-context--max-files 10
-  "Maximum number of files in a snapshot; the limit of the client.")
-
-(defconst gemini-companion-context--max-selected 16384
-  "Maximum number of characters of the shared selection.
-The server cuts it to that number of UTF-16 units, the limit of the client.")
-
 (defvar gemini-companion-context--report #'ignore
   "Function to call after changes of the context, when Emacs is quiet.
 The next snapshot may equal the previous one.")
@@ -76,8 +66,9 @@ Its file may be hidden.")
 (declare-function evil-visual-range "ext:evil-states")
 
 (defun gemini-companion-context--selected-text ()
-  "Return the selected text, up to the limit, or nil if it is empty."
-  (let* ((limit gemini-companion-context--max-selected)
+  "Return the selected text, up to the limit, or nil if it is empty.
+The server cuts it to 16384 UTF-16 units, the limit of the client."
+  (let* ((limit 16384)
          (cut (lambda (start end)
                 (buffer-substring start (min end (+ start limit)))))
          (text
@@ -110,7 +101,7 @@ in UTF-16 units), and `:selected-text' if there is a selection."
     (dolist (buffer (seq-sort-by time #'>
                                  (seq-filter #'gemini-companion-text-visited
                                              (buffer-list))))
-      (when-let* (((length< entries gemini-companion-context--max-files))
+      (when-let* (((length< entries 10)) ; the limit of the client
                   (name (gemini-companion-context--name buffer))
                   ((not (seq-some (lambda (entry)
                                     (equal name (plist-get entry :path)))
@@ -206,29 +197,23 @@ It changes also when a CLI writes it."
   (not (eq value (prog1 (aref gemini-companion-context--seen place)
                    (aset gemini-companion-context--seen place value)))))
 
-(defun gemini-companion-context--changed-p ()
-  "Record the state of the current buffer; return non-nil if it has changed."
-  (let* ((buffer (gemini-companion-context--see 0 (current-buffer)))
-         (point (gemini-companion-context--see 1 (point)))
-         (tick (gemini-companion-context--see 2 (buffer-chars-modified-tick)))
-         (mark (gemini-companion-context--see
-                3 (and mark-active (marker-position (mark-marker)))))
-         (shape (gemini-companion-context--see
-                 4 (and mark-active
-                        (or (bound-and-true-p rectangle-mark-mode)
-                            (bound-and-true-p evil-visual-selection))))))
-    (or buffer point tick mark shape)))
-
 (defun gemini-companion-context--notice (&optional _)
   "Schedule a report if the selected buffer, point or selection has changed.
 Run after every command and before every redisplay, which also
 detects changes made by Lisp without a command.  Changes within a
 buffer without a file are not reported."
   (with-current-buffer (window-buffer (selected-window))
-    (let* ((buffer (current-buffer))
-           (previous (aref gemini-companion-context--seen 0))
-           (new (not (eq buffer previous))))
-      (when (gemini-companion-context--changed-p)
+    (let* ((previous (aref gemini-companion-context--seen 0))
+           (new (gemini-companion-context--see 0 (current-buffer)))
+           (point (gemini-companion-context--see 1 (point)))
+           (tick (gemini-companion-context--see 2 (buffer-chars-modified-tick)))
+           (mark (gemini-companion-context--see
+                  3 (and mark-active (marker-position (mark-marker)))))
+           (shape (gemini-companion-context--see
+                   4 (and mark-active
+                          (or (bound-and-true-p rectangle-mark-mode)
+                              (bound-and-true-p evil-visual-selection))))))
+      (when (or new point tick mark shape)
         (gemini-companion-events-guarded 'context
           (when new
             ;; The next snapshot would be too late: some modes end the selection.
@@ -237,7 +222,7 @@ buffer without a file are not reported."
                        (gemini-companion-context--name previous))
               (gemini-companion-context--record-active))
             (gemini-companion-context--focus))
-          (when (or new (gemini-companion-text-visited buffer))
+          (when (or new (gemini-companion-text-visited (current-buffer)))
             (gemini-companion-context-changed)))))))
 
 (defun gemini-companion-context--focus ()
@@ -254,7 +239,7 @@ buffer without a file are not reported."
     (gemini-companion-context-changed)))
 
 (defun gemini-companion-context-changed (&rest _)
-  "Schedule a report of a change, for when Emacs is quiet."
+  "Schedule a report of a change, for when there was none for 50 ms."
   (setq gemini-companion-context--moved t)
   (unless gemini-companion-context--timer
     (gemini-companion-context--due)))
@@ -264,8 +249,7 @@ buffer without a file are not reported."
   (if gemini-companion-context--moved
       (setq gemini-companion-context--moved nil
             gemini-companion-context--timer
-            (run-at-time gemini-companion-context--quiet-seconds nil
-                         #'gemini-companion-context--due))
+            (run-at-time 0.05 nil #'gemini-companion-context--due))
     (setq gemini-companion-context--timer nil)
     (gemini-companion-events-guarded 'context
       (funcall gemini-companion-context--report))))
