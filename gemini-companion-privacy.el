@@ -312,8 +312,7 @@ again what a previous rule ignores."
                (concat (gemini-companion-text-read file) "\n")))
         (rules nil))
     (dolist (line (split-string text "[ \t]*\n"))
-      (when-let* ((rule (ignore-error invalid-regexp
-                          (gemini-companion-privacy--rule line))))
+      (when-let* ((rule (gemini-companion-privacy--rule line)))
         (push (cons above rule) rules)))
     rules))
 
@@ -338,26 +337,21 @@ again what a previous rule ignores."
 (defun gemini-companion-privacy--name (text)
   "Return a pattern for the name TEXT, or nil for `**'."
   (unless (string-match-p "\\`\\*\\*+\\'" text)
-    (split-string (concat "\\`"
-                          (replace-regexp-in-string
-                           gemini-companion-privacy--token
-                           #'gemini-companion-privacy--part text t t)
-                          "\\'")
-                  "\0")))
-
-(defun gemini-companion-privacy--part (token)
-  "Return a regexp for TOKEN, a part of a name in a pattern, or NUL for a gap.
-Signal an error if it is a class that does not exist."
-  (let ((regexp (pcase token
+    (split-string
+     (concat "\\`"
+             (replace-regexp-in-string
+              gemini-companion-privacy--token
+              (lambda (token)
+                (pcase token
                   ((pred (string-prefix-p "*")) "\0")
                   ("?" "[^/]")
-                  ((or "[" "\\") (signal 'invalid-regexp (list token)))
                   ((pred (string-prefix-p "[!"))
                    (concat "[^" (substring token 2)))
-                  ((pred (string-prefix-p "[")) token)
-                  (_ (regexp-quote (string-remove-prefix "\\" token))))))
-    (prog1 regexp
-      (string-match-p regexp ""))))
+                  ((pred (string-match-p "\\`\\[.")) token)
+                  (_ (regexp-quote (substring token -1)))))
+              text t t)
+             "\\'")
+     "\0")))
 
 ;;;; Files
 
