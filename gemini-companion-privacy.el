@@ -175,16 +175,17 @@ A backup of a file has the name of that file, too."
          (there (cdr (gemini-companion-place-of name)))
          (names `(,name ,(file-truename name) ,@(and there (list there)))))
     (delete-dups
-     (append names (mapcar #'gemini-companion-privacy--without-version names)))))
-
-(defun gemini-companion-privacy--without-version (name)
-  "Return the name of the file whose backup is NAME, or NAME itself.
-In a directory for all backups, its last part is the whole name."
-  (let ((name (file-name-sans-versions
-               (replace-regexp-in-string "/#\\([^/]+\\)#\\'" "/\\1" name))))
-    (if (string-match "/\\(![^/]*\\)\\'" name)
-        (string-replace "!" "/" (match-string 1 name))
-      name)))
+     (append names
+             (mapcar
+              (lambda (name)
+                (let ((name (file-name-sans-versions
+                             (replace-regexp-in-string
+                              "/#\\([^/]+\\)#\\'" "/\\1" name))))
+                  ;; In a directory for all backups, its last part is all of it.
+                  (if (string-match "/\\(![^/]*\\)\\'" name)
+                      (string-replace "!" "/" (match-string 1 name))
+                    name)))
+              names)))))
 
 ;;;; Projects
 
@@ -274,11 +275,6 @@ The rules of the innermost file come first."
 ;; length only, and what follows a gap is matched where it is found first, so no
 ;; pattern takes exponential time.
 
-(defconst gemini-companion-privacy--token
-  (concat "\\*+\\|\\[[!^]?\\(?:\\[:[a-z]+:]\\|.\\)"
-          "\\(?:\\[:[a-z]+:]\\|[^]]\\)*]\\|\\\\.\\|.")
-  "Regexp for a part of a name in a pattern: stars, a class, a character.")
-
 (defun gemini-companion-privacy--match-p (pattern path)
   "Return non-nil if PATTERN matches PATH, a list of file names."
   ;; The parts of PATH that may be left, the longest first.
@@ -340,7 +336,9 @@ again what a previous rule ignores."
     (split-string
      (concat "\\`"
              (replace-regexp-in-string
-              gemini-companion-privacy--token
+              ;; Stars, a class, a character.
+              (concat "\\*+\\|\\[[!^]?\\(?:\\[:[a-z]+:]\\|.\\)"
+                      "\\(?:\\[:[a-z]+:]\\|[^]]\\)*]\\|\\\\.\\|.")
               (lambda (token)
                 (pcase token
                   ((pred (string-prefix-p "*")) "\0")
