@@ -133,7 +133,7 @@ Return nil if there is no such program, or the disk is full."
 ;;;; Replacing
 
 (defconst gemini-companion-text--many 100
-  "Number of changes from which change hooks run once for all of them.
+  "Number of lines from which change hooks run once for all changes.
 CC Mode needs milliseconds for each call.")
 
 (defun gemini-companion-text-replace (text)
@@ -146,8 +146,6 @@ Report change hooks that fail."
         (deactivate-mark nil)
         (inhibit-quit t)
         (inhibit-read-only t)
-        ;; Collecting garbage takes longer than thousands of changes.
-        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
         changes)
     (with-temp-buffer
       (insert text)
@@ -160,35 +158,23 @@ Report change hooks that fail."
               ;; A hook may also edit the text, or narrow the buffer.
               (dolist (inhibit-modification-hooks '(nil nil t))
                 (widen)
-                (when-let* ((hunks (gemini-companion-text--compare source))
-                            (places (with-current-buffer source
-                                      (gemini-companion-text--places hunks))))
-                  (setq changes (or changes places))
-                  ;; The debugger would leave half of the text.
-                  (condition-case err
-                      (gemini-companion-text--replace hunks source places)
-                    (error (message "A change hook failed: %S" err)))))
+                ;; The debugger would leave half of the text.
+                (condition-case err
+                    (setq changes
+                          (append changes
+                                  (gemini-companion-text--replace source)))
+                  (error (message "A change hook failed: %S" err))))
               (undo-boundary))))))
     changes))
 
 (defun gemini-companion-text--compare (other)
-  "Return the hunks in which the current buffer differs from OTHER.
-Where both have lines, a hunk is one of them, as far as possible."
+  "Return the hunks in which the current buffer differs from OTHER."
   (let ((case-fold-search nil)
         (all most-positive-fixnum))
     (unless (zerop (compare-buffer-substrings nil nil nil other nil nil))
-      (or (mapcan (pcase-lambda (`(,old ,count ,new ,new-count))
-                    (let ((lines (max 0 (min count (1- new-count)))))
-                      (append
-                       (mapcar (lambda (line)
-                                 (list (+ old line) 1 (+ new line) 1))
-                               (number-sequence 0 (1- lines)))
-                       (list (list (+ old lines) (- count lines)
-                                   (+ new lines) (- new-count lines))))))
-                  (unless (zerop (buffer-size))
-                    (gemini-companion-text-diff
-                     (mapcar #'gemini-companion-text-of-buffer
-                             (list nil other)))))
+      (or (unless (zerop (buffer-size))
+            (gemini-companion-text-diff
+             (mapcar #'gemini-companion-text-of-buffer (list nil other))))
           (list (list 1 all 1 all))))))
 
 (defun gemini-companion-text-hunks ()
@@ -215,47 +201,45 @@ original, and of the same in the new text."
                 hunks))))
     (nreverse hunks)))
 
-(defun gemini-companion-text--places (hunks)
-  "Return the places of the new lines of HUNKS in the current buffer."
+(defun gemini-companion-text--replace (source)
+  "Replace the lines of the current buffer that differ from the buffer SOURCE.
+Return the places of the new ones."
+  (let ((hunks (gemini-companion-text--compare source)))
+    (if (< (cl-reduce #'+ hunks :key #'cadr) gemini-companion-text--many)
+        (gemini-companion-text--replace-each hunks source)
+      ;; Otherwise Emacs reports that an empty undo list is broken.
+      (unless buffer-undo-list
+        (setq buffer-undo-list (list nil)))
+      (combine-change-calls (point-min) (point-max)
+        (gemini-companion-text--replace-each hunks source)))))
+
+(defun gemini-companion-text--replace-each (hunks source)
+  "Replace the lines of each of HUNKS by the new ones in the buffer SOURCE.
+Return their places."
   (goto-char (point-min))
   (let ((next 1))
-    (mapcar (pcase-lambda (`(,_ ,_ ,line ,count))
+    (mapcar (pcase-lambda (`(,line ,count ,_ ,new-count))
               (forward-line (- line next))
               (setq next (+ line count))
-              (cons (point) (progn (forward-line count) (point))))
+              (let ((beg (point)))
+                ;; One line by one, as long as both have some.
+                (while (and (< 0 count) (< 1 new-count) (not (eobp)))
+                  (gemini-companion-text--edit 1 source 1)
+                  (setq count (1- count)
+                        new-count (1- new-count)))
+                (gemini-companion-text--edit count source new-count)
+                (cons beg (point))))
             hunks)))
 
-(defun gemini-companion-text--replace (hunks source places)
-  "Replace the old lines of HUNKS in the current buffer by the new ones.
-These are at PLACES in the buffer SOURCE."
-  (if (length< hunks gemini-companion-text--many)
-      (gemini-companion-text--replace-each hunks source places)
-    ;; Otherwise Emacs reports that an empty undo list is broken.
-    (unless buffer-undo-list
-      (setq buffer-undo-list (list nil)))
-    (combine-change-calls (point-min) (point-max)
-      (gemini-companion-text--replace-each hunks source places))))
-
-(defun gemini-companion-text--replace-each (hunks source places)
-  "Replace the lines of each of HUNKS; see `gemini-companion-text--replace'.
-SOURCE and PLACES are as there."
-  (goto-char (point-min))
-  (let ((next 1))
-    (pcase-dolist (`(,line ,count . ,_) hunks)
-      (forward-line (- line next))
-      (setq next (+ line count))
-      (let ((new (pcase-let ((`(,beg . ,end) (pop places)))
-                   (with-current-buffer source
-                     (buffer-substring beg end)))))
-        (cond ((< 0 count) (gemini-companion-text-edit count new))
-              ((eobp) (insert new))
-              ;; Markers at the beginning of the next line stay there.
-              (t (insert-before-markers new)))))))
-
-(defun gemini-companion-text-edit (count new)
-  "Replace COUNT lines at point, at most, by NEW.
-Keep how they begin and end alike."
+(defun gemini-companion-text--edit (count source new-count)
+  "Replace COUNT lines at point by NEW-COUNT lines at that place in SOURCE.
+Keep how they begin and end alike.  The text before is alike in both
+buffers."
   (let* ((beg (point))
+         (new (with-current-buffer source
+                (goto-char beg)
+                (forward-line new-count)
+                (buffer-substring beg (point))))
          (old (progn (forward-line count)
                      (buffer-substring-no-properties beg (point))))
          (head (gemini-companion-text--alike old new))
@@ -263,8 +247,9 @@ Keep how they begin and end alike."
                     (gemini-companion-text--alike (reverse old)
                                                    (reverse new)))))
     (goto-char (+ beg head))
-    ;; A marker at the beginning of the tail stays there.
-    (insert (substring new head (- (length new) tail)))
+    ;; A marker at the beginning of the tail, or of the next line, stays there.
+    (funcall (if (or (< 0 count) (eobp)) #'insert #'insert-before-markers)
+             (substring new head (- (length new) tail)))
     (delete-char (- (length old) head tail))
     (forward-char tail)))
 
