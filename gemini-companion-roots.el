@@ -16,10 +16,6 @@
 
 (declare-function project-root "project")
 
-(defconst gemini-companion-roots--terminal-modes
-  '(vterm-mode eat-mode term-mode eshell-mode shell-mode)
-  "Major modes of buffers in which a CLI may run.")
-
 (defvar gemini-companion-roots-last nil
   "The last computed roots.")
 
@@ -37,12 +33,16 @@ not shared are never among them."
          #'gemini-companion-privacy-directory-hidden-p
          (delete-dups
           (delq nil
-                (mapcar (lambda (directory)
-                          (and directory
-                               (cdr (gemini-companion-roots--place directory))))
-                        `(,@(mapcar #'gemini-companion-roots--of-buffer
-                                    (buffer-list))
-                          ,(gemini-companion-roots--shared directory))))))))
+                (mapcar
+                 (lambda (directory)
+                   ;; Tramp would search for a project.
+                   (unless (or (null directory)
+                               (file-remote-p directory)
+                               (gemini-companion-privacy-directory-hidden-p
+                                directory))
+                     (cdr (gemini-companion-roots--place directory))))
+                 `(,@(mapcar #'gemini-companion-roots--of-buffer (buffer-list))
+                   ,directory)))))))
 
 (defun gemini-companion-roots-of (directory)
   "Return the roots for a CLI in the local DIRECTORY.
@@ -65,24 +65,14 @@ If NAME is a directory, it ends with a slash."
   (append gemini-companion-roots-last (gemini-companion-place-roots)))
 
 (defun gemini-companion-roots--of-buffer (buffer)
-  "Return the directory of BUFFER, or nil if it is none to share."
+  "Return the directory of BUFFER, a shared file or a terminal, or nil."
   (if-let* ((file (buffer-file-name buffer)))
-      ;; Tramp would search for a project.
-      (unless (or (file-remote-p file)
-                  (gemini-companion-privacy-hidden-p buffer))
+      (unless (gemini-companion-privacy-hidden-p buffer)
         (file-name-directory file))
-    (and (apply #'provided-mode-derived-p
-                (buffer-local-value 'major-mode buffer)
-                gemini-companion-roots--terminal-modes)
-         (gemini-companion-roots--shared
-          (buffer-local-value 'default-directory buffer)))))
-
-(defun gemini-companion-roots--shared (directory)
-  "Return DIRECTORY if it is local and not hidden."
-  (unless (or (null directory)
-              (file-remote-p directory)
-              (gemini-companion-privacy-directory-hidden-p directory))
-    directory))
+    (and (provided-mode-derived-p (buffer-local-value 'major-mode buffer)
+                                  'vterm-mode 'eat-mode 'term-mode
+                                  'eshell-mode 'shell-mode)
+         (buffer-local-value 'default-directory buffer))))
 
 (defun gemini-companion-roots--place (directory)
   "Return (PLACE . TRUE-NAME) for DIRECTORY, or nil if it cannot be a root.
