@@ -307,28 +307,23 @@ again what a previous rule ignores."
   (let ((text (gemini-companion-text-plain
                (concat (gemini-companion-text-read file) "\n")))
         (rules nil))
-    (dolist (line (split-string text "[ \t]*\n"))
-      (when-let* ((rule (gemini-companion-privacy--rule line)))
-        (push (cons above rule) rules)))
-    rules))
-
-(defun gemini-companion-privacy--rule (line)
-  "Return the rule on LINE, or nil; see `gemini-companion-privacy--rules'."
-  (let* ((negated (string-prefix-p "!" line))
-         (pattern (if negated (substring line 1) line))
-         (names (split-string (string-remove-suffix "/" pattern) "/"))
-         (anchored (cdr names)))
-    (unless (or (string-prefix-p "#" line) (equal "" (car (last names))))
-      (when (equal "" (car names))
-        (pop names))
-      (setq names (mapcar #'gemini-companion-privacy--name names))
-      (list (append (unless anchored '(nil))
-                    names
-                    ;; At the end ** stands for at least one name, elsewhere for
-                    ;; any number.
-                    (unless (car (last names)) '((""))))
-            (string-suffix-p "/" pattern)
-            negated))))
+    (dolist (line (split-string text "[ \t]*\n") rules)
+      (let* ((pattern (string-remove-prefix "!" line))
+             (names (split-string (string-remove-suffix "/" pattern) "/"))
+             (anchored (cdr names)))
+        (unless (or (string-prefix-p "#" line) (equal "" (car (last names))))
+          (when (equal "" (car names))
+            (pop names))
+          (setq names (mapcar #'gemini-companion-privacy--name names))
+          (push (list above
+                      (append (unless anchored '(nil))
+                              names
+                              ;; At the end ** stands for at least one name,
+                              ;; elsewhere for any number.
+                              (unless (car (last names)) '((""))))
+                      (string-suffix-p "/" pattern)
+                      (string-prefix-p "!" line))
+                rules))))))
 
 (defun gemini-companion-privacy--name (text)
   "Return a pattern for the name TEXT, or nil for `**'."
