@@ -91,10 +91,7 @@ The server cuts it to 16384 UTF-16 units, the limit of the client."
 Each has `:path' and `:timestamp' (milliseconds since 1970); the
 active file has `:active' t, `:line' and `:character' (1-based,
 in UTF-16 units), and `:selected-text' if there is a selection."
-  (gemini-companion-context--refresh-active)
-  (let ((active (and gemini-companion-context-active
-                     (gemini-companion-context--name
-                      gemini-companion-context-active)))
+  (let ((active (gemini-companion-context--refresh-active))
         (time (apply-partially #'buffer-local-value
                                'gemini-companion-context--selected))
         entries)
@@ -121,24 +118,21 @@ in UTF-16 units), and `:selected-text' if there is a selection."
   (null gemini-companion-context--timer))
 
 (defun gemini-companion-context--refresh-active ()
-  "Record the active file if it may have changed; forget a killed one.
-It changes also when a CLI writes it."
-  (cond ((not (buffer-live-p gemini-companion-context-active))
-         (setq gemini-companion-context-active nil
-               gemini-companion-context--active-file nil))
-        ((not (gemini-companion-context--name gemini-companion-context-active))
-         (setq gemini-companion-context--active-file nil))
-        ((not (and gemini-companion-context--active-file
-                   (not (eq gemini-companion-context-active
-                            (window-buffer (selected-window))))
+  "Record the active file if it may have changed, and return its name.
+Return nil if it is hidden.  It changes also when a CLI writes it."
+  (when-let* (((buffer-live-p gemini-companion-context-active))
+              (name (gemini-companion-context--name
+                     gemini-companion-context-active)))
+    (with-current-buffer gemini-companion-context-active
+      (unless (and gemini-companion-context--active-file
+                   (not (eq (current-buffer) (window-buffer (selected-window))))
                    (eq gemini-companion-context--active-tick
-                       (buffer-chars-modified-tick
-                        gemini-companion-context-active))))
-         (with-current-buffer gemini-companion-context-active
-           (save-excursion
-             (when-let* ((window (get-buffer-window nil t)))
-               (goto-char (window-point window)))
-             (gemini-companion-context--record-active))))))
+                       (buffer-chars-modified-tick)))
+        (save-excursion
+          (when-let* ((window (get-buffer-window nil t)))
+            (goto-char (window-point window)))
+          (gemini-companion-context--record-active))))
+    name))
 
 (defun gemini-companion-context--record-active ()
   "Record the current cursor and selection of the active file."
