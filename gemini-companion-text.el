@@ -167,16 +167,6 @@ Report change hooks that fail."
               (undo-boundary))))))
     changes))
 
-(defun gemini-companion-text--compare (other)
-  "Return the hunks in which the current buffer differs from OTHER."
-  (let ((case-fold-search nil)
-        (all most-positive-fixnum))
-    (unless (zerop (compare-buffer-substrings nil nil nil other nil nil))
-      (or (unless (zerop (buffer-size))
-            (gemini-companion-text-diff
-             (mapcar #'gemini-companion-text-of-buffer (list nil other))))
-          (list (list 1 all 1 all))))))
-
 (defun gemini-companion-text-hunks ()
   "Return the hunks in the current buffer, the output of `diff'.
 Each is a list of the first line and the number of lines in the
@@ -204,7 +194,14 @@ original, and of the same in the new text."
 (defun gemini-companion-text--replace (source)
   "Replace the lines of the current buffer that differ from the buffer SOURCE.
 Return the places of the new ones."
-  (let ((hunks (gemini-companion-text--compare source)))
+  (let* ((all most-positive-fixnum)
+         (hunks
+          (unless (let ((case-fold-search nil))
+                    (zerop (compare-buffer-substrings nil nil nil
+                                                      source nil nil)))
+            (or (gemini-companion-text-diff
+                 (mapcar #'gemini-companion-text-of-buffer (list nil source)))
+                (list (list 1 all 1 all))))))
     (if (< (cl-reduce #'+ hunks :key #'cadr) gemini-companion-text--many)
         (gemini-companion-text--replace-each hunks source)
       ;; Otherwise Emacs reports that an empty undo list is broken.
