@@ -43,12 +43,11 @@ Set by `gemini-companion-pause'.")
   (when (gemini-companion-server-ready-p)
     (gemini-companion-share--post 'roots-update (gemini-companion-share-roots))
     (when (gemini-companion-sessions)
-      (let ((active (gemini-companion-share--active)))
-        (gemini-companion-share--post 'context-update
-                                      (unless gemini-companion-paused
-                                        (gemini-companion-context-snapshot)))
-        (unless (eq (null active) (null (gemini-companion-share--active)))
-          (force-mode-line-update t))))))
+      (gemini-companion-share--post 'context-update
+                                    (unless gemini-companion-paused
+                                      (gemini-companion-context-snapshot)))
+      ;; It shows whether the file is shared.
+      (force-mode-line-update))))
 
 (defun gemini-companion-share--refresh ()
   "Send the roots and the context, computed without caches."
@@ -60,10 +59,6 @@ Set by `gemini-companion-pause'.")
 They are a list of plists, see `gemini-companion-context-snapshot'.
 Nil while no CLI is connected or sharing is paused."
   (alist-get 'context-update gemini-companion-share--sent))
-
-(defun gemini-companion-share--active ()
-  "Return the plist of the active file among the shared ones, or nil."
-  (seq-find (lambda (file) (plist-get file :active)) (gemini-companion-shared)))
 
 (defun gemini-companion-share--post (method value)
   "Send VALUE to the server by METHOD unless it was the last value sent."
@@ -127,7 +122,8 @@ A CLI also reads ignore files when it starts."
   (cons (cond (gemini-companion-paused " paused")
               ((and (eq (current-buffer) gemini-companion-context-active)
                     (assq 'context-update gemini-companion-share--sent)
-                    (not (gemini-companion-share--active)))
+                    (not (seq-some (lambda (file) (plist-get file :active))
+                                  (gemini-companion-shared))))
                " hidden")
               (t ""))
         #'gemini-companion-share--help))
