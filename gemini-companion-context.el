@@ -206,7 +206,8 @@ buffer without a file are not reported."
            (shape (gemini-companion-context--see
                    4 (and mark-active
                           (or (bound-and-true-p rectangle-mark-mode)
-                              (bound-and-true-p evil-visual-selection))))))
+                              (bound-and-true-p evil-visual-selection)))))
+           (visited (gemini-companion-text-visited (current-buffer))))
       (when (or new point tick mark shape)
         (gemini-companion-events-guarded 'context
           (when new
@@ -215,17 +216,14 @@ buffer without a file are not reported."
                        (eq gemini-companion-context-active previous)
                        (gemini-companion-context--name previous))
               (gemini-companion-context--record-active))
-            (gemini-companion-context--focus))
-          (when (or new (gemini-companion-text-visited (current-buffer)))
+            (when (and visited
+                       (not (eq (current-buffer) gemini-companion-context-active)))
+              (setq gemini-companion-context--selected
+                    (floor (* 1000 (float-time)))
+                    gemini-companion-context-active (current-buffer)
+                    gemini-companion-context--active-file nil)))
+          (when (or new visited)
             (gemini-companion-context-changed)))))))
-
-(defun gemini-companion-context--focus ()
-  "Make the current buffer the active one if it visits a file and is not yet."
-  (when (and (gemini-companion-text-visited (current-buffer))
-             (not (eq (current-buffer) gemini-companion-context-active)))
-    (setq gemini-companion-context--selected (floor (* 1000 (float-time)))
-          gemini-companion-context-active (current-buffer)
-          gemini-companion-context--active-file nil)))
 
 (defun gemini-companion-context--file-changed ()
   "Schedule a report, as a file buffer is killed or has another mode."
