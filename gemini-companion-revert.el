@@ -325,14 +325,24 @@ written, the coding of the buffer stays."
 ;;;; Showing what changed
 
 (defun gemini-companion-revert--show (lines keys)
-  "Show the current buffer and LINES, a list of (BEG . END).
-If KEYS is non-nil, the buffer is only displayed once no review is."
+  "Show the current buffer, and highlight LINES for a moment.
+LINES is a list of (BEG . END).  If KEYS is non-nil, the buffer is only
+displayed once no review is."
   (when (eq gemini-companion-after-write 'show)
     (setq gemini-companion-revert--to-show (cons (current-buffer) (caar lines)))
     (unless keys
       (gemini-companion-revert-display)))
   (when (and gemini-companion-after-write lines)
-    (gemini-companion-revert--highlight lines)))
+    (let ((overlays
+           (mapcar (pcase-lambda (`(,beg . ,end))
+                     (save-excursion
+                       (goto-char beg)
+                       ;; Where lines were deleted, it is the next one.
+                       (make-overlay beg (max end (line-beginning-position 2)))))
+                   lines)))
+      (dolist (overlay overlays)
+        (overlay-put overlay 'face 'gemini-companion-changed))
+      (run-at-time 1.5 nil #'mapc #'delete-overlay overlays))))
 
 (defun gemini-companion-revert-display ()
   "Display the file that is to be displayed, if any, at its first change.
@@ -381,19 +391,6 @@ more, and the previous place is added to the mark ring."
       (when selected
         (push-mark nil 'nomsg))
       (set-window-point window position))))
-
-(defun gemini-companion-revert--highlight (lines)
-  "Highlight LINES, a list of (BEG . END), for a moment.
-Where lines were deleted, highlight the next one."
-  (let ((overlays
-         (mapcar (pcase-lambda (`(,beg . ,end))
-                   (save-excursion
-                     (goto-char beg)
-                     (make-overlay beg (max end (line-beginning-position 2)))))
-                 lines)))
-    (dolist (overlay overlays)
-      (overlay-put overlay 'face 'gemini-companion-changed))
-    (run-at-time 1.5 nil #'mapc #'delete-overlay overlays)))
 
 ;;;; Merging
 
