@@ -69,9 +69,9 @@ If NAME is a directory, it ends with a slash."
   (if-let* ((file (buffer-file-name buffer)))
       (unless (gemini-companion-privacy-hidden-p buffer)
         (file-name-directory file))
-    (and (provided-mode-derived-p (buffer-local-value 'major-mode buffer)
-                                  'vterm-mode 'eat-mode 'term-mode
-                                  'eshell-mode 'shell-mode)
+    (and (seq-some (apply-partially #'provided-mode-derived-p
+                                    (buffer-local-value 'major-mode buffer))
+                   '(vterm-mode eat-mode term-mode eshell-mode shell-mode))
          (buffer-local-value 'default-directory buffer))))
 
 (defun gemini-companion-roots--place (directory)
