@@ -189,17 +189,6 @@ A backup of a file has the name of that file, too."
 
 ;;;; Projects
 
-(defun gemini-companion-privacy--local-share (directory)
-  "Return the value of `gemini-companion-share' in DIRECTORY."
-  (with-temp-buffer
-    (setq default-directory directory)
-    ;; An opt-out counts even if the user has disabled such variables.
-    (let ((enable-local-variables :safe)
-          (enable-dir-local-variables t))
-      (hack-dir-local-variables)
-      (alist-get 'gemini-companion-share dir-local-variables-alist
-                 (default-value 'gemini-companion-share)))))
-
 (defun gemini-companion-privacy-directory-hidden-p (directory)
   "Return non-nil if nothing in the local DIRECTORY may be shared."
   (gemini-companion-privacy--hidden-if
@@ -213,8 +202,14 @@ A backup of a file has the name of that file, too."
                (gemini-companion-privacy--excluded-p
                 (list (expand-file-name above)) nil))))
           (gemini-companion-privacy--names directory))
-         (not (gemini-companion-privacy--local-share
-               (file-name-as-directory directory)))))))
+         (with-temp-buffer
+           (setq default-directory (file-name-as-directory directory))
+           ;; An opt-out counts even if the user has disabled such variables.
+           (let ((enable-local-variables :safe)
+                 (enable-dir-local-variables t))
+             (hack-dir-local-variables)
+             (not (alist-get 'gemini-companion-share dir-local-variables-alist
+                             (default-value 'gemini-companion-share)))))))))
 
 (defun gemini-companion-privacy--hidden-if (key predicate)
   "Return the value kept for KEY, or of PREDICATE, or t if it signals an error."
