@@ -147,10 +147,20 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
 (defun gemini-companion-state--update (record &optional changed)
   "Update the state of RECORD; run the hook if it differs, or CHANGED.
 A CLI that waits for another answer than before is in another state."
-  (let ((state (gemini-companion-state--current record))
-        (previous (gemini-companion-state--state record))
-        (review (car (gemini-companion-diffs
-                      (gemini-companion-state--session record)))))
+  (let* ((session (gemini-companion-state--session record))
+         (process (gemini-companion-state--process record))
+         (title (and process
+                     (process-get process 'gemini-companion-state-title)))
+         (previous (gemini-companion-state--state record))
+         (review (car (gemini-companion-diffs session)))
+         (state (cond (review 'waiting)
+                      ((and title
+                            (assoc-default
+                             title (gemini-companion-clients-get
+                                    (plist-get session :client) :titles)
+                             #'string-match-p)))
+                      ((gemini-companion-state--reported record))
+                      (t 'unknown))))
     (unless (and (eq state previous)
                  (eq review (gemini-companion-state--review record)))
       (setf (gemini-companion-state--state record) state
@@ -162,23 +172,7 @@ A CLI that waits for another answer than before is in another state."
                     (gemini-companion-state--begin record nil)))
         ('ready (gemini-companion-state--end record))))
     (when changed
-      (run-hook-with-args 'gemini-companion-state-functions
-                          (gemini-companion-state--session record) state))))
-
-(defun gemini-companion-state--current (record)
-  "Return the state that the sources of RECORD have now."
-  (let* ((session (gemini-companion-state--session record))
-         (process (gemini-companion-state--process record))
-         (title (and process
-                     (process-get process 'gemini-companion-state-title))))
-    (cond ((gemini-companion-diffs session) 'waiting)
-          ((and title
-                (cdr (seq-find (pcase-lambda (`(,regexp . ,_))
-                                 (string-match-p regexp title))
-                               (gemini-companion-clients-get
-                                (plist-get session :client) :titles)))))
-          ((gemini-companion-state--reported record))
-          (t 'unknown))))
+      (run-hook-with-args 'gemini-companion-state-functions session state))))
 
 ;;;; Turns
 
