@@ -133,7 +133,7 @@ Return nil if there is no such program, or the disk is full."
 ;;;; Replacing
 
 (defconst gemini-companion-text--many 100
-  "Number of lines from which change hooks run once for all changes.
+  "Number of changes from which change hooks run once for all of them.
 CC Mode needs milliseconds for each call.")
 
 (defun gemini-companion-text-replace (text)
@@ -202,7 +202,8 @@ Return the places of the new ones."
             (or (gemini-companion-text-diff
                  (mapcar #'gemini-companion-text-of-buffer (list nil source)))
                 (list (list 1 all 1 all))))))
-    (if (< (cl-reduce #'+ hunks :key #'cadr) gemini-companion-text--many)
+    (if (< (cl-reduce #'+ hunks :key #'cadr :initial-value (length hunks))
+           gemini-companion-text--many)
         (gemini-companion-text--replace-each hunks source)
       ;; Otherwise Emacs reports that an empty undo list is broken.
       (unless buffer-undo-list

@@ -107,9 +107,9 @@ These are at the beginning and the end of the line."
        (= 20000
           (length (gemini-companion-text-replace
                    (mapconcat (lambda (number)
-                                (if (zerop (% number 5))
-                                    (format "%d has changed\n" number)
-                                  (funcall line number)))
+                                (concat (when (zerop (% number 5))
+                                          (format "%d is new\n" number))
+                                        (funcall line number)))
                               numbers "")))))
       (should (= 1 calls)))))
 
