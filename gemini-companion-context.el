@@ -219,7 +219,14 @@ buffer without a file are not reported."
             (when (and visited
                        (not (eq (current-buffer) gemini-companion-context-active)))
               (setq gemini-companion-context--selected
-                    (floor (* 1000 (float-time)))
+                    ;; For the CLIs, the newest file is the active one, also
+                    ;; when the clock was set back.
+                    (max (floor (* 1000 (float-time)))
+                         (if (buffer-live-p gemini-companion-context-active)
+                             (1+ (buffer-local-value
+                                  'gemini-companion-context--selected
+                                  gemini-companion-context-active))
+                           0))
                     gemini-companion-context-active (current-buffer)
                     gemini-companion-context--active-file nil)))
           (when (or new visited)

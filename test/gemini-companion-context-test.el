@@ -40,8 +40,8 @@
         (should (equal '(t nil nil nil nil nil nil nil nil nil)
                        (mapcar (lambda (entry) (plist-get entry :active))
                                snapshot)))
-        (should (apply #'>= (mapcar (lambda (entry) (plist-get entry :timestamp))
-                                    snapshot)))))))
+        (should (apply #'> (mapcar (lambda (entry) (plist-get entry :timestamp))
+                                   snapshot)))))))
 
 (ert-deftest gemini-companion-context-follows-the-names-of-files ()
   (gemini-companion-context-test-with '(("a" "1\n") ("sub/b" "2\n"))
