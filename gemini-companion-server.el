@@ -160,29 +160,10 @@ without an answer, and the value to post next, if any."))
   "Return VALUE in the form for PROCESS; a large text becomes a file."
   (if (and (stringp value)
            (< gemini-companion-server--large-text (string-bytes value)))
-      (let ((file (make-temp-file (gemini-companion-server--prefix process))))
+      (let ((file (make-temp-file
+                   (plist-get (gemini-companion-server--info process) :files))))
         (gemini-companion-text-write file value)
         (list :file file))
-    value))
-
-(defun gemini-companion-server--prefix (process)
-  "Return the beginning of the names of the private files of PROCESS."
-  (plist-get (gemini-companion-server--info process) :files))
-
-(defun gemini-companion-server--text-file (process value)
-  "Return the private file of PROCESS that VALUE names, or nil."
-  (pcase value
-    (`(:file ,(and (pred stringp) file))
-     (and (string-prefix-p (gemini-companion-server--prefix process) file)
-          file))))
-
-(defun gemini-companion-server--unpack (process value)
-  "Return VALUE, which PROCESS sent, as a method takes it.
-A text in a private file becomes a function that fills an empty
-buffer with it, because a string of this size would trigger a garbage
-collection."
-  (if-let* ((file (gemini-companion-server--text-file process value)))
-      (lambda () (gemini-companion-text-fill file))
     value))
 
 ;;;; Command line
@@ -386,20 +367,27 @@ The port is on a line of its own."
 (defun gemini-companion-server--handle (process method &rest args)
   "Call METHOD with ARGS for PROCESS, if it is in use; pack and unpack texts.
 A large text is passed as a function that fills the current, empty
-buffer with it, and that is valid during the call."
-  (gemini-companion-server--pack
-   process
-   (unwind-protect
-       (when (gemini-companion-server--used-p process)
-         (apply (alist-get method
-                           (plist-get gemini-companion-server--properties
-                                      :methods))
-                (mapcar (apply-partially #'gemini-companion-server--unpack
-                                         process)
-                        args)))
-     (dolist (arg args)
-       (when-let* ((file (gemini-companion-server--text-file process arg)))
-         (delete-file file))))))
+buffer with it, and that is valid during the call: a string of its
+size would trigger a garbage collection."
+  (let* ((private (plist-get (gemini-companion-server--info process) :files))
+         (files nil)
+         (args (mapcar (lambda (arg)
+                         (pcase arg
+                           ((and `(:file ,(and (pred stringp) file))
+                                 (guard (string-prefix-p private file)))
+                            (push file files)
+                            (lambda () (gemini-companion-text-fill file)))
+                           (_ arg)))
+                       args)))
+    (unwind-protect
+        (when (gemini-companion-server--used-p process)
+          (gemini-companion-server--pack
+           process
+           (apply (alist-get method
+                             (plist-get gemini-companion-server--properties
+                                        :methods))
+                  args)))
+      (mapc #'delete-file files))))
 
 (defun gemini-companion-server--greeted (process info)
   "Make PROCESS, which answered hello with INFO, ready."
