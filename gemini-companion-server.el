@@ -141,8 +141,9 @@ without an answer, and the value to post next, if any."))
   "Seconds before each of the attempts left.")
 
 (defun gemini-companion-server--callable-p (process)
-  "Return non-nil if PROCESS can be called."
-  (and (gemini-companion-server--info process)
+  "Return non-nil if PROCESS can be called; it may be nil."
+  (and process
+       (gemini-companion-server--info process)
        (process-live-p (gemini-companion-server--child process))))
 
 (defun gemini-companion-server--used-p (process)
@@ -496,7 +497,7 @@ leaves the discovery file.  It can be called until it ends."
                 (concat "Restart failed; the previous server is still running.  "
                         report))
              (gemini-companion-server--recover report)))
-          ((and next (gemini-companion-server--callable-p next))
+          ((gemini-companion-server--callable-p next)
            (gemini-companion-server--use next 'restarted))
           ((gemini-companion-server--info process)
            (gemini-companion-server--crashed process report))
@@ -555,20 +556,14 @@ Return non-nil if the call was sent."
    (gemini-companion-server--connection process) method args
    done (lambda (_problem) (funcall done nil))))
 
-(defun gemini-companion-server--process ()
-  "Return the process that can be called, or nil."
-  (when-let* ((process gemini-companion-server--current))
-    (and (gemini-companion-server--callable-p process)
-         process)))
-
 (defun gemini-companion-server-ready-p ()
   "Return non-nil if the server can be called."
-  (and (gemini-companion-server--process) t))
+  (gemini-companion-server--callable-p gemini-companion-server--current))
 
 (defun gemini-companion-server-idle-p ()
   "Return non-nil if the server has answered all posts."
-  (when-let* ((process (gemini-companion-server--process)))
-    (null (gemini-companion-server--posts process))))
+  (and (gemini-companion-server-ready-p)
+       (null (gemini-companion-server--posts gemini-companion-server--current))))
 
 (defun gemini-companion-server-running-p ()
   "Return non-nil if there is a server, ready or not."
@@ -582,33 +577,36 @@ hello: `:version', `:port', `:token', `:discovery', lists of a client
 and the name of its discovery file, `:files', with which the names of
 its private files begin, and `:is-exposed', which is non-nil if another
 user may know the token."
-  (when-let* ((process (gemini-companion-server--process)))
-    (gemini-companion-server--info process)))
+  (when (gemini-companion-server-ready-p)
+    (gemini-companion-server--info gemini-companion-server--current)))
 
 (defun gemini-companion-server-call (method &rest args)
   "Call METHOD of the server with ARGS, without waiting for its answer.
 Strings among ARGS, not in lists, may be of any length.  Return non-nil
 if the call was sent."
-  (when-let* ((process (gemini-companion-server--process)))
-    (gemini-companion-epc-call
-     (gemini-companion-server--connection process) method
-     (mapcar (apply-partially #'gemini-companion-server--pack process) args))))
+  (when (gemini-companion-server-ready-p)
+    (let ((process gemini-companion-server--current))
+      (gemini-companion-epc-call
+       (gemini-companion-server--connection process) method
+       (mapcar (apply-partially #'gemini-companion-server--pack process)
+               args)))))
 
 (defun gemini-companion-server-ask-processes (done)
   "Ask for the CLIs that run as this user, and call DONE with them later.
 They are plists with `:pid', `:client', `:directory' and, if a CLI does
 not search this Emacs there, `:searches', the directory that it searches.
 If the server cannot be asked, call DONE with nil at once."
-  (let ((process (gemini-companion-server--process)))
-    (unless (and process
-                 (gemini-companion-server--ask process done 'processes))
-      (funcall done nil))))
+  (unless (and (gemini-companion-server-ready-p)
+               (gemini-companion-server--ask gemini-companion-server--current
+                                             done 'processes))
+    (funcall done nil)))
 
 (defun gemini-companion-server-post (method value)
   "Call METHOD of the server with VALUE, a state.
 While an earlier post of METHOD has no answer, only the latest VALUE
 is kept, so that a process that does not read never blocks Emacs."
-  (when-let* ((process (gemini-companion-server--process)))
+  (when-let* (((gemini-companion-server-ready-p))
+              (process gemini-companion-server--current))
     (if-let* ((post (assq method (gemini-companion-server--posts process))))
         (setcdr post (list value))
       (let ((post (list method)))
