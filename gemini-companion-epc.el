@@ -58,12 +58,11 @@ A process that has crashed may have sent a proposal before."
     (while (accept-process-output process 0 nil 1)))
   (epc:stop-epc connection))
 
-(defun gemini-companion-epc-call
-    (connection method args &optional done failed)
+(defun gemini-companion-epc-call (connection method args done &optional failed)
   "Call METHOD over CONNECTION with ARGS.
-Later, DONE is called with its value, or FAILED with a message.  An
-error in DONE is reported; it is not one of the call.  Return nil if
-the call could not be sent."
+Later, DONE is called with its value, or FAILED with a message; without
+FAILED, DONE is called with nil.  An error in DONE is reported; it is
+not one of the call.  Return nil if the call could not be sent."
   (gemini-companion-events-record
    'sent method (gemini-companion-epc--recorded method args))
   (when-let* ((answer (let ((print-escape-control-characters nil)
@@ -79,9 +78,9 @@ the call could not be sent."
      (deferred:nextc answer
        (lambda (value)
          (with-demoted-errors "Handling an answer of the server: %S"
-           (funcall (or done #'ignore) value))))
+           (funcall done value))))
      (lambda (problem)
-       (funcall (or failed #'ignore)
+       (funcall (or failed (lambda (_problem) (funcall done nil)))
                 ;; Errors of the process are printed strings, with quotes.
                 (string-trim (if (stringp problem)
                                  problem

@@ -459,16 +459,15 @@ leaves the discovery file.  It can be called until it ends."
   (cond ((eq process gemini-companion-server--current)
          (gemini-companion-server--use process 'started))
         ((gemini-companion-server-ready-p)
-         (gemini-companion-server--ask
-          process
+         (gemini-companion-epc-call
+          (gemini-companion-server--connection process) 'listen nil
           (lambda (_)
             ;; One of them may have ended meanwhile.
             (when (and (eq process gemini-companion-server--next)
                        (gemini-companion-server-ready-p))
               (gemini-companion-server-call 'hand-over)
               (gemini-companion-server--expect-end
-               gemini-companion-server--current)))
-          'listen))
+               gemini-companion-server--current)))))
         (t
          (gemini-companion-server--use
           process
@@ -548,14 +547,6 @@ M-x gemini-companion-install-server")))))
 
 ;;;; Calls
 
-(defun gemini-companion-server--ask (process done method &rest args)
-  "Call METHOD of PROCESS, which is ready, with ARGS.
-DONE is called with the answer later, or with nil after an error.
-Return non-nil if the call was sent."
-  (gemini-companion-epc-call
-   (gemini-companion-server--connection process) method args
-   done (lambda (_problem) (funcall done nil))))
-
 (defun gemini-companion-server-ready-p ()
   "Return non-nil if the server can be called."
   (gemini-companion-server--callable-p gemini-companion-server--current))
@@ -588,8 +579,8 @@ if the call was sent."
     (let ((process gemini-companion-server--current))
       (gemini-companion-epc-call
        (gemini-companion-server--connection process) method
-       (mapcar (apply-partially #'gemini-companion-server--pack process)
-               args)))))
+       (mapcar (apply-partially #'gemini-companion-server--pack process) args)
+       #'ignore))))
 
 (defun gemini-companion-server-ask-processes (done)
   "Ask for the CLIs that run as this user, and call DONE with them later.
@@ -597,8 +588,10 @@ They are plists with `:pid', `:client', `:directory' and, if a CLI does
 not search this Emacs there, `:searches', the directory that it searches.
 If the server cannot be asked, call DONE with nil at once."
   (unless (and (gemini-companion-server-ready-p)
-               (gemini-companion-server--ask gemini-companion-server--current
-                                             done 'processes))
+               (gemini-companion-epc-call
+                (gemini-companion-server--connection
+                 gemini-companion-server--current)
+                'processes nil done))
     (funcall done nil)))
 
 (defun gemini-companion-server-post (method value)
@@ -611,14 +604,13 @@ is kept, so that a process that does not read never blocks Emacs."
         (setcdr post (list value))
       (let ((post (list method)))
         (push post (gemini-companion-server--posts process))
-        (gemini-companion-server--ask
-         process
+        (gemini-companion-epc-call
+         (gemini-companion-server--connection process) method (list value)
          (lambda (_)
            (setf (gemini-companion-server--posts process)
                  (delq post (gemini-companion-server--posts process)))
            (when (and (cdr post) (eq process gemini-companion-server--current))
-             (gemini-companion-server-post method (cadr post))))
-         method value)))))
+             (gemini-companion-server-post method (cadr post)))))))))
 
 (provide 'gemini-companion-server)
 ;;; gemini-companion-server.el ends here
