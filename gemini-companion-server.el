@@ -169,15 +169,6 @@ without an answer, and the value to post next, if any."))
 
 ;;;; Command line
 
-(defun gemini-companion-server--check (command)
-  "Signal an error if COMMAND is nil or its program does not exist."
-  (unless command
-    (user-error "The Python packages of the server are not installed; \
-M-x gemini-companion-install-server"))
-  ;; Before Emacs 29 a process starts that ends at once.
-  (unless (executable-find (car command))
-    (user-error "Cannot find the program %s of the server" (car command))))
-
 (defun gemini-companion-server--environment ()
   "Return the environment of the server.
 The Python part of this package comes first in its path, so that
@@ -290,7 +281,12 @@ Delete the discovery files, as its process may be dead or suspended."
         ;; Before Python 3.11 the current directory is searched for modules.
         (default-directory
          (expand-file-name "python/" gemini-companion-server-directory)))
-    (gemini-companion-server--check command)
+    (unless command
+      (user-error "The Python packages of the server are not installed; \
+M-x gemini-companion-install-server"))
+    ;; Before Emacs 29 a process starts that ends at once.
+    (unless (executable-find (car command))
+      (user-error "Cannot find the program %s of the server" (car command)))
     (setf (gemini-companion-server--child process)
           (make-process
            :name "gemini-companion" :noquery t :command command
@@ -300,7 +296,7 @@ Delete the discovery files, as its process may be dead or suspended."
                      (gemini-companion-server--read process string))
            :sentinel (lambda (child _event)
                        (unless (process-live-p child)
-                         (gemini-companion-server--exited process))))
+                         (gemini-companion-server--ended process))))
           (gemini-companion-server--timer process)
           (run-at-time 0 nil #'gemini-companion-server--instruct process))
     process))
@@ -359,7 +355,7 @@ The port is on a line of its own."
                  (gemini-companion-server--connection process) 'hello
                  (list (gemini-companion-server--secret process)
                        gemini-companion-server-version)
-                 (apply-partially #'gemini-companion-server--greeted process)
+                 (apply-partially #'gemini-companion-server--ready process)
                  (apply-partially #'gemini-companion-server--fail process))
           (error "Connection closed")))
     (error
@@ -390,18 +386,6 @@ size would trigger a garbage collection."
                   args)))
       (mapc #'delete-file files))))
 
-(defun gemini-companion-server--greeted (process info)
-  "Make PROCESS, which answered hello with INFO, ready."
-  (when (gemini-companion-server--used-p process)
-    (cancel-timer (gemini-companion-server--timer process))
-    (setf (gemini-companion-server--info process)
-          (let ((child (gemini-companion-server--child process)))
-            (append (list :pid (process-id child)
-                          :command (process-command child)
-                          :since (float-time))
-                    info)))
-    (gemini-companion-server--ready process)))
-
 ;;;; End of a process
 
 (defun gemini-companion-server--expect-end (process)
@@ -420,17 +404,6 @@ size would trigger a garbage collection."
                (process-live-p child))
       (process-put child 'reason reason)
       (delete-process child))))
-
-(defun gemini-companion-server--exited (process)
-  "Release all resources of PROCESS, which has exited."
-  (let* ((child (gemini-companion-server--child process))
-         (connection (gemini-companion-server--connection process))
-         (report (gemini-companion-server--report child)))
-    (cancel-timer (gemini-companion-server--timer process))
-    (kill-buffer (process-buffer child))
-    (when connection
-      (gemini-companion-epc-close connection))
-    (gemini-companion-server--ended process report)))
 
 (defun gemini-companion-server--report (child)
   "Return why CHILD has exited, with its command and its last output."
@@ -452,29 +425,35 @@ size would trigger a garbage collection."
 
 ;;;; From one process to the next
 
-(defun gemini-companion-server--ready (process)
-  "Use PROCESS, which became ready, once the current one has ended.
+(defun gemini-companion-server--ready (process info)
+  "Use PROCESS, which answered hello with INFO, once the current one has ended.
 The current one answers the requests in progress, rejects nothing and
 leaves the discovery file.  It can be called until it ends."
-  (cond ((eq process gemini-companion-server--current)
-         (gemini-companion-server--use process 'started))
-        ((gemini-companion-server-ready-p)
-         (gemini-companion-epc-call
-          (gemini-companion-server--connection process) 'listen nil
-          (lambda (_)
-            ;; One of them may have ended meanwhile.
-            (when (and (eq process gemini-companion-server--next)
-                       (gemini-companion-server-ready-p))
-              (gemini-companion-server-call 'hand-over)
-              (gemini-companion-server--expect-end
-               gemini-companion-server--current)))))
-        (t
-         (gemini-companion-server--use
-          process
-          (if (< (- (float-time) gemini-companion-server--died)
-                 gemini-companion-server--unnoticed-seconds)
-              'resumed
-            'recovered)))))
+  (when (gemini-companion-server--used-p process)
+    (cancel-timer (gemini-companion-server--timer process))
+    (let ((child (gemini-companion-server--child process)))
+      (setf (gemini-companion-server--info process)
+            `( :pid ,(process-id child) :command ,(process-command child)
+               :since ,(float-time) ,@info)))
+    (cond ((eq process gemini-companion-server--current)
+           (gemini-companion-server--use process 'started))
+          ((gemini-companion-server-ready-p)
+           (gemini-companion-epc-call
+            (gemini-companion-server--connection process) 'listen nil
+            (lambda (_)
+              ;; One of them may have ended meanwhile.
+              (when (and (eq process gemini-companion-server--next)
+                         (gemini-companion-server-ready-p))
+                (gemini-companion-server-call 'hand-over)
+                (gemini-companion-server--expect-end
+                 gemini-companion-server--current)))))
+          (t
+           (gemini-companion-server--use
+            process
+            (if (< (- (float-time) gemini-companion-server--died)
+                   gemini-companion-server--unnoticed-seconds)
+                'resumed
+              'recovered))))))
 
 (defun gemini-companion-server--use (process how)
   "Use PROCESS, which became ready HOW, from now on."
@@ -484,11 +463,16 @@ leaves the discovery file.  It can be called until it ends."
   ;; Clients wait until it knows the diffs.
   (gemini-companion-server-call 'serve))
 
-(defun gemini-companion-server--ended (process report)
-  "Handle the end of PROCESS, whose reason is in REPORT."
-  (let ((next gemini-companion-server--next))
+(defun gemini-companion-server--ended (process)
+  "Release all resources of PROCESS, which has exited, and replace it."
+  (let* ((child (gemini-companion-server--child process))
+         (report (gemini-companion-server--report child)))
+    (cancel-timer (gemini-companion-server--timer process))
+    (kill-buffer (process-buffer child))
+    (when-let* ((connection (gemini-companion-server--connection process)))
+      (gemini-companion-epc-close connection))
     (cond ((not (gemini-companion-server--used-p process)))
-          ((eq process next)
+          ((eq process gemini-companion-server--next)
            (setq gemini-companion-server--next nil)
            (if (gemini-companion-server-ready-p)
                (display-warning
@@ -496,8 +480,9 @@ leaves the discovery file.  It can be called until it ends."
                 (concat "Restart failed; the previous server is still running.  "
                         report))
              (gemini-companion-server--recover report)))
-          ((gemini-companion-server--callable-p next)
-           (gemini-companion-server--use next 'restarted))
+          ((gemini-companion-server--callable-p gemini-companion-server--next)
+           (gemini-companion-server--use gemini-companion-server--next
+                                         'restarted))
           ((gemini-companion-server--info process)
            (gemini-companion-server--crashed process report))
           (t (gemini-companion-server--give-up report)))))
