@@ -86,30 +86,9 @@ to restart it.  Takes effect when the server starts next."
   (file-name-directory (macroexp-file-name))
   "Directory of this package; its directory `python' has the Python part.")
 
-(defconst gemini-companion-server--delays '(0 1 2 4 8)
+(defvar gemini-companion-server--delays '(0 0 1 2 4 8)
   "Seconds before each attempt to restart a crashed server.
-The first attempt after a crash is always immediate.")
-
-(defconst gemini-companion-server--unnoticed-seconds 0.9
-  "Seconds within which a crashed server must be ready for CLIs to reconnect.
-Gemini CLI tries to reconnect after one second, and after 1.5 more,
-but it opens no more reviews if the first attempt fails.")
-
-(defvar gemini-companion-server-healthy-seconds 60
-  "Seconds after which a server that crashes gets all attempts again.
-The soak test crashes it more often, and sets this to 0.")
-
-(defconst gemini-companion-server--start-seconds 30
-  "Maximum seconds from the start of a process to its first answer.")
-
-(defconst gemini-companion-server--stop-seconds 12
-  "Seconds after which a process that should stop is killed.")
-
-(defconst gemini-companion-server--output-size 32768
-  "Number of characters to keep of the output of a process.")
-
-(defconst gemini-companion-server--large-text 262144
-  "Size in bytes above which a text is sent in a private file.")
+The soak test crashes it more often, and sets this to more.")
 
 (cl-defstruct (gemini-companion-server--process
                (:conc-name gemini-companion-server--)
@@ -159,8 +138,7 @@ without an answer, and the value to post next, if any."))
 
 (defun gemini-companion-server--pack (process value)
   "Return VALUE in the form for PROCESS; a large text becomes a file."
-  (if (and (stringp value)
-           (< gemini-companion-server--large-text (string-bytes value)))
+  (if (and (stringp value) (< 262144 (string-bytes value)))
       (let ((file (make-temp-file
                    (plist-get (gemini-companion-server--info process) :files))))
         (gemini-companion-text-write file value)
@@ -305,10 +283,8 @@ M-x gemini-companion-install-server"))
   "Send PROCESS its first line, which has its settings."
   (require 'json)
   (setf (gemini-companion-server--timer process)
-        (run-at-time gemini-companion-server--start-seconds nil
-                     #'gemini-companion-server--fail process
-                     (format "No answer within %d seconds"
-                             gemini-companion-server--start-seconds)))
+        (run-at-time 30 nil #'gemini-companion-server--fail process
+                     "No answer within 30 seconds"))
   (condition-case problem
       (let ((line (json-encode
                    (append
@@ -331,9 +307,8 @@ The port is on a line of its own."
   (with-current-buffer (process-buffer (gemini-companion-server--child process))
     (goto-char (point-max))
     (insert string)
-    (when (> (buffer-size) (* 2 gemini-companion-server--output-size))
-      (delete-region (point-min) (- (point-max)
-                                    gemini-companion-server--output-size)))
+    (when (> (buffer-size) 65536)
+      (delete-region (point-min) (/ (point-max) 2)))
     (goto-char (point-min))
     (when (and (gemini-companion-server--used-p process)
                (not (gemini-companion-server--connection process))
@@ -389,13 +364,12 @@ size would trigger a garbage collection."
 ;;;; End of a process
 
 (defun gemini-companion-server--expect-end (process)
-  "Expect PROCESS to end, unless it has, and kill it after some seconds."
+  "Expect PROCESS to end, unless it has, and kill it after 12 seconds."
   (cancel-timer (gemini-companion-server--timer process))
   (let ((child (gemini-companion-server--child process)))
     (when (process-live-p child)
       (setf (gemini-companion-server--timer process)
-            (run-at-time gemini-companion-server--stop-seconds nil
-                         #'delete-process child)))))
+            (run-at-time 12 nil #'delete-process child)))))
 
 (defun gemini-companion-server--fail (process reason)
   "End PROCESS, which did not start, because of REASON."
@@ -450,8 +424,9 @@ leaves the discovery file.  It can be called until it ends."
           (t
            (gemini-companion-server--use
             process
-            (if (< (- (float-time) gemini-companion-server--died)
-                   gemini-companion-server--unnoticed-seconds)
+            ;; Gemini CLI reconnects after one second, and after 1.5 more, but
+            ;; opens no more reviews if it cannot the first time.
+            (if (< (- (float-time) gemini-companion-server--died) 0.9)
                 'resumed
               'recovered))))))
 
@@ -483,36 +458,32 @@ leaves the discovery file.  It can be called until it ends."
           ((gemini-companion-server--callable-p gemini-companion-server--next)
            (gemini-companion-server--use gemini-companion-server--next
                                          'restarted))
-          ((gemini-companion-server--info process)
-           (gemini-companion-server--crashed process report))
-          (t (gemini-companion-server--give-up report)))))
+          ((null (gemini-companion-server--info process))
+           (gemini-companion-server--give-up report))
+          (t
+           (setq gemini-companion-server--died (float-time))
+           (when (< 60 (- gemini-companion-server--died
+                          (plist-get (gemini-companion-server--info process)
+                                     :since)))
+             (setq gemini-companion-server--delays-left
+                   gemini-companion-server--delays))
+           (unless gemini-companion-server--next
+             (gemini-companion-server--recover report))))))
 
-(defun gemini-companion-server--crashed (process report)
-  "Handle the crash of PROCESS, the current one, with REPORT."
-  (setq gemini-companion-server--died (float-time))
-  (when (< gemini-companion-server-healthy-seconds
-           (- gemini-companion-server--died
-              (plist-get (gemini-companion-server--info process) :since)))
-    (setq gemini-companion-server--delays-left gemini-companion-server--delays))
-  (unless gemini-companion-server--next
-    (gemini-companion-server--recover report 'now)))
-
-(defun gemini-companion-server--recover (report &optional now)
-  "Start a process for the crashed server, or give up with REPORT.
-Start it immediately if NOW is non-nil."
+(defun gemini-companion-server--recover (report)
+  "Start a process for the crashed server, or give up with REPORT."
   (if-let* ((delay (pop gemini-companion-server--delays-left)))
       (setf (gemini-companion-server--timer gemini-companion-server--current)
-            (run-at-time (if now 0 delay) nil
-                         #'gemini-companion-server--try report))
+            (run-at-time
+             delay nil
+             (lambda ()
+               (condition-case problem
+                   (setq gemini-companion-server--next
+                         (gemini-companion-server--open))
+                 (error (gemini-companion-server--recover
+                         (concat (error-message-string problem) "\n\n"
+                                 report)))))))
     (gemini-companion-server--give-up report)))
-
-(defun gemini-companion-server--try (report)
-  "Try to start a process for the server, which ended with REPORT."
-  (condition-case problem
-      (setq gemini-companion-server--next (gemini-companion-server--open))
-    (error
-     (gemini-companion-server--recover
-      (concat (error-message-string problem) "\n\n" report)))))
 
 (defun gemini-companion-server--give-up (report)
   "Drop the server, whose last process ended with REPORT."
