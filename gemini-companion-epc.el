@@ -22,9 +22,18 @@
 METHODS are symbols for what the process may call: then HANDLER is
 called with the symbol and the arguments.  Signal an error if it
 cannot connect."
-  (let ((manager (make-epc:manager
-                  :title "gemini-companion" :port port
-                  :connection (gemini-companion-epc--connect port))))
+  (let* ((connection (epc:connect "127.0.0.1" port))
+         (manager (make-epc:manager :title "gemini-companion" :port port
+                                    :connection connection)))
+    ;; EPC's own name for the buffer lacks the space that hides it.
+    (with-current-buffer (epc:connection-buffer connection)
+      (rename-buffer " *gemini-companion connection*" t))
+    ;; EPC waits a millisecond before it handles a message, which is most of the
+    ;; time that one takes; the user's setting for other deferred tasks stays.
+    (add-function :around (process-filter (epc:connection-process connection))
+                  (lambda (filter &rest args)
+                    (let ((deferred:tick-time 0))
+                      (apply filter args))))
     (dolist (method methods)
       (epc:define-method manager method
                          (lambda (&rest args)
@@ -35,20 +44,6 @@ cannot connect."
                             (apply handler method args)))))
     (epc:init-epc-layer manager)
     manager))
-
-(defun gemini-companion-epc--connect (port)
-  "Return a new connection of EPC to PORT, whose buffer is hidden."
-  (let ((connection (epc:connect "127.0.0.1" port)))
-    ;; EPC's own name for the buffer lacks the space that hides it.
-    (with-current-buffer (epc:connection-buffer connection)
-      (rename-buffer " *gemini-companion connection*" t))
-    ;; EPC waits a millisecond before it handles a message, which is most of the
-    ;; time that one takes; the user's setting for other deferred tasks stays.
-    (add-function :around (process-filter (epc:connection-process connection))
-                  (lambda (filter &rest args)
-                    (let ((deferred:tick-time 0))
-                      (apply filter args))))
-    connection))
 
 (defun gemini-companion-epc-close (connection)
   "Close CONNECTION once everything that has arrived there is read.
