@@ -19,9 +19,6 @@
 (declare-function outline-toggle-children "outline")
 (defvar outline-regexp)
 
-(defconst gemini-companion-events--max-length 300
-  "Maximum number of characters to keep of each text.")
-
 (defvar gemini-companion-events--ring (make-ring 500)
   "The last events, lists of TIME, DIRECTION, METHOD and ARGS.")
 
@@ -58,12 +55,9 @@ Emacs drops some hook functions that fail, or skips the rest of them."
 
 (defun gemini-companion-events--short (value)
   "Return VALUE with its strings truncated."
-  (cond ((stringp value)
-         (if (<= (length value) gemini-companion-events--max-length)
-             value
-           (format "%s... (%d characters)"
-                   (substring value 0 gemini-companion-events--max-length)
-                   (length value))))
+  (cond ((and (stringp value) (< 300 (length value)))
+         (format "%s... (%d characters)" (substring value 0 300)
+                 (length value)))
         ((proper-list-p value)
          (mapcar #'gemini-companion-events--short value))
         (t value)))
@@ -72,24 +66,21 @@ Emacs drops some hook functions that fail, or skips the rest of them."
   "Insert the events into the current buffer, the last one at the end."
   (let ((inhibit-read-only t))
     (erase-buffer)
-    (dolist (event (reverse (ring-elements gemini-companion-events--ring)))
-      (apply #'gemini-companion-events--insert event))
+    (pcase-dolist (`(,time ,direction ,method ,args)
+                   (reverse (ring-elements gemini-companion-events--ring)))
+      (insert (format-time-string "%H:%M:%S.%3N" time)
+              (pcase direction
+                ('sent " -> ")
+                ('received " <- ")
+                ('failed " !! "))
+              (symbol-name method)
+              (mapconcat (lambda (arg) (format " %s" arg))
+                         (seq-take-while #'integerp args) "")
+              "\n")
+      (dolist (arg args)
+        (insert "  " (string-replace "\n" "\n  " (format "%S" arg)) "\n")))
     (outline-hide-body)
     (goto-char (point-max))))
-
-(defun gemini-companion-events--insert (time direction method args)
-  "Insert the event that METHOD was called with ARGS in DIRECTION at TIME."
-  (insert (format-time-string "%H:%M:%S.%3N" time)
-          (pcase direction
-            ('sent " -> ")
-            ('received " <- ")
-            ('failed " !! "))
-          (symbol-name method)
-          (mapconcat (lambda (arg) (format " %s" arg))
-                     (seq-take-while #'integerp args) "")
-          "\n")
-  (dolist (arg args)
-    (insert "  " (string-replace "\n" "\n  " (format "%S" arg)) "\n")))
 
 ;;;###autoload
 (defun gemini-companion-events-buffer ()
