@@ -64,8 +64,8 @@ without asking again.  Nothing is installed if
   (expand-file-name "gemini-companion" directory))
 
 (defun gemini-companion-install--complete ()
-  "Return the complete environments, the newest first."
-  (seq-filter
+  "Return the newest environment that is complete, or nil."
+  (seq-find
    (lambda (directory)
      (file-exists-p (gemini-companion-install--stamp directory)))
    (nreverse
@@ -82,21 +82,16 @@ environment links to."
     (insert (file-truename (gemini-companion-install--interpreter directory)))
     (secure-hash 'sha256 (current-buffer))))
 
-(defun gemini-companion-install--usable (directory)
-  "Return the Python of DIRECTORY, which is complete, if it is up to date."
-  (let ((python (gemini-companion-install--interpreter directory)))
-    (and (file-executable-p python)
-         (equal (gemini-companion-install--wanted directory)
-                (gemini-companion-text-bytes
-                 (gemini-companion-install--stamp directory)))
-         python)))
-
 (defun gemini-companion-install-command ()
   "Return the command of the server, or nil if its packages are missing."
   (or gemini-companion-server-command
-      (when-let* ((python (seq-some #'gemini-companion-install--usable
-                                    (gemini-companion-install--complete))))
-        (list python "-m" "gemini_companion_epc"))))
+      (when-let* ((directory (gemini-companion-install--complete))
+                  (python (gemini-companion-install--interpreter directory)))
+        (and (file-executable-p python)
+             (equal (gemini-companion-install--wanted directory)
+                    (gemini-companion-text-bytes
+                     (gemini-companion-install--stamp directory)))
+             (list python "-m" "gemini_companion_epc")))))
 
 (defun gemini-companion-install-agreed-p ()
   "Return non-nil if the user has agreed to an installation before."
@@ -130,9 +125,6 @@ package index and the proxy that pip or uv uses")
     ("No matching distribution found\\|No solution found"
      . "The package index lacks a package for this Python and system; use \
 another index or another Python, %s")
-    ("older than 3\\.10"
-     . "Python 3.10 or later is needed; install it or uv \
-(docs.astral.sh/uv), %s%p")
     ("No working Python\\'"
      . "No working Python found; install Python 3.10 or later (on Debian and \
 Ubuntu: apt install python3-venv) or uv (docs.astral.sh/uv), %s%p")
@@ -151,20 +143,14 @@ the package exec-path-from-shell sets it"
 
 ;;;; Commands
 
-(defun gemini-companion-install--pythons ()
-  "Return the programs that may be Python, in order of preference."
-  (let ((exec-path (seq-remove (lambda (directory)
-                                 ;; Python there is 3.9, or only opens a dialog.
-                                 (and (eq system-type 'darwin)
-                                      (member directory '("/usr/bin" "/usr/bin/"))))
-                               exec-path)))
-    (delq nil (mapcar #'executable-find
-                      '("python3.15" "python3.14" "python3.13" "python3.12"
-                        "python3.11" "python3.10" "python3" "python" "py")))))
-
 (defun gemini-companion-install--ways (directory)
   "Return lists of commands to make DIRECTORY, in order of preference."
-  (let* ((exec-path (default-value 'exec-path))
+  (let* ((exec-path
+          (seq-remove (lambda (directory)
+                        ;; Python there is 3.9, or only opens a dialog.
+                        (and (eq system-type 'darwin)
+                             (member directory '("/usr/bin" "/usr/bin/"))))
+                      (default-value 'exec-path)))
          (python (gemini-companion-install--interpreter directory))
          (install (lambda (&rest command)
                     (mapcar (lambda (file)
@@ -185,16 +171,11 @@ the package exec-path-from-shell sets it"
                `((,program "-c" ,check)
                  (,program "-m" "venv" ,directory)
                  ,@pip))
-             (gemini-companion-install--pythons)))))
-
-(defun gemini-companion-install--environment ()
-  "Return `process-environment' without variables that affect Python.
-The settings of pip and uv for proxies and indexes stay."
-  (append '("PYTHONUTF8=1" "NO_COLOR=1"
-            ;; Without a value, a variable is unset.
-            "PYTHONHOME" "PYTHONPATH" "__PYVENV_LAUNCHER__" "VIRTUAL_ENV"
-            "CONDA_PREFIX" "PIP_TARGET" "PIP_PREFIX" "PIP_ROOT" "PIP_USER=0")
-          (default-value 'process-environment)))
+             (delq nil
+                   (mapcar
+                    #'executable-find
+                    '("python3.15" "python3.14" "python3.13" "python3.12"
+                      "python3.11" "python3.10" "python3" "python" "py")))))))
 
 ;;;; Installation
 
@@ -242,7 +223,14 @@ For FAILED and END see `gemini-companion-install--run'."
   (with-file-modes #o700
     (make-directory gemini-companion-install-directory t))
   (let* ((directory gemini-companion-install--directory)
-         (process-environment (gemini-companion-install--environment))
+         ;; The settings of pip and uv for proxies and indexes stay.
+         (process-environment
+          (append '("PYTHONUTF8=1" "NO_COLOR=1"
+                    ;; Without a value, a variable is unset.
+                    "PYTHONHOME" "PYTHONPATH" "__PYVENV_LAUNCHER__"
+                    "VIRTUAL_ENV" "CONDA_PREFIX" "PIP_TARGET" "PIP_PREFIX"
+                    "PIP_ROOT" "PIP_USER=0")
+                  (default-value 'process-environment)))
          (default-directory "/")
          (start (gemini-companion-install--insert
                  (format "$ %s\n" (combine-and-quote-strings (caar ways)))))
