@@ -261,29 +261,26 @@ line.  A part with `late' is not loaded with the mode, but when used.")
 It has the number of connected CLIs, a ! during auto-accept, a ? and the
 number of reviews and questions that wait, whether a CLI works, and
 whether sharing is paused or the file of the current buffer is hidden."
-  `(:propertize ,(apply #'concat " Gemini"
-                        (mapcar #'car (gemini-companion--lighters)))
-                mouse-face mode-line-highlight
-                help-echo gemini-companion--lighter-help
-                local-map ,gemini-companion--lighter-map))
-
-(defun gemini-companion--lighter-help (&rest _)
-  "Return the tooltip of the text in the mode line."
-  (string-join
-   (append (delq nil (mapcar (pcase-lambda (`(,_ . ,help))
-                               (if (functionp help) (funcall help) help))
-                             (gemini-companion--lighters)))
-           '("mouse-1: menu, mouse-2: status"))
-   "\n"))
-
-(defun gemini-companion--lighters ()
-  "Return a list of (TEXT . HELP) for the mode line."
-  (cond ((gemini-companion-install-running-p)
-         '((" installing" . "Installing the Python packages of the server")))
-        ((not (gemini-companion-server-ready-p))
-         '(("..." . "The server is starting")))
-        (t (delq nil (mapcar #'funcall
-                             (gemini-companion--functions 'lighter))))))
+  (let ((lighters
+         (cond ((gemini-companion-install-running-p)
+                '((" installing"
+                   . "Installing the Python packages of the server")))
+               ((not (gemini-companion-server-ready-p))
+                '(("..." . "The server is starting")))
+               (t (delq nil (mapcar #'funcall
+                                    (gemini-companion--functions 'lighter)))))))
+    `(:propertize
+      ,(apply #'concat " Gemini" (mapcar #'car lighters))
+      mouse-face mode-line-highlight
+      local-map ,gemini-companion--lighter-map
+      help-echo ,(lambda (&rest _)
+                   (string-join
+                    (delq nil
+                          (mapcar (lambda (help)
+                                    (if (functionp help) (funcall help) help))
+                                  `(,@(mapcar #'cdr lighters)
+                                    "mouse-1: menu, mouse-2: status")))
+                    "\n")))))
 
 ;;;; Mode
 
