@@ -235,7 +235,7 @@ line.  A part with `late' is not loaded with the mode, but when used.")
                     gemini-companion--parts)))
 
 (defconst gemini-companion--methods
-  '((open-diff . gemini-companion-diff-open)
+  `((open-diff . gemini-companion-diff-open)
     (diff-opened . gemini-companion-outcome-opened)
     (close-diff . gemini-companion-diff-close)
     (ask . gemini-companion-extension-ask)
@@ -243,7 +243,7 @@ line.  A part with `late' is not loaded with the mode, but when used.")
     (sessions-update . gemini-companion-session-update)
     (outcome-written . gemini-companion-outcome-written)
     (outcome-undelivered . gemini-companion-outcome-undelivered)
-    (warn . gemini-companion--warn))
+    (warn . ,(lambda (message) (display-warning 'gemini-companion message) t)))
   "Alist of (NAME . FUNCTION), the methods that the server may call.")
 
 ;;;; Mode line
@@ -402,11 +402,6 @@ if a CLI reports that it is disconnected, run /ide enable there")))
   (run-hooks 'gemini-companion-mode-hook)
   (force-mode-line-update t)
   (display-warning 'gemini-companion reason :error))
-
-(defun gemini-companion--warn (message)
-  "Display MESSAGE, a warning of the server."
-  (display-warning 'gemini-companion message)
-  t)
 
 ;;;###autoload
 (defun gemini-companion-customize ()
