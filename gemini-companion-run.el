@@ -83,21 +83,6 @@ others; `:environment' and `:path' are what it is started with, and
 
 ;;;; Environment
 
-(defun gemini-companion-run--entries ()
-  "Return the entries of an environment that name this Emacs to a CLI.
-An entry without = unsets its variable."
-  `(,@(gemini-companion-clients-variables
-       (plist-get (gemini-companion-server-info) :port) (emacs-pid))
-    ,@(copy-sequence (gemini-companion-clients-all :unset))
-    ;; In a container the client connects to the host, unless one of these
-    ;; variables indicates that its editor is in the container.
-    ,@(when (and (seq-some #'file-exists-p
-                           '("/.dockerenv" "/run/.containerenv"))
-                 (not (seq-some #'getenv
-                                '("SSH_CONNECTION" "REMOTE_CONTAINERS"
-                                  "VSCODE_REMOTE_CONTAINERS_SESSION"))))
-        (list "REMOTE_CONTAINERS=1"))))
-
 (defun gemini-companion-run--export (entries)
   "Put ENTRIES before the environments, in place of the exported ones.
 The first entry for a variable counts.  Environments are the default one
@@ -205,25 +190,23 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
 
 (defun gemini-companion-run--new-place ()
   "Return a place for the current buffer, which is not the terminal of a CLI.
-Until the workspace root of a remote directory is known, that stands for it."
-  `(,@(if (not (file-remote-p default-directory))
-          (list :directory (gemini-companion-run--root))
-        (pcase-let* ((`(,name . ,there) (gemini-companion-place-here))
-                     (root (gemini-companion-place-root name there)))
-          (list :directory (file-name-as-directory
-                            (concat name (or root there)))
-                :remote name :there there)))
+It is the root of a project, or the directory of the buffer.  Until the
+workspace root of a remote directory is known, that stands for it."
+  `(,@(if (file-remote-p default-directory)
+          (pcase-let* ((`(,name . ,there) (gemini-companion-place-here))
+                       (root (gemini-companion-place-root name there)))
+            (list :directory (file-name-as-directory
+                              (concat name (or root there)))
+                  :remote name :there there))
+        (let ((directory (expand-file-name
+                          (if-let* ((project (project-current)))
+                              (project-root project)
+                            default-directory))))
+          (unless (file-accessible-directory-p directory)
+            (user-error "Directory %s does not exist; switch to another buffer"
+                        (abbreviate-file-name directory)))
+          (list :directory (file-name-as-directory directory))))
     :environment ,process-environment :path ,exec-path))
-
-(defun gemini-companion-run--root ()
-  "Return the root of the project of the current buffer, or its directory."
-  (let ((directory (expand-file-name (if-let* ((project (project-current)))
-                                         (project-root project)
-                                       default-directory))))
-    (unless (file-accessible-directory-p directory)
-      (user-error "Directory %s does not exist; switch to another buffer"
-                  (abbreviate-file-name directory)))
-    (file-name-as-directory directory)))
 
 (defun gemini-companion-run--buffer (place)
   "Return the buffer of PLACE, or nil."
@@ -493,7 +476,19 @@ PREVIOUS are the CLIs that were connected before."
   "Start the CLIs that waited for the server, and prepare for others."
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-run--check-settings)
-  (gemini-companion-run--export (gemini-companion-run--entries))
+  (gemini-companion-run--export
+   `(,@(gemini-companion-clients-variables
+        (plist-get (gemini-companion-server-info) :port) (emacs-pid))
+     ;; Without =, a variable is unset.
+     ,@(copy-sequence (gemini-companion-clients-all :unset))
+     ;; In a container the client connects to the host, unless one of these
+     ;; variables indicates that its editor is in the container.
+     ,@(when (and (seq-some #'file-exists-p
+                            '("/.dockerenv" "/run/.containerenv"))
+                  (not (seq-some #'getenv
+                                 '("SSH_CONNECTION" "REMOTE_CONTAINERS"
+                                   "VSCODE_REMOTE_CONTAINERS_SESSION"))))
+         (list "REMOTE_CONTAINERS=1"))))
   (gemini-companion-run--start))
 
 (defun gemini-companion-run-stop ()
