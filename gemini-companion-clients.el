@@ -182,19 +182,6 @@ They are the settings of the system, the project and the user."
 
 ;;;;; Reading
 
-(defun gemini-companion-settings--strip-comments ()
-  "Delete the comments in the current buffer of JSON, after point."
-  (save-excursion
-    (while (re-search-forward
-            (rx (or (seq "\""
-                         (* (or (not (any "\"\\\n")) (seq "\\" nonl)))
-                         "\"")
-                    (group (or (seq "//" (* nonl))
-                               (seq "/*" (*? anything) "*/")))))
-            nil t)
-      (when (match-beginning 1)
-        (replace-match " " t t)))))
-
 (defun gemini-companion-settings-read (file &optional plain)
   "Return the JSON object in FILE as an alist, whose keys are strings.
 FILE may have comments unless PLAIN is non-nil.  Return nil if there is
@@ -207,7 +194,16 @@ regular file, which a project may have there."
       (let ((coding-system-for-read 'utf-8))
         (insert-file-contents file)))
     (unless plain
-      (gemini-companion-settings--strip-comments))
+      (save-excursion
+        (while (re-search-forward
+                (rx (or (seq "\""
+                             (* (or (not (any "\"\\\n")) (seq "\\" nonl)))
+                             "\"")
+                        (group (or (seq "//" (* nonl))
+                                   (seq "/*" (*? anything) "*/")))))
+                nil t)
+          (when (match-beginning 1)
+            (replace-match " " t t)))))
     (skip-chars-forward " \t\r\n")
     (unless (eobp)
       (unless (eq (char-after) ?\{)
