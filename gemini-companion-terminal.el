@@ -175,10 +175,6 @@ It cannot if SESSION waits for an answer, which the text would be."
 
 ;;;; Output
 
-(defconst gemini-companion-terminal--longest 200000
-  "Length above which an incomplete sequence is ignored.
-In Emacs 28, one of twice this length overflows the stack of regexps.")
-
 (defun gemini-companion-terminal--watch (process)
   "Watch the output of PROCESS, the program in a terminal."
   (add-function :filter-args (process-filter process)
@@ -222,8 +218,9 @@ to get: term would display these sequences."
         (let ((end (string-match "\e\\(?:][^\a\e]*\e?\\)?\\'" text start)))
           (push (substring text start end) plain)
           (setq rest (and end (substring text end)))))
+      ;; In Emacs 28, twice this length overflows the stack of regexps.
       (process-put process 'gemini-companion-terminal-rest
-                   (and (length< rest gemini-companion-terminal--longest) rest))
+                   (and (length< rest 200000) rest))
       (list process (if (gemini-companion-terminal--mode-p process 'term-mode)
                         (string-join (nreverse plain))
                       ;; Eat would say that the frame is dark, and pad titles.
