@@ -302,7 +302,7 @@ M-x gemini-companion-install-server"))
                                     (error-message-string problem)))))
 
 (defun gemini-companion-server--read (process string)
-  "Keep STRING, the last output of PROCESS; connect if it has a port.
+  "Keep STRING, the last output of PROCESS; call hello if it has a port.
 The port is on a line of its own."
   (with-current-buffer (process-buffer (gemini-companion-server--child process))
     (goto-char (point-max))
@@ -313,28 +313,18 @@ The port is on a line of its own."
     (when (and (gemini-companion-server--used-p process)
                (not (gemini-companion-server--connection process))
                (re-search-forward "^\\([0-9]+\\)\r?\n" nil t))
-      (gemini-companion-server--connect
-       process (string-to-number (match-string 1))))))
-
-(defun gemini-companion-server--connect (process port)
-  "Connect PROCESS to PORT, and call hello."
-  (condition-case problem
-      (progn
-        (setf (gemini-companion-server--connection process)
-              (gemini-companion-epc-open
-               port
-               (mapcar #'car (plist-get gemini-companion-server--properties
-                                        :methods))
-               (apply-partially #'gemini-companion-server--handle process)))
-        (unless (gemini-companion-epc-call
-                 (gemini-companion-server--connection process) 'hello
-                 (list (gemini-companion-server--secret process)
-                       gemini-companion-server-version)
-                 (apply-partially #'gemini-companion-server--ready process)
-                 (apply-partially #'gemini-companion-server--fail process))
-          (error "Connection closed")))
-    (error
-     (gemini-companion-server--fail process (error-message-string problem)))))
+      (setf (gemini-companion-server--connection process)
+            (gemini-companion-epc-open
+             (string-to-number (match-string 1))
+             (mapcar #'car (plist-get gemini-companion-server--properties
+                                      :methods))
+             (apply-partially #'gemini-companion-server--handle process)))
+      (gemini-companion-epc-call
+       (gemini-companion-server--connection process) 'hello
+       (list (gemini-companion-server--secret process)
+             gemini-companion-server-version)
+       (apply-partially #'gemini-companion-server--ready process)
+       (apply-partially #'gemini-companion-server--fail process)))))
 
 (defun gemini-companion-server--handle (process method &rest args)
   "Call METHOD with ARGS for PROCESS, if it is in use; pack and unpack texts.
