@@ -12,7 +12,6 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-diff)
 (require 'gemini-companion-list)
 (require 'gemini-companion-review)
 (require 'map)
@@ -34,10 +33,9 @@
       ,@(and stay '(:transient t)))))
 
 (defun gemini-companion-menu--define
-    (name documentation groups &optional description &rest body)
+    (name documentation groups &optional description)
   "Define NAME with DOCUMENTATION, a transient of GROUPS with DESCRIPTION.
-GROUPS are as in `gemini-companion-menu-commands'.  The command
-evaluates BODY before it displays the transient."
+GROUPS are as in `gemini-companion-menu-commands'."
   ;; Not when this file is compiled: the form differs between the versions of
   ;; Transient, of which another one may be installed later.
   (eval `(transient-define-prefix ,name ()
@@ -47,10 +45,7 @@ evaluates BODY before it displays the transient."
                         (vconcat (list title)
                                  (mapcar #'gemini-companion-menu--suffix
                                          entries)))
-                      groups)]
-           (interactive)
-           ,@body
-           (transient-setup ',name))
+                      groups)])
         t))
 
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
@@ -62,8 +57,7 @@ evaluates BODY before it displays the transient."
 (gemini-companion-menu--define
  'gemini-companion-review-menu "Display the commands for a review in a menu."
  gemini-companion-menu-review
- 'gemini-companion-review-subject
- '(gemini-companion-diff-unsettled nil))
+ (apply-partially #'gemini-companion-menu-state 'gemini-companion-review-subject))
 
 (gemini-companion-menu--define
  'gemini-companion-list-menu
