@@ -148,10 +148,9 @@ Emacs's own default, 160, would put a CLI below the file in most frames.")
                    (pcase (unless (get-buffer-window buffer)
                             gemini-companion-run-side-window)
                      ('nil '(nil (reusable-frames . visible)))
-                     ('bottom '(display-buffer-in-side-window
-                                (side . bottom) (window-height . 0.4)))
                      (side `(display-buffer-in-side-window
-                             (side . ,side) (window-width . 0.4)))))))
+                             (side . ,side)
+                             (window-height . 0.4) (window-width . 0.4)))))))
 
 (defun gemini-companion-terminal-takes-keys-p ()
   "Return non-nil if the current buffer is a terminal that takes keys.
