@@ -470,12 +470,13 @@ PREVIOUS are the CLIs that were connected before."
             (message "%s; type %s there (or use M-x gemini-companion-status)"
                      problem command)))))))
 
+(add-hook 'gemini-companion-session-changed-functions
+          #'gemini-companion-run--check-settings)
+
 ;;;; Life
 
 (defun gemini-companion-run-ready (_how)
   "Start the CLIs that waited for the server, and prepare for others."
-  (add-hook 'gemini-companion-session-changed-functions
-            #'gemini-companion-run--check-settings)
   (gemini-companion-run--export
    `(,@(gemini-companion-clients-variables
         (plist-get (gemini-companion-server-info) :port) (emacs-pid))
@@ -494,8 +495,6 @@ PREVIOUS are the CLIs that were connected before."
 (defun gemini-companion-run-stop ()
   "Stop starting CLIs, and restore the environment."
   (gemini-companion-run--start "The server is not running")
-  (remove-hook 'gemini-companion-session-changed-functions
-               #'gemini-companion-run--check-settings)
   (gemini-companion-run--export nil)
   (cancel-function-timers #'gemini-companion-run--hint))
 
