@@ -35,9 +35,8 @@ prints objects of JSON."
     (dolist (line (split-string output "[\r\n]+" t))
       (if (string-match "\\` *[0-9]+\\. \\(.*\\) (\\([^()]*\\)) \\[\\([^]]+\\)\\]\\'"
                         line)
-          (push (gemini-companion-resume--entry
-                 (match-string 3 line) (match-string 2 line)
-                 (match-string 1 line))
+          (push (list (match-string 3 line) (match-string 2 line)
+                      (match-string 1 line))
                 entries)
         ;; Other lines are of its log.
         (let-alist (and (string-prefix-p "{" line)
@@ -45,16 +44,15 @@ prints objects of JSON."
           (when .sessionId
             (setq entries
                   (append entries
-                          (list (gemini-companion-resume--entry
-                                 .sessionId
-                                 (format-time-string "%F %R" (/ .mtime 1000))
-                                 (or .customTitle .prompt "")))))))))
-    entries))
-
-(defun gemini-companion-resume--entry (id time words)
-  "Return the entry of the conversation ID of TIME, which begins with WORDS."
-  (list id (vector time (gemini-companion-name-escaped
-                         (replace-regexp-in-string "[ \t\n\r]+" " " words)))))
+                          (list (list .sessionId
+                                      (format-time-string "%F %R"
+                                                          (/ .mtime 1000))
+                                      (or .customTitle .prompt "")))))))))
+    (mapcar (pcase-lambda (`(,id ,time ,words))
+              (list id (vector time (gemini-companion-name-escaped
+                                     (replace-regexp-in-string
+                                      "[ \t\n\r]+" " " words)))))
+            entries)))
 
 (defun gemini-companion-resume--list ()
   "List the conversations of the CLI of this buffer, once it prints them."
