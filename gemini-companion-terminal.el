@@ -89,7 +89,8 @@ Return nil if there is none, as on Windows."
             (cons "COLORTERM=truecolor" process-environment))))
     (funcall function command))
   (when-let* ((process (get-buffer-process (current-buffer))))
-    (gemini-companion-terminal--watch process)))
+    (add-function :filter-args (process-filter process)
+                  #'gemini-companion-terminal--filter)))
 
 (defun gemini-companion-terminal--vterm (command)
   "Run COMMAND in the current buffer with vterm."
@@ -133,16 +134,12 @@ which are sent to the program if they are typed twice."
 
 ;;;; Use
 
-(defconst gemini-companion-terminal--split-columns 120
-  "Width from which the only window is split into two side by side.
-Emacs's own default, 160, would put a CLI below the file in most frames.")
-
 (defun gemini-companion-terminal-show (buffer)
   "Display BUFFER, the terminal of a CLI, unless it is visible; select it."
   (let ((split-width-threshold
+         ;; The default, 160, would put a CLI below the file in most frames.
          (if (and split-width-threshold (one-window-p t))
-             (min split-width-threshold
-                  gemini-companion-terminal--split-columns)
+             (min split-width-threshold 120)
            split-width-threshold)))
     (pop-to-buffer buffer
                    (pcase (unless (get-buffer-window buffer)
@@ -174,17 +171,13 @@ It cannot if SESSION waits for an answer, which the text would be."
 
 ;;;; Output
 
-(defun gemini-companion-terminal--watch (process)
-  "Watch the output of PROCESS, the program in a terminal."
-  (add-function :filter-args (process-filter process)
-                #'gemini-companion-terminal--filter))
-
 (defun gemini-companion-terminal--watch-sessions (&rest _)
   "Watch the terminals of the CLIs that are connected."
   (dolist (session (gemini-companion-sessions))
     (when-let* ((buffer (gemini-companion-session-terminal session))
                 (process (get-buffer-process buffer)))
-      (gemini-companion-terminal--watch process))))
+      (add-function :filter-args (process-filter process)
+                    #'gemini-companion-terminal--filter))))
 
 (add-hook 'gemini-companion-session-changed-functions
           #'gemini-companion-terminal--watch-sessions)
