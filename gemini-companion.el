@@ -34,8 +34,6 @@
 (autoload 'gemini-companion-diff-start "gemini-companion-diff")
 (autoload 'gemini-companion-diff-stop "gemini-companion-diff")
 (autoload 'gemini-companion-arrival-start "gemini-companion-arrival")
-(autoload 'gemini-companion-outcome-send "gemini-companion-outcome")
-(autoload 'gemini-companion-review-show "gemini-companion-review")
 (autoload 'gemini-companion-share-roots "gemini-companion-share")
 (autoload 'gemini-companion-review-offered-p "gemini-companion-review")
 
@@ -357,8 +355,8 @@ Install the packages of the server first, if needed."
     (when (gemini-companion-install-extension-p)
       (require 'gemini-companion-extension))
     (mapc #'funcall (gemini-companion--functions 'start))
-    (gemini-companion-diff-start #'gemini-companion-outcome-send)
-    (gemini-companion-arrival-start #'gemini-companion-review-show)))
+    (gemini-companion-diff-start 'gemini-companion-outcome-send)
+    (gemini-companion-arrival-start 'gemini-companion-review-show)))
 
 (defun gemini-companion--turn-off (state &optional now)
   "Stop the server and the parts; settle open diffs with STATE.
