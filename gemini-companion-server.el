@@ -162,10 +162,9 @@ shadows a module."
                    '("PYTHONHOME" "PYTHONPATH"))
                  (default-value 'process-environment)))
         (python (expand-file-name "python" gemini-companion-server-directory)))
-    (cons (concat "PYTHONPATH="
-                  (string-join (remove "" (list python
-                                                (or (getenv "PYTHONPATH") "")))
-                               path-separator))
+    (cons (concat "PYTHONPATH=" python
+                  (when-let* ((path (getenv "PYTHONPATH")))
+                    (concat path-separator path)))
           process-environment)))
 
 (defun gemini-companion-server--settings ()
