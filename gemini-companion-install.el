@@ -63,8 +63,9 @@ without asking again.  Nothing is installed if
   "Return the name of the file that DIRECTORY, an environment, has if complete."
   (expand-file-name "gemini-companion" directory))
 
-(defun gemini-companion-install--complete ()
-  "Return the newest environment that is complete, or nil."
+(defun gemini-companion-install-environment ()
+  "Return the newest environment that is complete, or nil.
+If there is one, the user has agreed to an installation."
   (seq-find
    (lambda (directory)
      (file-exists-p (gemini-companion-install--stamp directory)))
@@ -85,17 +86,13 @@ environment links to."
 (defun gemini-companion-install-command ()
   "Return the command of the server, or nil if its packages are missing."
   (or gemini-companion-server-command
-      (when-let* ((directory (gemini-companion-install--complete))
+      (when-let* ((directory (gemini-companion-install-environment))
                   (python (gemini-companion-install--interpreter directory)))
         (and (file-executable-p python)
              (equal (gemini-companion-install--wanted directory)
                     (gemini-companion-text-bytes
                      (gemini-companion-install--stamp directory)))
              (list python "-m" "gemini_companion_epc")))))
-
-(defun gemini-companion-install-agreed-p ()
-  "Return non-nil if the user has agreed to an installation before."
-  (and (gemini-companion-install--complete) t))
 
 (defun gemini-companion-install-running-p ()
   "Return non-nil during an installation."

@@ -431,14 +431,14 @@ starting, postpone all that until it has started."
         ;; No frame can show a question.
         (and (daemonp)
              (equal "initial_terminal" (terminal-name))
-             (not (gemini-companion-install-agreed-p))))
+             (not (gemini-companion-install-environment))))
     (gemini-companion--ended
      "The Python packages of gemini-companion are not installed.  \
 M-x gemini-companion-install-server installs them; then turn on \
 `gemini-companion-mode' again."))
    ((null after-init-time)
     (add-hook 'emacs-startup-hook #'gemini-companion--turn-on))
-   ((gemini-companion-install-agreed-p)
+   ((gemini-companion-install-environment)
     (gemini-companion-install-start #'gemini-companion--installed))
    ((ignore-error quit
       (y-or-n-p (format "Install the Python packages (70 MB) in %s? "
