@@ -22,18 +22,15 @@
 (defvar gemini-companion-events--ring (make-ring 500)
   "The last events, lists of TIME, DIRECTION, METHOD and ARGS.")
 
-(defvar gemini-companion-events-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "TAB") #'outline-toggle-children)
-    map)
-  "Keys in the buffer of events.")
-
 (define-derived-mode gemini-companion-events-mode special-mode "Gemini events"
   "The last calls between Emacs and the server of gemini-companion.
 \\{gemini-companion-events-mode-map}"
   (setq-local outline-regexp "[0-9]"
               revert-buffer-function #'gemini-companion-events--show)
   (outline-minor-mode))
+
+(define-key gemini-companion-events-mode-map
+  (kbd "TAB") #'outline-toggle-children)
 
 (defun gemini-companion-events-record (direction method &optional args)
   "Record that METHOD was called with ARGS.
