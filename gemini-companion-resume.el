@@ -110,12 +110,6 @@ prints objects of JSON."
 
 ;;;; Commands
 
-(defvar gemini-companion-resume-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "RET") #'gemini-companion-resume-at-point)
-    map)
-  "Keymap of the list of conversations.")
-
 ;;;###autoload
 (define-derived-mode gemini-companion-resume-mode tabulated-list-mode
   "Conversations"
@@ -127,6 +121,9 @@ prints objects of JSON."
               revert-buffer-function
               (lambda (&rest _) (gemini-companion-resume--list)))
   (tabulated-list-init-header))
+
+(define-key gemini-companion-resume-mode-map
+  (kbd "RET") #'gemini-companion-resume-at-point)
 
 (defun gemini-companion-resume-at-point ()
   "Resume the conversation at point, in a terminal in this window."
