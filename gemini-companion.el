@@ -232,18 +232,6 @@ line.  A part with `late' is not loaded with the mode, but when used.")
                            (intern (format "%s-%s" feature key))))
                     gemini-companion--parts)))
 
-(defconst gemini-companion--methods
-  `((open-diff . gemini-companion-diff-open)
-    (diff-opened . gemini-companion-outcome-opened)
-    (close-diff . gemini-companion-diff-close)
-    (ask . gemini-companion-extension-ask)
-    (place-update . gemini-companion-place-update)
-    (sessions-update . gemini-companion-session-update)
-    (outcome-written . gemini-companion-outcome-written)
-    (outcome-undelivered . gemini-companion-outcome-undelivered)
-    (warn . ,(lambda (message) (display-warning 'gemini-companion message) t)))
-  "Alist of (NAME . FUNCTION), the methods that the server may call.")
-
 ;;;; Mode line
 
 (defvar gemini-companion--lighter-map
@@ -338,7 +326,16 @@ Install the packages of the server first, if needed."
    :command #'gemini-companion-install-command
    :roots #'gemini-companion-share-roots
    :offer-tools #'gemini-companion-review-offered-p
-   :methods gemini-companion--methods
+   :methods
+   `((open-diff . gemini-companion-diff-open)
+     (diff-opened . gemini-companion-outcome-opened)
+     (close-diff . gemini-companion-diff-close)
+     (ask . gemini-companion-extension-ask)
+     (place-update . gemini-companion-place-update)
+     (sessions-update . gemini-companion-session-update)
+     (outcome-written . gemini-companion-outcome-written)
+     (outcome-undelivered . gemini-companion-outcome-undelivered)
+     (warn . ,(lambda (message) (display-warning 'gemini-companion message) t)))
    :on-ready #'gemini-companion--ready
    :on-end #'gemini-companion--ended)
   (run-at-time 0 nil #'gemini-companion--begin)
