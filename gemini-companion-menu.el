@@ -57,7 +57,8 @@ GROUPS are as in `gemini-companion-menu-commands'."
 (gemini-companion-menu--define
  'gemini-companion-review-menu "Display the commands for a review in a menu."
  gemini-companion-menu-review
- (apply-partially #'gemini-companion-menu-state 'gemini-companion-review-subject))
+ (apply-partially #'gemini-companion-menu-state
+                  'gemini-companion-review-subject))
 
 (gemini-companion-menu--define
  'gemini-companion-list-menu

@@ -498,8 +498,8 @@ M-x gemini-companion-install-server")))))
 
 (defun gemini-companion-server-idle-p ()
   "Return non-nil if the server has answered all posts."
-  (and (gemini-companion-server-ready-p)
-       (null (gemini-companion-server--posts gemini-companion-server--current))))
+  (when (gemini-companion-server-ready-p)
+    (null (gemini-companion-server--posts gemini-companion-server--current))))
 
 (defun gemini-companion-server-running-p ()
   "Return non-nil if there is a server, ready or not."
