@@ -312,18 +312,23 @@ The port is on a line of its own."
     (when (and (gemini-companion-server--used-p process)
                (not (gemini-companion-server--connection process))
                (re-search-forward "^\\([0-9]+\\)\r?\n" nil t))
-      (setf (gemini-companion-server--connection process)
-            (gemini-companion-epc-open
-             (string-to-number (match-string 1))
-             (mapcar #'car (plist-get gemini-companion-server--properties
-                                      :methods))
-             (apply-partially #'gemini-companion-server--handle process)))
-      (gemini-companion-epc-call
-       (gemini-companion-server--connection process) 'hello
-       (list (gemini-companion-server--secret process)
-             gemini-companion-server-version)
-       (apply-partially #'gemini-companion-server--ready process)
-       (apply-partially #'gemini-companion-server--fail process)))))
+      (condition-case problem
+          (progn
+            (setf (gemini-companion-server--connection process)
+                  (gemini-companion-epc-open
+                   (string-to-number (match-string 1))
+                   (mapcar #'car (plist-get gemini-companion-server--properties
+                                            :methods))
+                   (apply-partially #'gemini-companion-server--handle process)))
+            (gemini-companion-epc-call
+             (gemini-companion-server--connection process) 'hello
+             (list (gemini-companion-server--secret process)
+                   gemini-companion-server-version)
+             (apply-partially #'gemini-companion-server--ready process)
+             (apply-partially #'gemini-companion-server--fail process)))
+        ;; EPC may not be installed.
+        (error (gemini-companion-server--fail
+                process (error-message-string problem)))))))
 
 (defun gemini-companion-server--handle (process method &rest args)
   "Call METHOD with ARGS for PROCESS, if it is in use; pack and unpack texts.
