@@ -32,10 +32,6 @@
 (defconst gemini-companion-edits--most-bytes (* 5 1024 1024)
   "Maximum size of the text of a file to keep.")
 
-(defconst gemini-companion-edits--room (* 40 1024 1024)
-  "Maximum size of all texts to keep.
-Each edit takes a hundredth of that at least.")
-
 (defvar gemini-companion-edits--last-id 0
   "The `id' of the last edit.")
 
@@ -83,10 +79,14 @@ Its functions display the edits; they must be fast and not fail.")
   (memq (gemini-companion-edit-state edit) '(accepted automatic written)))
 
 (defun gemini-companion-edits--add (edit)
-  "Keep EDIT, and drop the oldest ones if there are too many."
+  "Keep EDIT, and of those that have ended the last hundred."
   (setf (gemini-companion-edit-turn edit) (gemini-companion-edits--turn edit))
-  (push edit gemini-companion-edits--edits)
-  (gemini-companion-edits--trim))
+  (let ((room 100))
+    (setq gemini-companion-edits--edits
+          (seq-filter (lambda (edit)
+                        (or (gemini-companion-edit-diff edit)
+                            (<= 0 (cl-decf room))))
+                      (cons edit gemini-companion-edits--edits)))))
 
 (defun gemini-companion-edits--turn (edit)
   "Return the turn of EDIT, which is new."
@@ -101,21 +101,6 @@ Its functions display the edits; they must be fast and not fail.")
                        gemini-companion-edits--pause)))
            (gemini-companion-edit-turn last))
           (t (gemini-companion-state-make-turn)))))
-
-(defun gemini-companion-edits--trim ()
-  "Drop the oldest edits that have ended if there are too many."
-  (let ((room gemini-companion-edits--room))
-    (setq gemini-companion-edits--edits
-          (seq-filter
-           (lambda (edit)
-             (let ((texts (seq-filter #'stringp
-                                      (list (gemini-companion-edit-before edit)
-                                            (gemini-companion-edit-after edit)))))
-               (cl-decf room (max (/ gemini-companion-edits--room 100)
-                                  (apply #'+ (mapcar #'string-bytes texts)))))
-             (or (gemini-companion-edit-diff edit)
-                 (<= 0 room)))
-           gemini-companion-edits--edits))))
 
 ;;;; Reviews
 
