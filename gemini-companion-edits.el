@@ -26,14 +26,8 @@
 
 ;;;; State
 
-(defconst gemini-companion-edits--pause 60
-  "Seconds without an edit after which a turn that is unknown has ended.")
-
 (defconst gemini-companion-edits--most-bytes (* 5 1024 1024)
   "Maximum size of the text of a file to keep.")
-
-(defvar gemini-companion-edits--last-id 0
-  "The `id' of the last edit.")
 
 (cl-defstruct (gemini-companion-edit
                (:constructor gemini-companion-edits--make)
@@ -48,7 +42,7 @@ BEFORE is the text that the file had, undecoded, `new' if there was
 no file, or `unknown'; AFTER is the text that was proposed or written,
 or nil while DIFF is open."
   session file diff state before after
-  (id (cl-incf gemini-companion-edits--last-id))
+  (id (gensym))
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (place (gemini-companion-text-true-name file)
          :documentation "True name of the file when it arrived.")
@@ -97,8 +91,7 @@ Its functions display the edits; they must be fast and not fail.")
     (cond ((gemini-companion-session-turn session))
           ((and last
                 (or (gemini-companion-edit-diff last)
-                    (< (- (float-time) (gemini-companion-edit-time last))
-                       gemini-companion-edits--pause)))
+                    (< (- (float-time) (gemini-companion-edit-time last)) 60)))
            (gemini-companion-edit-turn last))
           (t (gemini-companion-state-make-turn)))))
 
