@@ -159,9 +159,17 @@ A dismissed DIFF that was written was accepted in the terminal."
   "Record that SESSION has written FILE, maybe without a review.
 BEFORE is the previous text of FILE, nil if it did not exist, and AFTER
 the current one.  An edit that was reviewed is not recorded again."
-  (if-let* ((edit (seq-find
+  (if-let* ((place (gemini-companion-text-true-name file))
+            (edit (seq-find
                    (lambda (edit)
-                     (gemini-companion-edits--accounts-p edit file after))
+                     (and (equal place (gemini-companion-edit-place edit))
+                          (not (gemini-companion-edit-reported edit))
+                          (not (eq 'rejected (gemini-companion-edit-state edit)))
+                          (gemini-companion-text-same-written-p
+                           after
+                           (if-let* ((diff (gemini-companion-edit-diff edit)))
+                               (gemini-companion-diff-text diff)
+                             (gemini-companion-edit-after edit)))))
                    gemini-companion-edits--edits)))
       (progn
         (setf (gemini-companion-edit-reported edit) t)
@@ -178,17 +186,6 @@ the current one.  An edit that was reviewed is not recorded again."
                     (t (encode-coding-string before 'utf-8)))
       :after after)))
   (run-hooks 'gemini-companion-edits-changed-hook))
-
-(defun gemini-companion-edits--accounts-p (edit file text)
-  "Return non-nil if EDIT may have written TEXT to FILE."
-  (and (equal (gemini-companion-text-true-name file)
-              (gemini-companion-edit-place edit))
-       (not (gemini-companion-edit-reported edit))
-       (not (eq 'rejected (gemini-companion-edit-state edit)))
-       (gemini-companion-text-same-written-p
-        text (if-let* ((diff (gemini-companion-edit-diff edit)))
-                 (gemini-companion-diff-text diff)
-               (gemini-companion-edit-after edit)))))
 
 ;;;; Revert
 
