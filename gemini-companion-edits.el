@@ -48,7 +48,8 @@ or nil while DIFF is open."
          :documentation "True name of the file when it arrived.")
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
-  (compared nil :documentation "Cons of a state of the texts and their hunks."))
+  (compared nil :documentation "Cons of a state of the texts and their hunks.")
+  (drawn nil :documentation "Cons of a state and the diff as it was displayed."))
 
 (defvar gemini-companion-edits--edits nil
   "The recorded edits, the last one first.")

@@ -42,9 +42,6 @@
 
 (autoload 'gemini-companion-list-menu "gemini-companion-menu" nil t)
 
-(defvar-local gemini-companion-list--drawn nil
-  "Table from edits to (STATE . TEXT), their diffs as they were drawn.")
-
 (defconst gemini-companion-list-commands
   '(("Answer"
      ("a" gemini-companion-list-accept "Accept")
@@ -298,15 +295,14 @@ FOLDS is as in `gemini-companion-list--folds'."
                     unfolded (gemini-companion-edit-id edit))
                    (gemini-companion-list--insert-comments comments)
                    (buffer-string)))))
-    (unless (equal state (car (gethash edit gemini-companion-list--drawn)))
-      (puthash edit
-               (cons state
-                     (pcase hunks
-                       ('nil "    no difference\n")
-                       ('failed "    cannot be compared\n")
-                       (_ (gemini-companion-edits-call-with-texts edit draw))))
-               gemini-companion-list--drawn))
-    (cdr (gethash edit gemini-companion-list--drawn))))
+    (unless (equal state (car (gemini-companion-edit-drawn edit)))
+      (setf (gemini-companion-edit-drawn edit)
+            (cons state
+                  (pcase hunks
+                    ('nil "    no difference\n")
+                    ('failed "    cannot be compared\n")
+                    (_ (gemini-companion-edits-call-with-texts edit draw))))))
+    (cdr (gemini-companion-edit-drawn edit))))
 
 (defun gemini-companion-list--insert-comments (comments)
   "Insert COMMENTS after the lines of this buffer that they are about."
@@ -356,8 +352,7 @@ that CLI ended at least a minute ago.
 \\[gemini-companion-list-toggle] diff  \\[gemini-companion-list-view] review  \
 \\[gemini-companion-list-toggle-hunk] exclude  \
 \\[gemini-companion-list-comment] comment  \
-\\[gemini-companion-list-revert] revert")
-        gemini-companion-list--drawn (make-hash-table :weakness 'key))
+\\[gemini-companion-list-revert] revert"))
   (setq-local outline-regexp "\\s|"
               outline-level (lambda () (gemini-companion-list--get :level))
               parse-sexp-lookup-properties t)
