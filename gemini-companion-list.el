@@ -247,7 +247,7 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
   (let (values)
     (outline-map-region (lambda () (push (funcall function) values))
                         (point-min) (point-max))
-    values))
+    (nreverse values)))
 
 (defun gemini-companion-list--folds ()
   "Return an alist of the keys of the sections, and whether they are folded."
@@ -423,18 +423,17 @@ the next open edit."
 
 (defun gemini-companion-list--go-to-open ()
   "Go to the next edit that awaits an answer, or else to the first one."
-  (when-let* ((places (gemini-companion-list--places
-                       (lambda ()
-                         (and (gemini-companion-list--open-diff)
-                              (not (invisible-p (point))))))))
-    (goto-char (or (seq-find (lambda (place) (< (point) place)) places)
-                   (car places)))))
+  (gemini-companion-list--go-to (lambda ()
+                                  (and (gemini-companion-list--open-diff)
+                                       (not (invisible-p (point)))))))
 
-(defun gemini-companion-list--places (predicate)
-  "Return where the headings are for which PREDICATE is true."
-  (nreverse
-   (delq nil (gemini-companion-list--each-section
-              (lambda () (and (funcall predicate) (point)))))))
+(defun gemini-companion-list--go-to (predicate)
+  "Go to the next heading for which PREDICATE is true, or else to the first one."
+  (when-let* ((places (delq nil (gemini-companion-list--each-section
+                                 (lambda ()
+                                   (and (funcall predicate) (point)))))))
+    (goto-char (or (seq-find (apply-partially #'< (point)) places)
+                   (car places)))))
 
 ;;;; Commands
 
@@ -453,10 +452,8 @@ In a buffer of a review, go to the line of that review."
     (gemini-companion-page-refresh)
     ;; Unless point is in its section.
     (unless (or (null diff) (eq diff (gemini-companion-list--open-diff)))
-      (when-let* ((places (gemini-companion-list--places
-                           (lambda ()
-                             (eq diff (gemini-companion-list--open-diff))))))
-        (goto-char (car places)))))
+      (gemini-companion-list--go-to
+       (lambda () (eq diff (gemini-companion-list--open-diff))))))
   (when (bobp)
     (gemini-companion-list--go-to-open)))
 
@@ -603,20 +600,17 @@ On the line of a turn or a CLI, revert all edits of the turn."
   (interactive nil gemini-companion-list-mode)
   (if-let* ((edits (gemini-companion-list--get :edits)))
       (gemini-companion-list--revert-turn edits)
-    (gemini-companion-list--revert-edit (gemini-companion-list--edit))))
-
-(defun gemini-companion-list--revert-edit (edit)
-  "Revert EDIT if the user wants that, and show the buffer of its file."
-  (gemini-companion-edits-check-revert edit)
-  (let ((new (eq 'new (gemini-companion-edit-before edit))))
-    (when (y-or-n-p (format (if new "%s was new; delete it? "
-                              "Revert the edit of %s, and save? ")
-                            (gemini-companion-edits-name edit)))
-      ;; Before that, so that undo in its buffer brings the edit back.
-      (unless new
-        (gemini-companion-list--show-file (gemini-companion-edit-file edit)
-                                          #'display-buffer))
-      (gemini-companion-edits-revert edit))))
+    (let* ((edit (gemini-companion-list--edit))
+           (new (eq 'new (gemini-companion-edit-before edit))))
+      (gemini-companion-edits-check-revert edit)
+      (when (y-or-n-p (format (if new "%s was new; delete it? "
+                                "Revert the edit of %s, and save? ")
+                              (gemini-companion-edits-name edit)))
+        ;; Before that, so that undo in its buffer brings the edit back.
+        (unless new
+          (gemini-companion-list--show-file (gemini-companion-edit-file edit)
+                                            #'display-buffer))
+        (gemini-companion-edits-revert edit)))))
 
 (defun gemini-companion-list--revert-turn (edits)
   "Revert EDITS, a turn, if the user wants that."
