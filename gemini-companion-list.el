@@ -118,7 +118,15 @@ folded at first.  CLIs that are connected come first."
      (cons (list :key (list 'cli (or (plist-get session :pid)
                                      (plist-get session :id)))
                  :level 1 :open t :session session :edits (cdar turns))
-           (gemini-companion-list--cli-line session))
+           (gemini-companion-list--fit
+            (list nil (propertize (gemini-companion-session-name session)
+                                  'face 'font-lock-keyword-face))
+            (list 1 (gemini-companion-list--columns
+                     (unless (gemini-companion-session-connected-p session)
+                       "disconnected")
+                     (gemini-companion-notify-state session)
+                     (when (gemini-companion-auto-on-p session)
+                       (propertize "auto-accept" 'face 'warning))))))
      (mapcan (lambda (turn)
                (gemini-companion-list--turn-headings
                 turn session (eq turn (car turns))))
@@ -146,18 +154,6 @@ LAST is non-nil if it is the last one."
   (gemini-companion-name-fit parts
                              (1- (window-width (get-buffer-window nil t)))))
 
-(defun gemini-companion-list--cli-line (session)
-  "Return the heading of SESSION, with what it does."
-  (gemini-companion-list--fit
-   (list nil (propertize (gemini-companion-session-name session)
-                         'face 'font-lock-keyword-face))
-   (list 1 (gemini-companion-list--columns
-            (unless (gemini-companion-session-connected-p session)
-              "disconnected")
-            (gemini-companion-notify-state session)
-            (when (gemini-companion-auto-on-p session)
-              (propertize "auto-accept" 'face 'warning))))))
-
 (defun gemini-companion-list--columns (&rest texts)
   "Return the TEXTS that are non-nil, with two blanks before each."
   (mapconcat (apply-partially #'concat "  ") (delq nil texts) ""))
@@ -182,7 +178,7 @@ prompt, as far as that is known."
                 (gemini-companion-turn-prompt turn))))))
 
 (defun gemini-companion-list--edit-line (edit width)
-  "Return the heading of EDIT, with its state padded to WIDTH."
+  "Return the heading of EDIT, with its state padded to WIDTH, and remarks."
   (let ((name (gemini-companion-edits-name edit)))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (gemini-companion-list--fit
@@ -192,8 +188,21 @@ prompt, as far as that is known."
                                            (list edit))
                                           "?"))))
      (list nil name)
-     (list 1 (propertize (gemini-companion-list--remarks edit)
-                         'face 'shadow)))))
+     (list 1 (if-let* ((diff (gemini-companion-edit-diff edit))
+                       (proposal (gemini-companion-diff-proposal-buffer diff)))
+                 (propertize
+                  (gemini-companion-list--columns
+                   (pcase (length (gemini-companion-hunk-excluded proposal))
+                     (0 nil)
+                     (count (format "%d excluded" count)))
+                   (pcase (length (gemini-companion-diff-comments diff))
+                     (0 nil)
+                     (count (format (ngettext "%d comment" "%d comments" count)
+                                    count)))
+                   (gemini-companion-diff-problem diff)
+                   (gemini-companion-diff-objection diff))
+                  'face 'shadow)
+               "")))))
 
 (defun gemini-companion-list--label (edit)
   "Return the state of EDIT for the user."
@@ -201,21 +210,6 @@ prompt, as far as that is known."
                (alist-get (gemini-companion-edit-status edit)
                           gemini-companion-list--labels)))
     (propertize label 'face face)))
-
-(defun gemini-companion-list--remarks (edit)
-  "Return a text with further remarks about EDIT."
-  (if-let* ((diff (gemini-companion-edit-diff edit)))
-      (let ((excluded (gemini-companion-hunk-excluded
-                       (gemini-companion-diff-proposal-buffer diff)))
-            (comments (gemini-companion-diff-comments diff)))
-        (gemini-companion-list--columns
-         (and excluded (format "%d excluded" (length excluded)))
-         (and comments
-              (format (ngettext "%d comment" "%d comments" (length comments))
-                      (length comments)))
-         (gemini-companion-diff-problem diff)
-         (gemini-companion-diff-objection diff)))
-    ""))
 
 ;;;; Sections
 
@@ -559,13 +553,11 @@ Comments on their lines are sent as the reason."
 (defun gemini-companion-list-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it."
   (interactive nil gemini-companion-list-mode)
+  ;; The proposal or its file may have changed.
+  (gemini-companion-page-refresh)
   (let ((diff (gemini-companion-list--diff))
-        (edit (gemini-companion-list--edit))
         (hunk (or (get-text-property (point) 'gemini-companion-hunk)
                   (user-error "No hunk here"))))
-    (unless (member hunk (gemini-companion-edits-hunks edit))
-      (gemini-companion-page-refresh)
-      (user-error "The proposal has changed; its diff was updated"))
     (message (if (gemini-companion-review-toggle diff hunk)
                  "Hunk excluded"
                "Hunk restored"))
