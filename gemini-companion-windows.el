@@ -32,22 +32,22 @@
 (defun gemini-companion-windows-frame (buffers)
   "Return the frame for a review, one that displays one of BUFFERS.
 Prefer the selected frame, and return it if no frame displays one."
-  (let ((frames (seq-filter #'gemini-companion-windows--seen-p
-                            (cons (selected-frame) (frame-list)))))
+  (let ((frames (seq-filter
+                 (lambda (frame)
+                   ;; It is visible on some terminal, and no child frame.
+                   (and (eq t (frame-visible-p frame))
+                        (not (frame-parameter frame 'parent-frame))
+                        (not (equal "initial_terminal"
+                                    (terminal-name (frame-terminal frame))))
+                        (or (display-graphic-p frame)
+                            (eq frame (tty-top-frame frame)))))
+                 (cons (selected-frame) (frame-list)))))
     (or (seq-find (lambda (frame)
                     (seq-some (lambda (buffer) (get-buffer-window buffer frame))
                               buffers))
                   frames)
         (car frames)
         (selected-frame))))
-
-(defun gemini-companion-windows--seen-p (frame)
-  "Return non-nil if FRAME is visible on some terminal, and no child frame."
-  (and (eq t (frame-visible-p frame))
-       (not (frame-parameter frame 'parent-frame))
-       (not (equal "initial_terminal" (terminal-name (frame-terminal frame))))
-       (or (display-graphic-p frame)
-           (eq frame (tty-top-frame frame)))))
 
 ;; The terminal of the CLI stays visible beside a review, and so does the
 ;; selected window if the review appears by itself.
@@ -134,7 +134,12 @@ of all others, or else most of the first of KEPT.  See
                      (and (<= gemini-companion-windows--least-columns width)
                           (<= (funcall lines width)
                               (window-total-height largest))))))
-         (sides (gemini-companion-windows--sides (car kept))))
+         ;; At these sides of a new window, the first one stays at its edge.
+         (sides (list (if (< 0 (window-left-column (car kept))) 'left 'right)
+                      (if (< (window-top-line (frame-root-window))
+                             (window-top-line (car kept)))
+                          'above
+                        'below))))
     (when (and largest (not (funcall fits-p)))
       (gemini-companion-windows--delete (remq largest others) kept))
     (if (and largest (funcall fits-p))
@@ -155,14 +160,6 @@ of all others, or else most of the first of KEPT.  See
         (window-resize window (- width (window-total-width window)) t t))
       (ignore-errors
         (window-resize window (- height (window-total-height window)) nil t)))))
-
-(defun gemini-companion-windows--sides (window)
-  "Return the sides for a new window, so that WINDOW stays at its edge.
-The value is a list of two sides of WINDOW, for `split-window'."
-  (list (if (< 0 (window-left-column window)) 'left 'right)
-        (if (< (window-top-line (frame-root-window)) (window-top-line window))
-            'above
-          'below)))
 
 (defun gemini-companion-windows--split (window sides narrow lines columns)
   "Return a new window at one of SIDES of WINDOW, or nil if there is no room.
@@ -236,20 +233,14 @@ other windows show the same buffer."
           (set-marker (make-marker) (window-point selected)
                       (window-buffer selected)))))
 
-(defun gemini-companion-windows--ends ()
-  "Return an alist of the buffers of processes and their points.
-A window configuration moves point of its selected buffer."
-  (mapcar (lambda (process)
-            (when-let* ((buffer (process-buffer process))
-                        ((buffer-live-p buffer)))
-              (with-current-buffer buffer
-                (cons buffer (point)))))
-          (process-list)))
-
 (defun gemini-companion-windows-restore (layout)
   "Restore the windows of LAYOUT.  Windows of a terminal follow its output."
   (pcase-let ((`(,frame ,configuration ,selected ,point) layout)
-              (ends (gemini-companion-windows--ends)))
+              ;; A configuration moves point of its selected buffer.
+              (ends (mapcar (lambda (buffer)
+                              (with-current-buffer buffer
+                                (cons buffer (point))))
+                            (seq-filter #'get-buffer-process (buffer-list)))))
     (set-window-configuration configuration (not (eq frame (selected-frame))))
     (when (and (window-live-p selected)
                (eq (marker-buffer point) (window-buffer selected)))
