@@ -146,19 +146,10 @@ hunks."
          (not (equal (gemini-companion-diff-proposed-text diff)
                      (gemini-companion-text-of-buffer proposal))))))
 
-(defun gemini-companion-diff-altered-p (diff)
-  "Return non-nil if accepting DIFF sends another text than the CLI proposed.
-The user has edited it, or has excluded a hunk."
-  (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
-    (and (or (buffer-modified-p proposal)
-             (gemini-companion-hunk-marks proposal))
-         (not (equal (gemini-companion-diff-proposed-text diff)
-                     (gemini-companion-diff-text diff))))))
-
 (defun gemini-companion-diff-emptied-p (diff)
   "Return non-nil if the user has left no text of the proposal of DIFF."
-  (and (gemini-companion-diff-altered-p diff)
-       (string-empty-p (gemini-companion-diff-text diff))))
+  (and (string-empty-p (gemini-companion-diff-text diff))
+       (not (string-empty-p (gemini-companion-diff-proposed-text diff)))))
 
 (defun gemini-companion-diff--own-text-p (diff text)
   "Return non-nil if TEXT is neither empty nor the proposal of DIFF."

@@ -111,7 +111,9 @@ What guards text comes first: a long name may not fit."
      (when (and (gemini-companion-clients-get
                  (plist-get (gemini-companion-diff-session diff) :client)
                  :discards-edits)
-                (gemini-companion-diff-altered-p diff))
+                (or (gemini-companion-diff-edited-p diff)
+                    (gemini-companion-hunk-marks
+                     (gemini-companion-diff-proposal-buffer diff))))
        '("answer here: a yes in the terminal writes the CLI's own text")))))
 
 (defun gemini-companion-header--amount (diff)
