@@ -440,32 +440,26 @@ in the terminal, %s writes its own text"
   "Follow the file of DIFF, whose review ended with TEXT, until it is written.
 If the user has edited TEXT, report a file that has the proposed text.
 If DIFF is accepted, report a file that is not written."
-  (gemini-companion-revert-expect
-   (gemini-companion-diff-file-path diff)
-   (lambda (written)
-     (gemini-companion-diff--report-write diff text written)
-     (gemini-companion-diff-notify diff (if written 'written 'unwritten))
-     (gemini-companion-diff--display-file))
-   (not (eq 'accepted (gemini-companion-diff-auto diff))))
-  ;; Qwen Code writes before it closes the review.
-  (when (gemini-companion-diff-touched-file-p diff)
-    (gemini-companion-diff--report-unedited diff text)))
-
-(defun gemini-companion-diff--report-write (diff text written)
-  "Report if the file of DIFF is not as TEXT, with which its review ended.
-WRITTEN is nil if it was not written."
   (let ((file (gemini-companion-diff-file-path diff)))
-    (cond ((not written)
-           ;; A user who interrupts Gemini CLI leaves a review that it ignores.
-           (when (eq 'accepted (gemini-companion-diff-state diff))
-             (gemini-companion-diff-keep
-              diff text "%s was accepted a minute ago but was not written; \
+    (gemini-companion-revert-expect
+     file
+     (lambda (written)
+       (cond ((not written)
+              ;; A user who interrupts Gemini CLI leaves a review that it ignores.
+              (when (eq 'accepted (gemini-companion-diff-state diff))
+                (gemini-companion-diff-keep
+                 diff text "%s was accepted a minute ago but was not written; \
 %s shows the text")))
-          ((gemini-companion-text-same-written-p
-            text (gemini-companion-text-read file))
-           (setq gemini-companion-diff--kept
-                 (delete (cons file text) gemini-companion-diff--kept)))
-          (t (gemini-companion-diff--report-unedited diff text)))))
+             ((gemini-companion-text-same-written-p
+               text (gemini-companion-text-read file))
+              (setq gemini-companion-diff--kept
+                    (delete (cons file text) gemini-companion-diff--kept)))
+             (t (gemini-companion-diff--report-unedited diff text)))
+       (gemini-companion-diff-notify diff (if written 'written 'unwritten))
+       (gemini-companion-diff--display-file))
+     (not (eq 'accepted (gemini-companion-diff-auto diff)))))
+  ;; Qwen Code writes before it closes the review.
+  (gemini-companion-diff--report-unedited diff text))
 
 (defun gemini-companion-diff--report-unedited (diff text)
   "Report if the file of DIFF has the proposed text, and the user's is TEXT.
@@ -723,7 +717,16 @@ accept anyway? "
 If the file has the proposed text, dismiss DIFF, else compare its view
 again, between two commands unless NOW is non-nil."
   (cond ((gemini-companion-diff--as-proposed-p diff)
-         (gemini-companion-diff--dismiss-written diff)
+         (gemini-companion-diff--settle diff 'dismissed 'later)
+         (gemini-companion-revert (gemini-companion-diff-file-path diff))
+         (unless (gemini-companion-diff--report-unedited
+                  diff (gemini-companion-diff-text diff))
+           (gemini-companion-revert-report
+            "%s already has the proposed text; review closed (if %s still \
+prompts, answer there)"
+            (gemini-companion-diff-name diff)
+            (gemini-companion-session-title
+             (gemini-companion-diff-session diff))))
          t)
         ((or now (gemini-companion-idle-between-commands-p))
          (with-demoted-errors "Reading a proposed file again: %S"
@@ -731,18 +734,6 @@ again, between two commands unless NOW is non-nil."
                (gemini-companion-diff-view-refresh view)
              (gemini-companion-diff-set-changed diff)))
          t)))
-
-(defun gemini-companion-diff--dismiss-written (diff)
-  "Dismiss DIFF, whose file has the proposed text, and report that."
-  (gemini-companion-diff--settle diff 'dismissed 'later)
-  (gemini-companion-revert (gemini-companion-diff-file-path diff))
-  (unless (gemini-companion-diff--report-unedited
-           diff (gemini-companion-diff-text diff))
-    (gemini-companion-revert-report
-     "%s already has the proposed text; review closed (if %s still \
-prompts, answer there)"
-     (gemini-companion-diff-name diff)
-     (gemini-companion-session-title (gemini-companion-diff-session diff)))))
 
 (provide 'gemini-companion-diff)
 ;;; gemini-companion-diff.el ends here
