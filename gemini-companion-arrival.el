@@ -63,7 +63,7 @@ In that time, no new prompt is expected from a CLI whose turns are not
 known, as it runs outside Emacs and is not linked.")
 
 (defvar gemini-companion-arrival--announced nil
-  "The last announcement, a cons of its diff and its text, or nil.")
+  "The diff that was announced last, the text, and what removes it, or nil.")
 
 ;;;; Start and end
 
@@ -190,45 +190,31 @@ It is of the same CLI and turn, and the user has pressed no key since."
 ;;;; Announcement
 
 (defun gemini-companion-arrival--announce (diff does)
-  "Announce DIFF once, unless the echo area is in use.
-DOES is the verb for the command that shows or selects it."
-  (let ((text (gemini-companion-arrival--announcement diff does (frame-width))))
-    (unless (or (active-minibuffer-window)
-                (equal text (cdr gemini-companion-arrival--announced)))
-      (message "%s" (string-join
-                     (delq nil (list (gemini-companion-revert-shown-report)
-                                     text))
-                     "\n"))
-      (setq gemini-companion-arrival--announced (cons diff text)))))
-
-(defun gemini-companion-arrival--announcement (diff does width)
-  "Return a text that announces DIFF in one line of less than WIDTH columns.
+  "Announce DIFF once in one line, unless the minibuffer is in use.
 DOES is the verb for the command that shows or selects DIFF.  That
 command is never omitted."
-  (let ((command (format "%s %s it"
-                         (substitute-command-keys
-                          "\\[gemini-companion-review]")
-                         does))
-        (objection (gemini-companion-diff-objection diff)))
-    (if (< width (+ 20 (string-width command)))
-        command
-      (gemini-companion-name-fit
-       `((1 "Edit of ")
-         (nil ,(gemini-companion-diff-name diff (and objection 'plain)))
-         (3 ,(if objection (format " (%s)" objection) ""))
-         (4 ,(concat " by " (gemini-companion-session-title
-                             (gemini-companion-diff-session diff))))
-         (0 ,(concat "; " command)))
-       (1- width)))))
+  (let* ((objection (gemini-companion-diff-objection diff))
+         (text (gemini-companion-name-fit
+                `((1 "Edit of ")
+                  (nil ,(gemini-companion-diff-name diff
+                                                    (and objection 'plain)))
+                  (3 ,(if objection (format " (%s)" objection) ""))
+                  (4 ,(concat " by " (gemini-companion-session-title
+                                      (gemini-companion-diff-session diff))))
+                  (0 ,(format "; %s %s it"
+                              (substitute-command-keys
+                               "\\[gemini-companion-review]")
+                              does)))
+                (1- (frame-width)))))
+    (unless (or (active-minibuffer-window)
+                (equal text (nth 1 gemini-companion-arrival--announced)))
+      (gemini-companion-arrival--unannounce)
+      (setq gemini-companion-arrival--announced
+            (list diff text (gemini-companion-revert-announce text))))))
 
 (defun gemini-companion-arrival--unannounce ()
-  "Clear the echo area if a diff is still announced, but leave a report."
-  (when (and gemini-companion-arrival--announced
-             (string-suffix-p (cdr gemini-companion-arrival--announced)
-                              (or (current-message) "")))
-    (let ((report (gemini-companion-revert-shown-report))
-          (message-log-max nil))
-      (message (and report "%s") report)))
+  "Remove the announcement of a diff if it is still in the echo area."
+  (funcall (or (nth 2 gemini-companion-arrival--announced) #'ignore))
   (setq gemini-companion-arrival--announced nil))
 
 ;;;; Showing
@@ -267,7 +253,7 @@ If that fails, show why; the CLI's own prompt can still answer it."
       (setq text (format "Cannot show the review of %s: %s"
                          (gemini-companion-diff-name diff) text)))
     (setf (gemini-companion-diff-problem diff) text)
-    (gemini-companion-revert-report
+    (message
      "%s; answer in the terminal of %s" text
      (gemini-companion-session-title (gemini-companion-diff-session diff)))))
 

@@ -282,10 +282,9 @@ Ask the user if there are any and a question is possible."
   "Reject DIFF, whose view is going away, and keep its edits."
   (let ((kept (gemini-companion-diff--keep-edits diff)))
     (gemini-companion-diff--settle diff 'rejected)
-    (gemini-companion-revert-report
-     (if kept "%s; %s shows your edits" "%s")
-     (gemini-companion-diff--rejected diff)
-     (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
+    (message (if kept "%s; %s shows your edits" "%s")
+             (gemini-companion-diff--rejected diff)
+             (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
 
 (defun gemini-companion-diff-open (id session file-path proposal)
   "Open a diff that proposes PROPOSAL as the text of FILE-PATH.
@@ -415,7 +414,7 @@ it asks about another edit, and `lost' if the server gave up the diff."
     (let ((kept (gemini-companion-diff--keep-edits diff)))
       (when (eq reason 'closed)
         (when (gemini-companion-diff-emptied-p diff)
-          (gemini-companion-revert-report
+          (message
            "You emptied the proposal for %s; if you answered yes \
 in the terminal, %s writes its own text"
            (gemini-companion-diff-name diff)
@@ -427,7 +426,7 @@ in the terminal, %s writes its own text"
         ;; The CLI may still wait for its outcome.
         (funcall gemini-companion-diff--send diff))
       (unless (memq reason '(closed lost))
-        (gemini-companion-revert-report
+        (message
          (concat "%s %s; review closed, %s not written"
                  (and kept "; %s shows your edits"))
          (gemini-companion-session-name (gemini-companion-diff-session diff))
@@ -493,7 +492,7 @@ key, if it is non-nil."
     (setq gemini-companion-diff--kept
           (seq-take (cons new (delete new gemini-companion-diff--kept)) 10))
     (when format
-      (gemini-companion-revert-report
+      (message
        format (gemini-companion-diff-name diff 'plain)
        (substitute-command-keys "\\[gemini-companion-last-proposal]")))))
 
@@ -628,8 +627,7 @@ If DIFF is settled meanwhile, quit the question and return nil."
     (if (not (eq answer 'ended))
         answer
       ;; The question may still be in the echo area.
-      (unless (gemini-companion-revert-shown-report)
-        (message "This review has ended already"))
+      (message "This review has ended already")
       (gemini-companion-diff-finish diff))))
 
 (defun gemini-companion-last-proposal-p ()
@@ -721,12 +719,11 @@ again, between two commands unless NOW is non-nil."
          (gemini-companion-revert (gemini-companion-diff-file-path diff))
          (unless (gemini-companion-diff--report-unedited
                   diff (gemini-companion-diff-text diff))
-           (gemini-companion-revert-report
-            "%s already has the proposed text; review closed (if %s still \
-prompts, answer there)"
-            (gemini-companion-diff-name diff)
-            (gemini-companion-session-title
-             (gemini-companion-diff-session diff))))
+           (message "%s already has the proposed text; review closed \
+(if %s still prompts, answer there)"
+                    (gemini-companion-diff-name diff)
+                    (gemini-companion-session-title
+                     (gemini-companion-diff-session diff))))
          t)
         ((or now (gemini-companion-idle-between-commands-p))
          (with-demoted-errors "Reading a proposed file again: %S"

@@ -49,7 +49,7 @@ or nil while DIFF is open."
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
   (compared nil :documentation "Cons of a state of the texts and their hunks.")
-  (drawn nil :documentation "Cons of a state and the diff as it was displayed."))
+  (drawn nil :documentation "Cons of a state and the diff as displayed then."))
 
 (defvar gemini-companion-edits--edits nil
   "The recorded edits, the last one first.")
@@ -164,8 +164,9 @@ the current one.  An edit that was reviewed is not recorded again."
             (edit (seq-find
                    (lambda (edit)
                      (and (equal place (gemini-companion-edit-place edit))
-                          (not (gemini-companion-edit-reported edit))
-                          (not (eq 'rejected (gemini-companion-edit-state edit)))
+                          (not (or (gemini-companion-edit-reported edit)
+                                   (eq 'rejected
+                                       (gemini-companion-edit-state edit))))
                           (gemini-companion-text-same-written-p
                            after
                            (if-let* ((diff (gemini-companion-edit-diff edit)))

@@ -422,7 +422,7 @@ the next open edit."
                                        (not (invisible-p (point)))))))
 
 (defun gemini-companion-list--go-to (predicate)
-  "Go to the next heading for which PREDICATE is true, or else to the first one."
+  "Go to the next heading for which PREDICATE is true, or else the first."
   (when-let* ((places (delq nil (gemini-companion-list--each-section
                                  (lambda ()
                                    (and (funcall predicate) (point)))))))

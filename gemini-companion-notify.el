@@ -15,6 +15,7 @@
 (require 'gemini-companion-edits)
 (require 'gemini-companion-events)
 (require 'gemini-companion-name)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
@@ -187,7 +188,9 @@ The value is a cons of a text and a function that returns a tooltip."
   "Notify about SESSION with TEXT."
   (let ((withdraw (funcall (pcase gemini-companion-notify
                              ('nil #'ignore)
-                             ('message #'gemini-companion-notify--echo)
+                             ('message
+                              (lambda (_session text)
+                                (gemini-companion-revert-announce text)))
                              ('desktop #'gemini-companion-notify--desktop)
                              (function function))
                            session (substring-no-properties text))))
@@ -217,16 +220,6 @@ SHOWN is an element of `gemini-companion-notify--shown'."
 ;; Each is called with a session and a text, and returns a function that
 ;; withdraws the notification; those for one system return nil on others.
 
-(defun gemini-companion-notify--echo (_session text)
-  "Show TEXT in the echo area, below what is there.
-Only log it while the minibuffer is in use."
-  (let ((shown (current-message))
-        (inhibit-message (and (active-minibuffer-window) t)))
-    (message "%s" (string-join (delq nil (list shown text)) "\n")))
-  (lambda ()
-    (when (string-suffix-p text (or (current-message) ""))
-      (message nil))))
-
 (defun gemini-companion-notify--desktop (session text)
   "Show TEXT about SESSION in the way that this system has."
   (or (gemini-companion-notify--dbus session text)
@@ -236,7 +229,7 @@ Only log it while the minibuffer is in use."
         (unless gemini-companion-notify--warned
           (setq gemini-companion-notify--warned t)
           (message "No desktop notifications here; the echo area shows them"))
-        (gemini-companion-notify--echo session text))))
+        (gemini-companion-revert-announce text))))
 
 (defun gemini-companion-notify--dbus (session text)
   "Show TEXT about SESSION by D-Bus, if a service is there or can be started."

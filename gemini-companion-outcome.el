@@ -53,9 +53,9 @@ its terminal."
   (when (and (eq how 'recovered) (gemini-companion-sessions))
     (display-warning
      'gemini-companion
-     "Server crashed and was restarted.  Answer open reviews in Emacs, as their \
-terminals do not take an answer.  Then run /ide enable in each CLI that was \
-connected; it opens no reviews until then.")))
+     "Server crashed and was restarted.  Answer open reviews in Emacs, as \
+their terminals do not take an answer.  Then run /ide enable in each CLI that \
+was connected; it opens no reviews until then.")))
 
 (defun gemini-companion-outcome--adopt (diff)
   "Make the server adopt DIFF, which a previous server has opened."

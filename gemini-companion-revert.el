@@ -48,9 +48,6 @@ type there meanwhile."
 (defvar gemini-companion-revert--watches nil
   "Watches of the files that are expected to be written.")
 
-(defvar gemini-companion-revert--reported nil
-  "The last report, or nil.")
-
 (defvar gemini-companion-revert--to-show nil
   "The buffer and place of a file that is to be displayed, a cons, or nil.")
 
@@ -194,20 +191,19 @@ is non-nil, a command has not begun yet."
   (when-let* ((buffer (gemini-companion-place-buffer file)))
     (buffer-modified-p buffer)))
 
-;;;; Reports
+;;;; Announcements
 
-(defun gemini-companion-revert-report (format &rest arguments)
-  "Show a message about the outcome of an edit.
-FORMAT and ARGUMENTS are as in `message'.  The announcement of a
-review does not replace it."
-  (setq gemini-companion-revert--reported (apply #'message format arguments)))
-
-(defun gemini-companion-revert-shown-report ()
-  "Return the last report if it is still in the echo area, or nil."
-  (and gemini-companion-revert--reported
-       (string-prefix-p gemini-companion-revert--reported
-                        (or (current-message) ""))
-       gemini-companion-revert--reported))
+(defun gemini-companion-revert-announce (text)
+  "Show TEXT in the echo area, below what is there.
+Only log it while the minibuffer is in use.  TEXT is one line.  Return a
+function that removes it again, and leaves the rest."
+  (let ((inhibit-message (and (active-minibuffer-window) t)))
+    (message "%s" (string-join (delq nil (list (current-message) text)) "\n")))
+  (lambda ()
+    (let ((lines (split-string (or (current-message) "") "\n"))
+          (message-log-max nil))
+      (when (member text lines)
+        (message "%s" (string-join (delete text lines) "\n"))))))
 
 ;;;; Bringing up to date
 
@@ -246,13 +242,12 @@ See `gemini-companion-revert-now' for KEYS."
                  (when (and keys lines)
                    (gemini-companion-revert--go-to (caar lines) keys))))
               (t
-               (gemini-companion-revert-report
-                "%s was written, and has unsaved changes here; %s"
-                (gemini-companion-name file)
-                (substitute-command-keys
-                 (if (gemini-companion-revert--mergeable-p)
-                     "\\[gemini-companion-merge] merges them"
-                   "\\[ediff-current-file] compares them")))))))))
+               (message "%s was written, and has unsaved changes here; %s"
+                        (gemini-companion-name file)
+                        (substitute-command-keys
+                         (if (gemini-companion-revert--mergeable-p)
+                             "\\[gemini-companion-merge] merges them"
+                           "\\[ediff-current-file] compares them")))))))))
 
 (defun gemini-companion-revert--revert (text coding time)
   "Revert the current buffer to TEXT, which is in CODING, written at TIME.

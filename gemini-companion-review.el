@@ -234,7 +234,7 @@ With HUNKS of ORIGINAL, restore also those that are not among them."
   (let ((count (gemini-companion-hunk-prune
                 (gemini-companion-diff-proposal-buffer diff) hunks original)))
     (when (< 0 count)
-      (gemini-companion-revert-report
+      (message
        (ngettext "An excluded hunk of %2$s has changed and was restored"
                  "%1$d excluded hunks of %2$s have changed and were restored"
                  count)
