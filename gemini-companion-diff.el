@@ -248,7 +248,9 @@ exit; else between two commands."
     (dolist (diff (gemini-companion-diffs))
       (with-demoted-errors "Ending a review: %S"
         (gemini-companion-diff--keep-edits diff)
-        (gemini-companion-diff--settle diff state later))))
+        (gemini-companion-diff--settle diff state)
+        (unless later
+          (gemini-companion-diff-finish diff)))))
   (gemini-companion-revert-stop))
 
 (defun gemini-companion-diff-drop-edits-p (&optional diff)
@@ -282,6 +284,7 @@ Ask the user if there are any and a question is possible."
   "Reject DIFF, whose view is going away, and keep its edits."
   (let ((kept (gemini-companion-diff--keep-edits diff)))
     (gemini-companion-diff--settle diff 'rejected)
+    (gemini-companion-diff-finish diff)
     (message (if kept "%s; %s shows your edits" "%s")
              (gemini-companion-diff--rejected diff)
              (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
@@ -300,7 +303,7 @@ replaced; its edited text is kept."
     (when previous
       (gemini-companion-diff--keep-edits
        previous "New proposal for %s; %s shows your edits of the previous one")
-      (gemini-companion-diff--settle previous 'dismissed 'later))
+      (gemini-companion-diff--settle previous 'dismissed))
     (gemini-companion-diff--make-buffer diff proposal)
     (setf (gemini-companion-diff-watch diff)
           (gemini-companion-watch-start
@@ -421,7 +424,7 @@ in the terminal, %s writes its own text"
            (gemini-companion-session-title
             (gemini-companion-diff-session diff))))
         (gemini-companion-diff--expect diff text))
-      (gemini-companion-diff--settle diff 'dismissed 'later)
+      (gemini-companion-diff--settle diff 'dismissed)
       (when (memq reason '(interrupted disconnected))
         ;; The CLI may still wait for its outcome.
         (funcall gemini-companion-diff--send diff))
@@ -496,10 +499,9 @@ key, if it is non-nil."
        format (gemini-companion-diff-name diff 'plain)
        (substitute-command-keys "\\[gemini-companion-last-proposal]")))))
 
-(defun gemini-companion-diff--settle (diff state &optional later)
+(defun gemini-companion-diff--settle (diff state)
   "Move open DIFF to STATE and send its outcome, unless it is dismissed.
-A settled diff is not changed.  Close the view at once, or soon if
-LATER is non-nil."
+A settled diff is not changed.  Its view is still to be closed."
   (when (gemini-companion-diff-open-p diff)
     (let ((previous (gemini-companion-diff-state diff)))
       (setf (gemini-companion-diff-state diff) state)
@@ -515,9 +517,7 @@ LATER is non-nil."
     (setq gemini-companion-diff--open
           (delq diff gemini-companion-diff--open))
     (gemini-companion-diff-notify diff 'settled)
-    (if (not later)
-        (gemini-companion-diff-finish diff)
-      (push diff gemini-companion-diff-ending))))
+    (push diff gemini-companion-diff-ending)))
 
 (defun gemini-companion-diff-finish (diff)
   "Close the view and the proposal of settled DIFF."
@@ -555,7 +555,7 @@ the review of the current buffer, else the one that is shown."
       (user-error "An empty text cannot be accepted: the CLI would write \
 its own text; reject the proposal, or leave at least one character"))
     (unless (gemini-companion-diff--objection diff)
-      (gemini-companion-diff-take diff 'later)
+      (gemini-companion-diff-take diff)
       (gemini-companion-diff--answered
        diff (concat "Accepted "
                     (gemini-companion-diff-summary diff 'plain))))))
@@ -572,9 +572,8 @@ place."
     (message "%s%s" text
              (if (zerop left) "" (format "; %d more waiting" left)))))
 
-(defun gemini-companion-diff-take (diff &optional later)
-  "Accept DIFF with the text in its proposal buffer, without a question.
-Close its view at once, or soon if LATER is non-nil."
+(defun gemini-companion-diff-take (diff)
+  "Accept DIFF with the text in its proposal buffer, without a question."
   ;; A text of 1 MB would trigger a garbage collection, which takes longer than
   ;; anything else.
   (let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
@@ -585,7 +584,7 @@ Close its view at once, or soon if LATER is non-nil."
     (when (gemini-companion-diff--own-text-p diff text)
       (gemini-companion-diff-keep diff text))
     (setf (gemini-companion-diff-accepted-text diff) text)
-    (gemini-companion-diff--settle diff 'accepted later)))
+    (gemini-companion-diff--settle diff 'accepted)))
 
 (defun gemini-companion-diff-reject (&optional diff)
   "Reject DIFF, so that the CLI does not write the file.
@@ -593,7 +592,7 @@ Without DIFF, take the review of the current buffer, else the one
 that is shown."
   (interactive)
   (let ((diff (gemini-companion-diff-unsettled diff)))
-    (gemini-companion-diff--settle diff 'rejected 'later)
+    (gemini-companion-diff--settle diff 'rejected)
     (gemini-companion-diff--answered diff
                                      (gemini-companion-diff--rejected diff))))
 
@@ -715,7 +714,7 @@ accept anyway? "
 If the file has the proposed text, dismiss DIFF, else compare its view
 again, between two commands unless NOW is non-nil."
   (cond ((gemini-companion-diff--as-proposed-p diff)
-         (gemini-companion-diff--settle diff 'dismissed 'later)
+         (gemini-companion-diff--settle diff 'dismissed)
          (gemini-companion-revert (gemini-companion-diff-file-path diff))
          (unless (gemini-companion-diff--report-unedited
                   diff (gemini-companion-diff-text diff))
