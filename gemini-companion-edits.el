@@ -339,19 +339,17 @@ Only the lines of edits that were written count, if all are known."
 (defun gemini-companion-edits-lines (edits)
   "Return the numbers of lines that EDITS add and remove, a text.
 Return nil if there are none, or the hunks of one are unknown."
-  (let ((added 0)
-        (removed 0))
-    (unless (or (null edits)
-                (memq 'failed (mapcar #'gemini-companion-edits-hunks edits)))
-      (dolist (edit edits)
-        (pcase-let ((`(,_ ,_ ,more ,less)
+  (unless (or (null edits)
+              (memq 'failed (mapcar #'gemini-companion-edits-hunks edits)))
+    (let ((counts (mapcar
+                   (lambda (edit)
                      (gemini-companion-hunk-counts
                       (gemini-companion-edits-hunks edit)
                       (when-let* ((diff (gemini-companion-edit-diff edit)))
-                        (gemini-companion-diff-proposal-buffer diff)))))
-          (setq added (+ added more)
-                removed (+ removed less))))
-      (gemini-companion-hunk-lines added removed))))
+                        (gemini-companion-diff-proposal-buffer diff))))
+                   edits)))
+      (gemini-companion-hunk-lines (apply #'+ (mapcar #'cl-third counts))
+                                   (apply #'+ (mapcar #'cl-fourth counts))))))
 
 ;;;; Names
 
