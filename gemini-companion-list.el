@@ -477,25 +477,22 @@ lines again."
   "Review the proposal at point, at the hunk at point.
 If the edit at point has ended, visit its file at that line instead."
   (interactive nil gemini-companion-list-mode)
-  (let ((edit (gemini-companion-list--get :edit)))
-    (cond ((null edit) (gemini-companion-list-toggle))
-          ((gemini-companion-edit-diff edit) (gemini-companion-list--review))
-          (t (gemini-companion-list--visit edit)))))
-
-(defun gemini-companion-list--visit (edit)
-  "Visit the file of EDIT at the line of its diff at point, if there is one."
-  (let* ((file (gemini-companion-edit-file edit))
-         (properties (text-properties-at (point)))
-         (line (if (memq (gemini-companion-edit-state edit)
-                         '(rejected unwritten))
-                   (or (plist-get properties 'gemini-companion-old)
-                       (car (plist-get properties 'gemini-companion-hunk)))
-                 (plist-get properties 'gemini-companion-line))))
-    (unless (file-exists-p file)
-      (user-error "%s does not exist" (gemini-companion-edits-name edit)))
-    (gemini-companion-list--show-file file #'pop-to-buffer)
-    (when line
-      (goto-char (gemini-companion-hunk-line line)))))
+  (if-let* ((edit (gemini-companion-list--get :edit)))
+      (if (gemini-companion-edit-diff edit)
+          (gemini-companion-list--review)
+        (let* ((file (gemini-companion-edit-file edit))
+               (properties (text-properties-at (point)))
+               (line (if (memq (gemini-companion-edit-state edit)
+                               '(rejected unwritten))
+                         (or (plist-get properties 'gemini-companion-old)
+                             (car (plist-get properties 'gemini-companion-hunk)))
+                       (plist-get properties 'gemini-companion-line))))
+          (unless (file-exists-p file)
+            (user-error "%s does not exist" (gemini-companion-edits-name edit)))
+          (gemini-companion-list--show-file file #'pop-to-buffer)
+          (when line
+            (goto-char (gemini-companion-hunk-line line)))))
+    (gemini-companion-list-toggle)))
 
 (defun gemini-companion-list--review ()
   "Show and select the review at point, at the hunk at point."
