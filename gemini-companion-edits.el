@@ -74,27 +74,25 @@ Its functions display the edits; they must be fast and not fail.")
   (memq (gemini-companion-edit-state edit) '(accepted automatic written)))
 
 (defun gemini-companion-edits--add (edit)
-  "Keep EDIT, and of those that have ended the last hundred."
-  (setf (gemini-companion-edit-turn edit) (gemini-companion-edits--turn edit))
-  (let ((room 100))
+  "Keep EDIT, in its turn, and of those that have ended the last hundred."
+  (let* ((session (gemini-companion-edit-session edit))
+         (last (cl-find session gemini-companion-edits--edits
+                        :key #'gemini-companion-edit-session
+                        :test #'gemini-companion-session-same-p))
+         (room 100))
+    (setf (gemini-companion-edit-turn edit)
+          (cond ((gemini-companion-session-turn session))
+                ((and last
+                      (or (gemini-companion-edit-diff last)
+                          (< (- (float-time) (gemini-companion-edit-time last))
+                             60)))
+                 (gemini-companion-edit-turn last))
+                (t (gemini-companion-state-make-turn))))
     (setq gemini-companion-edits--edits
           (seq-filter (lambda (edit)
                         (or (gemini-companion-edit-diff edit)
                             (<= 0 (cl-decf room))))
                       (cons edit gemini-companion-edits--edits)))))
-
-(defun gemini-companion-edits--turn (edit)
-  "Return the turn of EDIT, which is new."
-  (let* ((session (gemini-companion-edit-session edit))
-         (last (cl-find session gemini-companion-edits--edits
-                        :key #'gemini-companion-edit-session
-                        :test #'gemini-companion-session-same-p)))
-    (cond ((gemini-companion-session-turn session))
-          ((and last
-                (or (gemini-companion-edit-diff last)
-                    (< (- (float-time) (gemini-companion-edit-time last)) 60)))
-           (gemini-companion-edit-turn last))
-          (t (gemini-companion-state-make-turn)))))
 
 ;;;; Reviews
 
