@@ -574,10 +574,7 @@ place."
 
 (defun gemini-companion-diff-take (diff)
   "Accept DIFF with the text in its proposal buffer, without a question."
-  ;; A text of 1 MB would trigger a garbage collection, which takes longer than
-  ;; anything else.
-  (let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
-        (text (gemini-companion-diff-text diff)))
+  (let ((text (gemini-companion-diff-text diff)))
     (gemini-companion-diff-notify diff 'accepting)
     (gemini-companion-diff--expect diff text)
     ;; Until it is written.
