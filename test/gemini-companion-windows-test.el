@@ -98,29 +98,4 @@
                                                "gemini\\|[Ee]diff")
                               (gemini-companion-test-buffers buffers))))))
 
-(ert-deftest gemini-companion-windows-keeps-atomic-windows ()
-  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
-    (let ((below (split-window))
-          (atoms (lambda ()
-                   (let (found)
-                     (walk-window-tree
-                      (lambda (window)
-                        (push (window-parameter window 'window-atom) found))
-                      nil 'internal)
-                     found))))
-      (window-make-atom (window-parent below))
-      (split-window (frame-root-window) nil 'right)
-      (let ((before (funcall atoms)))
-        (should (memq t before))
-        (unwind-protect
-            (dolist (gemini-companion-review-view '(ediff diff))
-              (let ((diff (gemini-companion-test-show "a" "2\n")))
-                (dotimes (_ 3)
-                  (gemini-companion-test-call #'gemini-companion-review-switch-view))
-                (gemini-companion-diff-reject diff)
-                (should (equal before (funcall atoms)))))
-          (let ((ignore-window-parameters t))
-            (delete-other-windows)
-            (set-window-parameter nil 'window-atom nil)))))))
-
 ;;; gemini-companion-windows-test.el ends here
