@@ -655,13 +655,8 @@ answer.  Call this again there for the text before, up to ten of them."
       (erase-buffer)
       (insert text)
       (goto-char (point-min))
-      (message "%s%s" (abbreviate-file-name file)
-               (if (= 1 count)
-                   ""
-                 (format ", %d of %d; %s shows the one before"
-                         (1+ gemini-companion-diff--number) count
-                         (substitute-command-keys
-                          "\\[gemini-companion-last-proposal]")))))))
+      (message "%s, %d of %d" (abbreviate-file-name file)
+               (1+ gemini-companion-diff--number) count))))
 
 ;;;; Changed files
 
