@@ -103,12 +103,24 @@ SHOW is called with a diff, and how it is to be selected, as by
 Try again soon if that has to wait until the user is idle."
   (gemini-companion-arrival-offer)
   (gemini-companion-windows-at-once
-    (mapc #'gemini-companion-arrival--close
-          (copy-sequence gemini-companion-diff-ending))
+    (dolist (diff (copy-sequence gemini-companion-diff-ending))
+      ;; Wait for the end of a command, of a prompt, of a drag, or of typing in
+      ;; the view: keys would go to another buffer.
+      (unless (or (gemini-companion-arrival--awaited-p diff)
+                  (eq diff gemini-companion-diff-asking)
+                  (and (gemini-companion-diff-view diff)
+                       (or (not (gemini-companion-idle-between-commands-p))
+                           (and (eq diff (buffer-local-value
+                                          'gemini-companion-diff-here
+                                          (window-buffer)))
+                                (gemini-companion-idle-typing-p)))))
+        (gemini-companion-diff-finish diff)))
     (when (or (gemini-companion-arrival--arrive)
               gemini-companion-diff-ending)
       (gemini-companion-arrival--schedule 0.2)))
-  (gemini-companion-diff-quit-question))
+  ;; Quit a question to the user about a diff that was settled meanwhile.
+  (when (memq gemini-companion-diff-asking gemini-companion-diff-ending)
+    (throw 'gemini-companion-diff-asking 'ended)))
 
 (defun gemini-companion-arrival-offer (&optional again)
   "Run the hook that may settle each new diff without a review.
@@ -120,20 +132,6 @@ If AGAIN is non-nil, run it for all diffs that wait."
       (with-demoted-errors "Accepting a proposal automatically: %S"
         (run-hook-with-args-until-success
          'gemini-companion-arrival-functions diff)))))
-
-(defun gemini-companion-arrival--close (diff)
-  "Close the view of DIFF, which was not settled by the user.
-Wait for the end of a command, of a prompt, of a drag, or of typing in
-the view: keys would go to another buffer."
-  (unless (or (gemini-companion-arrival--awaited-p diff)
-              (eq diff gemini-companion-diff-asking)
-              (and (gemini-companion-diff-view diff)
-                   (or (not (gemini-companion-idle-between-commands-p))
-                       (and (eq diff (buffer-local-value
-                                      'gemini-companion-diff-here
-                                      (window-buffer)))
-                            (gemini-companion-idle-typing-p)))))
-    (gemini-companion-diff-finish diff)))
 
 (defun gemini-companion-arrival--arrive ()
   "Show the next diff if none is shown and the user is idle.
@@ -223,7 +221,7 @@ If that fails, show why; the CLI's own prompt can still answer it."
           (user-error "%s %s" (gemini-companion-diff-name diff) problem))
         ;; The watch may not have noticed a change of the file yet.
         (when (gemini-companion-diff-touched-file-p diff)
-          (gemini-companion-diff-set-changed diff))
+          (cl-pushnew 'changed (gemini-companion-diff-remarks diff)))
         (setf (gemini-companion-diff-view diff)
               (funcall gemini-companion-arrival--show-function diff select)
               (gemini-companion-diff-state diff) 'shown

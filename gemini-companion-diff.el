@@ -609,14 +609,10 @@ that is shown."
                   (gemini-companion-diff-state diff)))
     diff))
 
-(defun gemini-companion-diff-quit-question ()
-  "Quit our question to the user if its diff was settled meanwhile."
-  (when (memq gemini-companion-diff-asking gemini-companion-diff-ending)
-    (throw 'gemini-companion-diff-asking 'ended)))
-
 (defun gemini-companion-diff-ask (diff ask)
   "Return the user's answer about DIFF, the value of calling ASK.
-If DIFF is settled meanwhile, quit the question and return nil."
+If DIFF is settled meanwhile, `gemini-companion-arrival--tick' quits the
+question; then return nil."
   (let ((answer (let ((gemini-companion-diff-asking diff))
                   (catch 'gemini-companion-diff-asking
                     (funcall ask)))))
@@ -697,10 +693,6 @@ accept anyway? "
               (gemini-companion-watch-stamp
                (gemini-companion-diff-file-path diff)))))
 
-(defun gemini-companion-diff-set-changed (diff)
-  "Record that the text of the file of DIFF has changed, or may have."
-  (cl-pushnew 'changed (gemini-companion-diff-remarks diff)))
-
 (defun gemini-companion-diff--file-changed (diff now)
   "Follow a change of the file of DIFF; return nil if that has to wait.
 If the file has the proposed text, dismiss DIFF, else compare its view
@@ -720,7 +712,7 @@ again, between two commands unless NOW is non-nil."
          (with-demoted-errors "Reading a proposed file again: %S"
            (if-let* ((view (gemini-companion-diff-view diff)))
                (gemini-companion-diff-view-refresh view)
-             (gemini-companion-diff-set-changed diff)))
+             (cl-pushnew 'changed (gemini-companion-diff-remarks diff))))
          t)))
 
 (provide 'gemini-companion-diff)

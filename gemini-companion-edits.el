@@ -73,6 +73,11 @@ Its functions display the edits; they must be fast and not fail.")
   "Return non-nil if EDIT has changed its file."
   (memq (gemini-companion-edit-state edit) '(accepted automatic written)))
 
+(defun gemini-companion-edits-name (edit)
+  "Return the name of the file of EDIT for the user."
+  (gemini-companion-name (gemini-companion-edit-file edit)
+                         (gemini-companion-edit-session edit)))
+
 (defun gemini-companion-edits--add (edit)
   "Keep EDIT, in its turn, and of those that have ended the last hundred."
   (let* ((session (gemini-companion-edit-session edit))
@@ -348,13 +353,6 @@ Return nil if there are none, or the hunks of one are unknown."
                    edits)))
       (gemini-companion-hunk-lines (apply #'+ (mapcar #'cl-third counts))
                                    (apply #'+ (mapcar #'cl-fourth counts))))))
-
-;;;; Names
-
-(defun gemini-companion-edits-name (edit)
-  "Return the name of the file of EDIT for the user."
-  (gemini-companion-name (gemini-companion-edit-file edit)
-                         (gemini-companion-edit-session edit)))
 
 ;;;; Life
 

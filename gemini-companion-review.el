@@ -579,7 +579,7 @@ window stays visible and selected."
   (let ((diff (gemini-companion-review--view-diff view)))
     (with-current-buffer (gemini-companion-review--view-original view)
       (when (gemini-companion-text-replace (gemini-companion-review--text diff))
-        (gemini-companion-diff-set-changed diff))
+        (cl-pushnew 'changed (gemini-companion-diff-remarks diff)))
       (set-buffer-modified-p nil)))
   (gemini-companion-review--call view :compare)
   (force-mode-line-update t))
