@@ -134,15 +134,28 @@ folded at first.  CLIs that are connected come first."
 
 (defun gemini-companion-list--turn-headings (turn session last)
   "Return the headings of TURN, a cons of it and its edits, of SESSION.
-LAST is non-nil if it is the last one."
-  (pcase-let* ((`(,_ . ,edits) turn)
+LAST is non-nil if it is the last one.  The first line has the time, the
+files and lines, how long it took, and the prompt, as far as known."
+  (pcase-let* ((`(,turn . ,edits) turn)
+               (began (gemini-companion-turn-began turn))
+               (ended (gemini-companion-turn-ended turn))
+               (took (and ended
+                          (format-seconds "%hh %mm %z%ss" (- ended began))))
                (labels (mapcar #'gemini-companion-list--label edits))
                (width (apply #'max (mapcar #'length labels))))
     (cons
      (cons (list :key (list (if last 'turn 'earlier)
                             (gemini-companion-edit-id (car edits)))
                  :level 2 :open last :session session :edits edits)
-           (gemini-companion-list--turn-line turn))
+           (gemini-companion-list--fit
+            (list 0 (propertize (apply #'gemini-companion-list--columns
+                                       (format-time-string "%H:%M" began)
+                                       (append
+                                        (gemini-companion-edits-total edits)
+                                        (list took)))
+                                'face 'shadow))
+            (list nil (gemini-companion-list--columns
+                       (gemini-companion-turn-prompt turn)))))
      (mapcar (lambda (edit)
                (cons (list :key (gemini-companion-edit-id edit) :level 3
                            :session session :edit edit)
@@ -157,25 +170,6 @@ LAST is non-nil if it is the last one."
 (defun gemini-companion-list--columns (&rest texts)
   "Return the TEXTS that are non-nil, with two blanks before each."
   (mapconcat (apply-partially #'concat "  ") (delq nil texts) ""))
-
-(defun gemini-companion-list--turn-line (turn)
-  "Return the heading of TURN, a cons of it and its edits.
-It has the time, the files and lines, how long the turn took, and the
-prompt, as far as that is known."
-  (pcase-let* ((`(,turn . ,edits) turn)
-               (began (gemini-companion-turn-began turn))
-               (ended (gemini-companion-turn-ended turn)))
-    (gemini-companion-list--fit
-     (list 0 (propertize
-              (apply #'gemini-companion-list--columns
-                     (format-time-string "%H:%M" began)
-                     (append (gemini-companion-edits-total edits)
-                             (and ended
-                                  (list (format-seconds "%hh %mm %z%ss"
-                                                        (- ended began))))))
-              'face 'shadow))
-     (list nil (gemini-companion-list--columns
-                (gemini-companion-turn-prompt turn))))))
 
 (defun gemini-companion-list--edit-line (edit width)
   "Return the heading of EDIT, with its state padded to WIDTH, and remarks."
@@ -485,7 +479,8 @@ If the edit at point has ended, visit its file at that line instead."
                (line (if (memq (gemini-companion-edit-state edit)
                                '(rejected unwritten))
                          (or (plist-get properties 'gemini-companion-old)
-                             (car (plist-get properties 'gemini-companion-hunk)))
+                             (car (plist-get properties
+                                             'gemini-companion-hunk)))
                        (plist-get properties 'gemini-companion-line))))
           (unless (file-exists-p file)
             (user-error "%s does not exist" (gemini-companion-edits-name edit)))
