@@ -244,13 +244,12 @@ Close their views at once if NOW is non-nil, as Emacs is about to
 exit; else between two commands."
   (remove-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
   (remove-hook 'kill-emacs-query-functions #'gemini-companion-diff-drop-edits-p)
-  (let ((later (not (or now (gemini-companion-idle-between-commands-p)))))
-    (dolist (diff (gemini-companion-diffs))
-      (with-demoted-errors "Ending a review: %S"
-        (gemini-companion-diff--keep-edits diff)
-        (gemini-companion-diff--settle diff state)
-        (unless later
-          (gemini-companion-diff-finish diff)))))
+  (dolist (diff (gemini-companion-diffs))
+    (with-demoted-errors "Ending a review: %S"
+      (gemini-companion-diff--keep-edits diff)
+      (gemini-companion-diff--settle diff state)
+      (when now
+        (gemini-companion-diff-finish diff))))
   (gemini-companion-revert-stop))
 
 (defun gemini-companion-diff-drop-edits-p (&optional diff)
