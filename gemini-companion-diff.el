@@ -148,8 +148,11 @@ hunks."
 
 (defun gemini-companion-diff-emptied-p (diff)
   "Return non-nil if the user has left no text of the proposal of DIFF."
-  (and (string-empty-p (gemini-companion-diff-text diff))
-       (not (string-empty-p (gemini-companion-diff-proposed-text diff)))))
+  (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
+    (and (or (zerop (buffer-size proposal))
+             (gemini-companion-hunk-marks proposal))
+         (string-empty-p (gemini-companion-diff-text diff))
+         (not (string-empty-p (gemini-companion-diff-proposed-text diff))))))
 
 (defun gemini-companion-diff--own-text-p (diff text)
   "Return non-nil if TEXT is neither empty nor the proposal of DIFF."
@@ -573,7 +576,10 @@ place."
 
 (defun gemini-companion-diff-take (diff)
   "Accept DIFF with the text in its proposal buffer, without a question."
-  (let ((text (gemini-companion-diff-text diff)))
+  ;; A text of 1 MB would trigger a garbage collection, which takes longer than
+  ;; anything else.
+  (let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
+        (text (gemini-companion-diff-text diff)))
     (gemini-companion-diff-notify diff 'accepting)
     (gemini-companion-diff--expect diff text)
     ;; Until it is written.
