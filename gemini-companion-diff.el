@@ -69,7 +69,8 @@ and then t, `accepted' or a string."
   (auto nil :documentation "Why it is not auto-accepted, or a symbol.")
   (view nil :documentation "Its view on the screen, or nil.")
   (acknowledged nil :documentation "Whether the CLI knows that it is open.")
-  (problem nil :documentation "Why it cannot be shown, a string, or nil.")
+  (problem nil :documentation "Why it cannot be shown, or was closed, a \
+string, or nil.")
   (hunks nil :documentation "Its hunks, once they are known; see \
 gemini-companion-hunk.el.")
   (commented nil :documentation "Alist of places and comments of the user.")
@@ -431,13 +432,15 @@ in the terminal, %s writes its own text"
         ;; The CLI may still wait for its outcome.
         (funcall gemini-companion-diff--send diff))
       (unless (memq reason '(closed lost))
-        (message
-         (concat "%s %s; review closed, %s not written"
-                 (and kept "; %s shows your edits"))
-         (gemini-companion-session-name (gemini-companion-diff-session diff))
-         reason
-         (gemini-companion-diff-name diff)
-         (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
+        (setf (gemini-companion-diff-problem diff)
+              (message (concat "%s %s; review closed, %s not written"
+                               (and kept "; %s shows your edits"))
+                       (gemini-companion-session-name
+                        (gemini-companion-diff-session diff))
+                       reason
+                       (gemini-companion-diff-name diff)
+                       (substitute-command-keys
+                        "\\[gemini-companion-last-proposal]")))))
     text))
 
 (defun gemini-companion-diff--expect (diff text)
@@ -623,8 +626,9 @@ question; then return nil."
                     (funcall ask)))))
     (if (not (eq answer 'ended))
         answer
-      ;; The question may still be in the echo area.
-      (message "This review has ended already")
+      ;; In place of the question.
+      (message "%s" (or (gemini-companion-diff-problem diff)
+                        "This review has ended already"))
       (gemini-companion-diff-finish diff))))
 
 (defun gemini-companion-last-proposal-p ()
