@@ -17,7 +17,7 @@
   "Function that writes the text of this page.")
 
 (defvar-local gemini-companion-page--timer nil
-  "Timer that refreshes this page, or nil.")
+  "Timer that refreshes this page.")
 
 (defun gemini-companion-page-set-up (write hooks)
   "Make the current buffer a page whose text the function WRITE writes.
@@ -28,8 +28,9 @@ run.  If there are HOOKS, also when a window displays it."
          (end (lambda ()
                 (dolist (hook hooks)
                   (remove-hook hook soon))
-                (gemini-companion-page--cancel))))
-    (setq gemini-companion-page--write write)
+                (cancel-timer gemini-companion-page--timer))))
+    (setq gemini-companion-page--write write
+          gemini-companion-page--timer (timer-create))
     (setq-local revert-buffer-function
                 (lambda (&rest _) (gemini-companion-page-refresh)))
     (dolist (hook hooks)
@@ -46,7 +47,7 @@ run.  If there are HOOKS, also when a window displays it."
 Each call waits for further ones."
   (when (buffer-live-p page)
     (with-current-buffer page
-      (gemini-companion-page--cancel)
+      (cancel-timer gemini-companion-page--timer)
       (setq gemini-companion-page--timer
             (run-at-time 0.2 nil
                          (lambda ()
@@ -54,16 +55,11 @@ Each call waits for further ones."
                              (with-current-buffer page
                                (gemini-companion-page-refresh)))))))))
 
-(defun gemini-companion-page--cancel ()
-  "Cancel the refresh of this page."
-  (when gemini-companion-page--timer
-    (cancel-timer gemini-companion-page--timer)))
-
 (defun gemini-companion-page-refresh ()
   "Write the text of the current buffer, a page, again."
   (funcall gemini-companion-page--write)
   ;; Hooks that ran meanwhile need no other refresh.
-  (gemini-companion-page--cancel))
+  (cancel-timer gemini-companion-page--timer))
 
 ;;;; Text
 
