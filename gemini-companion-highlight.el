@@ -15,18 +15,6 @@
 (defvar warning-minimum-log-level)
 (declare-function evil-initialize "ext:evil-core")
 
-(defconst gemini-companion-highlight--modes
-  '(prog-mode conf-mode sgml-mode yaml-mode)
-  "Modes that only highlight, as those derived from them do.
-Others fold, align or hide text, start processes, or fetch what the
-text names, as Org mode does.")
-
-(defconst gemini-companion-highlight--substitutes
-  '((c-or-c++-mode . c++-mode)
-    (conf-mode-maybe . conf-mode)
-    (nxml-mode . sgml-mode))
-  "Alist of what `auto-mode-alist' names and the mode to use for it.")
-
 (defun gemini-companion-highlight (file)
   "Highlight the current buffer like FILE, unless that is done.
 No mode hook runs, and all text stays unchanged and visible.  The keys
@@ -63,7 +51,15 @@ of Evil work there, too."
 Return nil if that mode may do more."
   (with-demoted-errors "Mode for the review: %S"
     (let* ((file (file-name-sans-versions file))
-           (mode (or (gemini-companion-highlight--interpreter-mode)
+           (mode (or (save-excursion
+                       (goto-char (point-min))
+                       (when (looking-at auto-mode-interpreter-regexp)
+                         (assoc-default
+                          (file-name-nondirectory (match-string 2))
+                          interpreter-mode-alist
+                          (lambda (regexp name)
+                            (string-match-p (format "\\`\\(?:%s\\)\\'" regexp)
+                                            name)))))
                      (seq-some (lambda (fold)
                                  (let ((case-fold-search fold))
                                    (assoc-default file auto-mode-alist
@@ -74,25 +70,19 @@ Return nil if that mode may do more."
       (while (and (symbolp mode) (fboundp mode)
                   (symbolp (symbol-function mode)))
         (setq mode (symbol-function mode)))
-      (setq mode (alist-get mode gemini-companion-highlight--substitutes mode))
+      (setq mode (pcase mode
+                   ('c-or-c++-mode 'c++-mode)
+                   ('conf-mode-maybe 'conf-mode)
+                   ('nxml-mode 'sgml-mode)
+                   (_ mode)))
       (and (symbolp mode)
            (fboundp mode)
            (autoload-do-load (symbol-function mode) mode)
-           (apply #'provided-mode-derived-p mode gemini-companion-highlight--modes)
+           ;; Other modes fold, align or hide text, start processes, or fetch
+           ;; what the text names, as Org mode does.
+           (apply #'provided-mode-derived-p
+                  mode '(prog-mode conf-mode sgml-mode yaml-mode))
            mode))))
-
-(defun gemini-companion-highlight--interpreter-mode ()
-  "Return the mode for the interpreter that the first line names, or nil."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char (point-min))
-      (when (looking-at auto-mode-interpreter-regexp)
-        (assoc-default (file-name-nondirectory (match-string 2))
-                       interpreter-mode-alist
-                       (lambda (regexp name)
-                         (string-match-p (format "\\`\\(?:%s\\)\\'" regexp)
-                                         name)))))))
 
 (provide 'gemini-companion-highlight)
 ;;; gemini-companion-highlight.el ends here
