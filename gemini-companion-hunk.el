@@ -85,36 +85,30 @@ Return non-nil if it is excluded now."
       (ignore (delete-overlay mark))
     (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
       (with-current-buffer proposal
-        (let ((beg (gemini-companion-hunk-line new))
-              (end (gemini-companion-hunk-line (+ new new-count))))
-          (gemini-companion-hunk--mark
-           (make-overlay beg end nil (< beg end))
-           hunk
-           (with-current-buffer original
-             (gemini-companion-hunk--text old old-count))
-           (gemini-companion-hunk--text new new-count)))))
+        (let* ((beg (gemini-companion-hunk-line new))
+               (end (gemini-companion-hunk-line (+ new new-count)))
+               (mark (make-overlay beg end nil (< beg end))))
+          (pcase-dolist (`(,property ,value)
+                         `((gemini-companion-hunk ,hunk)
+                           (gemini-companion-original
+                            ,(with-current-buffer original
+                               (gemini-companion-hunk--text old old-count)))
+                           (gemini-companion-proposed
+                            ,(gemini-companion-hunk--text new new-count))
+                           (face (gemini-companion-excluded-text shadow))
+                           (line-prefix "x")
+                           (wrap-prefix " ")))
+            (overlay-put mark property value))
+          ;; Without a line of its own it would be invisible.
+          (when (= beg end)
+            (overlay-put mark 'before-string
+                         (propertize
+                          (format (ngettext "x %d removed line stays\n"
+                                            "x %d removed lines stay\n"
+                                            old-count)
+                                  old-count)
+                          'face 'shadow))))))
     t))
-
-(defun gemini-companion-hunk--mark (mark hunk original proposed)
-  "Exclude HUNK by the overlay MARK.
-ORIGINAL and PROPOSED are its two texts."
-  (let ((count (nth 1 hunk)))
-    (pcase-dolist (`(,property ,value)
-                   `((gemini-companion-hunk ,hunk)
-                     (gemini-companion-original ,original)
-                     (gemini-companion-proposed ,proposed)
-                     (face (gemini-companion-excluded-text shadow))
-                     (line-prefix "x")
-                     (wrap-prefix " ")))
-      (overlay-put mark property value))
-    ;; Without a line of its own it would be invisible.
-    (when (string-empty-p proposed)
-      (overlay-put mark 'before-string
-                   (propertize (format (ngettext "x %d removed line stays\n"
-                                                 "x %d removed lines stay\n"
-                                                 count)
-                                       count)
-                               'face 'shadow)))))
 
 (defun gemini-companion-hunk-marks (proposal)
   "Return the overlays of the hunks excluded from PROPOSAL, in order."
