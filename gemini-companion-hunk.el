@@ -179,20 +179,16 @@ They have the lines of the last comparison."
 (defun gemini-companion-hunk-remaining-text (proposal)
   "Return the text of the buffer PROPOSAL without the excluded hunks.
 In their place it has the lines of the original."
-  (let ((marks (gemini-companion-hunk-marks proposal)))
-    (with-current-buffer proposal
-      (save-restriction
-        (widen)
-        (let ((position (point-min))
-              texts)
-          (dolist (mark marks)
-            (push (buffer-substring-no-properties position
-                                                  (overlay-start mark))
-                  texts)
-            (push (overlay-get mark 'gemini-companion-original) texts)
-            (setq position (overlay-end mark)))
-          (push (buffer-substring-no-properties position (point-max)) texts)
-          (apply #'concat (nreverse texts)))))))
+  (let ((text (gemini-companion-text-of-buffer proposal))
+        (position 0))
+    (concat (mapconcat (lambda (mark)
+                         (prog1 (concat
+                                 (substring text position
+                                            (1- (overlay-start mark)))
+                                 (overlay-get mark 'gemini-companion-original))
+                           (setq position (1- (overlay-end mark)))))
+                       (gemini-companion-hunk-marks proposal) "")
+            (substring text position))))
 
 (provide 'gemini-companion-hunk)
 ;;; gemini-companion-hunk.el ends here
