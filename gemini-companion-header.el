@@ -53,7 +53,7 @@ width of the window."
          (selected (and (window-live-p window) (window-buffer window))))
     (if (and selected
              (eq diff (buffer-local-value 'gemini-companion-diff-here selected)))
-        (gemini-companion-header--end
+        (gemini-companion-header--keys
          (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
            (if (eq (current-buffer) proposal)
                ;; The mark of removed lines is empty, so no character has it.
@@ -146,48 +146,44 @@ What guards text comes first: a long name may not fit."
                                (gemini-companion-diff-session diff))))))))
 
 (defun gemini-companion-header--keys (excluded &optional panel)
-  "Return the keys in the current buffer, parts of a header line.
-EXCLUDED is non-nil if the hunk at point is excluded.  In a control
-panel, for which PANEL is non-nil, the keys are letters, and more."
-  ;; Include the keys that a new review ignores for a moment.
-  (let ((gemini-companion-review-new-until 0))
-    (mapcar
-     (pcase-lambda (`(,rank ,command ,name))
-       (list rank
-             (format "  %s %s"
-                     (if panel
-                         (propertize
-                          (car (rassq command gemini-companion-review-letters))
-                          'face 'bold)
-                       (substitute-command-keys (format "\\[%s]" command)))
-                     name)))
-     (append
-      '((2 gemini-companion-diff-accept "accept")
-        (2 gemini-companion-diff-reject "reject")
-        (9 gemini-companion-diff-reject-with-reason "with reason"))
-      (let ((editing (eq (current-buffer)
-                         (gemini-companion-diff-proposal-buffer
-                          gemini-companion-diff-here))))
-        (if (and editing (gemini-companion-review-unified-p))
-            '((3 gemini-companion-review-edit "back to the diff"))
-          `((8 gemini-companion-review-toggle-hunk ,(if excluded
-                                                        "restore"
-                                                      "exclude"))
-            ,@(when panel
-                '((8 gemini-companion-review-next-hunk "next")
-                  (10 gemini-companion-review-switch-view "unified diff")))
-            ,@(unless editing
-                '((8 gemini-companion-review-edit "edit"))))))
-      (when (eq (key-binding "?") 'gemini-companion-review-menu)
-        '((7 gemini-companion-review-menu "more")))))))
-
-(defun gemini-companion-header--end (excluded &optional panel)
-  "Return the keys as `gemini-companion-header--keys', or what follows.
-For EXCLUDED and PANEL see there."
-  (if (memq (gemini-companion-diff-state gemini-companion-diff-here)
-            '(accepted rejected))
-      '((2 "  next edit follows here; any key closes this"))
-    (gemini-companion-header--keys excluded panel)))
+  "Return the keys in the current buffer, or what follows after an answer.
+The value consists of parts of a header line.  EXCLUDED is non-nil if
+the hunk at point is excluded.  In a control panel, for which PANEL is
+non-nil, the keys are letters, and more."
+  (let (;; Include the keys that a new review ignores for a moment.
+        (gemini-companion-review-new-until 0)
+        (diff gemini-companion-diff-here))
+    (if (memq (gemini-companion-diff-state diff) '(accepted rejected))
+        '((2 "  next edit follows here; any key closes this"))
+      (mapcar
+       (pcase-lambda (`(,rank ,command ,name))
+         (list rank
+               (format "  %s %s"
+                       (if panel
+                           (propertize
+                            (car (rassq command
+                                        gemini-companion-review-letters))
+                            'face 'bold)
+                         (substitute-command-keys (format "\\[%s]" command)))
+                       name)))
+       (append
+        '((2 gemini-companion-diff-accept "accept")
+          (2 gemini-companion-diff-reject "reject")
+          (9 gemini-companion-diff-reject-with-reason "with reason"))
+        (let ((editing (eq (current-buffer)
+                           (gemini-companion-diff-proposal-buffer diff))))
+          (if (and editing (gemini-companion-review-unified-p))
+              '((3 gemini-companion-review-edit "back to the diff"))
+            `((8 gemini-companion-review-toggle-hunk ,(if excluded
+                                                          "restore"
+                                                        "exclude"))
+              ,@(when panel
+                  '((8 gemini-companion-review-next-hunk "next")
+                    (10 gemini-companion-review-switch-view "unified diff")))
+              ,@(unless editing
+                  '((8 gemini-companion-review-edit "edit"))))))
+        (when (eq (key-binding "?") 'gemini-companion-review-menu)
+          '((7 gemini-companion-review-menu "more"))))))))
 
 ;;;; Control panel
 
@@ -199,7 +195,7 @@ EXCLUDED is non-nil if it is excluded.  The line fits into WIDTH."
                            (and excluded
                                 (concat ", " (propertize "excluded"
                                                          'face 'bold)))))
-         (gemini-companion-header--end excluded 'panel))
+         (gemini-companion-header--keys excluded 'panel))
    (1- width)))
 
 (provide 'gemini-companion-header)
