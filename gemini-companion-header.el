@@ -72,12 +72,29 @@ width of the window."
 (defun gemini-companion-header--subject (diff)
   "Return the file of DIFF and remarks on it, parts of a header line.
 What guards text comes first: a long name may not fit."
-  (let ((name (copy-sequence (gemini-companion-diff-name diff))))
+  (let ((name (copy-sequence (gemini-companion-diff-name diff)))
+        (session (gemini-companion-diff-session diff))
+        (remarks (gemini-companion-diff-remarks diff)))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (append
-     (mapcar (lambda (remark)
-               (list 0 (concat (propertize remark 'face 'bold) "; ")))
-             (gemini-companion-header--guards diff))
+     (mapcar
+      (lambda (remark)
+        (list 0 (concat (propertize remark 'face 'bold) "; ")))
+      (append
+       (when (gemini-companion-revert-unsaved-p
+              (gemini-companion-diff-file-path diff))
+         '("unsaved changes here"))
+       (when (memq 'changed remarks)
+         '("file changed since the proposal"))
+       (when (memq 'not-utf-8 remarks)
+         '("not UTF-8"))
+       ;; The longest is the last one.
+       (when (and (gemini-companion-clients-get (plist-get session :client)
+                                                :discards-edits)
+                  (or (gemini-companion-diff-edited-p diff)
+                      (gemini-companion-hunk-marks
+                       (gemini-companion-diff-proposal-buffer diff))))
+         '("answer here: a yes in the terminal writes the CLI's own text"))))
      (list (list nil name))
      (mapcar
       (pcase-lambda (`(,rank ,remark))
@@ -90,31 +107,10 @@ What guards text comes first: a long name may not fit."
           `((0 ,(symbol-name state)))))
        (when-let* ((objection (gemini-companion-diff-objection diff)))
          `((3 ,objection)))
-       (unless (gemini-companion-session-connected-p
-                (gemini-companion-diff-session diff))
+       (unless (gemini-companion-session-connected-p session)
          '((3 "not connected")))
-       (when (memq 'new (gemini-companion-diff-remarks diff))
+       (when (memq 'new remarks)
          '((3 "new file"))))))))
-
-(defun gemini-companion-header--guards (diff)
-  "Return the remarks on DIFF that guard text, a list of strings."
-  (let ((remarks (gemini-companion-diff-remarks diff)))
-    (append
-     (when (gemini-companion-revert-unsaved-p
-            (gemini-companion-diff-file-path diff))
-       '("unsaved changes here"))
-     (when (memq 'changed remarks)
-       '("file changed since the proposal"))
-     (when (memq 'not-utf-8 remarks)
-       '("not UTF-8"))
-     ;; The longest is the last one.
-     (when (and (gemini-companion-clients-get
-                 (plist-get (gemini-companion-diff-session diff) :client)
-                 :discards-edits)
-                (or (gemini-companion-diff-edited-p diff)
-                    (gemini-companion-hunk-marks
-                     (gemini-companion-diff-proposal-buffer diff))))
-       '("answer here: a yes in the terminal writes the CLI's own text")))))
 
 (defun gemini-companion-header--amount (diff)
   "Return the amount of change in DIFF, parts of a header line."
