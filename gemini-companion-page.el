@@ -16,7 +16,7 @@
 (defvar-local gemini-companion-page--write nil
   "Function that writes the text of this page.")
 
-(defvar-local gemini-companion-page--timer nil
+(defvar-local gemini-companion-page--timer (timer-create)
   "Timer that refreshes this page.")
 
 (defun gemini-companion-page-set-up (write hooks)
@@ -29,8 +29,7 @@ run.  If there are HOOKS, also when a window displays it."
                 (dolist (hook hooks)
                   (remove-hook hook soon))
                 (cancel-timer gemini-companion-page--timer))))
-    (setq gemini-companion-page--write write
-          gemini-companion-page--timer (timer-create))
+    (setq gemini-companion-page--write write)
     (setq-local revert-buffer-function
                 (lambda (&rest _) (gemini-companion-page-refresh)))
     (dolist (hook hooks)
