@@ -143,12 +143,6 @@ control panel.  The user's own hooks for Ediff do not run."
                  (list (lambda ()
                          (setq panel (current-buffer))
                          (gemini-companion-ediff--set-up diff))))
-                (ediff-keymap-setup-hook
-                 (list (lambda ()
-                         (use-local-map gemini-companion-ediff--panel-map)
-                         ;; Before Emacs 29, `describe-mode' shows its keys.
-                         (setq-local ediff-mode-map
-                                     gemini-companion-ediff--panel-map))))
                 (ediff-prepare-buffer-hook nil)
                 (ediff-startup-hook nil)
                 (ediff-make-buffers-readonly-at-startup nil)
@@ -167,7 +161,8 @@ control panel.  The user's own hooks for Ediff do not run."
 (defun gemini-companion-ediff--set-up (diff)
   "Set up the control panel, which is current and new, for the review of DIFF."
   (gemini-companion-diff-adopt diff)
-  (setq-local ediff-window-setup-function #'ediff-setup-windows-plain
+  (setq-local ediff-mode-map gemini-companion-ediff--panel-map
+              ediff-window-setup-function #'ediff-setup-windows-plain
               ediff-before-setup-windows-hook
               (list #'gemini-companion-ediff--lay-out)
               ediff-after-setup-windows-hook nil
