@@ -187,7 +187,14 @@ control panel.  The user's own hooks for Ediff do not run."
     (setq-local ediff-split-window-function #'split-window-horizontally))
   (dolist (hook '(window-selection-change-functions
                   window-size-change-functions))
-    (add-hook hook #'gemini-companion-ediff--panel-changed nil t))
+    (add-hook hook
+              (lambda (window)
+                ;; The keys are in the header line while the review is selected.
+                (force-mode-line-update t)
+                ;; Any buffer may be current.
+                (with-current-buffer (window-buffer window)
+                  (gemini-companion-ediff--write-panel)))
+              nil t))
   (when (bound-and-true-p global-display-line-numbers-mode)
     ;; That would number the panel after the next command.
     (display-line-numbers-mode -1)))
@@ -271,14 +278,6 @@ The control panel is current."
                        (nth 1 (window-edges ediff-window-A)))))))))
 
 ;;;; Control panel
-
-(defun gemini-companion-ediff--panel-changed (window)
-  "Write the control panel in WINDOW, which was selected, left or resized."
-  ;; The header line shows the keys only while the review is selected.
-  (force-mode-line-update t)
-  ;; Any buffer may be current.
-  (with-current-buffer (window-buffer window)
-    (gemini-companion-ediff--write-panel)))
 
 (defun gemini-companion-ediff--selected ()
   "Display which hunk is current, and if it is excluded.
