@@ -68,11 +68,11 @@ words are bold, as in a unified diff."
               line-prefix " "
               wrap-prefix " "))
 
-(defun gemini-companion-ediff--mark-current ()
-  "Put signs before the lines of the current hunk, as in a unified diff.
-Some users cannot tell its colors from the colors of other hunks.  On
-a side without lines, display an empty one instead of Ediff's color
-on the line that follows.  The control panel is current."
+(defun gemini-companion-ediff--selected ()
+  "Display which hunk is current, and if it is excluded.
+The control panel is current.  The lines get signs, as in a unified diff:
+some users cannot tell the colors of hunks apart.  On a side without
+lines, display an empty one instead of Ediff's color on the next one."
   (let ((valid (ediff-valid-difference-p))
         (excluded (gemini-companion-ediff--excluded-p)))
     (pcase-dolist (`(,side ,overlay ,sign ,face)
@@ -91,7 +91,8 @@ on the line that follows.  The control panel is current."
         (overlay-put overlay 'line-prefix
                      (propertize (if excluded "x" sign)
                                  'face (list 'bold face)))
-        (overlay-put overlay 'wrap-prefix (propertize " " 'face face))))))
+        (overlay-put overlay 'wrap-prefix (propertize " " 'face face)))))
+  (gemini-companion-ediff--write-panel))
 
 ;;;; View
 
@@ -278,12 +279,6 @@ The control panel is current."
                        (nth 1 (window-edges ediff-window-A)))))))))
 
 ;;;; Control panel
-
-(defun gemini-companion-ediff--selected ()
-  "Display which hunk is current, and if it is excluded.
-The control panel is current."
-  (gemini-companion-ediff--mark-current)
-  (gemini-companion-ediff--write-panel))
 
 (defun gemini-companion-ediff--write-panel ()
   "Write the current hunk and the keys into the control panel.
