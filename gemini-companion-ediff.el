@@ -121,7 +121,10 @@ a plist; see `gemini-companion-review--kinds'."
             :toggled (lambda (_hunk)
                        (with-current-buffer panel
                          (gemini-companion-ediff--selected)))
-            :move (apply-partially #'gemini-companion-ediff--move panel)
+            :move (lambda (count)
+                    (gemini-companion-ediff--go-to
+                     panel (+ count (buffer-local-value
+                                     'ediff-current-difference panel))))
             :go-to (apply-partially #'gemini-companion-ediff--go-to panel)
             :edit (apply-partially #'gemini-companion-ediff--edit panel)
             :fits-p (apply-partially #'gemini-companion-ediff--fits-p panel)
@@ -362,26 +365,16 @@ In PANEL it is the current one of Ediff, else the one at point."
                         (number-sequence 0 (1- ediff-number-of-differences))))))
         (nth n (gemini-companion-diff-hunks gemini-companion-diff-here))))))
 
-(defun gemini-companion-ediff--go-to (panel hunk)
-  "Go to HUNK in the session of PANEL."
+(defun gemini-companion-ediff--go-to (panel number)
+  "Go to the hunk with NUMBER, from 0 on, in the session of PANEL."
   (with-current-buffer panel
-    (gemini-companion-ediff--move
-     panel (- (seq-position (gemini-companion-diff-hunks
-                             gemini-companion-diff-here)
-                            hunk)
-              ediff-current-difference))))
-
-(defun gemini-companion-ediff--move (panel count)
-  "Go COUNT hunks on in the session of PANEL."
-  (with-current-buffer panel
-    (let ((n (+ ediff-current-difference count)))
-      (unless (< -1 n ediff-number-of-differences)
-        (user-error "No %s hunk" (if (< count 0) "previous" "next")))
-      (save-selected-window
-        ;; Ediff goes on in the buffer of the selected window.
-        (when (window-live-p ediff-control-window)
-          (select-window ediff-control-window 'norecord))
-        (ediff-jump-to-difference (1+ n))))))
+    (unless (< -1 number ediff-number-of-differences)
+      (user-error "No %s hunk" (if (< number 0) "previous" "next")))
+    (save-selected-window
+      ;; Ediff goes on in the buffer of the selected window.
+      (when (window-live-p ediff-control-window)
+        (select-window ediff-control-window 'norecord))
+      (ediff-jump-to-difference (1+ number)))))
 
 (defun gemini-companion-ediff--edit (panel)
   "Select the window of the proposal, or from there PANEL."

@@ -158,7 +158,8 @@ or that others were restored if it is nil;
 `:edited', if there is one, updates the view soon after an edit;
 `:move' goes forward by its argument, a number of hunks, or of further
 changes in a long line;
-`:go-to' goes to its argument, one of the hunks of the diff;
+`:go-to' goes to the hunk of the diff with its argument as number, from
+0 on;
 `:edit' goes to the proposal, or back;
 `:fits-p' returns non-nil if the windows of the view are all on the
 selected frame, and large enough;
@@ -293,8 +294,7 @@ See `gemini-companion-review-go-to'."
               (hunks (gemini-companion-diff-hunks
                       (gemini-companion-review--view-diff view)))
               (number (seq-count (lambda (hunk) (<= (nth 2 hunk) line)) hunks)))
-    (gemini-companion-review--call view :go-to
-                                   (nth (max 0 (1- number)) hunks))))
+    (gemini-companion-review--call view :go-to (max 0 (1- number)))))
 
 (defun gemini-companion-review--hunk (view)
   "Return the hunk at point in VIEW, or nil.

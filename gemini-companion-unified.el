@@ -601,11 +601,13 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                                  (if (< count 0) "previous" "next")))))
     (gemini-companion-unified--reveal)))
 
-(defun gemini-companion-unified--go-to-hunk (buffer hunk)
-  "Go to HUNK in BUFFER."
+(defun gemini-companion-unified--go-to-hunk (buffer number)
+  "Go to the hunk with NUMBER, from 0 on, in BUFFER."
   (when-let* ((window (get-buffer-window buffer)))
     (with-selected-window window
-      (when-let* ((place (cl-loop
+      (when-let* ((hunk (nth number (gemini-companion-diff-hunks
+                                     gemini-companion-diff-here)))
+                  (place (cl-loop
                           thereis (text-property-any (point-min) (point-max)
                                                      'gemini-companion-line
                                                      (nth 2 hunk))
