@@ -224,8 +224,8 @@ If KEEP is non-nil, the selected window stays visible."
 
 (defun gemini-companion-ediff--lay-out ()
   "Lay out the session of the control panel, which is current.
-It replaces its remaining windows, or else the whole frame, as Ediff
-itself always does.  If all windows exist, do nothing."
+It replaces its remaining windows, not the whole frame, as Ediff itself
+does.  If all windows exist, do nothing."
   (unless (ediff-keep-window-config (current-buffer))
     (let* ((panel (current-buffer))
            (ignore-window-parameters t)
@@ -235,30 +235,24 @@ itself always does.  If all windows exist, do nothing."
            (switch-to-buffer-obey-display-actions nil)
            (ediff-use-long-help-message nil)
            (split ediff-split-window-function)
-           (there (gemini-companion-ediff--place))
-           (bottom (split-window there -2 'below))
-           (here (with-selected-window there
-                   (funcall split))))
-      (set-window-buffer there ediff-buffer-A)
-      (set-window-buffer here ediff-buffer-B)
-      (setq ediff-window-A there
-            ediff-window-B here)
+           (windows (gemini-companion-ediff--windows))
+           (there (car windows))
+           bottom)
+      (save-current-buffer
+        (mapc #'delete-window (cdr windows)))
+      ;; Ediff dedicates the window of the panel.
+      (set-window-dedicated-p there nil)
+      (set-window-parameter there 'mode-line-format nil)
+      (setq bottom (split-window there -2 'below)
+            ediff-window-A there
+            ediff-window-B (with-selected-window there (funcall split)))
+      (set-window-buffer ediff-window-A ediff-buffer-A)
+      (set-window-buffer ediff-window-B ediff-buffer-B)
       (select-window bottom)
       (ediff-setup-control-buffer panel)
       (set-window-parameter bottom 'mode-line-format 'none)
       (window-resize bottom (- 1 (window-total-height bottom)) nil t)
       (gemini-companion-ediff--write-panel))))
-
-(defun gemini-companion-ediff--place ()
-  "Merge the windows of the control panel's session into one, and return it.
-The control panel is current."
-  (save-current-buffer
-    (let ((windows (gemini-companion-ediff--windows)))
-      (mapc #'delete-window (cdr windows))
-      ;; Ediff dedicates the window of the panel.
-      (set-window-dedicated-p (car windows) nil)
-      (set-window-parameter (car windows) 'mode-line-format nil)
-      (car windows))))
 
 (defun gemini-companion-ediff--windows ()
   "Return the windows of the control panel's session on this frame.
