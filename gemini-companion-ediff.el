@@ -372,12 +372,9 @@ In PANEL it is the current one of Ediff, else the one at point."
 
 (defun gemini-companion-ediff--edit (panel)
   "Select the window of the proposal, or from there PANEL."
-  (let* ((proposal (gemini-companion-diff-proposal-buffer
-                    gemini-companion-diff-here))
-         (window (get-buffer-window (if (eq (current-buffer) proposal)
-                                        panel
-                                      proposal))))
-    (if window
+  (let ((proposal (buffer-local-value 'ediff-buffer-B panel)))
+    (if-let* ((window (get-buffer-window
+                       (if (eq (current-buffer) proposal) panel proposal))))
         (select-window window)
       (pop-to-buffer proposal))))
 
@@ -410,8 +407,7 @@ hooks of the user, many of which kill the compared buffers."
                   (get-buffer ediff-tmp-buffer) (get-buffer ediff-msg-buffer)
                   panel)))
     (setq ediff-session-registry (delq panel ediff-session-registry))
-    (if (or ediff-session-registry
-            (get-buffer-window "*Ediff Registry*" t))
+    (if ediff-session-registry
         (ediff-update-registry)
       (gemini-companion-diff-discard (get-buffer "*Ediff Registry*")))))
 
