@@ -199,11 +199,9 @@ be opening in its place, or its frame have no room for one."
   (or (gemini-companion-diff-view (gemini-companion-diff-current))
       (user-error "This proposal is not shown yet")))
 
-(defun gemini-companion-review--of-buffer ()
+(defun gemini-companion-review-of-buffer ()
   "Return the view of the current buffer, or signal an error."
   (unless gemini-companion-diff-here
-    (unless (gemini-companion-diffs)
-      (user-error "No proposal waits for an answer"))
     (user-error "No review in this buffer; %s goes to one"
                 (substitute-command-keys "\\[gemini-companion-review]")))
   (gemini-companion-review-view-here))
@@ -328,21 +326,15 @@ also as a part of another line, becomes a part of it."
   "Return the file name and the amount of change of the current review."
   (gemini-companion-diff-summary (gemini-companion-diff-current)))
 
-(defun gemini-companion-review-here-p ()
-  "Return non-nil if this buffer is one of a review."
-  (and gemini-companion-diff-here (gemini-companion-review-view-here)))
-
 (defun gemini-companion-review-hunk-p ()
   "Return the hunk of a review at point, or nil."
-  (when-let* ((view (gemini-companion-review-here-p)))
-    (gemini-companion-review--hunk view)))
+  (gemini-companion-review--hunk (gemini-companion-review-of-buffer)))
 
 (defun gemini-companion-review-excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
-  (when-let* ((hunk (gemini-companion-review-hunk-p)))
-    (member hunk (gemini-companion-hunk-excluded
-                  (gemini-companion-diff-proposal-buffer
-                   gemini-companion-diff-here)))))
+  (member (gemini-companion-review-hunk-p)
+          (gemini-companion-hunk-excluded (gemini-companion-diff-proposal-buffer
+                                           gemini-companion-diff-here))))
 
 (defun gemini-companion-review-unified-p ()
   "Return non-nil if the review here is a unified diff."
@@ -695,7 +687,7 @@ the excluded hunks stay."
   "Exclude the hunk at point from the proposal, or restore it.
 Accepting sends the rest."
   (interactive)
-  (let* ((view (gemini-companion-review--of-buffer))
+  (let* ((view (gemini-companion-review-of-buffer))
          (diff (gemini-companion-review--view-diff view))
          (hunk (or (gemini-companion-review--hunk view)
                    (user-error
@@ -718,7 +710,7 @@ Accepting sends the rest."
 (defun gemini-companion-review-next-hunk (&optional count)
   "Go to the next hunk of this review, or COUNT hunks on."
   (interactive "p")
-  (gemini-companion-review--call (gemini-companion-review--of-buffer)
+  (gemini-companion-review--call (gemini-companion-review-of-buffer)
                                  :move (or count 1)))
 
 (defun gemini-companion-review-previous-hunk (&optional count)
@@ -729,7 +721,7 @@ Accepting sends the rest."
 (defun gemini-companion-review-edit ()
   "Go to the proposal to edit it, or from there back to the review."
   (interactive)
-  (gemini-companion-review--call (gemini-companion-review--of-buffer) :edit))
+  (gemini-companion-review--call (gemini-companion-review-of-buffer) :edit))
 
 ;;;; Original
 

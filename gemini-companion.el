@@ -100,14 +100,14 @@ nothing now, and `:on' is the state of what it turns on or off.")
       :enable gemini-companion-review-view-here))
     ("Proposal"
      ("n" gemini-companion-review-next-hunk "Next hunk"
-      :enable gemini-companion-review-here-p :stay t)
+      :enable gemini-companion-review-of-buffer :stay t)
      ("p" gemini-companion-review-previous-hunk "Previous hunk"
-      :enable gemini-companion-review-here-p :stay t)
+      :enable gemini-companion-review-of-buffer :stay t)
      ("x" gemini-companion-review-toggle-hunk "Exclude this hunk"
       :enable gemini-companion-review-hunk-p
       :on gemini-companion-review-excluded-p :stay t)
      ("e" gemini-companion-review-edit "Edit the proposal"
-      :enable gemini-companion-review-here-p))
+      :enable gemini-companion-review-of-buffer))
     ("Display"
      ("v" gemini-companion-review-switch-view "Unified diff"
       :enable gemini-companion-review-view-here
