@@ -621,31 +621,29 @@ show what each CLI is doing.  With prefix argument LIST, list the edits."
   (let ((diff (or (gemini-companion-diff-shown)
                   (gemini-companion-arrival-waiting)
                   (car (gemini-companion-diffs))))
-        (terminal (gemini-companion-review--waiting-terminal)))
+        (waiting (seq-filter
+                  (lambda (session)
+                    (and (eq 'waiting (gemini-companion-session-state session))
+                         (gemini-companion-session-terminal session)))
+                  (gemini-companion-sessions))))
     (cond (list (gemini-companion-list))
           (diff (gemini-companion-arrival-view diff))
-          (terminal (gemini-companion-terminal-show terminal))
-          (t (user-error "No proposal waits for an answer%s"
-                         (gemini-companion-review--states))))))
-
-(defun gemini-companion-review--waiting-terminal ()
-  "Return the terminal of the CLI that has waited longest, or nil."
-  (gemini-companion-session-terminal
-   (car (seq-sort-by
-         #'gemini-companion-session-state-since #'<
-         (seq-filter (lambda (session)
-                       (and (eq 'waiting (gemini-companion-session-state session))
-                            (gemini-companion-session-terminal session)))
-                     (gemini-companion-sessions))))))
-
-(defun gemini-companion-review--states ()
-  "Return what each CLI is doing, as far as that is known, or an empty string."
-  (mapconcat (lambda (session)
-               (pcase (gemini-companion-session-state session)
-                 ('unknown "")
-                 (state (format "; %s is %s"
-                                (gemini-companion-session-name session) state))))
-             (gemini-companion-sessions) ""))
+          (waiting
+           (gemini-companion-terminal-show
+            (gemini-companion-session-terminal
+             (car (seq-sort-by #'gemini-companion-session-state-since #'<
+                               waiting)))))
+          (t
+           (user-error "No proposal waits for an answer%s"
+                       (mapconcat
+                        (lambda (session)
+                          (pcase (gemini-companion-session-state session)
+                            ('unknown "")
+                            (state (format "; %s is %s"
+                                           (gemini-companion-session-name
+                                            session)
+                                           state))))
+                        (gemini-companion-sessions) ""))))))
 
 (defun gemini-companion-review-quit ()
   "Ask whether to accept, reject or keep reviewing the current diff."
