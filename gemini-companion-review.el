@@ -80,9 +80,21 @@ ignored in such a review for the first second."
 (autoload 'gemini-companion-review-menu "gemini-companion-menu"
   "Show a menu of the commands for this review." t)
 
+(defvar gemini-companion-review-new-until 0
+  "Time until which keys that answer are ignored in a new review.")
+
 (defun gemini-companion-review--key (command)
   "Return a binding of COMMAND that does nothing just after a review appears."
-  (list 'menu-item "" command :filter #'gemini-companion-review--unless-new))
+  (list 'menu-item "" command
+        :filter (lambda (command)
+                  (if (< 0 (- gemini-companion-review-new-until (float-time)) 1)
+                      #'gemini-companion-review-too-soon
+                    command))))
+
+(defun gemini-companion-review-too-soon ()
+  "Ignore a key that was typed before the review could be read."
+  (interactive)
+  (message "Key ignored: the review has just appeared"))
 
 (let ((map gemini-companion-review-mode-map))
   (dolist (key (list (kbd "C-c C-c") [remap save-buffer]))
@@ -120,23 +132,9 @@ ignored in such a review for the first second."
 
 ;;;; State
 
-(defvar gemini-companion-review-new-until 0
-  "Time until which keys that answer are ignored in a new review.")
-
 (defvar gemini-companion-review--by-itself nil
   "Non-nil if the last review appeared by itself, beside the selected window.
 For several reviews in a row, it refers to the first.")
-
-(defun gemini-companion-review--unless-new (command)
-  "Return COMMAND, or in a new review a command to ignore the key."
-  (if (< 0 (- gemini-companion-review-new-until (float-time)) 1)
-      #'gemini-companion-review-too-soon
-    command))
-
-(defun gemini-companion-review-too-soon ()
-  "Ignore a key that was typed before the review could be read."
-  (interactive)
-  (message "Key ignored: the review has just appeared"))
 
 (defun gemini-companion-review-offered-p ()
   "Return non-nil if reviews are offered to a CLI that connects."
