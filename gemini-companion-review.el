@@ -455,14 +455,10 @@ Follow the size of the frame."
     (setf (gemini-companion-review--view-windows view) windows
           (gemini-companion-review--view-frame view) frame
           (gemini-companion-review--view-size view)
-          (gemini-companion-review--frame-size frame)
+          (list (frame-width frame) (frame-height frame))
           (gemini-companion-review--view-terminal view)
           (gemini-companion-windows-terminal
            (gemini-companion-review--view-diff view) frame))))
-
-(defun gemini-companion-review--frame-size (frame)
-  "Return the size of FRAME."
-  (cons (frame-width frame) (frame-height frame)))
 
 (defun gemini-companion-review--select (view &optional lay-out)
   "Select VIEW on its frame, if that is visible on this terminal.
@@ -495,7 +491,7 @@ of files."
 If KEEP is non-nil, the selected window stays visible and selected."
   (setf (gemini-companion-review--view-frame view) (selected-frame)
         (gemini-companion-review--view-size view)
-        (gemini-companion-review--frame-size (selected-frame)))
+        (list (frame-width) (frame-height)))
   (let* ((kind (gemini-companion-review--kind view))
          (terminal (gemini-companion-review--view-terminal view))
          (proposal (gemini-companion-diff-proposal-buffer
@@ -549,7 +545,7 @@ window stays visible and selected."
     (when (and (eq view (gemini-companion-diff-view diff))
                ;; The user may have resized a window.
                (not (equal (gemini-companion-review--view-size view)
-                           (gemini-companion-review--frame-size frame)))
+                           (list (frame-width frame) (frame-height frame))))
                ;; The user may have deleted some.
                (equal (gemini-companion-review--view-windows view)
                       (seq-mapcat
