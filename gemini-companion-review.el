@@ -57,9 +57,6 @@ ignored in such a review for the first second."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 
-(defconst gemini-companion-review--longest-line 4000
-  "Bytes of a line above which Ediff does not fit, as it shows all of them.")
-
 ;;;; Keys
 
 (defconst gemini-companion-review-letters
@@ -406,9 +403,9 @@ That is what the user has chosen, or else Ediff if it fits."
                 (not (memq 'new (gemini-companion-diff-remarks diff)))
                 (gemini-companion-windows-fits-ediff-p
                  (gemini-companion-review--view-frame view))
+                ;; Ediff shows all of a line.
                 (seq-every-p (lambda (buffer)
-                               (<= (nth 1 (buffer-line-statistics buffer))
-                                   gemini-companion-review--longest-line))
+                               (<= (nth 1 (buffer-line-statistics buffer)) 4000))
                              (list (gemini-companion-review--view-original view)
                                    (gemini-companion-diff-proposal-buffer diff))))
            'ediff)
