@@ -102,7 +102,7 @@ lines, display an empty one instead of Ediff's color on the next one."
 (defun gemini-companion-ediff-open (diff original &optional keep)
   "Show DIFF, an edit of the text in ORIGINAL, as an Ediff session.
 If KEEP is non-nil, the selected window stays visible.  The value is
-a plist; see `gemini-companion-review--kinds'."
+a plist; see `gemini-companion-review--view'."
   (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
     (dolist (buffer (list original proposal))
       (with-current-buffer buffer

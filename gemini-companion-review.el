@@ -137,13 +137,15 @@ For several reviews in a row, it refers to the first.")
   "Return non-nil if reviews are offered to a CLI that connects."
   (and gemini-companion-review-view t))
 
-(defconst gemini-companion-review--kinds
-  '((ediff . gemini-companion-ediff-open)
-    (diff . gemini-companion-unified-open))
-  "Alist of (KIND . FUNCTION), the kinds of view and how each is opened.
-FUNCTION is called on the frame of the view with a diff, the buffer of the
-original, and non-nil if the selected window must stay visible and selected.
-If it signals an error, that is shown.  It returns a plist of
+(cl-defstruct (gemini-companion-review--view
+               (:constructor gemini-companion-review--make)
+               (:copier nil))
+  "A view of a diff.
+ORIGINAL is the buffer of the original, FRAME the frame of the view,
+LAYOUT the windows before the review, KIND `ediff' or `diff', WINDOWS the
+windows of its buffers when it was opened, and TERMINAL the window of the
+CLI beside them, or nil.  SIZE is the size of the frame then.  CHOSEN is
+the kind that the user has chosen, or nil.  OPEN is a plist of
 `:buffers', the buffers in the windows of the view, first the one to go to;
 and these functions:
 `:hunk' returns the hunk at point, or nil;
@@ -159,18 +161,7 @@ changes in a long line;
 `:fits-p' returns non-nil if the windows of the view are all on the
 selected frame, and large enough;
 `:compare' compares again;
-`:close' ends the view, but leaves windows, original and proposal alone.")
-
-(cl-defstruct (gemini-companion-review--view
-               (:constructor gemini-companion-review--make)
-               (:copier nil))
-  "A view of a diff.
-ORIGINAL is the buffer of the original, FRAME the frame of the view,
-LAYOUT the windows before the review, KIND the key in
-`gemini-companion-review--kinds', OPEN the plist that its function
-returned, WINDOWS the windows of its buffers when it was opened, and
-TERMINAL the window of the CLI beside them, or nil.  SIZE is the size of
-the frame then.  CHOSEN is the kind that the user has chosen, or nil."
+`:close' ends the view, but leaves windows, original and proposal alone."
   diff original frame layout kind open windows terminal size chosen)
 
 (defun gemini-companion-review-main (diff)
@@ -179,7 +170,7 @@ the frame then.  CHOSEN is the kind that the user has chosen, or nil."
     (car (gemini-companion-review--buffers view))))
 
 (defun gemini-companion-review--call (view key &rest args)
-  "Call the function KEY of VIEW, as in `gemini-companion-review--kinds'.
+  "Call the function KEY of VIEW; see `gemini-companion-review--view'.
 ARGS are its arguments.  Do nothing while VIEW is closed: another one may
 be opening in its place, or its frame have no room for one."
   (apply (or (plist-get (gemini-companion-review--view-open view) key) #'ignore)
@@ -421,7 +412,9 @@ that fails, restore the windows."
     (condition-case problem
         (setf (gemini-companion-review--view-open view)
               (with-selected-frame frame
-                (funcall (alist-get kind gemini-companion-review--kinds)
+                (funcall (if (eq kind 'ediff)
+                             #'gemini-companion-ediff-open
+                           #'gemini-companion-unified-open)
                          (gemini-companion-review--view-diff view)
                          (gemini-companion-review--view-original view)
                          keep))

@@ -483,7 +483,7 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
 (defun gemini-companion-unified-open (diff original &optional keep)
   "Show DIFF, an edit of the text in ORIGINAL, as a unified diff.
 If KEEP is non-nil, the selected window stays visible.  The value is
-a plist; see `gemini-companion-review--kinds'."
+a plist; see `gemini-companion-review--view'."
   (let ((proposal (gemini-companion-diff-proposal-buffer diff))
         (buffer (generate-new-buffer
                  (format "*gemini diff: %s*"
