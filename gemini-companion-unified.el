@@ -85,8 +85,7 @@ be displayed."
   (with-current-buffer buffer
     (save-restriction
       (widen)
-      (let ((cache-long-scans nil))
-        (count-lines (point-min) (point-max))))))
+      (count-lines (point-min) (point-max)))))
 
 (defun gemini-companion-unified--texts (buffer line count &optional view)
   "Return COUNT lines of BUFFER from LINE on, a list of strings.
@@ -534,8 +533,7 @@ If KEEP is non-nil, the selected window stays visible.  The user's
   (select-window
    (or (display-buffer
         buffer
-        (list (list #'display-buffer-reuse-window
-                    ;; The terminal may be in the selected one.
+        (list (list ;; The terminal may be in the selected window.
                     (lambda (buffer alist)
                       (unless (or (gemini-companion-windows-terminal diff)
                                   (< (window-body-height)
