@@ -51,9 +51,6 @@ Only so many of the characters in hunks are compared word by word.")
 (defconst gemini-companion-unified--long-line 400
   "Length of a line above which only a part of it is displayed.")
 
-(defconst gemini-companion-unified--longest-line 10000
-  "Maximum number of characters to display of a line.")
-
 (defconst gemini-companion-unified--near 60
   "Number of characters to display on each side of a change in a long line.")
 
@@ -295,7 +292,7 @@ first one are places to go to."
   "Return TEXT, a line, without what is far from RANGES if it is long.
 RANGES are a list of (BEG . END), in order."
   (let ((length (length text))
-        (room gemini-companion-unified--longest-line)
+        (room 10000) ; more in a line makes Emacs slow
         (position 0)
         (pieces nil))
     (if (<= length gemini-companion-unified--long-line)
