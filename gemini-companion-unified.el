@@ -571,7 +571,9 @@ If KEEP is non-nil, the selected window stays visible.  The user's
            (insert "No differences left.\n")))
        (buffer-string)))
     (when first
-      (goto-char (or (car (gemini-companion-unified--places)) (point-min))))
+      (goto-char (or (text-property-not-all (point-min) (point-max)
+                                            'gemini-companion-change nil)
+                     (point-min))))
     (force-mode-line-update)))
 
 (defun gemini-companion-unified--line ()
@@ -610,21 +612,15 @@ If KEEP is non-nil, the selected window stays visible.  The user's
         (goto-char place)
         (gemini-companion-unified--reveal)))))
 
-(defun gemini-companion-unified--places ()
-  "Return where each hunk begins, and each further change in a long line."
-  (let ((position (point-min))
-        places)
-    (while (setq position (text-property-not-all
-                           position (point-max) 'gemini-companion-change nil))
-      (push position places)
-      (setq position (1+ position)))
-    (nreverse places)))
-
 (defun gemini-companion-unified-change (&optional back)
   "Return where the next visible hunk or change begins, or nil.
 If BACK is non-nil, return where the previous one begins."
-  (let ((places (seq-remove #'invisible-p
-                            (gemini-companion-unified--places))))
+  (let ((places (cl-loop for beg = (point-min) then (1+ place)
+                         for place = (text-property-not-all
+                                      beg (point-max)
+                                      'gemini-companion-change nil)
+                         while place
+                         unless (invisible-p place) collect place)))
     (if back
         (car (last (seq-take-while (lambda (place) (< place (point)))
                                    places)))
