@@ -653,7 +653,7 @@ If BACK is non-nil, return where the previous one begins."
 
 (defun gemini-companion-unified--edit (buffer proposal)
   "Show PROPOSAL in the window of its diff, BUFFER, or the other way round.
-Go to the same line, or to the next one of the diff."
+Go to the same line, or to the fold that it is in."
   (let* ((back (not (eq (current-buffer) buffer)))
          (line (if back
                    (line-number-at-pos nil 'absolute)
@@ -666,17 +666,14 @@ Go to the same line, or to the next one of the diff."
             (t
              (gemini-companion-page-refresh)
              (goto-char (point-min))
+             ;; Removed lines come before it, and have the same number.
              (while (and (not (eobp))
-                         (or (< (or (get-text-property
-                                     (point) 'gemini-companion-line)
-                                    0)
-                                line)
-                             ;; Removed lines come before it.
-                             (and (get-text-property (point)
-                                                     'gemini-companion-hunk)
-                                  (get-text-property (point)
-                                                     'gemini-companion-old))))
-               (forward-line))))
+                         (<= (or (get-text-property (point)
+                                                    'gemini-companion-line)
+                                 0)
+                             line))
+               (forward-line))
+             (forward-line -1)))
       (set-window-point nil (point)))))
 
 (provide 'gemini-companion-unified)

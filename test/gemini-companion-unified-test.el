@@ -200,7 +200,7 @@
         (should (string-search "*gemini diff" (buffer-name)))
         (goto-char (window-point))
         (if (equal edit "none")
-            (should (eobp))
+            (should (looking-at-p "9$"))
           (should (looking-at-p (concat "mine " edit "$"))))))))
 
 (ert-deftest gemini-companion-unified-shows-edits-of-the-proposal ()
