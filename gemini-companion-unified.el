@@ -504,22 +504,24 @@ a plist; see `gemini-companion-review--view'."
 
 (defun gemini-companion-unified--functions (buffer proposal)
   "Return the plist of the view in BUFFER of PROPOSAL."
-  (cl-flet ((here (function)
-              (lambda (&rest args)
-                (with-current-buffer buffer (apply function args)))))
+  (let ((refresh (lambda ()
+                   (with-current-buffer buffer
+                     (gemini-companion-page-refresh)))))
     (list :buffers (list buffer proposal)
-          :hunk #'gemini-companion-unified--hunk
+          :hunk
+          (lambda ()
+            (unless (eq buffer (current-buffer))
+              (user-error "Hunks can be excluded only in the diff"))
+            (get-text-property (point) 'gemini-companion-hunk))
           :line #'gemini-companion-unified--line
           ;; Without a hunk, it will be drawn after the next comparison.
-          :toggled (here (lambda (hunk)
-                           (when hunk
-                             (gemini-companion-page-refresh))))
+          :toggled (lambda (hunk) (when hunk (funcall refresh)))
           :move (apply-partially #'gemini-companion-unified--move buffer)
           :go-to (apply-partially #'gemini-companion-unified--go-to-hunk buffer)
           :edit (apply-partially #'gemini-companion-unified--edit buffer proposal)
           :fits-p (lambda ()
                     (seq-some #'get-buffer-window (list buffer proposal)))
-          :compare (here #'gemini-companion-page-refresh)
+          :compare refresh
           :edited (lambda () (gemini-companion-page-refresh-soon buffer))
           :close (apply-partially #'gemini-companion-diff-discard buffer))))
 
@@ -642,12 +644,6 @@ If BACK is non-nil, return where the previous one begins."
                  (pos-visible-in-window-p (max (point) (1- end))))
       (recenter (min (1+ gemini-companion-unified--context)
                      (/ (window-body-height) 3))))))
-
-(defun gemini-companion-unified--hunk ()
-  "Return the hunk at point, or nil."
-  (unless (derived-mode-p 'gemini-companion-unified-mode)
-    (user-error "Hunks can be excluded only in the diff"))
-  (get-text-property (point) 'gemini-companion-hunk))
 
 ;;;; Editing
 
