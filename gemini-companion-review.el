@@ -709,15 +709,13 @@ Accepting sends the rest."
 
 (defun gemini-companion-review--original (diff)
   "Return a read-only buffer with the original of DIFF."
-  (let ((text (gemini-companion-review--text diff))
-        (directory (buffer-local-value
-                    'default-directory
-                    (gemini-companion-diff-proposal-buffer diff))))
+  (let ((text (gemini-companion-review--text diff)))
     (with-current-buffer
-        (generate-new-buffer
-         (format "*gemini original: %s*"
-                 (gemini-companion-diff-name diff 'plain)))
-      (setq default-directory directory)
+        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+          ;; The new buffer has the same directory.
+          (generate-new-buffer
+           (format "*gemini original: %s*"
+                   (gemini-companion-diff-name diff 'plain))))
       (buffer-disable-undo)
       (let ((inhibit-modification-hooks t))
         (insert text))

@@ -481,18 +481,17 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
 If KEEP is non-nil, the selected window stays visible.  The value is
 a plist; see `gemini-companion-review--view'."
   (let ((proposal (gemini-companion-diff-proposal-buffer diff))
-        (buffer (generate-new-buffer
-                 (format "*gemini diff: %s*"
-                         (gemini-companion-diff-name diff 'plain)))))
+        (buffer (with-current-buffer original ; for its directory
+                  (generate-new-buffer
+                   (format "*gemini diff: %s*"
+                           (gemini-companion-diff-name diff 'plain))))))
     (condition-case problem
         (progn
           (with-current-buffer buffer
             ;; A failing hook of the user must not prevent the review.
             (with-demoted-errors "Mode for the review: %S"
               (gemini-companion-unified-mode))
-            (setq default-directory (buffer-local-value 'default-directory
-                                                        original)
-                  gemini-companion-unified--original original)
+            (setq gemini-companion-unified--original original)
             (gemini-companion-diff-adopt diff)
             (gemini-companion-header-set)
             (gemini-companion-page-refresh))
