@@ -51,9 +51,6 @@ Only so many of the characters in hunks are compared word by word.")
 (defconst gemini-companion-unified--long-line 400
   "Length of a line above which only a part of it is displayed.")
 
-(defconst gemini-companion-unified--near 60
-  "Number of characters to display on each side of a change in a long line.")
-
 (defconst gemini-companion-unified--least-lines 8
   "Minimum number of lines of a window for a diff.")
 
@@ -267,13 +264,10 @@ lines.  HUNK has them, or is nil for unchanged lines."
 If they are most of the line, ignore them.  If the line is long, return
 only what is near them; in an added line, if REMOVED is nil, all but the
 first one are places to go to."
-  (let ((amount (apply #'+ (mapcar (lambda (range)
-                                     (- (cdr range) (car range)))
-                                   ranges))))
-    ;; Indentation does not count.
-    (when (<= (length (string-trim-left text)) (* 2 amount))
-      (setq ranges nil))
-    (setq ranges (reverse ranges))
+  (let* ((amount (cl-loop for (beg . end) in ranges sum (- end beg)))
+         ;; Indentation does not count.
+         (ranges (when (< (* 2 amount) (length (string-trim-left text)))
+                   (reverse ranges))))
     (pcase-dolist (`(,beg . ,end) ranges)
       ;; Bold: red words on a red line are all but invisible to some users.
       ;; Colors of the mode are hard to read on green in a dark theme.
@@ -293,6 +287,7 @@ first one are places to go to."
 RANGES are a list of (BEG . END), in order."
   (let ((length (length text))
         (room 10000) ; more in a line makes Emacs slow
+        (near 60) ; on each side of a change
         (position 0)
         (pieces nil))
     (if (<= length gemini-companion-unified--long-line)
@@ -304,9 +299,8 @@ RANGES are a list of (BEG . END), in order."
                     (setq position end))))
         (pcase-dolist (`(,beg . ,end) ranges)
           (when (< 0 room)
-            (omit (- beg gemini-companion-unified--near))
-            (let ((end (min length (+ position room)
-                            (+ end gemini-companion-unified--near))))
+            (omit (- beg near))
+            (let ((end (min length (+ position room) (+ end near))))
               (when (< position end)
                 (push (substring text position end) pieces)
                 (setq room (- room (- end position))
