@@ -34,14 +34,13 @@ It has the file, remarks on it, the amount of change, and the keys in
 this buffer, as far as they fit into WIDTH, by default the
 width of the window."
   (let ((diff gemini-companion-diff-here))
-    (replace-regexp-in-string
+    (string-replace
      "%" "%%"
      (concat " " (gemini-companion-name-fit
                   (append (gemini-companion-header--subject diff)
                           (gemini-companion-header--amount diff)
                           (gemini-companion-header--answers diff))
-                  (1- (or width (window-width)))))
-     t t)))
+                  (1- (or width (window-width))))))))
 
 (defun gemini-companion-header--answers (diff)
   "Return the keys that answer DIFF, parts of a header line."
