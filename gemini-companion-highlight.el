@@ -50,8 +50,7 @@ of Evil work there, too."
   "Return the major mode to highlight FILE, whose text is current.
 Return nil if that mode may do more."
   (with-demoted-errors "Mode for the review: %S"
-    (let* ((file (file-name-sans-versions file))
-           (mode (or (save-excursion
+    (let* ((mode (or (save-excursion
                        (goto-char (point-min))
                        (when (looking-at auto-mode-interpreter-regexp)
                          (assoc-default

@@ -84,7 +84,6 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
 (ert-deftest gemini-companion-highlight-chooses-a-mode-and-runs-no-hook ()
   (pcase-dolist (`(,name ,text ,mode)
                  '(("a.el" "" emacs-lisp-mode)
-                   ("a.c~" "" c-mode)
                    ("A.PY" "" python-mode)
                    ("a.h" "" c++-mode)
                    ("a.xml" "" sgml-mode)
