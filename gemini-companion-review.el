@@ -522,32 +522,30 @@ window stays visible and selected."
 
 (defun gemini-companion-review--resized (window)
   "Show the review in WINDOW in another way soon, if its frame was resized."
-  (when-let* ((diff (buffer-local-value 'gemini-companion-diff-here
-                                        (window-buffer window)))
-              (view (gemini-companion-diff-view diff)))
-    (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame view)))
+  (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame
+                       (buffer-local-value 'gemini-companion-diff-here
+                                           (window-buffer window))))
 (put 'gemini-companion-review--resized 'permanent-local-hook t)
 
-(defun gemini-companion-review--follow-frame (view)
-  "Show VIEW as its frame has room for it, between two commands."
-  (let ((diff (gemini-companion-review--view-diff view))
-        (frame (gemini-companion-review--view-frame view)))
-    (when (and (eq view (gemini-companion-diff-view diff))
-               ;; The user may have resized a window.
-               (not (equal (gemini-companion-review--view-size view)
-                           (list (frame-width frame) (frame-height frame))))
-               ;; The user may have deleted some.
-               (equal (gemini-companion-review--view-windows view)
+(defun gemini-companion-review--follow-frame (diff)
+  "Show the view of DIFF as its frame has room for it, between two commands."
+  (when-let* ((view (and diff (gemini-companion-diff-view diff)))
+              (frame (gemini-companion-review--view-frame view))
+              ;; The user may have resized a window.
+              ((not (equal (gemini-companion-review--view-size view)
+                           (list (frame-width frame) (frame-height frame)))))
+              ;; The user may have deleted some.
+              ((equal (gemini-companion-review--view-windows view)
                       (seq-mapcat
                        (lambda (buffer) (get-buffer-window-list buffer nil t))
-                       (gemini-companion-review--buffers view))))
-      (if (not (gemini-companion-idle-between-commands-p))
-          (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame view)
-        (with-demoted-errors "Following the size of the frame: %S"
-          (with-selected-frame frame
-            (with-current-buffer (window-buffer)
-              (gemini-companion-review--fit
-               view (not (eq diff gemini-companion-diff-here))))))))))
+                       (gemini-companion-review--buffers view)))))
+    (if (not (gemini-companion-idle-between-commands-p))
+        (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame diff)
+      (with-demoted-errors "Following the size of the frame: %S"
+        (with-selected-frame frame
+          (with-current-buffer (window-buffer)
+            (gemini-companion-review--fit
+             view (not (eq diff gemini-companion-diff-here)))))))))
 
 (cl-defmethod gemini-companion-diff-view-refresh
   ((view gemini-companion-review--view))
