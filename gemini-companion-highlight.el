@@ -79,8 +79,8 @@ Return nil if that mode may do more."
            (autoload-do-load (symbol-function mode) mode)
            ;; Other modes fold, align or hide text, start processes, or fetch
            ;; what the text names, as Org mode does.
-           (apply #'provided-mode-derived-p
-                  mode '(prog-mode conf-mode sgml-mode yaml-mode))
+           (seq-some (apply-partially #'provided-mode-derived-p mode)
+                     '(prog-mode conf-mode sgml-mode yaml-mode))
            mode))))
 
 (provide 'gemini-companion-highlight)
