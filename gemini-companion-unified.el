@@ -86,40 +86,36 @@ be displayed."
 If VIEW is non-nil, they are at most one more than it has room for, and
 have colors.  A last line without a newline has the property
 `gemini-companion-end'."
-  (when (< 0 count)
-    (with-current-buffer buffer
-      (save-excursion
-        (save-restriction
-          (widen)
-          ;; Filling the cache for a large text would take twenty times as long.
-          (let* ((cache-long-scans nil)
-                 (room (and view (gemini-companion-unified--view-room view)))
-                 (beg (goto-char (gemini-companion-hunk-line line)))
-                 (end (progn
-                        (forward-line (if room (min count (1+ room)) count))
-                        (point)))
-                 (lines (gemini-companion-text-lines
-                         (if (and view
-                                  (< (buffer-size)
-                                     gemini-companion-unified--most-characters))
-                             (gemini-companion-unified--colored beg end)
-                           (buffer-substring-no-properties beg end)))))
-            (unless (or (bolp) (null lines))
-              (put-text-property 0 1 'gemini-companion-end t
-                                 (car (last lines))))
-            lines))))))
-
-(defun gemini-companion-unified--colored (beg end)
-  "Return the text from BEG to END with its faces and no other properties."
-  (with-demoted-errors "Colors for the review: %S"
-    (font-lock-ensure beg end))
-  (let ((text (buffer-substring-no-properties beg end)))
-    (pcase-dolist (`(,from ,to ,_)
-                   (object-intervals (buffer-substring beg end)))
-      ;; Some modes set another property, which is an alias of this one.
-      (when-let* ((face (get-text-property (+ beg from) 'face)))
-        (put-text-property from to 'face face text)))
-    text))
+  (with-current-buffer buffer
+    (save-restriction
+      (widen)
+      (let* (;; Filling it for a large text would take twenty times as long.
+             (cache-long-scans nil)
+             (count (if view
+                        (min count (1+ (gemini-companion-unified--view-room
+                                        view)))
+                      count))
+             (beg (gemini-companion-hunk-line line))
+             (end (save-excursion
+                    (goto-char beg)
+                    ;; Otherwise it could go back in a last line.
+                    (when (< 0 count)
+                      (forward-line count))
+                    (point)))
+             (text (buffer-substring-no-properties beg end)))
+        (when (and view
+                   (< (buffer-size) gemini-companion-unified--most-characters))
+          (with-demoted-errors "Colors for the review: %S"
+            (font-lock-ensure beg end))
+          (pcase-dolist (`(,from ,to ,_)
+                         (object-intervals (buffer-substring beg end)))
+            ;; Some modes set another property, which is an alias of this one.
+            (when-let* ((face (get-text-property (+ beg from) 'face)))
+              (put-text-property from to 'face face text))))
+        (let ((lines (gemini-companion-text-lines text)))
+          (unless (or (null lines) (eq ?\n (char-before end)))
+            (put-text-property 0 1 'gemini-companion-end t (car (last lines))))
+          lines)))))
 
 ;;;; Inserting
 
