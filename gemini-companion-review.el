@@ -292,18 +292,6 @@ also as a part of another line, becomes a part of it."
     (gemini-companion-review--call view :compare))
   (gemini-companion-review--call view :hunk))
 
-(defun gemini-companion-review--line (view)
-  "Return the line of the proposal at point in VIEW, or nil."
-  (let* ((diff (gemini-companion-review--view-diff view))
-         (proposal (gemini-companion-diff-proposal-buffer diff)))
-    (with-current-buffer (if (eq diff gemini-companion-diff-here)
-                             (current-buffer)
-                           (or (gemini-companion-review-main diff) proposal))
-      (if (eq (current-buffer) proposal)
-          (line-number-at-pos nil 'absolute)
-        (or (gemini-companion-review--call view :line)
-            (nth 2 (gemini-companion-review--hunk view)))))))
-
 ;;;; Menu state
 
 ;; A user error of these functions means nil in a menu.
@@ -505,8 +493,17 @@ If KEEP is non-nil, the selected window stays visible and selected."
   "Close VIEW, and open it on the selected frame as KIND, at the same hunk.
 If that fails, open it as it was.  If KEEP is non-nil, the selected
 window stays visible and selected."
-  (let ((previous (gemini-companion-review--view-kind view))
-        (line (gemini-companion-review--line view)))
+  (let* ((previous (gemini-companion-review--view-kind view))
+         (diff (gemini-companion-review--view-diff view))
+         (proposal (gemini-companion-diff-proposal-buffer diff))
+         (line (with-current-buffer
+                   (if (eq diff gemini-companion-diff-here)
+                       (current-buffer)
+                     (or (gemini-companion-review-main diff) proposal))
+                 (if (eq (current-buffer) proposal)
+                     (line-number-at-pos nil 'absolute)
+                   (or (gemini-companion-review--call view :line)
+                       (nth 2 (gemini-companion-review--hunk view)))))))
     (gemini-companion-windows-at-once
       (gemini-companion-review--restore-windows view)
       (setf (gemini-companion-review--view-layout view)
