@@ -99,11 +99,9 @@ ignored in such a review for the first second."
       (gemini-companion-review--key #'gemini-companion-diff-accept)))
   (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject)
   (define-key map (kbd "C-c C-r") 'gemini-companion-diff-reject-with-reason)
-  (define-key map (kbd "C-c C-v") #'gemini-companion-review-switch-view)
-  (define-key map (kbd "C-c C-x") #'gemini-companion-review-toggle-hunk)
-  (define-key map (kbd "C-c C-e") #'gemini-companion-review-edit)
-  (define-key map (kbd "C-c C-n") #'gemini-companion-review-next-hunk)
-  (define-key map (kbd "C-c C-p") #'gemini-companion-review-previous-hunk)
+  (dolist (letter '("v" "x" "e" "n" "p"))
+    (define-key map (kbd (concat "C-c C-" letter))
+      (cdr (assoc letter gemini-companion-review-letters))))
   (define-key map [remap evil-quit] #'gemini-companion-review-quit)
   ;; Evil also remaps the commands of its ex line.
   (dolist (command '(evil-write evil-update evil-save-and-close
