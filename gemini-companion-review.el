@@ -169,9 +169,11 @@ selected frame, and large enough;
 
 (defun gemini-companion-review--call (view key &rest args)
   "Call the function KEY of VIEW; see `gemini-companion-review--view'.
-ARGS are its arguments.  Do nothing while VIEW is closed: another one may
-be opening in its place, or its frame have no room for one."
-  (apply (or (plist-get (gemini-companion-review--view-open view) key) #'ignore)
+ARGS are its arguments.  Do nothing if VIEW is nil, or while it is closed:
+another one may be opening in its place, or its frame have no room."
+  (apply (or (and view
+                  (plist-get (gemini-companion-review--view-open view) key))
+             #'ignore)
          args))
 
 (defun gemini-companion-review--buffers (view)
@@ -222,8 +224,8 @@ With HUNKS of ORIGINAL, restore also those that are not among them."
                  "%1$d excluded hunks of %2$s have changed and were restored"
                  count)
        count (gemini-companion-diff-name diff 'plain))
-      (when-let* ((view (gemini-companion-diff-view diff)))
-        (gemini-companion-review--call view :toggled nil))
+      (gemini-companion-review--call (gemini-companion-diff-view diff)
+                                     :toggled nil)
       (gemini-companion-diff-notify diff 'changed))))
 
 (defun gemini-companion-review--edited (&rest _)
@@ -231,8 +233,7 @@ With HUNKS of ORIGINAL, restore also those that are not among them."
 Update the view of its diff soon, if it shows the text by itself."
   (when-let* ((diff gemini-companion-diff-here))
     (gemini-companion-review--prune diff)
-    (when-let* ((view (gemini-companion-diff-view diff)))
-      (gemini-companion-review--call view :edited))
+    (gemini-companion-review--call (gemini-companion-diff-view diff) :edited)
     (gemini-companion-diff-notify diff 'changed)))
 (put 'gemini-companion-review--edited 'permanent-local-hook t)
 
@@ -258,25 +259,23 @@ exclude its last hunk? "))))
              (with-temp-buffer
                (insert (gemini-companion-review--text diff))
                (gemini-companion-hunk-toggle hunk (current-buffer) proposal)))
-      (when view
-        (gemini-companion-review--call view :toggled hunk))
+      (gemini-companion-review--call view :toggled hunk)
       (gemini-companion-diff-notify diff 'changed))))
 
 (defun gemini-companion-review-go-to (diff line)
   "Show DIFF and select it, at the hunk with LINE, or the last one before.
 LINE is counted in the proposal, or nil."
   (gemini-companion-arrival-view diff)
-  (when-let* ((view (gemini-companion-diff-view diff)))
-    (gemini-companion-review--go-to view line)))
+  (gemini-companion-review--go-to diff line))
 
-(defun gemini-companion-review--go-to (view line)
-  "Go to the hunk with LINE in VIEW, which is selected.
+(defun gemini-companion-review--go-to (diff line)
+  "Go to the hunk with LINE in the view of DIFF, which is selected.
 See `gemini-companion-review-go-to'."
   (when-let* ((line)
-              (hunks (gemini-companion-diff-hunks
-                      (gemini-companion-review--view-diff view)))
+              (hunks (gemini-companion-diff-hunks diff))
               (number (seq-count (lambda (hunk) (<= (nth 2 hunk) line)) hunks)))
-    (gemini-companion-review--call view :go-to (max 0 (1- number)))))
+    (gemini-companion-review--call (gemini-companion-diff-view diff)
+                                   :go-to (max 0 (1- number)))))
 
 (defun gemini-companion-review--hunk (view)
   "Return the hunk at point in VIEW, or nil.
@@ -513,7 +512,7 @@ window stays visible and selected."
         ((error quit)
          (gemini-companion-review--open view previous keep)
          (user-error "%s" (error-message-string problem))))
-      (gemini-companion-review--go-to view line))))
+      (gemini-companion-review--go-to diff line))))
 
 (defun gemini-companion-review--resized (window)
   "Show the review in WINDOW in another way soon, if its frame was resized."
