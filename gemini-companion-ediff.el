@@ -111,7 +111,8 @@ a plist; see `gemini-companion-review--view'."
     (let ((panel (gemini-companion-text-keeping-message
                    (gemini-companion-ediff--start diff original proposal
                                                   keep))))
-      (gemini-companion-ediff--compared panel)
+      (with-current-buffer panel
+        (gemini-companion-ediff--compared))
       (with-current-buffer original
         (setq header-line-format " File on disk"))
       (with-current-buffer proposal
@@ -313,17 +314,15 @@ The control panel is current."
       (widen)
       (move-overlay bounds (point-min) (point-max))))
   (ediff-update-diffs)
-  (gemini-companion-ediff--compared (current-buffer)))
+  (gemini-companion-ediff--compared))
 
-(defun gemini-companion-ediff--compared (panel)
-  "Record which hunks the session of PANEL has."
-  (with-current-buffer panel
-    (gemini-companion-review-set-hunks
-     gemini-companion-diff-here
-     (with-current-buffer ediff-diff-buffer
-       (gemini-companion-text-hunks))
-     ediff-buffer-A)
-    (gemini-companion-ediff--selected)))
+(defun gemini-companion-ediff--compared ()
+  "Record which hunks the session has.  The control panel is current."
+  (gemini-companion-review-set-hunks
+   gemini-companion-diff-here
+   (with-current-buffer ediff-diff-buffer (gemini-companion-text-hunks))
+   ediff-buffer-A)
+  (gemini-companion-ediff--selected))
 
 (defun gemini-companion-ediff--compare (panel)
   "Compare again in PANEL's session, and leave the windows alone."
