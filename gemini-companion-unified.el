@@ -89,7 +89,7 @@ have colors.  A last line without a newline has the property
   (with-current-buffer buffer
     (save-restriction
       (widen)
-      (let* (;; Filling it for a large text would take twenty times as long.
+      (let* (;; For a large text, filling the cache takes twenty times as long.
              (cache-long-scans nil)
              (count (if view
                         (min count (1+ (gemini-companion-unified--view-room
@@ -98,7 +98,7 @@ have colors.  A last line without a newline has the property
              (beg (gemini-companion-hunk-line line))
              (end (save-excursion
                     (goto-char beg)
-                    ;; Otherwise it could go back in a last line.
+                    ;; With 0, it would go back in a last line without an end.
                     (when (< 0 count)
                       (forward-line count))
                     (point)))
