@@ -70,15 +70,14 @@ width of the window."
 ;; all others are omitted before the name is shortened.
 (defun gemini-companion-header--subject (diff)
   "Return the file of DIFF and remarks on it, parts of a header line.
-What guards text comes first: a long name may not fit."
+What guards text comes first, the longest last: a long name may not fit."
   (let ((name (copy-sequence (gemini-companion-diff-name diff)))
         (session (gemini-companion-diff-session diff))
         (remarks (gemini-companion-diff-remarks diff)))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (append
      (mapcar
-      (lambda (remark)
-        (list 0 (concat (propertize remark 'face 'bold) "; ")))
+      (lambda (remark) (list 0 (concat (propertize remark 'face 'bold) "; ")))
       (append
        (when (gemini-companion-revert-unsaved-p
               (gemini-companion-diff-file-path diff))
@@ -87,7 +86,6 @@ What guards text comes first: a long name may not fit."
          '("file changed since the proposal"))
        (when (memq 'not-utf-8 remarks)
          '("not UTF-8"))
-       ;; The longest is the last one.
        (when (and (gemini-companion-clients-get (plist-get session :client)
                                                 :discards-edits)
                   (or (gemini-companion-diff-edited-p diff)
