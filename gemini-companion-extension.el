@@ -38,9 +38,6 @@
 (defconst gemini-companion-extension--server "emacs"
   "Name of the bridge in the CLIs, which is part of the names of tools.")
 
-(defvar gemini-companion-extension-counts (list 0 0)
-  "The numbers of questions and of edits since the mode was turned on.")
-
 ;;;; Extension
 
 (defun gemini-companion-extension--python ()
@@ -246,8 +243,7 @@ priority = 100
 (defun gemini-companion-extension-stop ()
   "Stop answering questions."
   (gemini-companion-server-call 'tools-update nil)
-  (gemini-companion-diagnostics-stop)
-  (setq gemini-companion-extension-counts (list 0 0)))
+  (gemini-companion-diagnostics-stop))
 
 ;;;; Questions
 
@@ -261,9 +257,6 @@ For ARGS see `gemini-companion-extension--answer'."
 (defun gemini-companion-extension--answer (answer kind facts &rest texts)
   "Call ANSWER, later, with the answer to a question of KIND.
 It is about FACTS, a plist, and TEXTS."
-  (unless (eq kind 'turn)
-    (cl-incf (nth (if (eq kind 'edited) 1 0)
-                  gemini-companion-extension-counts)))
   (condition-case problem
       (save-match-data
         (let ((file (plist-get facts :path))
@@ -351,11 +344,7 @@ link them."))
                      (format "To trust the directory, type %s in %s there."
                              (gemini-companion-clients-get client :trust)
                              title))))
-          (t
-           `(good ,(apply #'format
-                          "%s is linked; %d questions and %d edits so far, of all \
-CLIs"
-                          title gemini-companion-extension-counts))))))
+          (t `(good ,(format "%s is linked" title))))))
 
 (defun gemini-companion-extension--obstacles (client directory)
   "Return why CLIENT in DIRECTORY does not use the link, a list of texts."

@@ -157,8 +157,7 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
     (gemini-companion-test-with-far-host
       (dolist (place (list directory "/far:/x/"))
         (let ((shown (gemini-companion-extension-test-shown place)))
-          (should (string-search "Gemini CLI is linked; 0 questions and 0 edits"
-                                 shown))
+          (should (string-search "good Gemini CLI is linked" shown))
           (should-not (string-search "To trust" shown)))))
     (pcase-dolist (`(,text ,reason)
                    '(("{\"hooksConfig\": {\"enabled\": false}}"
