@@ -31,6 +31,7 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-edits)
 (require 'json)
+(require 'map)
 
 (defconst gemini-companion-extension--name "gemini-companion"
   "Name of the extension.")
@@ -247,41 +248,28 @@ priority = 100
 
 ;;;; Questions
 
-(defun gemini-companion-extension-ask (&rest args)
-  "Return the answer to a question of the server, which is known later.
-For ARGS see `gemini-companion-extension--answer'."
+(defun gemini-companion-extension-ask (kind facts &rest texts)
+  "Return the answer to a question of KIND, which is known later.
+It is about FACTS, a plist, and TEXTS."
   (gemini-companion-epc-later
    (lambda (answer)
-     (apply #'gemini-companion-extension--answer answer args))))
-
-(defun gemini-companion-extension--answer (answer kind facts &rest texts)
-  "Call ANSWER, later, with the answer to a question of KIND.
-It is about FACTS, a plist, and TEXTS."
-  (condition-case problem
-      (save-match-data
-        (let ((file (plist-get facts :path))
-              (symbol (plist-get facts :symbol))
-              (line (plist-get facts :line)))
-          (pcase-exhaustive kind
-            ('edited
-             (apply #'gemini-companion-extension--edited facts answer
-                    (mapcar #'gemini-companion-extension--text texts)))
-            ('turn
-             (gemini-companion-extension--report
-              facts (intern (plist-get facts :event)))
-             (funcall answer nil))
-            ((guard gemini-companion-paused)
-             (funcall answer '(:problem "Sharing is paused in Emacs")))
-            ('references
-             (gemini-companion-lookup-references
-              file symbol line (plist-get facts :after) answer))
-            ('definition
-             (gemini-companion-lookup-definition file symbol line answer))
-            ('diagnostics
-             (gemini-companion-diagnostics-answer file answer)))))
-    (error
-     (funcall answer (list :problem (format "Emacs failed: %s"
-                                            (car problem)))))))
+     (save-match-data
+       (pcase-let (((map :path :symbol :line :after :event) facts))
+         (pcase-exhaustive kind
+           ('edited
+            (apply #'gemini-companion-extension--edited facts answer
+                   (mapcar #'gemini-companion-extension--text texts)))
+           ('turn
+            (gemini-companion-extension--report facts (intern event))
+            (funcall answer nil))
+           ((guard gemini-companion-paused)
+            (funcall answer '(:problem "Sharing is paused in Emacs")))
+           ('references
+            (gemini-companion-lookup-references path symbol line after answer))
+           ('definition
+            (gemini-companion-lookup-definition path symbol line answer))
+           ('diagnostics
+            (gemini-companion-diagnostics-answer path answer))))))))
 
 (defun gemini-companion-extension--text (text)
   "Return TEXT, a string or nil; call it if it is a function to insert one."
