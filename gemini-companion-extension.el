@@ -41,28 +41,23 @@
 
 ;;;; Extension
 
-(defun gemini-companion-extension--python ()
-  "Return the Python for the bridge.
-It is the Python of the server, by a name that outlives an update of its
-packages."
-  (let ((program (car (gemini-companion-install-command))))
-    (file-truename
-     (or (executable-find
-          (if (and program
-                   (string-match-p "python" (file-name-nondirectory program)))
-              program
-            "python3"))
-         (user-error "Cannot find a Python; \
-M-x gemini-companion-install-server installs what is needed")))))
-
 (defun gemini-companion-extension--command (client &rest options)
-  "Return the command of the bridge for CLIENT, with OPTIONS."
-  ;; With -I and the directory, Python imports more and starts later.
-  (append (list (gemini-companion-extension--python) "-E" "-s" "-S"
-                (expand-file-name "__main__.py"
-                                  (gemini-companion-install-extension-directory))
-                client)
-          options))
+  "Return the command of the bridge for CLIENT, with OPTIONS.
+Its Python is the Python of the server, by a name that outlives an
+update of its packages."
+  (let* ((program (or (car (gemini-companion-install-command)) ""))
+         (python (executable-find
+                  (if (string-match-p "python" (file-name-nondirectory program))
+                      program
+                    "python3"))))
+    (unless python
+      (user-error "Cannot find a Python; \
+M-x gemini-companion-install-server installs what is needed"))
+    ;; With -I and the directory, Python imports more and starts later.
+    `(,(file-truename python) "-E" "-s" "-S"
+      ,(expand-file-name "__main__.py"
+                         (gemini-companion-install-extension-directory))
+      ,client ,@options)))
 
 (defun gemini-companion-extension--manifest (client)
   "Return the manifest for CLIENT, for `json-encode'."
