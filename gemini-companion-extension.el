@@ -94,40 +94,36 @@ MATCHER is a regexp for the names of tools, or nil."
                   (timeout . 6000))]))]))
      events)))
 
-(defun gemini-companion-extension--files ()
-  "Return an alist of the names and texts of the files of the extension."
-  (list
-   (cons "gemini-extension.json"
-         (json-encode (gemini-companion-extension--manifest "gemini")))
-   (cons "hooks/hooks.json"
-         (json-encode
-          `((hooks . ,(gemini-companion-extension--hooks
-                       "gemini" '((AfterTool . "write_file|replace")
-                                  (BeforeAgent) (AfterAgent)
-                                  (Notification)))))))
-   (cons "qwen-extension.json"
-         (json-encode
-          (append (gemini-companion-extension--manifest "qwen")
-                  `((hooks . ,(gemini-companion-extension--hooks
-                               "qwen" '((PostToolUse . "write_file|edit")
-                                        (UserPromptSubmit) (Stop)
-                                        (Notification))))))))
-   ;; Python caches only modules that are imported; a hook runs after each edit.
-   (cons "__main__.py" "import bridge\n\nbridge.main()\n")
-   (cons "bridge.py"
-         (gemini-companion-text-read
-          (expand-file-name "python/gemini_companion_epc/bridge.py"
-                            gemini-companion-server-directory)))))
-
 (defun gemini-companion-extension-write ()
-  "Write those files of the extension that are missing or differ.
+  "Write the files of the extension.
 After an update of this package, the CLIs find the new ones."
-  (pcase-dolist (`(,name . ,text) (gemini-companion-extension--files))
-    (let ((file (expand-file-name name
-                                  (gemini-companion-install-extension-directory))))
-      (unless (and (file-exists-p file)
-                   (equal text (gemini-companion-text-read file)))
-        (gemini-companion-extension--write file text)))))
+  (pcase-dolist
+      (`(,name . ,text)
+       `(("gemini-extension.json"
+          . ,(json-encode (gemini-companion-extension--manifest "gemini")))
+         ("hooks/hooks.json"
+          . ,(json-encode
+              `((hooks . ,(gemini-companion-extension--hooks
+                           "gemini" '((AfterTool . "write_file|replace")
+                                      (BeforeAgent) (AfterAgent)
+                                      (Notification)))))))
+         ("qwen-extension.json"
+          . ,(json-encode
+              `(,@(gemini-companion-extension--manifest "qwen")
+                (hooks . ,(gemini-companion-extension--hooks
+                           "qwen" '((PostToolUse . "write_file|edit")
+                                    (UserPromptSubmit) (Stop)
+                                    (Notification)))))))
+         ;; Python caches only modules that are imported; a hook runs after
+         ;; each edit.
+         ("__main__.py" . "import bridge\n\nbridge.main()\n")
+         ("bridge.py"
+          . ,(gemini-companion-text-read
+              (expand-file-name "python/gemini_companion_epc/bridge.py"
+                                gemini-companion-server-directory)))))
+    (gemini-companion-extension--write
+     (expand-file-name name (gemini-companion-install-extension-directory))
+     text)))
 
 (defun gemini-companion-extension--write (file text)
   "Write TEXT to FILE atomically."
