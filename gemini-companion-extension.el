@@ -152,12 +152,12 @@ After an update of this package, the CLIs find the new ones."
                           gemini-companion-extension--name client))
           '("source"))))
 
-(defun gemini-companion-extension-run (verb clients then)
+(defun gemini-companion-extension-run (verb clients then &optional failures)
   "Run the command `extensions VERB' of each of CLIENTS.
 VERB is \"link\" or \"uninstall\".  Then call THEN with a list of the
-failures, strings."
+FAILURES, strings."
   (if (null clients)
-      (funcall then nil)
+      (funcall then (reverse failures))
     (let* ((default-directory (gemini-companion-install-extension-directory))
            (client (pop clients))
            (process
@@ -175,25 +175,20 @@ failures, strings."
              :sentinel
              (lambda (process _)
                (unless (process-live-p process)
-                 (let ((failures (gemini-companion-extension--failures
-                                  client process)))
-                   (gemini-companion-extension-run
-                    verb clients
-                    (lambda (others)
-                      (funcall then (append failures others))))))))))
+                 (with-current-buffer (process-buffer process)
+                   (goto-char (point-max))
+                   (skip-chars-backward " \n")
+                   (unless (eql 0 (process-exit-status process))
+                     (push (format "%s: %s" (gemini-companion-clients-title client)
+                                   (buffer-substring (line-beginning-position)
+                                                     (point)))
+                           failures))
+                   (kill-buffer))
+                 (gemini-companion-extension-run
+                  verb clients then failures))))))
       ;; Qwen Code asks whether to continue.
       (ignore-errors
         (process-send-string process "y\n")))))
-
-(defun gemini-companion-extension--failures (client process)
-  "Return a list of why PROCESS of CLIENT failed, or nil; kill its buffer."
-  (with-current-buffer (process-buffer process)
-    (goto-char (point-max))
-    (skip-chars-backward " \n")
-    (prog1 (unless (eql 0 (process-exit-status process))
-             (list (format "%s: %s" (gemini-companion-clients-title client)
-                           (buffer-substring (line-beginning-position) (point)))))
-      (kill-buffer))))
 
 (defun gemini-companion-extension-write-policy ()
   "Write the policy for questions of Gemini CLI without confirmation."
