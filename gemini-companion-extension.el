@@ -203,29 +203,14 @@ decision = \"allow\"
 priority = 100
 " gemini-companion-extension--server)))
 
-(defun gemini-companion-extension--delete ()
-  "Delete the extension and the policy."
-  (let ((policy (gemini-companion-extension-policy-file)))
-    (when (file-exists-p policy)
-      (delete-file policy)
-      ;; It may have others.
-      (ignore-error file-error
-        (delete-directory (file-name-directory policy)))))
-  (when (gemini-companion-install-extension-p)
-    (delete-directory (gemini-companion-install-extension-directory) t)))
-
 ;;;; Life
 
 (defun gemini-companion-extension-ready (_how)
-  "Enable questions in the new server if the extension exists."
+  "Start answering questions if the extension exists."
   (when (gemini-companion-install-extension-p)
-    (gemini-companion-extension--start)))
-
-(defun gemini-companion-extension--start ()
-  "Start answering questions."
-  (gemini-companion-extension-write)
-  (gemini-companion-diagnostics-start)
-  (gemini-companion-server-call 'tools-update t))
+    (gemini-companion-extension-write)
+    (gemini-companion-diagnostics-start)
+    (gemini-companion-server-call 'tools-update t)))
 
 (defun gemini-companion-extension-stop ()
   "Stop answering questions."
@@ -393,9 +378,9 @@ the same command unlinks it.  Link %s? "
 without confirmation? "))
       (gemini-companion-extension-write-policy))
     (gemini-companion-extension-write)
-    ;; Otherwise `gemini-companion-extension-ready' does it later.
+    ;; Otherwise the mode calls it later.
     (when (gemini-companion-server-ready-p)
-      (gemini-companion-extension--start))
+      (gemini-companion-extension-ready 'linked))
     (message "Linking %s..." titles)
     (gemini-companion-extension-run
      "link" clients
@@ -415,7 +400,13 @@ without confirmation? "))
    (seq-filter #'gemini-companion-extension-linked-p
                (gemini-companion-run-installed))
    (lambda (failed)
-     (gemini-companion-extension--delete)
+     (let ((policy (gemini-companion-extension-policy-file)))
+       (when (file-exists-p policy)
+         (delete-file policy)
+         ;; It may have others.
+         (ignore-error file-error
+           (delete-directory (file-name-directory policy)))))
+     (delete-directory (gemini-companion-install-extension-directory) t)
      (if failed
          (message "Deleted the extension, but not its links; %s"
                   (string-join failed "; "))
