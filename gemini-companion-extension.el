@@ -290,40 +290,32 @@ For findings, see `gemini-companion-status-checks'."
 
 (defun gemini-companion-extension--finding (client directory)
   "Return the finding about the link of CLIENT, for one in DIRECTORY."
-  (let ((title (gemini-companion-clients-title client))
-        (obstacles (gemini-companion-extension--obstacles client directory)))
-    (cond ((not (gemini-companion-extension-linked-p client))
-           `(note ,(format "%s is not linked" title)
-                  "M-x gemini-companion-tools unlinks all CLIs; run it again to \
-link them."))
-          (obstacles
-           `(note ,(format "%s is linked, but: %s" title
-                           (string-join obstacles "; "))
-                  ,(when (gemini-companion-extension--untrusted-p client directory)
-                     (format "To trust the directory, type %s in %s there."
-                             (gemini-companion-clients-get client :trust)
-                             title))))
-          (t `(good ,(format "%s is linked" title))))))
-
-(defun gemini-companion-extension--obstacles (client directory)
-  "Return why CLIENT in DIRECTORY does not use the link, a list of texts."
   (cl-flet ((setting (&rest keys)
               (gemini-companion-settings-value client directory keys)))
-    (let ((allowed (setting "mcp" "allowed")))
-      (delq nil
-            (list
-             (and (eq :false (setting "hooksConfig" "enabled"))
-                  "hooksConfig.enabled is false, so edits are not reported")
-             (and (eq t (setting "disableAllHooks"))
-                  "disableAllHooks is true, so edits are not reported")
-             (and allowed
-                  (not (seq-contains-p allowed gemini-companion-extension--server))
-                  (format "mcp.allowed lacks %s, so questions are not offered"
-                          gemini-companion-extension--server))
-             (and (gemini-companion-extension--untrusted-p client directory)
-                  (format "%s is not trusted, so questions are not offered and \
-edits are not reported"
-                          (abbreviate-file-name directory))))))))
+    (let ((title (gemini-companion-clients-title client))
+          (allowed (setting "mcp" "allowed")))
+      (cond
+       ((not (gemini-companion-extension-linked-p client))
+        `(note ,(format "%s is not linked" title)
+               "M-x gemini-companion-tools unlinks all CLIs; run it again to \
+link them."))
+       ((gemini-companion-extension--untrusted-p client directory)
+        `(note ,(format "%s is linked, but: %s is not trusted, so questions are \
+not offered and edits are not reported"
+                        title (abbreviate-file-name directory))
+               ,(format "To trust the directory, type %s in %s there."
+                        (gemini-companion-clients-get client :trust) title)))
+       ((eq :false (setting "hooksConfig" "enabled"))
+        `(note ,(format "%s is linked, but: hooksConfig.enabled is false, so \
+edits are not reported" title)))
+       ((eq t (setting "disableAllHooks"))
+        `(note ,(format "%s is linked, but: disableAllHooks is true, so edits \
+are not reported" title)))
+       ((and allowed
+             (not (seq-contains-p allowed gemini-companion-extension--server)))
+        `(note ,(format "%s is linked, but: mcp.allowed lacks %s, so questions \
+are not offered" title gemini-companion-extension--server)))
+       (t `(good ,(format "%s is linked" title)))))))
 
 (defun gemini-companion-extension--untrusted-p (client directory)
   "Return non-nil if CLIENT trusts neither DIRECTORY nor one above it."
