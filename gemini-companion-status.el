@@ -87,7 +87,9 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
                                   gemini-companion-state-functions
                                   gemini-companion-place-changed-hook))
   (setq-local revert-buffer-function
-              (lambda (&rest _) (gemini-companion-status--refresh))))
+              (lambda (&rest _)
+                (setq gemini-companion-status--processes nil)
+                (gemini-companion-page-refresh))))
 
 ;;;###autoload
 (defun gemini-companion-status ()
@@ -104,14 +106,8 @@ Type \\[describe-mode] there for its keys."
       (unless (eq origin status)
         (setq gemini-companion-status--origin origin
               default-directory directory))
-      (gemini-companion-status--refresh))
+      (revert-buffer))
     (pop-to-buffer status)))
-
-(defun gemini-companion-status--refresh ()
-  "Check everything again, in the buffer of the status."
-  (with-current-buffer gemini-companion-status--name
-    (setq gemini-companion-status--processes nil)
-    (gemini-companion-page-refresh)))
 
 ;;;; Contents
 
@@ -164,8 +160,9 @@ A button calls its FUNCTION and checks again."
      'action (lambda (_button)
                (unwind-protect
                    (funcall function)
-                 (when (get-buffer gemini-companion-status--name)
-                   (gemini-companion-status--refresh))))))
+                 (when-let* ((status (get-buffer gemini-companion-status--name)))
+                   (with-current-buffer status
+                     (revert-buffer)))))))
   (insert "\n"))
 
 (defun gemini-companion-status--insert-section
