@@ -111,12 +111,7 @@ Type \\[describe-mode] there for its keys."
 
 ;;;; Contents
 
-(defconst gemini-companion-status--marks
-  '((good ?✓ "ok" success)
-    (bad ?✗ "NO" error)
-    (note ?• "--" shadow)
-    (wait ?… ".." shadow))
-  "Alist of (MARK CHARACTER ASCII FACE).")
+
 
 (defun gemini-companion-status--write ()
   "Check, and write the status."
@@ -145,7 +140,16 @@ Type \\[describe-mode] there for its keys."
        (gemini-companion-status--insert-section
         "Notes" #'gemini-companion-status--insert-finding
         (funcall some 'wait 'note))
-       (gemini-companion-status--insert-passed (funcall some 'good))
+       (let ((good (funcall some 'good)))
+         (gemini-companion-status--insert-section
+          (format (ngettext "%d check passed" "%d checks passed" (length good))
+                  (length good))
+          #'gemini-companion-status--insert-finding
+          (and gemini-companion-status--passed-shown good)
+          `((,(if gemini-companion-status--passed-shown "Hide" "Show")
+             . ,(lambda ()
+                  (setq gemini-companion-status--passed-shown
+                        (not gemini-companion-status--passed-shown)))))))
        (buffer-string)))))
 
 (defun gemini-companion-status--insert (text &optional actions)
@@ -166,37 +170,29 @@ A button calls its FUNCTION and checks again."
   (insert "\n"))
 
 (defun gemini-companion-status--insert-section
-    (heading insert items &optional remark actions)
+    (heading insert items &optional actions)
   "Insert HEADING, and call INSERT with each of ITEMS, unless all are nil.
-REMARK and buttons for ACTIONS follow HEADING."
-  (when (or items remark actions)
+Buttons for ACTIONS follow HEADING."
+  (when (or items actions)
     (gemini-companion-status--insert
-     (concat "\n" (propertize heading 'face 'bold) remark) actions)
+     (concat "\n" (propertize heading 'face 'bold)) actions)
     (mapc insert items)))
 
 (defun gemini-companion-status--insert-finding (finding)
   "Insert FINDING, a list (TITLE MARK TEXT REMEDY ACTION...)."
   (pcase-let* ((`(,title ,mark ,text ,remedy . ,actions) finding)
                (`(,character ,ascii ,face)
-                (alist-get mark gemini-companion-status--marks)))
+                (alist-get mark '((good ?✓ "ok" success)
+                                  (bad ?✗ "NO" error)
+                                  (note ?• "--" shadow)
+                                  (wait ?… ".." shadow)))))
     (gemini-companion-status--insert
      (concat (propertize (gemini-companion-text-sign character ascii)
                          'face face)
              " " title ": " text (and remedy (concat "\n    " remedy)))
      actions)))
 
-(defun gemini-companion-status--insert-passed (good)
-  "Insert one line about GOOD, the findings that are good, or list them."
-  (gemini-companion-status--insert-section
-   (format (ngettext "%d check passed" "%d checks passed" (length good))
-           (length good))
-   #'gemini-companion-status--insert-finding
-   (and gemini-companion-status--passed-shown good)
-   nil
-   `((,(if gemini-companion-status--passed-shown "Hide" "Show")
-      . ,(lambda ()
-           (setq gemini-companion-status--passed-shown
-                 (not gemini-companion-status--passed-shown)))))))
+
 
 (defun gemini-companion-status--insert-verdict (problem)
   "Insert one line about which CLIs are connected, or why none is.
@@ -246,9 +242,10 @@ PROBLEM is the first finding that is a problem or awaits an answer."
   (when (or (gemini-companion-sessions) gemini-companion-paused)
     (let ((files (gemini-companion-shared)))
       (gemini-companion-status--insert-section
-       "Shared" #'gemini-companion-status--insert-file files
-       (cond (gemini-companion-paused ": nothing, sharing is paused")
-             ((null files) ": nothing"))
+       (cond (gemini-companion-paused "Shared: nothing, sharing is paused")
+             (files "Shared")
+             (t "Shared: nothing"))
+       #'gemini-companion-status--insert-file files
        `((,(if gemini-companion-paused "Resume" "Pause")
           . gemini-companion-pause))))))
 
