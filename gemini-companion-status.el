@@ -313,17 +313,18 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
   "Return the names of the connected CLIs, or else of those that the user has.
 That is at least the first one."
   (let ((all (mapcar #'car gemini-companion-clients)))
-    (or (seq-intersection all (gemini-companion-status--connected :client))
+    (or (seq-intersection all (mapcar (lambda (session)
+                                        (plist-get session :client))
+                                      (gemini-companion-sessions)))
         (seq-filter (lambda (client)
                       (or (gemini-companion-status--program client)
                           (gemini-companion-clients-used-p client)))
                     all)
         (list (car all)))))
 
-(defun gemini-companion-status--connected (key)
-  "Return the values of KEY, each once, of the sessions."
-  (seq-uniq (mapcar (lambda (session) (plist-get session key))
-                    (gemini-companion-sessions))))
+
+
+
 
 (defun gemini-companion-status--version (_directory)
   "Check which version of each CLI is installed."
@@ -389,11 +390,7 @@ That is at least the first one."
                        (error-message-string problem))
               ,(format "%s does not start with this file; correct it."
                        (gemini-companion-clients-title client))
-              ,(gemini-companion-status--open file)))))))
-
-(defun gemini-companion-status--open (file)
-  "Return the label and function of a button that opens FILE."
-  (cons "Open" (lambda () (find-file-other-window file))))
+              ("Open" . ,(apply-partially #'find-file-other-window file))))))))
 
 (defun gemini-companion-status--setting (client user files required)
   "Return the finding about REQUIRED, of CLIENT.
@@ -418,7 +415,7 @@ FILES are its settings files, USER is the user's own."
      (t
       `(bad ,problem
             ,(format "Remove %s, which overrides your own settings." place)
-            ,(gemini-companion-status--open file))))))
+            ("Open" . ,(apply-partially #'find-file-other-window file)))))))
 
 ;;;; Projects
 
@@ -535,11 +532,11 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 
 ;;;; Running CLIs
 
-(defun gemini-companion-status--ask ()
-  "Return the CLIs of the user, or `wait' until the server has answered.
-They are plists of `gemini-companion-server-ask-processes'."
-  (let ((now (cons (gemini-companion-server-info) (gemini-companion-sessions)))
-        (known gemini-companion-status--processes))
+(defun gemini-companion-status--running (_directory)
+  "Find the user's CLIs that are not connected, and the reasons."
+  (let* ((sessions (gemini-companion-sessions))
+         (now (cons (gemini-companion-server-info) sessions))
+         (known gemini-companion-status--processes))
     (unless (equal now (car known))
       (setq known (cons now 'wait)
             gemini-companion-status--processes known)
@@ -548,19 +545,17 @@ They are plists of `gemini-companion-server-ask-processes'."
          (setcdr known processes)
          (gemini-companion-page-refresh-soon
           (get-buffer gemini-companion-status--name)))))
-    (cdr known)))
-
-(defun gemini-companion-status--running (_directory)
-  "Find the user's CLIs that are not connected, and the reasons."
-  (let* ((connected (gemini-companion-status--connected :pid))
-         (all (gemini-companion-status--ask)))
-    (if (eq 'wait all)
-        '((wait "Asking where the CLIs run"))
-      (or (mapcar #'gemini-companion-status--process-finding
-                  (seq-remove (lambda (process)
-                                (memq (plist-get process :pid) connected))
-                              all))
-          (and all '((good "All are connected")))))))
+    (pcase (cdr known)
+      ('wait '((wait "Asking where the CLIs run")))
+      (all
+       (or (mapcar #'gemini-companion-status--process-finding
+                   (seq-remove (lambda (process)
+                                 (seq-some (lambda (session)
+                                             (eql (plist-get process :pid)
+                                                  (plist-get session :pid)))
+                                           sessions))
+                               all))
+           (and all '((good "All are connected"))))))))
 
 (defun gemini-companion-status--process-finding (process)
   "Return the finding about PROCESS, a CLI that is not connected.
