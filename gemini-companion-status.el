@@ -560,14 +560,27 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 (defun gemini-companion-status--process-finding (process)
   "Return the finding about PROCESS, a CLI that is not connected.
 It is a plist of `gemini-companion-server-ask-processes'."
-  (pcase-let* (((map :pid :client :directory) process)
+  (pcase-let* (((map :pid :client :directory :searches) process)
                (`(,mark ,text . ,remedy)
-                (or (and directory
-                         (gemini-companion-status--reason process))
-                    '(bad nil "Type /ide enable there.  If the CLI answers \
+                (cond
+                 (searches
+                  `(note ,(format "it searches %s for editors" searches)
+                         "To connect it here, start it in a terminal of this \
+Emacs."))
+                 ((and directory
+                       (seq-find
+                        (lambda (finding) (memq (car finding) '(bad note)))
+                        (append
+                         (gemini-companion-status--project directory)
+                         ;; The first setting is needed to connect.
+                         (seq-take (gemini-companion-status--settings-of
+                                    client directory)
+                                   1)))))
+                 (t
+                  '(bad nil "Type /ide enable there.  If the CLI answers \
 that IDE integration is not supported, start it again: the mode was off then \
 or, for Qwen Code, the project was not open in Emacs.  If it is connected to \
-another editor, start it in a terminal of this Emacs."))))
+another editor, start it in a terminal of this Emacs.")))))
     `(,(if (gemini-companion-sessions) 'note mark)
       ,(concat (format "%s (process %d" (gemini-companion-clients-title client)
                        pid)
@@ -576,19 +589,6 @@ another editor, start it in a terminal of this Emacs."))))
                ") is not connected"
                (and text (concat ": " text)))
       ,@remedy)))
-
-(defun gemini-companion-status--reason (process)
-  "Return the first finding why PROCESS is not connected, or nil."
-  (pcase-let (((map :client :directory :searches) process))
-    (if searches
-        `(note ,(format "it searches %s for editors" searches)
-               "To connect it here, start it in a terminal of this Emacs.")
-      (seq-find
-       (lambda (finding) (memq (car finding) '(bad note)))
-       (append
-        (gemini-companion-status--project directory)
-        ;; The first setting is needed to connect.
-        (seq-take (gemini-companion-status--settings-of client directory) 1))))))
 
 (provide 'gemini-companion-status)
 ;;; gemini-companion-status.el ends here
