@@ -111,8 +111,6 @@ Type \\[describe-mode] there for its keys."
 
 ;;;; Contents
 
-
-
 (defun gemini-companion-status--write ()
   "Check, and write the status."
   (let* ((directory default-directory)
@@ -192,8 +190,6 @@ Buttons for ACTIONS follow HEADING."
              " " title ": " text (and remedy (concat "\n    " remedy)))
      actions)))
 
-
-
 (defun gemini-companion-status--insert-verdict (problem)
   "Insert one line about which CLIs are connected, or why none is.
 PROBLEM is the first finding that is a problem or awaits an answer."
@@ -218,9 +214,9 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                (terminal (gemini-companion-session-terminal session))
                (facts
                 (list (concat (gemini-companion-session-name session)
-                              (and directory " in ")
                               (and directory
-                                   (gemini-companion-status--file directory)))
+                                   (concat " in " (gemini-companion-status--file
+                                                   directory))))
                       (and version (concat "version " version))
                       (gemini-companion-notify-state session)
                       (and (gemini-companion-auto-on-p session)
@@ -321,10 +317,6 @@ That is at least the first one."
                           (gemini-companion-clients-used-p client)))
                     all)
         (list (car all)))))
-
-
-
-
 
 (defun gemini-companion-status--version (_directory)
   "Check which version of each CLI is installed."
