@@ -219,16 +219,6 @@ its server; if there are several such roots, take the innermost."
                   ((< (length (cdr best)) (length root))))
         (setq best (cons buffer root))))))
 
-(defun gemini-companion-lookup--place (file)
-  "Return a buffer of the language server of FILE, a true name.
-It visits FILE, or else another file of that language.  Signal an
-error if no server runs."
-  (or (if-let* ((buffer (gemini-companion-lookup-buffer file)))
-          (and (gemini-companion-lookup-server buffer) buffer)
-        (gemini-companion-lookup-neighbor file))
-      (gemini-companion-lookup-fail
-       "No language server runs for this file; use grep_search")))
-
 (defun gemini-companion-lookup--lookup (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
 REQUESTS is a list of (METHOD . PARAMS); the place of SYMBOL is added
@@ -236,15 +226,16 @@ to PARAMS.  If no buffer visits FILE, and the result of the last
 request lacks that place, the server may have another text of FILE;
 it is then opened there, and REQUESTS are sent again.  THEN is called
 with the remark about that place and the list of results, in which
-\(error MESSAGE) is one that failed.  If THEN signals an error, ANSWER
-is called with a plist that has it as `:problem'."
-  (pcase-let* ((buffer (gemini-companion-lookup--place file))
+\(error MESSAGE) is one that failed; a problem in THEN goes to ANSWER."
+  (pcase-let* ((buffer (or (gemini-companion-lookup-buffer file)
+                           (gemini-companion-lookup-neighbor file)))
+               (server (or (and buffer (gemini-companion-lookup-server buffer))
+                           (gemini-companion-lookup-fail "No language server \
+runs for this file; use grep_search")))
                (`(,at ,column ,remark)
                 (gemini-companion-lookup--find file symbol line))
-               (server (gemini-companion-lookup-server buffer))
-               (place (list :textDocument
-                            (list :uri (gemini-companion-lookup-uri file))
-                            :position (list :line (1- at) :character column)))
+               (place `( :textDocument (:uri ,(gemini-companion-lookup-uri file))
+                         :position (:line ,(1- at) :character ,column)))
                (ask (lambda (then)
                       (with-current-buffer buffer
                         (gemini-companion-lookup-request
