@@ -264,8 +264,8 @@ runs for this file; use grep_search")))
 (defun gemini-companion-lookup-request (server requests then &optional deferred)
   "Send SERVER the REQUESTS, a list of (METHOD . PARAMS).
 Call THEN with a list of the results in their order, with (error MESSAGE)
-for one that failed.  If DEFERRED is non-nil, Eglot first sends changes in
-this buffer that SERVER does not have yet."
+for one that failed, once all are known.  If DEFERRED is non-nil, Eglot
+first sends changes in this buffer that SERVER does not have yet."
   (let* ((left (length requests))
          (results (make-list left nil)))
     (seq-do-indexed
@@ -279,8 +279,6 @@ this buffer that SERVER does not have yet."
           :success-fn done
           :error-fn (lambda (problem)
                       (funcall done (list 'error (plist-get problem :message))))
-          :timeout-fn (lambda ()
-                        (funcall done (list 'error "no answer in time")))
           :timeout 14
           ;; Another request with the same key would take its place.
           :deferred (and deferred (make-symbol "question")))))
