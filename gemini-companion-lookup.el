@@ -221,12 +221,12 @@ its server; if there are several such roots, take the innermost."
 
 (defun gemini-companion-lookup--lookup (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
-REQUESTS is a list of (METHOD . PARAMS); the place of SYMBOL is added
-to PARAMS.  If no buffer visits FILE, and the result of the last
-request lacks that place, the server may have another text of FILE;
-it is then opened there, and REQUESTS are sent again.  THEN is called
-with the remark about that place and the list of results, in which
-\(error MESSAGE) is one that failed; a problem in THEN goes to ANSWER."
+REQUESTS is a list of (METHOD . PARAMS), to which the place of SYMBOL is
+added.  If no buffer visits FILE, and the result of the last request lacks
+that place, the server may have another text; FILE is then opened there,
+and REQUESTS are sent again.  THEN is called with the remark about the
+place and the list of results, in which (error MESSAGE) is one that
+failed; a problem in THEN goes to ANSWER."
   (pcase-let* ((buffer (or (gemini-companion-lookup-buffer file)
                            (gemini-companion-lookup-neighbor file)))
                (server (or (and buffer (gemini-companion-lookup-server buffer))
@@ -248,18 +248,17 @@ runs for this file; use grep_search")))
                              (funcall then results)))
                          'deferred)))))
     (funcall
-     ask
-     (lambda (results)
-       (if (or (gemini-companion-lookup-buffer file)
-               (gemini-companion-lookup--includes-p (car (last results))
-                                                    file symbol at column))
-           (funcall then remark results)
-         (gemini-companion-lookup--open file buffer server)
-         (funcall ask (lambda (results)
-                        ;; It may be visited meanwhile.
-                        (unless (gemini-companion-lookup-buffer file)
-                          (gemini-companion-lookup-close file server))
-                        (funcall then remark results))))))))
+     ask (lambda (results)
+           (if (or (gemini-companion-lookup-buffer file)
+                   (gemini-companion-lookup--includes-p (car (last results))
+                                                        file symbol at column))
+               (funcall then remark results)
+             (gemini-companion-lookup--open file buffer server)
+             (funcall ask (lambda (results)
+                            ;; It may be visited meanwhile.
+                            (unless (gemini-companion-lookup-buffer file)
+                              (gemini-companion-lookup-close file server))
+                            (funcall then remark results))))))))
 
 (defun gemini-companion-lookup-request (server requests then &optional deferred)
   "Send SERVER the REQUESTS, a list of (METHOD . PARAMS).
@@ -417,18 +416,18 @@ Return nil if the server does not support that."
      (gemini-companion-lookup-server (current-buffer)) requests
      (lambda (results)
        (unless (assq 'error results)
-         (funcall done
-                  (mapcan #'gemini-companion-lookup--answered-errors results)))))
+         (funcall
+          done
+          (cl-loop for result in results
+                   append (gemini-companion-lookup-errors
+                           (plist-get result :items))
+                   append (cl-loop
+                           for found across (plist-get result :body)
+                           when (equal "error" (plist-get found :category))
+                           collect (list (plist-get (plist-get found :start) :line)
+                                         (plist-get found :text)
+                                         "typescript")))))))
     t))
-
-(defun gemini-companion-lookup--answered-errors (result)
-  "Return the errors in RESULT, the answer to a request for them."
-  (append (gemini-companion-lookup-errors (plist-get result :items))
-          (cl-loop for found across (plist-get result :body)
-                   when (equal "error" (plist-get found :category))
-                   collect (list (plist-get (plist-get found :start) :line)
-                                 (plist-get found :text)
-                                 "typescript"))))
 
 (defun gemini-companion-lookup-errors (diagnostics)
   "Return the errors among the DIAGNOSTICS of a language server, a vector."
@@ -519,7 +518,17 @@ Call ANSWER with a plist: `:places', lists of FILE and LINE;
   (gemini-companion-lookup-guarded answer
     (let ((file (gemini-companion-lookup-true-name file)))
       (if (string-suffix-p ".el" file)
-          (gemini-companion-lookup--elisp-definition symbol answer)
+          (let ((lisp (intern-soft symbol)))
+            (gemini-companion-lookup--define
+             symbol
+             (delq nil (mapcar
+                        (lambda (type)
+                          (gemini-companion-lookup--elisp-place lisp type))
+                        (list (symbol-function lisp) 'defvar 'defface)))
+             (ignore-errors
+               (or (and (fboundp lisp) (documentation lisp t))
+                   (documentation-property lisp 'variable-documentation t)))
+             nil answer))
         (gemini-companion-lookup--lookup
          file symbol line
          '((:textDocument/definition) (:textDocument/hover)
@@ -592,19 +601,6 @@ its first one, and the line that closes it."
                           "\n")))
     (setq text (string-trim (replace-regexp-in-string "^```.*\n?" "" text)))
     (unless (string-empty-p text) text)))
-
-(defun gemini-companion-lookup--elisp-definition (name answer)
-  "Call ANSWER with the definition of the Lisp symbol NAME in this Emacs."
-  (let ((symbol (intern-soft name)))
-    (gemini-companion-lookup--define
-     name
-     (delq nil (mapcar (lambda (type)
-                         (gemini-companion-lookup--elisp-place symbol type))
-                       (list (symbol-function symbol) 'defvar 'defface)))
-     (ignore-errors
-       (or (and (fboundp symbol) (documentation symbol t))
-           (documentation-property symbol 'variable-documentation t)))
-     nil answer)))
 
 (defun gemini-companion-lookup--elisp-place (symbol type)
   "Return the place of the Lisp SYMBOL as (FILE LINE), or nil.
