@@ -228,8 +228,7 @@ It is about FACTS, a plist, and TEXTS."
        (pcase-let (((map :path :symbol :line :after :event) facts))
          (pcase-exhaustive kind
            ('edited
-            (apply #'gemini-companion-extension--edited facts answer
-                   (mapcar #'gemini-companion-extension--text texts)))
+            (gemini-companion-extension--edited facts answer texts))
            ('turn
             (gemini-companion-extension--report facts (intern event))
             (funcall answer nil))
@@ -242,14 +241,6 @@ It is about FACTS, a plist, and TEXTS."
            ('diagnostics
             (gemini-companion-diagnostics-answer path answer))))))))
 
-(defun gemini-companion-extension--text (text)
-  "Return TEXT, a string or nil; call it if it is a function to insert one."
-  (if (functionp text)
-      (with-temp-buffer
-        (funcall text)
-        (buffer-string))
-    text))
-
 (defun gemini-companion-extension--report (facts event)
   "Report EVENT of the CLI that FACTS name; return its session, or nil."
   (when-let* ((session (seq-find (lambda (session)
@@ -259,18 +250,23 @@ It is about FACTS, a plist, and TEXTS."
     (gemini-companion-state-report session event (plist-get facts :prompt))
     session))
 
-(defun gemini-companion-extension--edited (facts answer before after)
+(defun gemini-companion-extension--edited (facts answer texts)
   "Follow an edit that a CLI has written; call ANSWER with the new errors.
-FACTS names the file and the CLI; BEFORE, nil for a new file, and
-AFTER are its texts."
-  (let* ((file (plist-get facts :path))
-         (client (plist-get facts :client))
-         (session (or (gemini-companion-extension--report facts 'edit)
-                      ;; It is linked, and not connected.
-                      (list :id (concat "?" client) :client client))))
-    (gemini-companion-revert file before)
-    (gemini-companion-edits-written session file before after)
-    (gemini-companion-diagnostics-after-edit file before after answer)))
+FACTS names the file and the CLI; TEXTS are the text before, nil for a
+new file, and after the edit, or functions that insert them."
+  (pcase-let* (((map :path :client) facts)
+               (`(,before ,after)
+                (mapcar (lambda (text)
+                          (if (functionp text)
+                              (with-temp-buffer (funcall text) (buffer-string))
+                            text))
+                        texts))
+               (session (or (gemini-companion-extension--report facts 'edit)
+                            ;; It is linked, and not connected.
+                            (list :id (concat "?" client) :client client))))
+    (gemini-companion-revert path before)
+    (gemini-companion-edits-written session path before after)
+    (gemini-companion-diagnostics-after-edit path before after answer)))
 
 ;;;; Status
 
