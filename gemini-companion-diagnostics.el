@@ -63,14 +63,6 @@ if the next report may be about a file that was closed.")
            'flymake-mode)
           ((bound-and-true-p flycheck-mode) 'flycheck-mode))))
 
-(defun gemini-companion-diagnostics--backends ()
-  "Return the running backends of Flymake that this buffer still has.
-Flymake keeps the state of a language server that has ended, without errors."
-  (remq #'gemini-companion-diagnostics--begins
-        (seq-intersection (flymake-running-backends)
-                          (append flymake-diagnostic-functions
-                                  (default-value 'flymake-diagnostic-functions)))))
-
 (defun gemini-companion-diagnostics--begins (&optional report &rest _)
   "Record that Flymake or Flycheck begins to check this text.
 This is also a backend of Flymake, which calls REPORT with no errors."
@@ -99,7 +91,13 @@ By itself one may begin only when the buffer is displayed."
 (defun gemini-companion-diagnostics--checkable-p ()
   "Return non-nil if Flymake or Flycheck can check this buffer."
   (pcase (gemini-companion-diagnostics-checker (current-buffer))
-    ('flymake-mode (gemini-companion-diagnostics--backends))
+    ('flymake-mode
+     ;; Flymake keeps the state of a language server that has ended.
+     (remq #'gemini-companion-diagnostics--begins
+           (seq-intersection
+            (flymake-running-backends)
+            (append flymake-diagnostic-functions
+                    (default-value 'flymake-diagnostic-functions)))))
     ('flycheck-mode
      (not (memq flycheck-last-status-change '(no-checker errored))))))
 
@@ -173,10 +171,23 @@ there is no answer."
         (gemini-companion-diagnostics--await-check
          (gemini-companion-lookup-true-name file) answer (+ 3 (float-time)))
       (gemini-companion-lookup-shared
-       (gemini-companion-diagnostics--checked-files)
+       (append (mapcar #'car (bound-and-true-p flymake-list-only-diagnostics))
+               (mapcar #'buffer-file-name
+                       (seq-filter #'gemini-companion-diagnostics-checker
+                                   (buffer-list))))
        (lambda (names)
-         (funcall answer
-                  (list :rows (gemini-companion-diagnostics--counts names))))))))
+         (funcall
+          answer
+          (list
+           :rows
+           (cl-loop
+            for name in (sort (hash-table-values names) #'string<)
+            for severities = (mapcar #'cadr
+                                     (ignore-errors
+                                       (gemini-companion-diagnostics--of-file name)))
+            collect (list name
+                          (cl-count "error" severities :test #'equal)
+                          (cl-count "warning" severities :test #'equal))))))))))
 
 (defun gemini-companion-diagnostics--await-check (file answer end)
   "Call ANSWER with the diagnostics of FILE when its text has been checked.
@@ -212,14 +223,6 @@ Have it checked if necessary."
                (eql (car gemini-companion-diagnostics--report)
                     (buffer-chars-modified-tick))))))
 
-(defun gemini-companion-diagnostics--checked-files ()
-  "Return the names of files that may have diagnostics."
-  (delete-dups
-   (append (mapcar #'car (bound-and-true-p flymake-list-only-diagnostics))
-           (delq nil (mapcar #'buffer-file-name
-                             (seq-filter #'gemini-companion-diagnostics-checker
-                                         (buffer-list)))))))
-
 (defun gemini-companion-diagnostics--of-file (file)
   "Return the diagnostics of FILE, lists of LINE, SEVERITY and TEXT.
 Signal an error if it is not checked."
@@ -238,17 +241,6 @@ Signal an error if it is not checked."
                                   flymake-list-only-diagnostics)))
                 (gemini-companion-lookup-fail
                  "Emacs does not check this file; run the project's own checks")))))
-
-(defun gemini-companion-diagnostics--counts (names)
-  "Return the numbers of diagnostics in the files in NAMES, a hash table.
-The value has a list of FILE, ERRORS and WARNINGS for each file."
-  (cl-loop for name in (sort (hash-table-values names) #'string<)
-           for severities = (mapcar #'cadr
-                                    (ignore-errors
-                                      (gemini-companion-diagnostics--of-file name)))
-           collect (list name
-                         (cl-count "error" severities :test #'equal)
-                         (cl-count "warning" severities :test #'equal))))
 
 ;;;; Errors that are new
 
