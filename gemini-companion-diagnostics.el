@@ -374,10 +374,7 @@ Return nil; this is a function of `gemini-companion-arrival-functions'."
   (gemini-companion-events-guarded 'errors
     (let ((file (gemini-companion-diff-file-path diff)))
       (when (and (not (gemini-companion-text-unreadable-reason file))
-                 (< 0 (or (file-attribute-size
-                           (gemini-companion-text-attributes file))
-                          0)
-                    gemini-companion-diagnostics--largest))
+                 (file-exists-p file))
         (gemini-companion-diagnostics--add
          (gemini-companion-text-true-name file)
          nil (gemini-companion-text-read file) #'ignore))))
