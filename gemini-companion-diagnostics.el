@@ -123,9 +123,21 @@ Return nil if it has not checked this text."
   "Return what Flymake or Flycheck has in this buffer, or from START to END.
 They are lists of LINE, SEVERITY and TEXT."
   (if (eq 'flycheck-mode (gemini-companion-diagnostics-checker (current-buffer)))
-      (delq nil (mapcar #'gemini-companion-diagnostics--of-flycheck
-                        (if start (flycheck-overlay-errors-in start end)
-                          flycheck-current-errors)))
+      (cl-loop
+       for error in (if start (flycheck-overlay-errors-in start end)
+                      flycheck-current-errors)
+       for file = (flycheck-error-filename error)
+       ;; Another file may not be shared.
+       when (or (null file) (file-equal-p file buffer-file-name))
+       collect
+       (list (flycheck-error-line error)
+             ;; Other packages define levels.
+             (pcase (flycheck-error-level-compilation-level
+                     (flycheck-error-level error))
+               (2 "error")
+               (1 "warning")
+               (_ "note"))
+             (string-replace "\n" " " (or (flycheck-error-message error) ""))))
     (save-restriction
       (widen)
       (mapcar (lambda (diagnostic)
@@ -133,20 +145,6 @@ They are lists of LINE, SEVERITY and TEXT."
                  diagnostic
                  (line-number-at-pos (flymake-diagnostic-beg diagnostic))))
               (flymake-diagnostics start end)))))
-
-(defun gemini-companion-diagnostics--of-flycheck (error)
-  "Return ERROR, of Flycheck, as LINE, SEVERITY and TEXT.
-Return nil if it is in another file, which may not be shared."
-  (let ((file (flycheck-error-filename error)))
-    (when (or (null file) (file-equal-p file buffer-file-name))
-      (list (flycheck-error-line error)
-            ;; Other packages define levels.
-            (pcase (flycheck-error-level-compilation-level
-                    (flycheck-error-level error))
-              (2 "error")
-              (1 "warning")
-              (_ "note"))
-            (string-replace "\n" " " (or (flycheck-error-message error) ""))))))
 
 (defun gemini-companion-diagnostics--of-flymake (diagnostic line)
   "Return DIAGNOSTIC of Flymake, on LINE, as LINE, SEVERITY and TEXT."
