@@ -419,13 +419,12 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
 Return nil if no checker knows about it, or if it may not be shared."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
                 check)
-               (shared (gemini-companion-lookup-shared-p file))
-               (buffer (and shared (gemini-companion-lookup-buffer file)))
-               (place (or buffer
-                          (and shared (gemini-companion-lookup-neighbor file))))
+               (buffer (gemini-companion-lookup-buffer file))
+               (place (and (gemini-companion-lookup-shared-p file)
+                           (or buffer (gemini-companion-lookup-neighbor file))))
                (server (and place (gemini-companion-lookup-server place))))
-    (when (and (or server
-                   (and buffer (gemini-companion-diagnostics-checker buffer)))
+    (when (and place
+               (or server (gemini-companion-diagnostics-checker place))
                (<= (max (string-bytes (or before "")) (string-bytes after))
                    (if buffer
                        gemini-companion-diagnostics--largest
