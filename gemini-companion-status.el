@@ -241,23 +241,20 @@ PROBLEM is the first finding that is a problem or awaits an answer."
        (cond (gemini-companion-paused "Shared: nothing, sharing is paused")
              (files "Shared")
              (t "Shared: nothing"))
-       #'gemini-companion-status--insert-file files
+       (pcase-lambda ((map :path :active :line :character :selected-text))
+         (gemini-companion-status--insert
+          (concat "    " (gemini-companion-status--file path)
+                  (and active
+                       (format ", active, line %s, character %s" line character))
+                  (and selected-text
+                       (format "\n        %d characters selected: %s"
+                               (length selected-text)
+                               (let ((print-escape-newlines t))
+                                 (gemini-companion-name-shown
+                                  (format "%S" selected-text))))))))
+       files
        `((,(if gemini-companion-paused "Resume" "Pause")
           . gemini-companion-pause))))))
-
-(defun gemini-companion-status--insert-file (file)
-  "Insert FILE, a plist of `gemini-companion-context-snapshot'."
-  (pcase-let (((map :path :active :line :character :selected-text) file)
-              (print-escape-newlines t))
-    (gemini-companion-status--insert
-     (concat "    " (gemini-companion-status--file path)
-             (and active
-                  (format ", active, line %s, character %s" line character))
-             (and selected-text
-                  (format "\n        %d characters selected: %s"
-                          (length selected-text)
-                          (gemini-companion-name-shown
-                           (format "%S" selected-text))))))))
 
 ;;;; Checks
 
