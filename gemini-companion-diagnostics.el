@@ -685,23 +685,18 @@ Until clangd has read them, it reports what the previous ones make of the text."
 (defun gemini-companion-diagnostics--changed-names (before after)
   "Return a regexp for the names whose definitions in BEFORE are not in AFTER.
 Return nil if there are none."
-  (let* ((case-fold-search nil)
-         (new (concat "\n" after "\n"))
-         (first (compare-strings before nil nil after nil nil))
-         names)
-    (with-temp-buffer
-      (insert before)
-      (goto-char (if (integerp first) (abs first) (point-max)))
-      (goto-char (line-beginning-position))
-      ;; More would take longer than 10 ms.
-      (delete-region (min (point-max) (+ (point) 65536)) (point-max))
-      (while (re-search-forward gemini-companion-diagnostics--definition nil t)
-        (unless (string-search
-                 (concat "\n" (buffer-substring (line-beginning-position)
-                                                (line-end-position))
-                         "\n")
-                 new)
-          (push (or (match-string 1) (match-string 2) (match-string 3)) names))))
+  (let ((case-fold-search nil)
+        (kept (make-hash-table :test #'equal))
+        names)
+    (dolist (line (gemini-companion-text-lines after))
+      (puthash line t kept))
+    (with-syntax-table (standard-syntax-table)
+      (dolist (line (gemini-companion-text-lines before))
+        (when (and (not (gethash line kept))
+                   (string-match gemini-companion-diagnostics--definition line))
+          (push (or (match-string 1 line) (match-string 2 line)
+                    (match-string 3 line))
+                names))))
     (and names (regexp-opt names 'symbols))))
 
 (defun gemini-companion-diagnostics--find-others (file server names)
