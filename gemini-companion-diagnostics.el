@@ -174,18 +174,17 @@ there is no answer."
                        (seq-filter #'gemini-companion-diagnostics-checker
                                    (buffer-list))))
        (lambda (names)
-         (funcall
-          answer
-          (list
-           :rows
-           (cl-loop
-            for name in (sort (hash-table-values names) #'string<)
-            for severities = (mapcar #'cadr
-                                     (ignore-errors
-                                       (gemini-companion-diagnostics--of-file name)))
-            collect (list name
-                          (cl-count "error" severities :test #'equal)
-                          (cl-count "warning" severities :test #'equal))))))))))
+         (cl-loop
+          for name in (sort (hash-table-values names) #'string<)
+          for severities = (mapcar
+                            #'cadr
+                            (ignore-errors
+                              (gemini-companion-diagnostics--of-file name)))
+          collect (list name
+                        (cl-count "error" severities :test #'equal)
+                        (cl-count "warning" severities :test #'equal))
+          into rows
+          finally (funcall answer (list :rows rows))))))))
 
 (defun gemini-companion-diagnostics--await-check (file answer end)
   "Call ANSWER with the diagnostics of FILE when its text has been checked.

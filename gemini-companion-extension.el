@@ -179,7 +179,8 @@ FAILURES, strings."
                    (goto-char (point-max))
                    (skip-chars-backward " \n")
                    (unless (eql 0 (process-exit-status process))
-                     (push (format "%s: %s" (gemini-companion-clients-title client)
+                     (push (format "%s: %s"
+                                   (gemini-companion-clients-title client)
                                    (buffer-substring (line-beginning-position)
                                                      (point)))
                            failures))
@@ -296,8 +297,8 @@ For findings, see `gemini-companion-status-checks'."
                "M-x gemini-companion-tools unlinks all CLIs; run it again to \
 link them."))
        ((gemini-companion-extension--untrusted-p client directory)
-        `(note ,(format "%s is linked, but: %s is not trusted, so questions are \
-not offered and edits are not reported"
+        `(note ,(format "%s is linked, but: %s is not trusted, so questions \
+are not offered and edits are not reported"
                         title (abbreviate-file-name directory))
                ,(format "To trust the directory, type %s in %s there."
                         (gemini-companion-clients-get client :trust) title)))

@@ -234,15 +234,15 @@ failed; a problem in THEN goes to ANSWER."
 runs for this file; use grep_search")))
                (`(,at ,column ,remark)
                 (gemini-companion-lookup--find file symbol line))
-               (place `( :textDocument (:uri ,(gemini-companion-lookup-uri file))
+               (uri (gemini-companion-lookup-uri file))
+               (place `( :textDocument (:uri ,uri)
                          :position (:line ,(1- at) :character ,column)))
                (ask (lambda (then)
                       (with-current-buffer buffer
                         (gemini-companion-lookup-request
                          server
-                         (mapcar (pcase-lambda (`(,method . ,params))
-                                   `(,method ,@place ,@params))
-                                 requests)
+                         (cl-loop for (method . params) in requests
+                                  collect `(,method ,@place ,@params))
                          (lambda (results)
                            (gemini-companion-lookup-guarded answer
                              (funcall then results)))
@@ -416,17 +416,18 @@ Return nil if the server does not support that."
      (gemini-companion-lookup-server (current-buffer)) requests
      (lambda (results)
        (unless (assq 'error results)
-         (funcall
-          done
-          (cl-loop for result in results
-                   append (gemini-companion-lookup-errors
-                           (plist-get result :items))
-                   append (cl-loop
-                           for found across (plist-get result :body)
-                           when (equal "error" (plist-get found :category))
-                           collect (list (plist-get (plist-get found :start) :line)
-                                         (plist-get found :text)
-                                         "typescript")))))))
+         (cl-loop
+          for result in results
+          append (gemini-companion-lookup-errors (plist-get result :items))
+          into errors
+          append (cl-loop for found across (plist-get result :body)
+                          for start = (plist-get found :start)
+                          when (equal "error" (plist-get found :category))
+                          collect (list (plist-get start :line)
+                                        (plist-get found :text)
+                                        "typescript"))
+          into errors
+          finally (funcall done errors)))))
     t))
 
 (defun gemini-companion-lookup-errors (diagnostics)

@@ -162,8 +162,8 @@ A button calls its FUNCTION and checks again."
      'action (lambda (_button)
                (unwind-protect
                    (funcall function)
-                 (when-let* ((status (get-buffer gemini-companion-status--name)))
-                   (with-current-buffer status
+                 (when (get-buffer gemini-companion-status--name)
+                   (with-current-buffer gemini-companion-status--name
                      (revert-buffer)))))))
   (insert "\n"))
 
@@ -245,7 +245,8 @@ PROBLEM is the first finding that is a problem or awaits an answer."
          (gemini-companion-status--insert
           (concat "    " (gemini-companion-status--file path)
                   (and active
-                       (format ", active, line %s, character %s" line character))
+                       (format ", active, line %s, character %s"
+                               line character))
                   (and selected-text
                        (format "\n        %d characters selected: %s"
                                (length selected-text)
