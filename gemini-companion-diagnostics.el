@@ -314,8 +314,7 @@ NAMES, a regexp for the names of definitions that were changed, or nil."
   "Seconds after which an unfinished check ends without a result.
 The CLI waits for it.")
 
-(defconst gemini-companion-diagnostics--largest (* 512 1024)
-  "Size in bytes of a text above which it is not checked.")
+
 
 (defvar gemini-companion-diagnostics--checks nil
   "The checks, of which only the first one runs.
@@ -425,9 +424,8 @@ Return nil if no checker knows about it, or if it may not be shared."
     (when (and place
                (or server (gemini-companion-diagnostics-checker place))
                (<= (max (string-bytes (or before "")) (string-bytes after))
-                   (if buffer
-                       gemini-companion-diagnostics--largest
-                     gemini-companion-lookup-sendable)))
+                   ;; In bytes.
+                   (if buffer (* 512 1024) gemini-companion-lookup-sendable)))
       (let* ((names (and server before
                          (gemini-companion-diagnostics--changed-names
                           before after)))
@@ -513,12 +511,11 @@ Signal an error unless it has TEXT."
 
 (defun gemini-companion-diagnostics--send (check known)
   "Send the text of KNOWN to the server of CHECK, unless CHECK has ended.
-Request its errors if the server supports that."
+The server has just answered.  Request its errors if it supports that."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check
                           file place server version)
                check))
-    (when (and (memq check gemini-companion-diagnostics--checks)
-               (jsonrpc-running-p server))
+    (when (memq check gemini-companion-diagnostics--checks)
       (when version
         (gemini-companion-lookup-close file server))
       (gemini-companion-diagnostics--keep-reports)
@@ -569,11 +566,10 @@ Request its errors if the server supports that."
     (pcase-let (((cl-struct gemini-companion-diagnostics--check
                             file callback server version)
                  check))
+      (funcall callback result)
       (gemini-companion-events-guarded 'errors
         (when (and version (jsonrpc-running-p server))
-          (gemini-companion-lookup-close file server)))
-      (gemini-companion-events-guarded 'errors
-        (funcall callback result)))))
+          (gemini-companion-lookup-close file server))))))
 
 ;;;; Language servers
 
