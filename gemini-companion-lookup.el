@@ -514,7 +514,7 @@ It has those that may be shared."
 (defun gemini-companion-lookup-definition (file symbol line answer)
   "Find the definition of SYMBOL, which occurs in FILE, on LINE if non-nil.
 Call ANSWER with a plist: `:places', lists of FILE and LINE;
-`:documentation', with the signature, and `:source', strings or nil;
+`:documentation', with the signature, and `:source', maybe nil or empty;
 `:taken', a remark or nil; or `:problem', why there is no answer."
   (gemini-companion-lookup-guarded answer
     (let ((file (gemini-companion-lookup-true-name file)))
@@ -591,17 +591,16 @@ its first one, and the line that closes it."
        (buffer-substring-no-properties beginning (point))))))
 
 (defun gemini-companion-lookup--hover (result)
-  "Return the text in RESULT of a request for the hover, or nil."
+  "Return the text in RESULT of a request for the hover, maybe empty."
   ;; A failed request has no contents.
-  (let* ((contents (plist-get result :contents))
-         (text (mapconcat (lambda (part)
-                            (if (stringp part)
-                                part
-                              (or (plist-get part :value) "")))
-                          (if (vectorp contents) contents (list contents))
-                          "\n")))
-    (setq text (string-trim (replace-regexp-in-string "^```.*\n?" "" text)))
-    (unless (string-empty-p text) text)))
+  (let ((contents (plist-get result :contents)))
+    (string-trim
+     (replace-regexp-in-string
+      "^```.*\n?" ""
+      (mapconcat (lambda (part)
+                   (if (stringp part) part (or (plist-get part :value) "")))
+                 (if (vectorp contents) contents (list contents))
+                 "\n")))))
 
 (defun gemini-companion-lookup--elisp-place (symbol type)
   "Return the place of the Lisp SYMBOL as (FILE LINE), or nil.
