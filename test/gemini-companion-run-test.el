@@ -251,7 +251,7 @@ prompts, the last first, and `saved' what would be saved."
     (dolist (beside '(nil t))
       (delete-other-windows)
       (switch-to-buffer "*scratch*")
-      (let ((split-width-threshold (if beside (frame-width) 1000)))
+      (let ((split-width-threshold (and beside (frame-width))))
         (gemini-companion-run '(4)))
       (should (eq beside (window-at-side-p nil 'top)))
       (should (equal 2 (length (window-list)))))))
