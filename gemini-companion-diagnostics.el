@@ -314,8 +314,6 @@ NAMES, a regexp for the names of definitions that were changed, or nil."
   "Seconds after which an unfinished check ends without a result.
 The CLI waits for it.")
 
-
-
 (defvar gemini-companion-diagnostics--checks nil
   "The checks, of which only the first one runs.
 The texts that another check sends would disturb it.")
