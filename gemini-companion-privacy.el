@@ -51,8 +51,8 @@ Each element is one of
   end, and nil; it returns non-nil to exclude it.  Its value is kept until
   the file is saved or renamed, or a CLI connects.
 
-If a directory is excluded, so is all below it, and no CLI can
-connect to this Emacs from there.
+If a directory is excluded, so is all below it, and no CLI can connect
+to this Emacs from there, unless the directory is in an open project.
 
 While such a file is selected, no file is reported as active.  Edits
 that a CLI proposes for such a file are shown like others, as the
