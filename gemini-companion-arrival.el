@@ -72,13 +72,18 @@ known, as it runs outside Emacs and is not linked.")
 SHOW is called with a diff, and how it is to be selected, as by
 `gemini-companion-review-show'; it returns the view."
   (setq gemini-companion-arrival--show-function show)
-  (add-hook 'gemini-companion-diff-functions #'gemini-companion-arrival--follow))
+  (add-hook 'gemini-companion-diff-functions #'gemini-companion-arrival--follow)
+  ;; A daemon may have had no frame.
+  (add-hook 'server-after-make-frame-hook
+            #'gemini-companion-arrival--schedule))
 
 (defun gemini-companion-arrival-stop ()
   "Show no more diffs; views that are not closed yet are."
   (gemini-companion-arrival--stop-waiting)
   (remove-hook 'gemini-companion-diff-functions
-               #'gemini-companion-arrival--follow))
+               #'gemini-companion-arrival--follow)
+  (remove-hook 'server-after-make-frame-hook
+               #'gemini-companion-arrival--schedule))
 
 (defun gemini-companion-arrival--follow (diff event)
   "Do what EVENT of DIFF requires, most of it soon."
@@ -141,11 +146,8 @@ Otherwise announce it; return non-nil if it waits for the user."
               ((not (gemini-companion-diff-shown))))
     (let ((room (gemini-companion-arrival--room-p))
           (next (gemini-companion-arrival--goes-on-p diff)))
-      (if (and room
-               ;; A daemon itself has an invisible frame.
-               (not (and (daemonp) (null (cdr (frame-list)))))
-               (or (eq gemini-companion-review-arrival 'now)
-                   (gemini-companion-idle-user-p)))
+      (if (and room (or (eq gemini-companion-review-arrival 'now)
+                        (gemini-companion-idle-user-p)))
           (ignore (gemini-companion-arrival--show diff next))
         ;; It will be shown before that can be read.
         (unless (and room next)
@@ -176,7 +178,9 @@ It is of the same CLI and turn, and the user has pressed no key since."
   "Return non-nil if a diff may be shown that the user has not chosen."
   (not (or (remq (car gemini-companion-arrival--answered)
                  gemini-companion-diff-ending)
-           (eq gemini-companion-review-arrival 'notify))))
+           (eq gemini-companion-review-arrival 'notify)
+           ;; A daemon itself has an invisible frame.
+           (and (daemonp) (null (cdr (frame-list)))))))
 
 ;;;; Announcement
 
