@@ -176,8 +176,9 @@ It is of the same CLI and turn, and the user has pressed no key since."
 
 (defun gemini-companion-arrival--room-p ()
   "Return non-nil if a diff may be shown that the user has not chosen."
-  (not (or (remq (car gemini-companion-arrival--answered)
-                 gemini-companion-diff-ending)
+  (not (or (seq-some #'gemini-companion-diff-view
+                     (remq (car gemini-companion-arrival--answered)
+                           gemini-companion-diff-ending))
            (eq gemini-companion-review-arrival 'notify)
            ;; A daemon itself has an invisible frame.
            (and (daemonp) (null (cdr (frame-list)))))))
