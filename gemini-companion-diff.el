@@ -466,7 +466,8 @@ If DIFF is accepted, report a file that is not written."
        (gemini-companion-diff--display-file))
      (not (eq 'accepted (gemini-companion-diff-auto diff)))))
   ;; Qwen Code writes before it closes the review.
-  (gemini-companion-diff--report-unedited diff text))
+  (when (gemini-companion-diff-touched-file-p diff)
+    (gemini-companion-diff--report-unedited diff text)))
 
 (defun gemini-companion-diff--report-unedited (diff text)
   "Report if the file of DIFF has the proposed text, and the user's is TEXT.
@@ -629,7 +630,8 @@ question; then return nil."
       ;; In place of the question.
       (message "%s" (or (gemini-companion-diff-problem diff)
                         "This review has ended already"))
-      (gemini-companion-diff-finish diff))))
+      (gemini-companion-diff-finish diff)
+      nil)))
 
 (defun gemini-companion-last-proposal-p ()
   "Return non-nil if `gemini-companion-last-proposal' has a text."

@@ -79,7 +79,7 @@ Its functions display the edits; they must be fast and not fail.")
                          (gemini-companion-edit-session edit)))
 
 (defun gemini-companion-edits--add (edit)
-  "Keep EDIT, in its turn, and of those that have ended the last hundred."
+  "Keep EDIT, in its turn, and the last hundred edits, or 40 MB of texts."
   (let* ((session (gemini-companion-edit-session edit))
          (last (cl-find session gemini-companion-edits--edits
                         :key #'gemini-companion-edit-session
@@ -94,10 +94,15 @@ Its functions display the edits; they must be fast and not fail.")
                  (gemini-companion-edit-turn last))
                 (t (gemini-companion-state-make-turn))))
     (setq gemini-companion-edits--edits
-          (seq-filter (lambda (edit)
-                        (or (gemini-companion-edit-diff edit)
-                            (<= 0 (cl-decf room))))
-                      (cons edit gemini-companion-edits--edits)))))
+          (seq-filter
+           (lambda (edit)
+             (let ((texts (seq-filter #'stringp
+                                      (list (gemini-companion-edit-before edit)
+                                            (gemini-companion-edit-after edit)))))
+               (cl-decf room (max 1 (/ (apply #'+ (mapcar #'string-bytes texts))
+                                       400000)))
+               (or (gemini-companion-edit-diff edit) (<= 0 room))))
+           (cons edit gemini-companion-edits--edits)))))
 
 ;;;; Reviews
 

@@ -545,11 +545,13 @@ Comments on their lines are sent as the reason."
 (defun gemini-companion-list-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it."
   (interactive nil gemini-companion-list-mode)
-  ;; The proposal or its file may have changed.
-  (gemini-companion-page-refresh)
   (let ((diff (gemini-companion-list--diff))
+        (edit (gemini-companion-list--edit))
         (hunk (or (get-text-property (point) 'gemini-companion-hunk)
                   (user-error "No hunk here"))))
+    (unless (member hunk (gemini-companion-edits-hunks edit))
+      (gemini-companion-page-refresh)
+      (user-error "The proposal has changed; its diff was updated"))
     (message (if (gemini-companion-review-toggle diff hunk)
                  "Hunk excluded"
                "Hunk restored"))

@@ -89,13 +89,17 @@ answered a review of FILE."
 (defun gemini-companion-revert (file &optional before)
   "Bring the buffer of FILE, which was written, up to date.
 Do that at once if no command is in progress, else soon.  BEFORE is
-the previous text of FILE, which a new buffer cannot know."
+the previous text of FILE, which a new buffer cannot know; it counts
+only if that is done at once."
   (if (gemini-companion-revert--free-p)
       (gemini-companion-revert-now file nil before)
     (unless (seq-find (lambda (watch)
                         (equal file (gemini-companion-watch-file watch)))
                       gemini-companion-revert--watches)
-      (gemini-companion-revert--follow file #'ignore nil))))
+      (gemini-companion-revert--follow file #'ignore nil)
+      ;; It was written before.
+      (setf (gemini-companion-watch-first (car gemini-companion-revert--watches))
+            nil))))
 
 (defun gemini-companion-revert-now (file &optional keys before)
   "Bring the buffer of FILE, which was written, up to date at once.

@@ -141,11 +141,13 @@ CC Mode needs milliseconds for each call.")
 Replace only what differs in the lines that differ, so that point,
 windows, markers and overlays stay.  Return the places of these lines,
 a list of (BEG . END), which are equal where lines were deleted.
-Report change hooks that fail."
+Report change hooks that fail; some places may be missing then."
   (let ((target (current-buffer))
         (deactivate-mark nil)
         (inhibit-quit t)
         (inhibit-read-only t)
+        ;; A collection would truncate the undo list that is being made.
+        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
         changes)
     (with-temp-buffer
       (insert text)
