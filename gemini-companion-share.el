@@ -47,7 +47,9 @@ Set by `gemini-companion-pause'.")
                                     (unless gemini-companion-paused
                                       (gemini-companion-context-snapshot)))
       ;; It shows whether the file is shared.
-      (force-mode-line-update))))
+      (when (buffer-live-p gemini-companion-context-active)
+        (with-current-buffer gemini-companion-context-active
+          (force-mode-line-update))))))
 
 (defun gemini-companion-share--refresh ()
   "Send the roots and the context, computed without caches."
