@@ -86,8 +86,9 @@ to restart it.  Takes effect when the server starts next."
   (file-name-directory (macroexp-file-name))
   "Directory of this package; its directory `python' has the Python part.")
 
-(defvar gemini-companion-server--delays '(0 0 1 2 4 8)
+(defvar gemini-companion-server--delays '(0 1 2 4 8)
   "Seconds before each attempt to restart a crashed server.
+The first attempt after a crash is always immediate.
 The soak test crashes it more often, and sets this to more.")
 
 (cl-defstruct (gemini-companion-server--process
@@ -462,14 +463,15 @@ leaves the discovery file.  It can be called until it ends."
              (setq gemini-companion-server--delays-left
                    gemini-companion-server--delays))
            (unless gemini-companion-server--next
-             (gemini-companion-server--recover report))))))
+             (gemini-companion-server--recover report 'now))))))
 
-(defun gemini-companion-server--recover (report)
-  "Start a process for the crashed server, or give up with REPORT."
+(defun gemini-companion-server--recover (report &optional now)
+  "Start a process for the crashed server, or give up with REPORT.
+Start it immediately if NOW is non-nil."
   (if-let* ((delay (pop gemini-companion-server--delays-left)))
       (setf (gemini-companion-server--timer gemini-companion-server--current)
             (run-at-time
-             delay nil
+             (if now 0 delay) nil
              (lambda ()
                (condition-case problem
                    (setq gemini-companion-server--next
