@@ -120,19 +120,21 @@ in UTF-16 units), and `:selected-text' if there is a selection."
 (defun gemini-companion-context--refresh-active ()
   "Record the active file if it may have changed, and return its name.
 Return nil if it is hidden.  It changes also when a CLI writes it."
-  (when-let* (((buffer-live-p gemini-companion-context-active))
-              (name (gemini-companion-context--name
-                     gemini-companion-context-active)))
-    (with-current-buffer gemini-companion-context-active
-      (unless (and gemini-companion-context--active-file
-                   (not (eq (current-buffer) (window-buffer (selected-window))))
-                   (eq gemini-companion-context--active-tick
-                       (buffer-chars-modified-tick)))
-        (save-excursion
-          (when-let* ((window (get-buffer-window nil t)))
-            (goto-char (window-point window)))
-          (gemini-companion-context--record-active))))
-    name))
+  (let ((name (and (buffer-live-p gemini-companion-context-active)
+                   (gemini-companion-context--name
+                    gemini-companion-context-active))))
+    (if (null name)
+        (setq gemini-companion-context--active-file nil)
+      (with-current-buffer gemini-companion-context-active
+        (unless (and gemini-companion-context--active-file
+                     (not (eq (current-buffer) (window-buffer (selected-window))))
+                     (eq gemini-companion-context--active-tick
+                         (buffer-chars-modified-tick)))
+          (save-excursion
+            (when-let* ((window (get-buffer-window nil t)))
+              (goto-char (window-point window)))
+            (gemini-companion-context--record-active))))
+      name)))
 
 (defun gemini-companion-context--record-active ()
   "Record the current cursor and selection of the active file."
@@ -180,6 +182,9 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
     (remove-hook hook function))
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (kill-local-variable 'gemini-companion-context--selected)))
   (setq gemini-companion-context--timer nil
         gemini-companion-context--seen (make-vector 5 nil)
         gemini-companion-context-active nil
@@ -217,7 +222,8 @@ buffer without a file are not reported."
                        (gemini-companion-context--name previous))
               (gemini-companion-context--record-active))
             (when (and visited
-                       (not (eq (current-buffer) gemini-companion-context-active)))
+                       (not (eq gemini-companion-context-active
+                                (current-buffer))))
               (setq gemini-companion-context--selected
                     ;; For the CLIs, the newest file is the active one, also
                     ;; when the clock was set back.
