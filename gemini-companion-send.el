@@ -181,7 +181,7 @@ the text, and else the number of checks in a row that have found MARK."
            (gemini-companion-send--end task (nth 2 task)))
           ((and found (not shown)
                 (gemini-companion-send--in-shell-mode-p process found))
-           (gemini-companion-send--delete-mark mark process)
+           (gemini-companion-send--delete-mark mark process found)
            (gemini-companion-send--end
             task (format "%s is in shell mode"
                          (gemini-companion-session-name session))))
@@ -191,7 +191,7 @@ the text, and else the number of checks in a row that have found MARK."
            (cond (shown
                   (setq shown (if found (1+ shown) 0)))
                  (found
-                  (gemini-companion-send--delete-mark mark process)
+                  (gemini-companion-send--delete-mark mark process found)
                   (setq mark (gemini-companion-send--type-text process text)
                         shown 0))
                  ((and process
@@ -246,12 +246,14 @@ POSITION is in the terminal of PROCESS."
             (mapcar #'string (number-sequence ?\u2000 ?\u200a))
             "\u2000"))
 
-(defun gemini-companion-send--delete-mark (mark process)
-  "Delete MARK from the prompt in PROCESS, where a text may be before it.
+(defun gemini-companion-send--delete-mark (mark process position)
+  "Delete MARK at POSITION, in the prompt in PROCESS, behind a text maybe.
 A slow CLI shows it only when it was typed again."
   (with-current-buffer (process-buffer process)
-    (dotimes (_ (how-many mark (point-min) (point-max)))
-      (gemini-companion-send--write process "\177"))))
+    (save-excursion
+      (goto-char (1+ position))
+      (dotimes (_ (- (skip-chars-backward mark)))
+        (gemini-companion-send--write process "\177")))))
 
 (defun gemini-companion-send--type-text (process text)
   "Type TEXT and a space into PROCESS, and return what is to be shown."
