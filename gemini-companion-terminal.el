@@ -147,7 +147,8 @@ which are sent to the program if they are typed twice."
                      ('nil '(nil (reusable-frames . visible)))
                      (side `(display-buffer-in-side-window
                              (side . ,side)
-                             (window-height . 0.4) (window-width . 0.4)))))))
+                             (,(if (eq side 'bottom) 'window-height 'window-width)
+                              . 0.4)))))))
 
 (defun gemini-companion-terminal-takes-keys-p ()
   "Return non-nil if the current buffer is a terminal that takes keys.
