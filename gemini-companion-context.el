@@ -221,9 +221,8 @@ buffer without a file are not reported."
                        (eq gemini-companion-context-active previous)
                        (gemini-companion-context--name previous))
               (gemini-companion-context--record-active))
-            (when (and visited
-                       (not (eq gemini-companion-context-active
-                                (current-buffer))))
+            (unless (or (null visited)
+                        (eq (current-buffer) gemini-companion-context-active))
               (setq gemini-companion-context--selected
                     ;; For the CLIs, the newest file is the active one, also
                     ;; when the clock was set back.

@@ -309,22 +309,27 @@ again what a previous rule ignores."
         (unless (or (string-prefix-p "#" line) (equal "" (car (last names))))
           (when (equal "" (car names))
             (pop names))
-          (setq names (mapcar #'gemini-companion-privacy--name names))
-          (push (list above
-                      (append (unless anchored '(nil))
-                              names
-                              ;; At the end ** stands for at least one name,
-                              ;; elsewhere for any number.
-                              (unless (car (last names)) '((""))))
-                      (string-suffix-p "/" pattern)
-                      (string-prefix-p "!" line))
-                rules))))))
+          ;; As Git does.
+          (ignore-error invalid-regexp
+            (setq names (mapcar #'gemini-companion-privacy--name names))
+            (push (list above
+                        (append (unless anchored '(nil))
+                                names
+                                ;; At the end ** stands for at least one name,
+                                ;; elsewhere for any number.
+                                (unless (car (last names)) '((""))))
+                        (string-suffix-p "/" pattern)
+                        (string-prefix-p "!" line))
+                  rules)))))))
 
 (defun gemini-companion-privacy--name (text)
-  "Return a pattern for the name TEXT, or nil for `**'."
+  "Return a pattern for the name TEXT, or nil for `**'.
+Signal an error if it is malformed."
   (unless (string-match-p "\\`\\*\\*+\\'" text)
-    (split-string
-     (concat "\\`"
+    (let ((regexps
+           (split-string
+            (concat
+             "\\`"
              (replace-regexp-in-string
               ;; Stars, a class, a character.
               (concat "\\*+\\|\\[[!^]?\\(?:\\[:[a-z]+:]\\|.\\)"
@@ -339,7 +344,9 @@ again what a previous rule ignores."
                   (_ (regexp-quote (substring token -1)))))
               text t t)
              "\\'")
-     "\0")))
+            "\0")))
+      (dolist (regexp regexps regexps)
+        (string-match-p regexp "")))))
 
 ;;;; Files
 
