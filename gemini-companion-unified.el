@@ -657,7 +657,14 @@ Go to the same line, or to the fold that it is in."
                                  0)
                              line))
                (forward-line))
-             (forward-line -1)))
+             (forward-line -1)
+             ;; A fold or a remark may follow it.
+             (when (and (not (bobp))
+                        (eql line (get-text-property (1- (point))
+                                                     'gemini-companion-line))
+                        (null (get-text-property (point)
+                                                 'gemini-companion-line)))
+               (forward-line -1))))
       (set-window-point nil (point)))))
 
 (provide 'gemini-companion-unified)

@@ -203,6 +203,18 @@
             (should (looking-at-p "9$"))
           (should (looking-at-p (concat "mine " edit "$"))))))))
 
+(ert-deftest gemini-companion-unified-comes-back-to-a-line-before-a-fold ()
+  (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9"))
+    (gemini-companion-test-show "a" "one\n2\n3\n4\n5\n6\n7\n8\n9")
+    (pcase-dolist (`(,line . ,shown) '((4 . "4$") (6 . "[.]\\{3\\}")))
+      (set-buffer (window-buffer))
+      (gemini-companion-review-edit)
+      (set-buffer (window-buffer))
+      (goto-char (gemini-companion-hunk-line line))
+      (gemini-companion-review-edit)
+      (set-buffer (window-buffer))
+      (should (looking-at-p shown)))))
+
 (ert-deftest gemini-companion-unified-shows-edits-of-the-proposal ()
   (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
     (let* ((diff (gemini-companion-test-show
