@@ -222,11 +222,10 @@ its server; if there are several such roots, take the innermost."
 (defun gemini-companion-lookup--lookup (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
 REQUESTS is a list of (METHOD . PARAMS), to which the place of SYMBOL is
-added.  If no buffer visits FILE, and the result of the last request lacks
-that place, the server may have another text; FILE is then opened there,
-and REQUESTS are sent again.  THEN is called with the remark about the
-place and the list of results, in which (error MESSAGE) is one that
-failed; a problem in THEN goes to ANSWER."
+added.  If no buffer visits FILE, and the last result lacks that place,
+the server may have another text; FILE is then opened there, for the same
+REQUESTS.  Call THEN with the remark about the place and the results, of
+which (error MESSAGE) is one that failed; a problem there goes to ANSWER."
   (pcase-let* ((buffer (or (gemini-companion-lookup-buffer file)
                            (gemini-companion-lookup-neighbor file)))
                (server (or (and buffer (gemini-companion-lookup-server buffer))
@@ -250,6 +249,7 @@ runs for this file; use grep_search")))
     (funcall
      ask (lambda (results)
            (if (or (gemini-companion-lookup-buffer file)
+                   (member '(error "No answer in time") results)
                    (gemini-companion-lookup--includes-p (car (last results))
                                                         file symbol at column))
                (funcall then remark results)
@@ -278,6 +278,7 @@ first sends changes in this buffer that SERVER does not have yet."
           :success-fn done
           :error-fn (lambda (problem)
                       (funcall done (list 'error (plist-get problem :message))))
+          :timeout-fn (lambda () (funcall done '(error "No answer in time")))
           :timeout 14
           ;; Another request with the same key would take its place.
           :deferred (and deferred (make-symbol "question")))))
