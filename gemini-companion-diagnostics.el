@@ -368,7 +368,10 @@ Return nil; this is a function of `gemini-companion-arrival-functions'."
   (gemini-companion-events-guarded 'errors
     (let ((file (gemini-companion-diff-file-path diff)))
       (when (and (not (gemini-companion-text-unreadable-reason file))
-                 (file-exists-p file))
+                 (< 0 (or (file-attribute-size
+                           (gemini-companion-text-attributes file))
+                          0)
+                    (* 512 1024)))
         (gemini-companion-diagnostics--add
          (gemini-companion-text-true-name file)
          nil (gemini-companion-text-read file) #'ignore))))
@@ -509,11 +512,12 @@ Signal an error unless it has TEXT."
 
 (defun gemini-companion-diagnostics--send (check known)
   "Send the text of KNOWN to the server of CHECK, unless CHECK has ended.
-The server has just answered.  Request its errors if it supports that."
+Request its errors if the server supports that."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check
                           file place server version)
                check))
-    (when (memq check gemini-companion-diagnostics--checks)
+    (when (and (memq check gemini-companion-diagnostics--checks)
+               (jsonrpc-running-p server))
       (when version
         (gemini-companion-lookup-close file server))
       (gemini-companion-diagnostics--keep-reports)
@@ -564,10 +568,11 @@ The server has just answered.  Request its errors if it supports that."
     (pcase-let (((cl-struct gemini-companion-diagnostics--check
                             file callback server version)
                  check))
-      (funcall callback result)
       (gemini-companion-events-guarded 'errors
         (when (and version (jsonrpc-running-p server))
-          (gemini-companion-lookup-close file server))))))
+          (gemini-companion-lookup-close file server)))
+      (gemini-companion-events-guarded 'errors
+        (funcall callback result)))))
 
 ;;;; Language servers
 
@@ -680,12 +685,14 @@ Until clangd has read them, it reports what the previous ones make of the text."
 Return nil if there are none."
   (let ((case-fold-search nil)
         (kept (make-hash-table :test #'equal))
+        (room 65536) ; more would take longer than Emacs may block
         names)
     (dolist (line (gemini-companion-text-lines after))
       (puthash line t kept))
     (with-syntax-table (standard-syntax-table)
       (dolist (line (gemini-companion-text-lines before))
         (when (and (not (gethash line kept))
+                   (< 0 (cl-decf room (length line)))
                    (string-match gemini-companion-diagnostics--definition line))
           (push (or (match-string 1 line) (match-string 2 line)
                     (match-string 3 line))
