@@ -406,7 +406,8 @@ hooks of the user, many of which kill the compared buffers."
                   (get-buffer ediff-tmp-buffer) (get-buffer ediff-msg-buffer)
                   panel)))
     (setq ediff-session-registry (delq panel ediff-session-registry))
-    (if ediff-session-registry
+    (if (or ediff-session-registry
+            (get-buffer-window "*Ediff Registry*" t))
         (ediff-update-registry)
       (gemini-companion-diff-discard (get-buffer "*Ediff Registry*")))))
 

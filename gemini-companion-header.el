@@ -46,10 +46,10 @@ width of the window."
   "Return the keys that answer DIFF, parts of a header line."
   ;; While a header line is computed, its own window is selected.
   (let* ((window (old-selected-window))
-         (selected (when (window-live-p window)
-                     (window-buffer (if (window-minibuffer-p window)
-                                        (get-mru-window (window-frame window) t)
-                                      window)))))
+         (window (if (and (window-live-p window) (window-minibuffer-p window))
+                     (get-mru-window (window-frame window) t)
+                   window))
+         (selected (and (window-live-p window) (window-buffer window))))
     (if (and selected
              (eq diff (buffer-local-value 'gemini-companion-diff-here selected)))
         (gemini-companion-header--keys

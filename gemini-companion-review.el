@@ -380,10 +380,11 @@ That is what the user has chosen, or else Ediff if it fits."
                 (gemini-companion-windows-fits-ediff-p
                  (gemini-companion-review--view-frame view))
                 ;; Ediff shows all of a line.
-                (seq-every-p (lambda (buffer)
-                               (<= (nth 1 (buffer-line-statistics buffer)) 4000))
-                             (list (gemini-companion-review--view-original view)
-                                   (gemini-companion-diff-proposal-buffer diff))))
+                (seq-every-p
+                 (lambda (buffer)
+                   (<= (nth 1 (buffer-line-statistics buffer)) 4000))
+                 (list (gemini-companion-review--view-original view)
+                       (gemini-companion-diff-proposal-buffer diff))))
            'ediff)
           (t 'diff))))
 
