@@ -257,12 +257,13 @@ lines.  HUNK has them, or is nil for unchanged lines."
 
 (defun gemini-companion-unified--marked (text ranges removed)
   "Return TEXT, a line, with a face on RANGES, the last one first.
-If they are most of the line, ignore them.  If the line is long, return
-only what is near them; in an added line, if REMOVED is nil, all but the
-first one are places to go to."
-  (let* ((amount (cl-loop for (beg . end) in ranges sum (- end beg)))
-         ;; Indentation does not count.
-         (ranges (when (< (* 2 amount) (length (string-trim-left text)))
+Ignore them in the indentation, or if they are most of the line.  If the
+line is long, return only what is near them; in an added line, if REMOVED
+is nil, all but the first one are places to go to."
+  (let* ((indent (- (length text) (length (string-trim-left text))))
+         (ranges (cl-remove indent ranges :test #'>= :key #'cdr))
+         (amount (cl-loop for (beg . end) in ranges sum (- end beg)))
+         (ranges (when (< (* 2 amount) (- (length text) indent))
                    (reverse ranges))))
     (pcase-dolist (`(,beg . ,end) ranges)
       ;; Bold: red words on a red line are all but invisible to some users.

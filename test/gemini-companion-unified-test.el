@@ -76,12 +76,13 @@
 
 (ert-deftest gemini-companion-unified-marks-the-words-of-a-line-that-is-like-it ()
   (gemini-companion-unified-test-with
-      '(("a.el" "(hello-world \"name\" 1)\nnothing like it\n"))
+      '(("a.el" "(hello-world \"name\" 1)\nnothing like it\n\n    call you\n"))
     ;; Font Lock mode does not turn on in a batch job.
     (let ((noninteractive nil)
           (inhibit-message t))
       (gemini-companion-test-show
-       "a.el" "(hello-world \"title\" 1)\nother words altogether, really\n"))
+       "a.el" (concat "(hello-world \"title\" 1)\nother words altogether, "
+                      "really\n\n    ;; who\n    call me!\n")))
     (with-current-buffer (window-buffer)
       (let (words)
         (goto-char (point-min))
@@ -96,7 +97,7 @@
               (should-not (memq 'font-lock-string-face face))
               (push (buffer-substring-no-properties (point) end) words))
             (goto-char end)))
-        (should (equal '("title" "name") words))))))
+        (should (equal '("me!" "you" "title" "name") words))))))
 
 (ert-deftest gemini-companion-unified-shows-the-changes-in-a-long-line ()
   (let* ((json (lambda (one two)
