@@ -128,10 +128,11 @@ PROGRAM, a command of the shell."
 (ert-deftest gemini-companion-send-reason-that-is-not-typed-is-kept ()
   (pcase-dolist
       (`(,program . ,end)
-       `(("stty -echo; cat" . kill-buffer)
-         ("stty -echo; cat" . ,(lambda (_) (gemini-companion-send-stop)))
+       `(("stty -echo; printf ready; cat" . kill-buffer)
+         ("stty -echo; printf ready; cat"
+          . ,(lambda (_) (gemini-companion-send-stop)))
          ;; In shell mode, a slow CLI shows what was typed twice, and deletes it.
-         ("stty raw -echo; dd bs=1 count=30 >/dev/null 2>&1
+         ("stty raw -echo; printf ready; dd bs=1 count=30 >/dev/null 2>&1
            printf \"\r\n! \342\200\200\342\200\200\"
            dd bs=1 count=2 >/dev/null 2>&1; printf \"\r\nboth are gone\"; cat"
           . ,(lambda (terminal)
@@ -139,13 +140,15 @@ PROGRAM, a command of the shell."
                  (string-search "both are gone"
                                 (gemini-companion-test-text terminal)))))
          ;; What a dialog shows is no prompt.  The time ends.
-         ("stty raw -echo
+         ("stty raw -echo; printf ready
            while c=$(dd bs=99 count=1); do printf \"\\r\\n│ │ %s\" \"$c\"; done"
           . ,(lambda (_)
                (dotimes (_ 400)
                  (accept-process-output nil 0.001)
                  (gemini-companion-test-run-timers))))))
     (gemini-companion-send-test-with-reason-terminal (format "sh -c '%s'" program)
+      (gemini-companion-test-eventually
+        (string-search "ready" (gemini-companion-test-text terminal)))
       (should-error (gemini-companion-diff-reject-with-reason
                      diff (make-string 200001 ?x))
                     :type 'user-error)
