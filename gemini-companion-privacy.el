@@ -338,9 +338,10 @@ Signal an error if it is malformed."
                 (pcase token
                   ((pred (string-prefix-p "*")) "\0")
                   ("?" "[^/]")
+                  ((or "[" "\\") (signal 'invalid-regexp (list token)))
                   ((pred (string-prefix-p "[!"))
                    (concat "[^" (substring token 2)))
-                  ((pred (string-match-p "\\`\\[.")) token)
+                  ((pred (string-prefix-p "[")) token)
                   (_ (regexp-quote (substring token -1)))))
               text t t)
              "\\'")

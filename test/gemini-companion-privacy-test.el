@@ -182,9 +182,8 @@
 
 (defun gemini-companion-privacy-test-pattern (_)
   "Return a random pattern of a .gitignore.
-Not one with // or a**, which git takes now for this, now for that, none
-with a slash or an escape in brackets, and none that is not well-formed,
-which nobody writes."
+Not one with // or a**, which git takes now for this, now for that, and
+none with a slash or an escape in brackets, which nobody writes."
   (gemini-companion-privacy-test-plain
    (concat
     (seq-random-elt '("" "" "" "!" "/" "#" "\\!" "**/"))
@@ -192,10 +191,10 @@ which nobody writes."
      (lambda (_)
        (seq-random-elt
         '("a" "b" "ab" "d" "*" "?" "**" "***" "/" "/" "/**/" "[ab]" "[!a]"
-          "[]a]" "[a-c]" "[^b-]" "[[:alpha:]]"
+          "[]a]" "[a-c]" "[^b-]" "[[:alpha:]]" "[[:nope:]]" "["
           "\\*" "\\ " "\\\\" " " "." "a*" "*b" "!" "e/")))
      (number-sequence 0 (random 4)) "")
-    (seq-random-elt '("" "" "/" "/**" " " "\r")))))
+    (seq-random-elt '("" "" "/" "/**" " " "\\" "\r")))))
 
 (defun gemini-companion-privacy-test-plain (pattern)
   "Return PATTERN with fewer slashes and stars in a row, and none in brackets."
@@ -210,7 +209,7 @@ which nobody writes."
           (mapconcat (lambda (_)
                        (seq-random-elt
                         '("a" "b" "ab" "ba" "a.b" "!a" "#a" "*" "a b" "aab" "]"
-                          "-" "c")))
+                          "-" "c" "\\")))
                      (number-sequence 0 (random 3)) "/")))
 
 (defun gemini-companion-privacy-test-git (names)
