@@ -211,8 +211,7 @@ buffer without a file are not reported."
            (shape (gemini-companion-context--see
                    4 (and mark-active
                           (or (bound-and-true-p rectangle-mark-mode)
-                              (bound-and-true-p evil-visual-selection)))))
-           (visited (gemini-companion-text-visited (current-buffer))))
+                              (bound-and-true-p evil-visual-selection))))))
       (when (or new point tick mark shape)
         (gemini-companion-events-guarded 'context
           (when new
@@ -221,8 +220,9 @@ buffer without a file are not reported."
                        (eq gemini-companion-context-active previous)
                        (gemini-companion-context--name previous))
               (gemini-companion-context--record-active))
-            (unless (or (null visited)
-                        (eq (current-buffer) gemini-companion-context-active))
+            (when (and (gemini-companion-text-visited (current-buffer))
+                       (not (eq (current-buffer)
+                                gemini-companion-context-active)))
               (setq gemini-companion-context--selected
                     ;; For the CLIs, the newest file is the active one, also
                     ;; when the clock was set back.
@@ -234,7 +234,7 @@ buffer without a file are not reported."
                            0))
                     gemini-companion-context-active (current-buffer)
                     gemini-companion-context--active-file nil)))
-          (when (or new visited)
+          (when (or new (gemini-companion-text-visited (current-buffer)))
             (gemini-companion-context-changed)))))))
 
 (defun gemini-companion-context--file-changed ()
