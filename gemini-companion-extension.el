@@ -126,11 +126,14 @@ After an update of this package, the CLIs find the new ones."
      text)))
 
 (defun gemini-companion-extension--write (file text)
-  "Write TEXT to FILE atomically."
-  (make-directory (file-name-directory file) t)
-  (let ((draft (concat file ".new")))
-    (gemini-companion-text-write draft text)
-    (rename-file draft file t)))
+  "Write TEXT to FILE atomically, unless FILE has it.
+Python would compile it again after each start of Emacs."
+  (unless (and (file-exists-p file)
+               (equal text (gemini-companion-text-read file)))
+    (make-directory (file-name-directory file) t)
+    (let ((draft (concat file ".new")))
+      (gemini-companion-text-write draft text)
+      (rename-file draft file t))))
 
 ;;;; Links
 

@@ -91,6 +91,11 @@ End-to-end tests do so with the CLIs themselves.")
       (dolist (name '("gemini-extension.json" "qwen-extension.json"
                       "hooks/hooks.json"))
         (should (json-read-file (funcall file name))))
+      ;; Python need not compile it again.
+      (let ((number (gemini-companion-watch-stamp (funcall file "bridge.py"))))
+        (gemini-companion-extension-ready 'started)
+        (should (equal number (gemini-companion-watch-stamp
+                               (funcall file "bridge.py")))))
       ;; After an update of the package.
       (write-region "old" nil (funcall file "bridge.py") nil 'silent)
       (gemini-companion-extension-ready 'started)
