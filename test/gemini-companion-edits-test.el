@@ -240,7 +240,11 @@
       (pcase-let ((`(,first . ,others) (gemini-companion-edits)))
         (should (eq open (gemini-companion-edit-diff first)))
         (should (= 100 (length others)))
-        (should (equal "/f5" (gemini-companion-edit-file (car others))))))
+        (should (equal "/f5" (gemini-companion-edit-file (car others)))))
+      (dotimes (_ 20)
+        (gemini-companion-edits-written session "/large" nil
+                                       (make-string (* 4 1024 1024) ?x)))
+      (should (> 12 (length (gemini-companion-edits)))))
     (gemini-companion-edits-stop)
     (should-not (gemini-companion-edits))))
 
