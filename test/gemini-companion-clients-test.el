@@ -25,15 +25,6 @@
 
 ;;;; Settings
 
-(defun gemini-companion-clients-test-enabled (text)
-  "Return what ide.enabled is in a file of TEXT; `bad' if it is malformed."
-  (gemini-companion-test-with-directory `(("a.json" ,text))
-    (condition-case nil
-        (progn
-          (gemini-companion-settings-read "a.json")
-          (gemini-companion-settings-get "a.json" '("ide" "enabled")))
-      (error 'bad))))
-
 (ert-deftest gemini-companion-clients-reads-settings-as-the-clis-do ()
   (pcase-dolist
       (`(,text . ,expected)
@@ -45,7 +36,14 @@
          ("{" . bad) ("[]" . bad) ("null" . bad) ("{} x" . bad) ("ide" . bad)
          ("{\"a\": 1 \"b\": 2}" . bad) ("{\"ide\" {}}" . bad) ("\"{\"" . bad)))
     (ert-info (text :prefix "Text: ")
-      (should (equal expected (gemini-companion-clients-test-enabled text))))))
+      (gemini-companion-test-with-directory `(("a.json" ,text))
+        (should (equal expected
+                       (condition-case nil
+                           (progn
+                             (gemini-companion-settings-read "a.json")
+                             (gemini-companion-settings-get
+                              "a.json" '("ide" "enabled")))
+                         (error 'bad))))))))
 
 (defmacro gemini-companion-clients-test-setting (text &rest body)
   "Set ide.enabled in a file of TEXT, or a new one if it is nil; run BODY.

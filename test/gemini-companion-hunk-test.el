@@ -200,13 +200,6 @@ The hunks were just compared."
 (defvar gemini-companion-hunk-test-time 0
   "Time of the file, so that each change of it is noticed.")
 
-(defun gemini-companion-hunk-test-hunks (diff)
-  "Return the hunks of DIFF from another comparison."
-  (with-temp-buffer
-    (insert-file-contents (gemini-companion-diff-file-path diff))
-    (gemini-companion-hunk-find
-     (current-buffer) (gemini-companion-diff-proposal-buffer diff))))
-
 (defun gemini-companion-hunk-test-go (diff)
   "Go somewhere in the view of DIFF."
   (let ((n (random 6)))
@@ -229,7 +222,11 @@ One hunk must change, the one at point."
     (let* ((done (condition-case nil
                      (progn (gemini-companion-review-toggle-hunk) t)
                    (user-error nil)))
-           (hunks (gemini-companion-hunk-test-hunks diff))
+           (hunks (with-temp-buffer
+                    (insert-file-contents (gemini-companion-diff-file-path diff))
+                    (gemini-companion-hunk-find
+                     (current-buffer)
+                     (gemini-companion-diff-proposal-buffer diff))))
            (file (gemini-companion-test-file-text
                   (gemini-companion-diff-file-path diff)))
            (marks (mapcar (lambda (hunk)

@@ -298,12 +298,6 @@ prompts, the last first, and `saved' what would be saved."
   "Return the port of the server, a string."
   (number-to-string (plist-get (gemini-companion-server-info) :port)))
 
-(defconst gemini-companion-run-test-variables
-  '("GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
-    "GEMINI_CLI_IDE_WORKSPACE_PATH" "GEMINI_CLI_IDE_AUTH_TOKEN"
-    "QWEN_CODE_IDE_SERVER_PORT" "QWEN_CODE_IDE_WORKSPACE_PATH")
-  "Variables by which a CLI finds an editor.")
-
 (ert-deftest gemini-companion-run-leads-children-to-the-server ()
   (let ((process-environment
          (append '("GEMINI_CLI_IDE_SERVER_PORT=7" "GEMINI_CLI_IDE_PID"
@@ -342,7 +336,12 @@ prompts, the last first, and `saved' what would be saved."
                                       (gemini-companion-run-test-port) nil)
                               '("7" nil "/elsewhere" "theirs" "8" "/elsewhere"))
                             (mapcar #'getenv
-                                    gemini-companion-run-test-variables)))
+                                    '("GEMINI_CLI_IDE_SERVER_PORT"
+                                      "GEMINI_CLI_IDE_PID"
+                                      "GEMINI_CLI_IDE_WORKSPACE_PATH"
+                                      "GEMINI_CLI_IDE_AUTH_TOKEN"
+                                      "QWEN_CODE_IDE_SERVER_PORT"
+                                      "QWEN_CODE_IDE_WORKSPACE_PATH"))))
                     (unless (equal buffer (nth 2 buffers))
                       (should (getenv "MINE"))))))
               (should (equal before (buffer-local-value 'process-environment

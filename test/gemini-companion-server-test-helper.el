@@ -134,14 +134,6 @@ With the TOOL \"next\" return the next notification instead."
                   "\n"))
   (gemini-companion-test-answer client))
 
-(defun gemini-companion-test-disconnect (client)
-  "Kill CLIENT and wait until Emacs knows."
-  (let ((sessions (length (gemini-companion-sessions))))
-    (delete-process client)
-    (kill-buffer (process-buffer client))
-    (gemini-companion-test-eventually
-      (< (length (gemini-companion-sessions)) sessions))))
-
 (defun gemini-companion-test-events ()
   "Return the events since Emacs and its server said hello, as text."
   (gemini-companion-events-buffer)

@@ -108,14 +108,6 @@ Assert that it is not connected to."
   (seq-filter (lambda (timer) (gemini-companion-test-ours-p (timer--function timer)))
               (append timer-list timer-idle-list)))
 
-(defun gemini-companion-test-pending ()
-  "Return the timers that do not repeat, as a watch of a file does."
-  (seq-remove (lambda (timer)
-                (or (timer--repeat-delay timer)
-                    (eq 'gemini-companion-watch--tick
-                        (timer--function timer))))
-              (gemini-companion-test-timers)))
-
 (defun gemini-companion-test-run-timers ()
   "Run each timer of the package now, as if its time had come."
   (mapc #'timer-event-handler (gemini-companion-test-timers)))
