@@ -122,6 +122,9 @@ package index and the proxy that pip or uv uses")
     ("No matching distribution found\\|No solution found"
      . "The package index lacks a package for this Python and system; use \
 another index or another Python, %s")
+    ("older than 3\\.10"
+     . "Python 3.10 or later is needed; install it or uv \
+(docs.astral.sh/uv), %s%p")
     ("No working Python\\'"
      . "No working Python found; install Python 3.10 or later (on Debian and \
 Ubuntu: apt install python3-venv) or uv (docs.astral.sh/uv), %s%p")

@@ -151,7 +151,7 @@ The answer to each question is `answer'; `asked' has the questions,
   (pcase-dolist
       (`(,remedy . ,programs)
        `(("No working Python found; install Python 3\\.10")
-         ("install Python 3\\.10 or later"
+         ("Python 3\\.10 or later is needed"
           ("python3" "echo This Python is older than 3.10; exit 1"))
          ("apt install python3-venv"
           ("python3" "echo No module named ensurepip; exit 1"))
