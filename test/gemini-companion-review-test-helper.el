@@ -206,6 +206,8 @@ excluded or it was edited, and with NUMBERS those of the line."
                   (window-point window) (window-start window)
                   (window-dedicated-p window)
                   (window-parameter window 'window-side)
+                  (window-parameter (or (window-parent window) window)
+                                    'window-atom)
                   (window-parameter window 'mode-line-format)
                   (eq window (selected-window))))
           (window-list nil nil (frame-first-window))))
