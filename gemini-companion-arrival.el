@@ -226,7 +226,7 @@ If that fails, show why; the CLI's own prompt can still answer it."
           (user-error "%s %s" (gemini-companion-diff-name diff) problem))
         ;; The watch may not have noticed a change of the file yet.
         (when (gemini-companion-diff-touched-file-p diff)
-          (cl-pushnew 'changed (gemini-companion-diff-remarks diff)))
+          (gemini-companion-diff-set-changed diff))
         (setf (gemini-companion-diff-view diff)
               (funcall gemini-companion-arrival--show-function diff select)
               (gemini-companion-diff-state diff) 'shown

@@ -314,6 +314,9 @@ NAMES, a regexp for the names of definitions that were changed, or nil."
   "Seconds after which an unfinished check ends without a result.
 The CLI waits for it.")
 
+(defconst gemini-companion-diagnostics--largest (* 512 1024)
+  "Size in bytes of a text above which it is not checked.")
+
 (defvar gemini-companion-diagnostics--checks nil
   "The checks, of which only the first one runs.
 The texts that another check sends would disturb it.")
@@ -371,7 +374,7 @@ Return nil; this is a function of `gemini-companion-arrival-functions'."
                  (< 0 (or (file-attribute-size
                            (gemini-companion-text-attributes file))
                           0)
-                    (* 512 1024)))
+                    gemini-companion-diagnostics--largest))
         (gemini-companion-diagnostics--add
          (gemini-companion-text-true-name file)
          nil (gemini-companion-text-read file) #'ignore))))
@@ -425,8 +428,9 @@ Return nil if no checker knows about it, or if it may not be shared."
     (when (and place
                (or server (gemini-companion-diagnostics-checker place))
                (<= (max (string-bytes (or before "")) (string-bytes after))
-                   ;; In bytes.
-                   (if buffer (* 512 1024) gemini-companion-lookup-sendable)))
+                   (if buffer
+                       gemini-companion-diagnostics--largest
+                     gemini-companion-lookup-sendable)))
       (let* ((names (and server before
                          (gemini-companion-diagnostics--changed-names
                           before after)))

@@ -667,6 +667,10 @@ answer.  Call this again there for the text before, up to ten of them."
 
 ;;;; Changed files
 
+(defun gemini-companion-diff-set-changed (diff)
+  "Record that the text of the file of DIFF has changed, or may have."
+  (cl-pushnew 'changed (gemini-companion-diff-remarks diff)))
+
 (defun gemini-companion-diff--file-text (diff)
   "Return the text of the file of DIFF with plain line ends, or nil."
   (ignore-error file-error
@@ -723,7 +727,7 @@ again, between two commands unless NOW is non-nil."
          (with-demoted-errors "Reading a proposed file again: %S"
            (if-let* ((view (gemini-companion-diff-view diff)))
                (gemini-companion-diff-view-refresh view)
-             (cl-pushnew 'changed (gemini-companion-diff-remarks diff))))
+             (gemini-companion-diff-set-changed diff)))
          t)))
 
 (provide 'gemini-companion-diff)

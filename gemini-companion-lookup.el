@@ -219,6 +219,9 @@ its server; if there are several such roots, take the innermost."
                   ((< (length (cdr best)) (length root))))
         (setq best (cons buffer root))))))
 
+(defconst gemini-companion-lookup--late '(error "No answer in time")
+  "Result of a request that the server has not answered.")
+
 (defun gemini-companion-lookup--lookup (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
 REQUESTS is a list of (METHOD . PARAMS), to which the place of SYMBOL is
@@ -249,7 +252,7 @@ runs for this file; use grep_search")))
     (funcall
      ask (lambda (results)
            (if (or (gemini-companion-lookup-buffer file)
-                   (member '(error "No answer in time") results)
+                   (member gemini-companion-lookup--late results)
                    (gemini-companion-lookup--includes-p (car (last results))
                                                         file symbol at column))
                (funcall then remark results)
@@ -278,7 +281,7 @@ first sends changes in this buffer that SERVER does not have yet."
           :success-fn done
           :error-fn (lambda (problem)
                       (funcall done (list 'error (plist-get problem :message))))
-          :timeout-fn (lambda () (funcall done '(error "No answer in time")))
+          :timeout-fn (lambda () (funcall done gemini-companion-lookup--late))
           :timeout 14
           ;; Another request with the same key would take its place.
           :deferred (and deferred (make-symbol "question")))))

@@ -431,10 +431,14 @@ Follow the size of the frame."
     (setf (gemini-companion-review--view-windows view) windows
           (gemini-companion-review--view-frame view) frame
           (gemini-companion-review--view-size view)
-          (list (frame-width frame) (frame-height frame))
+          (gemini-companion-review--frame-size frame)
           (gemini-companion-review--view-terminal view)
           (gemini-companion-windows-terminal
            (gemini-companion-review--view-diff view) frame))))
+
+(defun gemini-companion-review--frame-size (frame)
+  "Return the size of FRAME."
+  (cons (frame-width frame) (frame-height frame)))
 
 (defun gemini-companion-review--select (view &optional lay-out)
   "Select VIEW on its frame, if that is visible on this terminal.
@@ -467,7 +471,7 @@ of files."
 If KEEP is non-nil, the selected window stays visible and selected."
   (setf (gemini-companion-review--view-frame view) (selected-frame)
         (gemini-companion-review--view-size view)
-        (list (frame-width) (frame-height)))
+        (gemini-companion-review--frame-size (selected-frame)))
   (let* ((kind (gemini-companion-review--kind view))
          (terminal (gemini-companion-review--view-terminal view))
          (proposal (gemini-companion-diff-proposal-buffer
@@ -528,7 +532,7 @@ window stays visible and selected."
               (frame (gemini-companion-review--view-frame view))
               ;; The user may have resized a window.
               ((not (equal (gemini-companion-review--view-size view)
-                           (list (frame-width frame) (frame-height frame)))))
+                           (gemini-companion-review--frame-size frame))))
               ;; The user may have deleted some.
               ((equal (gemini-companion-review--view-windows view)
                       (seq-mapcat
@@ -548,7 +552,7 @@ window stays visible and selected."
   (let ((diff (gemini-companion-review--view-diff view)))
     (with-current-buffer (gemini-companion-review--view-original view)
       (when (gemini-companion-text-replace (gemini-companion-review--text diff))
-        (cl-pushnew 'changed (gemini-companion-diff-remarks diff)))
+        (gemini-companion-diff-set-changed diff))
       (set-buffer-modified-p nil)))
   (gemini-companion-review--call view :compare)
   (force-mode-line-update t))

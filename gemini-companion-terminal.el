@@ -88,9 +88,7 @@ Return nil if there is none, as on Windows."
               process-environment
             (cons "COLORTERM=truecolor" process-environment))))
     (funcall function command))
-  (when-let* ((process (get-buffer-process (current-buffer))))
-    (add-function :filter-args (process-filter process)
-                  #'gemini-companion-terminal--filter)))
+  (gemini-companion-terminal--watch (current-buffer)))
 
 (defun gemini-companion-terminal--vterm (command)
   "Run COMMAND in the current buffer with vterm."
@@ -172,13 +170,17 @@ It cannot if SESSION waits for an answer, which the text would be."
 
 ;;;; Output
 
+(defun gemini-companion-terminal--watch (buffer)
+  "Watch the output of the program in BUFFER, a terminal or nil."
+  (when-let* ((process (and buffer (get-buffer-process buffer))))
+    (add-function :filter-args (process-filter process)
+                  #'gemini-companion-terminal--filter)))
+
 (defun gemini-companion-terminal--watch-sessions (&rest _)
   "Watch the terminals of the CLIs that are connected."
   (dolist (session (gemini-companion-sessions))
-    (when-let* ((buffer (gemini-companion-session-terminal session))
-                (process (get-buffer-process buffer)))
-      (add-function :filter-args (process-filter process)
-                    #'gemini-companion-terminal--filter))))
+    (gemini-companion-terminal--watch
+     (gemini-companion-session-terminal session))))
 
 (add-hook 'gemini-companion-session-changed-functions
           #'gemini-companion-terminal--watch-sessions)
