@@ -161,25 +161,24 @@
         (should (equal (list diff) gemini-companion-diff-ending)))
       (gemini-companion-test-eventually (null gemini-companion-diff-ending)))))
 
-(defconst gemini-companion-arrival-test-hooks
-  '((t after-change-major-mode-hook change-major-mode-after-body-hook
-       prog-mode-hook emacs-lisp-mode-hook special-mode-hook
-       font-lock-mode-hook window-configuration-change-hook
-       kill-buffer-query-functions
-       ediff-prepare-buffer-hook ediff-mode-hook ediff-startup-hook
-       ediff-cleanup-hook ediff-select-hook ediff-unselect-hook
-       ediff-quit-hook gemini-companion-unified-mode-hook
-       gemini-companion-review-mode-hook gemini-companion-diff-functions
-       gemini-companion-diff-opened-functions
-       gemini-companion-diff-closed-functions)
-    ;; With these there may be no view.
-    (nil first-change-hook before-change-functions after-change-functions
-         kill-buffer-hook change-major-mode-hook))
-  "Hooks of the user that may fail, by whether a review is shown then.")
-
 (ert-deftest gemini-companion-arrival-shows-a-review-although-a-hook-fails ()
   (dolist (gemini-companion-review-view '(ediff diff))
-    (pcase-dolist (`(,shown . ,hooks) gemini-companion-arrival-test-hooks)
+    (pcase-dolist
+        (`(,shown . ,hooks)
+         '((t after-change-major-mode-hook change-major-mode-after-body-hook
+              prog-mode-hook emacs-lisp-mode-hook special-mode-hook
+              font-lock-mode-hook window-configuration-change-hook
+              kill-buffer-query-functions
+              ediff-prepare-buffer-hook ediff-mode-hook ediff-startup-hook
+              ediff-cleanup-hook ediff-select-hook ediff-unselect-hook
+              ediff-quit-hook gemini-companion-unified-mode-hook
+              gemini-companion-review-mode-hook gemini-companion-diff-functions
+              gemini-companion-diff-opened-functions
+              gemini-companion-diff-closed-functions)
+           ;; With these there may be no view.
+           (nil first-change-hook before-change-functions
+                after-change-functions kill-buffer-hook
+                change-major-mode-hook)))
       (dolist (hook hooks)
         (ert-info ((format "%s, %s" gemini-companion-review-view hook))
           (gemini-companion-test-with-reviews '(("a.el" "old\n"))

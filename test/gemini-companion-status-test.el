@@ -198,23 +198,6 @@
 
 ;;;; Running CLIs
 
-(defmacro gemini-companion-status-test--with-cli (environment &rest body)
-  "Run BODY in the status buffer, with the check of running CLIs among others.
-`process' is a Qwen Code with ENVIRONMENT in the current directory."
-  (declare (indent 1) (debug t))
-  `(let* ((program (expand-file-name "qwen" directory))
-          (process (let ((process-environment
-                          (append ,environment process-environment)))
-                     (copy-file (executable-find "sleep") program t)
-                     (start-process "qwen" nil program "300"))))
-     (unwind-protect
-         (gemini-companion-status-test--with-status
-             (nthcdr 3 gemini-companion-status-checks)
-           ,@body)
-       (delete-process process)
-       (gemini-companion-test-eventually
-         (not (process-attributes (process-id process)))))))
-
 (ert-deftest gemini-companion-status-test-names-why-a-cli-is-not-connected ()
   (skip-unless (eq system-type 'gnu/linux))
   (gemini-companion-test-with-mode '()
@@ -225,19 +208,29 @@
            (nil "/" (?✗ "NO")
             "/ is in none of the workspace roots, so no CLI can connect from there")
            (nil ,directory (?✗ "NO") "IDE integration is off in Qwen Code")))
-      (let ((default-directory place))
-        (gemini-companion-status-test--with-cli (and environment
-                                                     (list environment))
-          (gemini-companion-test-eventually
-            (string-search
-             (format "%s Running CLIs: Qwen Code (process %d, in %s) \
+      (let* ((default-directory place)
+             (program (expand-file-name "qwen" directory))
+             (process (let ((process-environment
+                             (append (and environment (list environment))
+                                     process-environment)))
+                        (copy-file (executable-find "sleep") program t)
+                        (start-process "qwen" nil program "300"))))
+        (unwind-protect
+            (gemini-companion-status-test--with-status
+                (nthcdr 3 gemini-companion-status-checks)
+              (gemini-companion-test-eventually
+                (string-search
+                 (format "%s Running CLIs: Qwen Code (process %d, in %s) \
 is not connected: %s\n"
-                     (apply #'gemini-companion-text-sign sign)
-                     (process-id process)
-                     (abbreviate-file-name (directory-file-name place))
-                     reason)
-             (buffer-string)))
-          (should-not (string-prefix-p "Not connected: /" (buffer-string))))))))
+                         (apply #'gemini-companion-text-sign sign)
+                         (process-id process)
+                         (abbreviate-file-name (directory-file-name place))
+                         reason)
+                 (buffer-string)))
+              (should-not (string-prefix-p "Not connected: /" (buffer-string))))
+          (delete-process process)
+          (gemini-companion-test-eventually
+            (not (process-attributes (process-id process)))))))))
 
 (ert-deftest gemini-companion-status-test-searches-once-the-server-is-ready ()
   (let ((info nil))
