@@ -111,17 +111,23 @@ If the process is unknown, use the beginning of its `:id'."
 
 (defun gemini-companion-session-terminal (session)
   "Return the terminal buffer of SESSION in this Emacs, or nil.
-If the CLI runs in a remote place, it must be the only one there."
+If the CLI runs in a remote place, it must be the only one there, in the
+only terminal."
   (if-let* ((place (plist-get session :place)))
-      (pcase (seq-filter (lambda (buffer)
-                           (and (string-prefix-p
-                                 place
-                                 (or (buffer-local-value
-                                      'gemini-companion-place-terminal buffer)
-                                     ""))
-                                (process-live-p (get-buffer-process buffer))))
-                         (buffer-list))
-        (`(,buffer) buffer))
+      (pcase (cons (seq-count (lambda (other)
+                                (equal place (plist-get other :place)))
+                              (gemini-companion-sessions))
+                   (seq-filter (lambda (buffer)
+                                 (and (string-prefix-p
+                                       place
+                                       (or (buffer-local-value
+                                            'gemini-companion-place-terminal
+                                            buffer)
+                                           ""))
+                                      (process-live-p
+                                       (get-buffer-process buffer))))
+                               (buffer-list)))
+        (`(1 ,buffer) buffer))
     (let ((pid (plist-get session :pid))
           ;; In a remote one, Tramp would ask for the processes there.
           (default-directory "/")

@@ -49,6 +49,15 @@
                            (list :pid pid))))
               (should-not (gemini-companion-session-terminal
                            (list :pid (emacs-pid))))
+              ;; Of two on a host, it may be the terminal of either.
+              (setq-local gemini-companion-place-terminal "/ssh:far:/srv/")
+              (let ((all '((:id "1" :place "/ssh:far:")
+                           (:id "2" :place "/ssh:far:"))))
+                (gemini-companion-session-update (last all))
+                (should (gemini-companion-session-terminal (cadr all)))
+                (gemini-companion-session-update all)
+                (should-not (gemini-companion-session-terminal (car all))))
+              (gemini-companion-session-stop)
               (signal-process pid 'SIGTERM)))
         (delete-process process)))))
 
