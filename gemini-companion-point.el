@@ -314,11 +314,14 @@ LOCAL the name on this machine, in its true directory; it may be a link."
 
 (defun gemini-companion-point--text (things session)
   "Return the text for the prompt of SESSION about THINGS."
-  (mapconcat (lambda (thing)
-               (if (stringp thing)
-                   (gemini-companion-point--quoted thing)
-                 (apply #'gemini-companion-point--reference session thing)))
-             things "\n"))
+  (let ((text (mapconcat
+               (lambda (thing)
+                 (if (stringp thing)
+                     (gemini-companion-point--quoted thing)
+                   (apply #'gemini-companion-point--reference session thing)))
+               things "\n")))
+    ;; The name of a file that does not exist must not be a command of the CLI.
+    (concat (and (gemini-companion-send-command text) "About ") text)))
 
 (defun gemini-companion-point--quoted (text)
   "Return TEXT in which no @ refers to a file."

@@ -234,8 +234,8 @@
         (should (string-prefix-p "@a " (gemini-companion-point-test-sent))))
       (gemini-companion-session-update (list here)))
     ;; A file that was not saved is only named.
-    (gemini-companion-point-test-in (find-file-noselect "new")
-      (gemini-companion-point-test-sends "new (line 1)"))
+    (gemini-companion-point-test-in (find-file-noselect "!new")
+      (gemini-companion-point-test-sends "About !new (line 1)"))
     (gemini-companion-point-test-in (generate-new-buffer "*blank*")
       (insert "  \n\t\n")
       (should-error (gemini-companion-send) :type 'user-error))
