@@ -150,14 +150,14 @@ whether the file may be shared if that was checked."
 
 (defun gemini-companion-compose--command-names ()
   "Return an alist of the commands of the CLI and their descriptions."
-  (let ((home (gemini-companion-clients-home
-               (or (plist-get gemini-companion-compose--session :client)
-                   gemini-companion-run-client
-                   (caar gemini-companion-clients)))))
+  (let ((client (or (plist-get gemini-companion-compose--session :client)
+                    gemini-companion-run-client
+                    (caar gemini-companion-clients))))
     (append (seq-mapcat #'gemini-companion-compose--commands-in
-                        (list home
-                              (file-name-nondirectory
-                               (directory-file-name home))))
+                        (list (gemini-companion-clients-home client)
+                              (file-name-directory
+                               (gemini-companion-clients-get
+                                client :project-settings))))
             (mapcar #'list gemini-companion-compose--commands))))
 
 (defun gemini-companion-compose--commands-in (directory)
@@ -170,8 +170,9 @@ whether the file may be shared if that was checked."
                     (with-temp-buffer
                       (insert-file-contents file nil 0 2000)
                       (when (re-search-forward
-                             "^description *[=:] *[\"']*\\([^\"'\n]+\\)" nil t)
-                        (concat "  " (match-string 1))))))
+                             "^description *[=:] *\\([\"']*\\)\\(.+?\\)\\1 *$"
+                             nil t)
+                        (concat "  " (match-string 2))))))
             (ignore-error file-missing
               (directory-files-recursively
                directory "\\`[^.].*\\.\\(?:toml\\|md\\)\\'")))))

@@ -150,10 +150,11 @@ is none."
 (ert-deftest gemini-companion-compose-completes-files-and-commands ()
   (pcase-dolist (`(,client ,name ,text)
                  '(("gemini" ".gemini/commands/git/fix.toml"
-                    "description = \"Fix it\"\nprompt = \"x\"\n")
+                    "description = \"Don't\"\nprompt = \"x\"\n")
                    ("qwen" ".qwen/commands/git/fix.md"
-                    "---\ndescription: Fix it\n---\nx\n")))
+                    "---\ndescription: Don't\n---\nx\n")))
     (gemini-companion-compose-test-with client
+      (setenv "QWEN_HOME" "/no/qh")
       (gemini-companion-test-write name text)
       (dolist (name '("d.pem" "d.txt"))
         (write-region "" nil name nil 'silent))
@@ -170,7 +171,7 @@ is none."
       (insert "/git:f")
       (pcase-let ((`(,_ ,_ ,table . ,plist)
                    (gemini-companion-compose--complete)))
-        (should (equal "  Fix it"
+        (should (equal "  Don't"
                        (funcall (plist-get plist :annotation-function)
                                 (car (all-completions "git" table))))))
       (completion-at-point)
