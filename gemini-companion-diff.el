@@ -206,11 +206,18 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
                          (gemini-companion-diff-session diff)
                          plain))
 
+(defvar-local gemini-companion-diff-compared nil
+  "Tick of this proposal when its hunks were found last.")
+(put 'gemini-companion-diff-compared 'permanent-local t)
+
 (defun gemini-companion-diff-summary (diff &optional plain)
-  "Return the name of the file of DIFF, and its amount of change.
+  "Return the name of the file of DIFF, and its amount of change if known.
 For PLAIN, see `gemini-companion-diff-name'."
   (concat (gemini-companion-diff-name diff plain)
-          (pcase (gemini-companion-diff-counts diff)
+          (pcase (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+                   (and (eql gemini-companion-diff-compared
+                             (buffer-chars-modified-tick))
+                        (gemini-companion-diff-counts diff)))
             (`(,hunks ,excluded ,added ,removed)
              (format ": %s (%s)"
                      (if (zerop excluded)

@@ -209,6 +209,7 @@ compared.  Excluded hunks that are not among them are restored."
       (setq gemini-companion-review--tick
             (buffer-chars-modified-tick proposal)))
     (with-current-buffer proposal
+      (setq gemini-companion-diff-compared (buffer-chars-modified-tick))
       (add-hook 'after-change-functions #'gemini-companion-review--edited
                 nil t)))
   (gemini-companion-review--prune diff hunks original))

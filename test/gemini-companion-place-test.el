@@ -135,18 +135,14 @@ a\\ it\\\\\\'s")))
                             (format "%s" answers)))
     (should-not gemini-companion-place-changed-hook)))
 
-(defun gemini-companion-place-test-without-node ()
-  "Return the end of the output where Node.js is missing."
-  (with-temp-buffer
-    (apply #'call-process "/bin/sh" nil t nil
-           (cdr (member "sh" (gemini-companion-place--in-shell
-                              "/docker:far:" :pipe "/" nil
-                              '("node-that-is-missing")))))
-    (car (last (split-string (buffer-string) "\n" t)))))
-
 (ert-deftest gemini-companion-place-explains-what-is-wrong ()
   (pcase-dolist (`(,problem ,wanted)
-                 `((,(gemini-companion-place-test-without-node)
+                 `((,(with-temp-buffer
+                       (apply #'call-process "/bin/sh" nil t nil
+                              (cdr (member "sh" (gemini-companion-place--in-shell
+                                                 "/docker:far:" :pipe "/" nil
+                                                 '("node-that-is-missing")))))
+                       (car (last (split-string (buffer-string) "\n" t))))
                     "Node.js was not found")
                    ("SyntaxError: Unexpected token '.'" "or is too old")
                    ("me@far: Permission denied (publickey)" "asks for a password")

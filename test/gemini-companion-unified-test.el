@@ -196,6 +196,10 @@
           (search-forward (concat edit "\n"))
           (forward-line -1)
           (insert "mine\nmine "))
+        ;; Hunks of what was just typed are not known yet.
+        (should (eq (equal edit "none")
+                    (and (string-search "hunk" (gemini-companion-review-subject))
+                         t)))
         (gemini-companion-review-edit))
       (with-current-buffer (window-buffer)
         (should (string-search "*gemini diff" (buffer-name)))
