@@ -385,7 +385,7 @@ ROOT is the workspace root in its remote place, if any."
       (setq-local desktop-save-buffer #'gemini-companion-run-desktop))
     (gemini-companion-run--expect-end buffer process)
     ;; Until then it may still connect.
-    (run-at-time 10 nil #'gemini-companion-run--hint buffer process)))
+    (run-at-time 20 nil #'gemini-companion-run--hint buffer process)))
 
 (defun gemini-companion-run-environment (place)
   "Return the environment of the CLI of PLACE."
