@@ -393,7 +393,8 @@ draft."
                     (file-name-as-directory
                      (or (plist-get session :directory)
                          (file-truename directory))))
-                   (and window `(display-buffer-in-direction
+                   (and window `((display-buffer-reuse-window
+                                  display-buffer-in-direction)
                                  (direction . below)
                                  (window . ,window)
                                  (window-height . 0.3))))

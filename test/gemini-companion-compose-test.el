@@ -79,6 +79,9 @@ is none."
     ;; As in the next Emacs.
     (setq gemini-companion-compose-history nil)
     (gemini-companion-compose)
+    (delete-other-windows)
+    (gemini-companion-compose (progn (display-buffer terminal) session))
+    (should (length= (get-buffer-window-list) 1))
     (insert "own")
     (pcase-dolist (`(,command . ,text)
                    '((previous . "more") (previous . "Say this\nand that")
@@ -101,7 +104,6 @@ is none."
                            (kill-buffer))))
         (gemini-companion-compose)
         (should (equal text (and text (buffer-string))))
-        (goto-char (point-max))
         (insert "größe\n")
         (setq text (buffer-string))
         (funcall end)
@@ -115,8 +117,7 @@ is none."
 
 (ert-deftest gemini-companion-compose-submits-no-answer-and-no-command ()
   (gemini-companion-compose-test-with "gemini"
-    (let ((process (get-buffer-process terminal))
-          (asked nil))
+    (let ((process (get-buffer-process terminal)) asked)
       (gemini-companion-compose)
       (cl-letf (((symbol-function 'y-or-n-p)
                  (lambda (prompt) (push prompt asked) nil)))
