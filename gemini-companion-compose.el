@@ -397,7 +397,8 @@ draft."
                                   display-buffer-in-direction)
                                  (direction . below)
                                  (window . ,window)
-                                 (window-height . 0.3))))
+                                 (window-height
+                                  . ,(max 5 (/ (window-height window) 3))))))
     (setq gemini-companion-compose--session session)
     (goto-char (point-max))
     (when text

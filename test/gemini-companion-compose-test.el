@@ -67,6 +67,7 @@ is none."
     (pcase-dolist (`(,text ,insert) '(("Say this\nand that" nil) ("more" t)))
       (display-buffer terminal)
       (gemini-companion-compose)
+      (should (< (window-height) (window-height (get-buffer-window terminal))))
       ;; Nothing is left of the last one as a draft.
       (should (equal "" (buffer-string)))
       (insert text "\n")
