@@ -111,23 +111,22 @@ If the process is unknown, use the beginning of its `:id'."
 
 (defun gemini-companion-session-terminal (session)
   "Return the terminal buffer of SESSION in this Emacs, or nil.
-If the CLI runs in a remote place, it must be the only one there, in the
-only terminal."
+If the CLI runs in a remote place, there must be one terminal of that
+place, and no other CLI in it."
   (if-let* ((place (plist-get session :place)))
-      (pcase (cons (seq-count (lambda (other)
-                                (equal place (plist-get other :place)))
-                              (gemini-companion-sessions))
-                   (seq-filter (lambda (buffer)
-                                 (and (string-prefix-p
-                                       place
-                                       (or (buffer-local-value
-                                            'gemini-companion-place-terminal
-                                            buffer)
-                                           ""))
-                                      (process-live-p
-                                       (get-buffer-process buffer))))
-                               (buffer-list)))
-        (`(1 ,buffer) buffer))
+      (let ((sessions (seq-filter (lambda (other)
+                                    (equal place (plist-get other :place)))
+                                  (gemini-companion-sessions)))
+            (buffers (seq-filter
+                      (lambda (buffer)
+                        (and (string-prefix-p
+                              place (or (buffer-local-value
+                                         'gemini-companion-place-terminal buffer)
+                                        ""))
+                             (process-live-p (get-buffer-process buffer))))
+                      (buffer-list))))
+        (unless (or (cdr sessions) (cdr buffers))
+          (car buffers)))
     (let ((pid (plist-get session :pid))
           ;; In a remote one, Tramp would ask for the processes there.
           (default-directory "/")

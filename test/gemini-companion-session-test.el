@@ -53,11 +53,11 @@
               (setq-local gemini-companion-place-terminal "/ssh:far:/srv/")
               (let ((all '((:id "1" :place "/ssh:far:")
                            (:id "2" :place "/ssh:far:"))))
-                (gemini-companion-session-update (last all))
-                (should (gemini-companion-session-terminal (cadr all)))
-                (gemini-companion-session-update all)
-                (should-not (gemini-companion-session-terminal (car all))))
-              (gemini-companion-session-stop)
+                (dolist (sessions (list all (last all) nil))
+                  (gemini-companion-session-update sessions)
+                  (should (eq (null (cdr sessions))
+                              (bufferp (gemini-companion-session-terminal
+                                        (cadr all)))))))
               (signal-process pid 'SIGTERM)))
         (delete-process process)))))
 
