@@ -220,9 +220,8 @@ buffer without a file are not reported."
                        (eq gemini-companion-context-active previous)
                        (gemini-companion-context--name previous))
               (gemini-companion-context--record-active))
-            (when (and (gemini-companion-text-visited (current-buffer))
-                       (not (eq (current-buffer)
-                                gemini-companion-context-active)))
+            (unless (or (eq (current-buffer) gemini-companion-context-active)
+                        (null (gemini-companion-text-visited (current-buffer))))
               (setq gemini-companion-context--selected
                     ;; For the CLIs, the newest file is the active one, also
                     ;; when the clock was set back.
