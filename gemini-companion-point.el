@@ -320,7 +320,7 @@ LOCAL the name on this machine, in its true directory; it may be a link."
                      (gemini-companion-point--quoted thing)
                    (apply #'gemini-companion-point--reference session thing)))
                things "\n")))
-    ;; The name of a file that does not exist must not be a command of the CLI.
+    ;; It must not be a command of the CLI, as the name of a file can be.
     (concat (and (gemini-companion-send-command text) "About ") text)))
 
 (defun gemini-companion-point--quoted (text)
