@@ -95,10 +95,6 @@ class Server:
             self._port,
             port,
         )
-        if self._config.port:
-            asyncio.get_running_loop().call_later(
-                self._config.return_limit, self._sessions.report
-            )
         serving = asyncio.create_task(self._serve())
         stopping = asyncio.create_task(self._stop.wait())
         keeping = asyncio.create_task(self._keep_files())
@@ -151,6 +147,10 @@ class Server:
         serve = await asyncio.to_thread(load_http)
         # The clients know the diffs that Emacs hands over.
         await self._may_serve.wait()
+        if self._config.port:
+            asyncio.get_running_loop().call_later(
+                self._config.return_limit, self._sessions.begin_reports
+            )
         await serve(
             self._config,
             self._connections,

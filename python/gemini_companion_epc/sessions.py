@@ -48,6 +48,7 @@ class Sessions:
         self._context: Sequence[Facts] | None = None
         # Emacs sends a context to a new process before its clients reconnect.
         self._wants_context = True
+        self._may_report = not config.port
         self._is_ending = False
 
     def get(
@@ -191,9 +192,14 @@ class Sessions:
 
     # Emacs
 
+    def begin_reports(self) -> None:
+        """Report the clients of the previous process once all could return."""
+        self._may_report = True
+        self.report()
+
     def report(self) -> None:
         """Report the connected sessions to Emacs."""
-        if self._is_ending:
+        if self._is_ending or not self._may_report:
             # The clients connect again to a successor, or Emacs knows.
             return
         connected = [one for one in self._sessions.values() if one.stream is not None]

@@ -39,3 +39,11 @@ async def test_streams_that_end_with_the_server_are_not_reported(rig: Rig) -> No
     await rig.sessions.end_streams()
     rig.sessions.close_stream(session, stream)
     assert len(rig.emacs.sessions) == 1
+
+
+@in_loop(port=1)
+async def test_clients_that_return_are_reported_together(rig: Rig) -> None:
+    returned = [rig.session()[0].id for _ in range(2)]
+    rig.sessions.begin_reports()
+    await until(lambda: rig.emacs.sessions)
+    assert rig.emacs.sessions == [returned]
