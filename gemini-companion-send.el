@@ -191,7 +191,8 @@ the text, and else the number of checks in a row that have found MARK."
            (cond (shown
                   (setq shown (if found (1+ shown) 0)))
                  (found
-                  (gemini-companion-send--delete-mark mark process found)
+                  (when (gemini-companion-send--delete-mark mark process found)
+                    (setq text (concat "\n" text)))
                   (setq mark (gemini-companion-send--type-text process text)
                         shown 0))
                  ((and process
@@ -247,13 +248,15 @@ POSITION is in the terminal of PROCESS."
             "\u2000"))
 
 (defun gemini-companion-send--delete-mark (mark process position)
-  "Delete MARK at POSITION, in the prompt in PROCESS, behind a text maybe.
-A slow CLI shows it only when it was typed again."
+  "Delete MARK at POSITION, in the prompt in PROCESS.
+A slow CLI shows it only when it was typed again.  Return non-nil if it
+is behind a text that the user has begun."
   (with-current-buffer (process-buffer process)
     (save-excursion
       (goto-char (1+ position))
       (dotimes (_ (- (skip-chars-backward mark)))
-        (gemini-companion-send--write process "\177")))))
+        (gemini-companion-send--write process "\177"))
+      (looking-back "[[:graph:]]" (line-beginning-position)))))
 
 (defun gemini-companion-send--type-text (process text)
   "Type TEXT and a space into PROCESS, and return what is to be shown."

@@ -110,15 +110,18 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     file = world.file("b.txt", "one\ntwo\nthree\n")
     world.file(ODD, "odd\ntwo\nthree\n")
     visit = f"(find-file {lisp(file)})"
+    typed = f'(process-send-string "*{name}: {world.project.name}*" "%s")'
     for code in KINDS:
         emacs.eval(f"(progn {visit} {code} (gemini-companion-send) nil)")
     cli.model.script(say("I see them"))
+    emacs.eval(typed % "begun")
     # A name at the end is not left to be completed.
     submit(emacs, "prompt 7 please: @b.txt")
     cli.wait_for("I see them")
     emacs.holds(f"(eq 'ready {STATE})")
     for text in KINDS.values():
         assert visible(text) in visible(last_message(cli))
+    assert "begun\nprompt 7 please" in last_message(cli)
     # The CLI has read the file of that name.
     assert "oddtwothree" in visible(last_message(cli))
 
@@ -135,7 +138,7 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
 
     # No prompt is a command of the shell, for which the CLI may be waiting.
     emacs.holds(f"(eq 'ready {STATE})")
-    toggle = f'(process-send-string "*{name}: {world.project.name}*" "!")'
+    toggle = typed % "!"
     emacs.eval(toggle)
     empty = r"(?m)^ *! +Type your"
     cli.terminal.wait_for_match(empty)
