@@ -154,10 +154,15 @@ whether the file may be shared if that was checked."
                     gemini-companion-run-client
                     (caar gemini-companion-clients))))
     (append (seq-mapcat #'gemini-companion-compose--commands-in
-                        (list (gemini-companion-clients-home client)
-                              (file-name-directory
-                               (gemini-companion-clients-get
-                                client :project-settings))))
+                        (pcase-let ((`(,project ,user)
+                                     (mapcar #'file-name-directory
+                                             (gemini-companion-place-settings
+                                              client))))
+                          (list (if-let* ((name (file-remote-p
+                                                 default-directory)))
+                                    (concat name user)
+                                  (gemini-companion-clients-home client))
+                                project)))
             (mapcar #'list gemini-companion-compose--commands))))
 
 (defun gemini-companion-compose--commands-in (directory)

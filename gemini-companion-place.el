@@ -326,7 +326,6 @@ sentence if that is not possible."
                       (with-demoted-errors "Connecting a remote CLI: %S"
                         (apply connected answer))))))
     (add-hook 'gemini-companion-place-changed-hook check))
-  (message "Connecting to %s..." (gemini-companion-place-title name))
   (let ((state (gemini-companion-place--get name :state)))
     (gemini-companion-place--put
      name
@@ -345,7 +344,8 @@ One of them is nil.  Return nil until the place is connected."
   (let ((root (assoc directory (gemini-companion-place--get name :roots)))
         (title (gemini-companion-place-title name)))
     (pcase (gemini-companion-place--get name :state)
-      ('nil (list nil (format "Not connected to %s" title)))
+      ('nil (list nil (format "Connection to %s has ended; \
+M-x gemini-companion-status shows why" title)))
       ("ended" (list nil (gemini-companion-place-explain name)))
       ((and "connected" (guard root))
        (list (cadr root)

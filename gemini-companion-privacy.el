@@ -382,6 +382,7 @@ A remote file may not, unless its place is connected."
 (defun gemini-companion-privacy-name-hidden-p (file)
   "Return non-nil if FILE, a true name, may not be shared.
 It need not be visited."
+  (setq file (or (gemini-companion-place-copy file) file))
   (if-let* ((buffer (gemini-companion-place-buffer file)))
       (gemini-companion-privacy-hidden-p buffer)
     (gemini-companion-privacy--hidden-if

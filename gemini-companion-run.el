@@ -555,6 +555,7 @@ buffer on another host"))))
     (unless gemini-companion-mode
       (gemini-companion-mode 1))
     (when gemini-companion-mode
+      (message "Connecting to %s..." (gemini-companion-place-title name))
       (gemini-companion-place-connect
        name directory
        (lambda (root problem)

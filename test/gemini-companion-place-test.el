@@ -102,6 +102,11 @@ a\\ it\\\\\\'s")))
         (should-not (hidden "/ssh:far:/srv/p/a"))
         (should (hidden "/ssh:far:/srv/p/.env"))
         (should (hidden "/ssh:other:/srv/p/a"))
+        ;; They need not be visited.
+        (should (equal '("/ssh:far:/srv/p/b")
+                       (seq-remove #'gemini-companion-privacy-name-hidden-p
+                                   '("/ssh:far:/srv/p/b"
+                                     "/ssh:far:/srv/p/b.pem"))))
         (let ((gemini-companion-excluded '("\\`/srv/p/private/")))
           (should (hidden "/ssh:far:/srv/p/private/a")))
         (setq buffer-file-name "/ssh:far:/srv/p/link"
@@ -131,7 +136,8 @@ a\\ it\\\\\\'s")))
     (should (= 2 (length answers)))
     (gemini-companion-place-stop)
     (should (string-search "\
-(/other nil Not connected to ssh:far) (/srv/p /srv nil) (/none nil No CLI "
+(/other nil Connection to ssh:far has ended; M-x gemini-companion-status shows \
+why) (/srv/p /srv nil) (/none nil No CLI "
                             (format "%s" answers)))
     (should-not gemini-companion-place-changed-hook)))
 
