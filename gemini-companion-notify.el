@@ -156,7 +156,7 @@ The value is a cons of a text and a function that returns a tooltip."
 
 (defun gemini-companion-notify--ask (session)
   "Notify that SESSION waits for an answer."
-  (let ((name (gemini-companion-session-place-name session))
+  (let ((name (gemini-companion-session-name session))
         (diff (car (gemini-companion-diffs session))))
     (cond ((null diff)
            (gemini-companion-notify--send
@@ -180,7 +180,7 @@ The value is a cons of a text and a function that returns a tooltip."
                   (gemini-companion-edits))))
       (gemini-companion-notify--send
        session
-       (concat (gemini-companion-session-place-name session) " is done"
+       (concat (gemini-companion-session-name session) " is done"
                (and edits ": ")
                (string-join (gemini-companion-edits-total edits) ", "))))))
 

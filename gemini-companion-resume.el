@@ -102,7 +102,7 @@ prints objects of JSON."
   (let ((inhibit-read-only t))
     (erase-buffer)
     (insert (apply #'format format
-                   (gemini-companion-session-place-name
+                   (gemini-companion-session-name
                     gemini-companion-run-place)
                    arguments)
             "\n")

@@ -68,35 +68,33 @@ counts once."
   (gemini-companion-clients-title (plist-get session :client)))
 
 (defun gemini-companion-session-name (session)
-  "Return a name of SESSION for the user: program, directory, process.
-If the process is unknown, use the beginning of its `:id'."
-  (let ((title (gemini-companion-clients-get (plist-get session :client)
-                                             :title))
-        (directory (plist-get session :directory))
-        (pid (plist-get session :pid)))
-    (concat
-     (and title (concat title " "))
-     (cond ((and directory pid)
-            (format "%s (%d)"
-                    (gemini-companion-name-shown
-                     (file-name-nondirectory (directory-file-name directory))
-                     30)
-                    pid))
-           (pid (format "process %d" pid))
-           (t (format "%ssession %s"
-                      (if-let* ((place (plist-get session :place)))
-                          (concat "on " (gemini-companion-place-title place) ", ")
-                        "")
-                      (truncate-string-to-width
-                       (format "%s" (plist-get session :id)) 8)))))))
+  "Return a name of SESSION for the user, such as \"Qwen Code (shop)\".
+If another connected CLI has that name, its process is added, or the
+beginning of its `:id'."
+  (pcase-let* (((map :id :pid :client) session)
+               (where (gemini-companion-session--where session))
+               (which (cond (pid (format "process %d" pid))
+                            (id (format "session %s"
+                                        (truncate-string-to-width id 8))))))
+    (when (and where
+               (not (seq-some (lambda (other)
+                                (and (equal client (plist-get other :client))
+                                     (equal where (gemini-companion-session--where
+                                                   other))
+                                     (not (gemini-companion-session-same-p
+                                           session other))))
+                              (gemini-companion-sessions))))
+      (setq which nil))
+    (format "%s (%s)" (gemini-companion-session-title session)
+            (string-join (delq nil (list where which)) ", "))))
 
-(defun gemini-companion-session-place-name (session)
-  "Return the program and the project of SESSION, such as \"Qwen Code (shop)\"."
-  (if-let* ((directory (plist-get session :directory)))
-      (format "%s (%s)" (gemini-companion-session-title session)
-              (gemini-companion-name-shown
-               (file-name-nondirectory (directory-file-name directory))))
-    (gemini-companion-session-name session)))
+(defun gemini-companion-session--where (session)
+  "Return the directory or the remote place of SESSION for the user, or nil."
+  (pcase-let (((map :directory :place) session))
+    (cond (directory
+           (gemini-companion-name-shown
+            (file-name-nondirectory (directory-file-name directory)) 30))
+          (place (gemini-companion-place-title place)))))
 
 (defun gemini-companion-session-read (sessions)
   "Return the only one of SESSIONS, or read one, by default the first."

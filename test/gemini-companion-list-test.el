@@ -123,13 +123,13 @@ question in the minibuffer."
       (gemini-companion-list-test-shows
        "  shown  +2 −1  a"
        "  waiting  +1 −1  b"
-       (format "%s (2)  disconnected" project)
+       (format "the CLI (%s, process 2)  disconnected" project)
        "  rejected  +1 −0  new"
        "  written without review  +2 −0  x"
-       "Qwen Code session ?qwen  disconnected"
+       "Qwen Code (session ?qwen)  disconnected"
        "  written without review  +1 −0  \
 a file outside your projects: /gemin...panion-test")
-      (should (string-prefix-p (format "%s (1)  waits for an answer" project)
+      (should (string-prefix-p (format "the CLI (%s)  waits for an answer" project)
                                (car (gemini-companion-list-test-lines)))))))
 
 (ert-deftest gemini-companion-list-counts-lines-as-diff-does ()
@@ -213,7 +213,7 @@ a file outside your projects: /gemin...panion-test")
     (gemini-companion-test-eventually
       (string-search "  c" (gemini-companion-test-text "*gemini reviews*")))
     (gemini-companion-list-test-shows)
-    (gemini-companion-list-test-key "TAB" "(1)")
+    (gemini-companion-list-test-key "TAB" "the CLI")
     ;; What was unfolded in it stays so.
     (gemini-companion-list-test-shows "  waiting  +1 −1  a" "-one" "+1"
                                       "  waiting  +1 −1  b" "-two" "+2"
@@ -293,7 +293,7 @@ a file outside your projects: /gemin...panion-test")
       (pcase-dolist (`(,id ,session ,file)
                      '((1 1 "a") (2 2 "b") (3 1 "c") (4 1 "d") (5 1 "e")))
         (gemini-companion-list-test-open id session file "new\n"))
-      (gemini-companion-list-test-key "a" "(1)" nil)
+      (gemini-companion-list-test-key "a" "the CLI" nil)
       (should-not outcomes)
       ;; Some end meanwhile.
       (gemini-companion-list-test-key

@@ -67,8 +67,7 @@
     (gemini-companion-test-eventually
       (equal " working" (car (gemini-companion-notify-lighter))))
     (should (string-match-p
-             (format "Gemini CLI shop (%d): working since [0-9:]+"
-                     (process-id process))
+             "Gemini CLI (shop): working since [0-9:]+"
              (gemini-companion-notify-test-help)))
     (gemini-companion-notify-test-settled 'question
       (should (equal "?1" (car (gemini-companion-notify-lighter))))
