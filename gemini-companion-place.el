@@ -81,11 +81,14 @@ takes the program as one line for a shell."
 
 (defvar gemini-companion-place-all nil
   "Alist of (NAME . PLIST), the places that are or will be connected.
-PLIST has the `:mirror', the directory of copies, the `:directories',
-from which the user wants to connect, the `:state', \"connecting\",
-\"connected\", \"lost\" or \"ended\", and what the server has reported: the
-`:problem', the `:port', the version of `:node', the temporary directory
-`:tmp', and `:roots', lists (DIRECTORY ROOT).")
+PLIST has the `:directories', from which the user wants to connect, the
+`:state', \"connecting\", \"connected\", \"lost\" or \"ended\", and what the
+server has reported: the `:problem', the `:port', the version of `:node',
+the temporary directory `:tmp', and `:roots', lists (DIRECTORY ROOT).")
+
+(defvar gemini-companion-place-mirrors nil
+  "Alist of (NAME . DIRECTORY), the directories of copies.
+A place that is disconnected keeps its own, for the edits there.")
 
 (defvar-local gemini-companion-place-terminal nil
   "Remote directory from which the CLI in this terminal was started, or nil.")
@@ -136,15 +139,15 @@ It is nil if the place of FILE is not connected.  The copy need not exist."
      (replace-regexp-in-string "\\`~/" (concat (plist-get place :home) "/")
                                (file-local-name file) t t)
      `(,@(gemini-companion-place--shared name)
-       ("/" ,(plist-get place :mirror))))))
+       ("/" ,(cdr (assoc name gemini-companion-place-mirrors)))))))
 
 (defun gemini-companion-place-of (file)
   "Return a cons of the place of the copy FILE and its name there, or nil."
-  (seq-some (pcase-lambda (`(,name . ,(map :mirror)))
+  (seq-some (pcase-lambda (`(,name . ,mirror))
               (when-let* ((there (gemini-companion-place--moved
                                   file `((,mirror "/")))))
                 (cons name there)))
-            gemini-companion-place-all))
+            gemini-companion-place-mirrors))
 
 (defun gemini-companion-place-file (file)
   "Return the name by which Emacs visits FILE, which may be a copy."
@@ -326,14 +329,15 @@ sentence if that is not possible."
                       (with-demoted-errors "Connecting a remote CLI: %S"
                         (apply connected answer))))))
     (add-hook 'gemini-companion-place-changed-hook check))
+  (unless (assoc name gemini-companion-place-mirrors)
+    (push (cons name (file-truename
+                      (make-temp-file (format "gemini-companion-%d-" (emacs-pid))
+                                      'directory)))
+          gemini-companion-place-mirrors))
   (let ((state (gemini-companion-place--get name :state)))
     (gemini-companion-place--put
      name
      :state (if (member state '("connected" "lost")) state "connecting")
-     :mirror (or (gemini-companion-place--get name :mirror)
-                 (file-truename
-                  (make-temp-file (format "gemini-companion-%d-" (emacs-pid))
-                                  'directory)))
      :directories (seq-union (gemini-companion-place--get name :directories)
                              (list directory))))
   (gemini-companion-place--start name))
@@ -344,9 +348,7 @@ One of them is nil.  Return nil until the place is connected."
   (let ((root (assoc directory (gemini-companion-place--get name :roots)))
         (title (gemini-companion-place-title name)))
     (pcase (gemini-companion-place--get name :state)
-      ('nil (list nil (format "Connection to %s has ended; \
-M-x gemini-companion-status shows why" title)))
-      ("ended" (list nil (gemini-companion-place-explain name)))
+      ((or 'nil "ended") (list nil (gemini-companion-place-explain name)))
       ((and "connected" (guard root))
        (list (cadr root)
              (unless (cadr root)
@@ -364,18 +366,23 @@ or is the home directory or /" directory title)))))))
 
 (defun gemini-companion-place--start (name)
   "Make the server start the outpost of the place NAME, or update it."
-  (when (gemini-companion-server-ready-p)
+  (when-let* (((gemini-companion-server-ready-p))
+              (mirror (cdr (assoc name gemini-companion-place-mirrors))))
     (gemini-companion-server-call
      'place-start
      `( :name ,name
+        :mirror ,mirror
         ;; The server puts its program in place of the last word.
         :command ,(gemini-companion-place--in-shell
                    name :pipe "/" nil
                    '("node" "-e" "eval(Buffer.from(process.argv[1],'base64')+'')"
                      "outpost-base64"))
-        ;; They decide what is shared, or are settings.  They are in a workspace
-        ;; root unless they begin with a tilde.
+        ;; They were copied before, decide what is shared, or are settings.  The
+        ;; others are in a workspace root unless they begin with a tilde.
         :files (".dir-locals.el"
+                ,@(mapcar (lambda (copy) (cdr (gemini-companion-place-of copy)))
+                          (ignore-error file-missing
+                            (directory-files-recursively mirror "")))
                 ,@(gemini-companion-clients-all :ignore-files)
                 ,@(seq-mapcat #'gemini-companion-place-settings
                               (mapcar #'car gemini-companion-clients)))
@@ -411,7 +418,7 @@ again, run /ide enable in it (if it still asks about an edit, answer there)"
 (defun gemini-companion-place-explain (name)
   "Return a sentence about why the place NAME is not connected."
   (let ((title (gemini-companion-place-title name))
-        (problem (gemini-companion-place--get name :problem))
+        (problem (or (gemini-companion-place--get name :problem) "disconnected"))
         (case-fold-search t))
     (format
      (cond ((string-match-p "node.*not found\\|not found.*node\\|\
@@ -434,16 +441,15 @@ M-x gemini-companion-connect"))
         (mapcar #'car gemini-companion-place-all)))
 
 (defun gemini-companion-place-stop ()
-  "Drop all places, as the server stops."
+  "Drop all places and the copies of their files, as the server stops."
   (mapc #'gemini-companion-place-drop
-        (mapcar #'car gemini-companion-place-all)))
+        (mapcar #'car gemini-companion-place-all))
+  (while gemini-companion-place-mirrors
+    (ignore-error file-error
+      (delete-directory (cdr (pop gemini-companion-place-mirrors)) t))))
 
 (defun gemini-companion-place-drop (name)
-  "Drop the place NAME and the copies of its files.
-CLIs that wait for it do not start."
-  (when-let* ((mirror (gemini-companion-place--get name :mirror)))
-    (ignore-error file-error
-      (delete-directory mirror t)))
+  "Drop the place NAME; CLIs that wait for it do not start."
   (setq gemini-companion-place-all
         (assoc-delete-all name gemini-companion-place-all))
   (run-hooks 'gemini-companion-place-changed-hook))

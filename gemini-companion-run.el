@@ -573,13 +573,13 @@ CLIs there lose their connection, and their reviews are closed."
                                 (car (gemini-companion-place-here)))
              (or (car names)
                  (user-error "No remote place is connected"))))))
+  (message "Disconnected from %s" (gemini-companion-place-title name))
   (dolist (diff (gemini-companion-diffs))
     (when (equal name (plist-get (gemini-companion-diff-session diff) :place))
       (gemini-companion-diff-close (gemini-companion-diff-id diff)
                                    'disconnected)))
   (gemini-companion-server-call 'place-stop name)
-  (gemini-companion-place-drop name)
-  (message "Disconnected from %s" (gemini-companion-place-title name)))
+  (gemini-companion-place-drop name))
 
 (provide 'gemini-companion-run)
 ;;; gemini-companion-run.el ends here

@@ -18,8 +18,9 @@ Its files in /shared are those in `directory' here, a new directory."
   `(let* ((directory (file-truename (make-temp-file "place-" 'directory)))
           (gemini-companion-places
            `(("/ssh:far:" ("/shared" . ,directory))))
+          (gemini-companion-place-mirrors '(("/ssh:far:" . "/mirror")))
           (gemini-companion-place-all
-           `(("/ssh:far:" :state "connected" :home "/home/me" :mirror "/mirror"
+           `(("/ssh:far:" :state "connected" :home "/home/me"
               :roots (("/srv/p/sub" "/srv/p") ("/none" nil)
                       ("/shared/q" "/shared/q"))))))
      (unwind-protect
@@ -136,8 +137,8 @@ a\\ it\\\\\\'s")))
     (should (= 2 (length answers)))
     (gemini-companion-place-stop)
     (should (string-search "\
-(/other nil Connection to ssh:far has ended; M-x gemini-companion-status shows \
-why) (/srv/p /srv nil) (/none nil No CLI "
+(/other nil Cannot connect to ssh:far (disconnected); check the connection, \
+then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
                             (format "%s" answers)))
     (should-not gemini-companion-place-changed-hook)))
 

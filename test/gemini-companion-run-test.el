@@ -152,7 +152,7 @@ r resumes a conversation, q quits"
       (with-current-buffer "*gemini: p*"
         (term--update-term-menu t)      ; Emacs 28 calls it in each buffer
         (gemini-companion-disconnect "/ssh:far:")
-        (should (string-prefix-p "Connection to ssh:far has" (buffer-string)))
+        (should (string-prefix-p "Cannot connect to ssh:far" (buffer-string)))
         (should (string-search "Not started; g restarts it" header-line-format))
         (gemini-companion-run))
       (gemini-companion-place-update

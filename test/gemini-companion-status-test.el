@@ -66,7 +66,8 @@
             ("/ssh:b:" :state "connecting")
             ("/ssh:c:" :state "connected" :node "18.1.0" :tmp "/there"
              :port 1 :problems ("EACCES") :container t :home "/home/me"
-             :mirror ,mirror :versions (("gemini" "0.1.0")))))
+             :versions (("gemini" "0.1.0")))))
+         (gemini-companion-place-mirrors `(("/ssh:c:" . ,mirror)))
          (texts (lambda ()
                   (mapconcat (lambda (finding)
                                (mapconcat (apply-partially #'format "%s")

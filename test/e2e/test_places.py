@@ -332,3 +332,9 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     emacs.says("disconnected; review closed, docker:far:a.txt not written")
     cli.wait_for("Request cancelled")
     is_gone(world, far)
+
+    # What was edited there can be reverted after connecting again.
+    emacs.command("gemini-companion-connect")
+    emacs.says("Connected to docker:far; run ")
+    emacs.eval(REVERT)
+    eventually(lambda: (far.project / "a.txt").read_text() == "one\n", "reverted")
