@@ -247,8 +247,11 @@ SHOWN is an element of `gemini-companion-notify--shown'."
 (defun gemini-companion-notify--within-a-second (function &rest args)
   "Return the value of calling FUNCTION with ARGS, or nil if that fails.
 A service that hangs would block Emacs for 25 seconds."
-  (with-timeout (1)
-    (ignore-errors (apply function args))))
+  ;; They show errors.
+  (let ((inhibit-message t)
+        (message-log-max nil))
+    (with-timeout (1)
+      (ignore-errors (apply function args)))))
 
 (defun gemini-companion-notify--system (text)
   "Show TEXT as macOS or Windows do."

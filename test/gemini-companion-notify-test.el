@@ -175,6 +175,15 @@
 
 ;;;; D-Bus
 
+(ert-deftest gemini-companion-notify-without-a-bus-shows-no-error ()
+  (let ((process-environment (cons "DBUS_SESSION_BUS_ADDRESS"
+                                   process-environment)))
+    (with-current-buffer (messages-buffer)
+      (let ((before (buffer-string)))
+        (gemini-companion-test-demoted
+          (gemini-companion-notify--dbus nil "A text"))
+        (should (equal before (buffer-string)))))))
+
 (defconst gemini-companion-notify-test-dbus
   '(let ((calls nil)
          (service "org.freedesktop.Notifications")
