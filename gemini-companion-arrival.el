@@ -305,16 +305,19 @@ until it does, so that the windows do not jump."
 
 (defun gemini-companion-arrival--leave ()
   "Close the review that was answered last; the key does what it does then.
-A click does what it does in the windows that the user sees, and the
-review is closed after that, or after a prompt."
+A key that answers or closes a review does no more.  A click does what
+it does in the windows that the user sees, and the review is closed
+after that, or after a prompt."
   (let ((awaits (memq (car gemini-companion-arrival--answered)
                       gemini-companion-diff-ending))
         (click (consp (car-safe (cdr-safe last-command-event)))))
     (gemini-companion-arrival--stop-waiting)
     (when (and awaits (not click) (not (active-minibuffer-window)))
-      (setq unread-command-events (append (this-command-keys-vector)
-                                          unread-command-events)
-            this-command #'ignore)
+      (unless (string-match-p "\\`gemini-companion-\\(?:diff\\|review\\)-"
+                              (format "%s" this-command))
+        (setq unread-command-events (append (this-command-keys-vector)
+                                            unread-command-events)))
+      (setq this-command #'ignore)
       (gemini-companion-arrival--finish))))
 
 (defun gemini-companion-arrival--stop-waiting ()
