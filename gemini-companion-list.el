@@ -587,15 +587,18 @@ On the line of a turn or a CLI, revert all edits of the turn."
   (if-let* ((edits (gemini-companion-list--get :edits)))
       (gemini-companion-list--revert-turn edits)
     (let* ((edit (gemini-companion-list--edit))
+           (file (gemini-companion-edit-file edit))
            (new (eq 'new (gemini-companion-edit-before edit))))
       (gemini-companion-edits-check-revert edit)
       (when (y-or-n-p (format (if new "%s was new; delete it? "
                                 "Revert the edit of %s, and save? ")
                               (gemini-companion-edits-name edit)))
         ;; Before that, so that undo in its buffer brings the edit back.
-        (unless new
-          (gemini-companion-list--show-file (gemini-companion-edit-file edit)
-                                            #'display-buffer))
+        (unless (or new
+                    ;; Tramp would block Emacs.
+                    (and (gemini-companion-place-of file)
+                         (null (gemini-companion-place-buffer file))))
+          (gemini-companion-list--show-file file #'display-buffer))
         (gemini-companion-edits-revert edit)))))
 
 (defun gemini-companion-list--revert-turn (edits)
@@ -611,8 +614,8 @@ On the line of a turn or a CLI, revert all edits of the turn."
                                      "Revert %d edits of this turn" count)
                            count)
                    (when (< 0 new)
-                     (format (ngettext ", delete %d new file"
-                                       ", delete %d new files" new)
+                     (format (ngettext " (%d deletes a new file)"
+                                       " (%d delete new files)" new)
                              new))
                    ", and save? "))
       (let (left)

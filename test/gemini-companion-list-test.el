@@ -447,7 +447,7 @@ a:3 (removed line): keep it\na:4: as a digit"
              (gemini-companion-list-test-open 1 1 "first" "x\n"))
             (gemini-companion-state-report session 'prompt "Count to three")
             (pcase-dolist (`(,file ,text) '(("a" "2\n") ("a" "3\n") ("b" "2\n")
-                                            ("new" "1\n") ("b" "no\n")))
+                                            ("b" "2\n") ("new" "1\n") ("b" "no\n")))
               (funcall (if (equal text "no\n") #'gemini-companion-diff-reject
                          #'gemini-companion-diff-accept)
                        (gemini-companion-list-test-open 1 1 file text)))
@@ -472,7 +472,7 @@ a:3 (removed line): keep it\na:4: as a digit"
             (should (equal "Reverted 3 of 4 edits; \
 b has changed since; revert a later edit first, or this one by hand"
                            (gemini-companion-list-test-key "u")))
-            (should (equal '("Revert 4 edits of this turn, delete 1 new file, and save? ")
+            (should (equal '("Revert 4 edits of this turn (1 deletes a new file), and save? ")
                            asked)))
         (gemini-companion-session-stop))
       (should (equal '("1\n" "mine\n" nil)
