@@ -68,8 +68,8 @@
      ("t" gemini-companion-tools "Link CLIs to Emacs"
       :on gemini-companion-install-extension-p))
     ("Reviews"
-     ("r" gemini-companion-review "Go to the review"
-      :enable gemini-companion-diffs)
+     ("r" gemini-companion-review "Go to what waits"
+      :enable gemini-companion-sessions)
      ("l" gemini-companion-list "List of edits")
      ("a" gemini-companion-auto-accept "Auto-accept"
       :enable gemini-companion-sessions :on gemini-companion-auto-on-p)
