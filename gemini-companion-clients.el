@@ -43,6 +43,7 @@
      :link ("--consent")
      :conversations ("--list-sessions")
      :drops-edits t
+     :images "tmp/%s/images/"
      :ignore-files (".geminiignore")
      :titles (("\\`\u25c7" . ready)
               ("\\`[\u2726\u23f2]" . working)
@@ -74,6 +75,7 @@
      ;; It writes before it fetches the text of the review.
      :discards-edits t
      :restores-mark t
+     :images "tmp/clipboard/"
      :ignore-files (".qwenignore" ".agentignore" ".aiignore")
      :titles (("\\`\u25d0" . working)
               ("\\`\u2733" . waiting)
@@ -103,6 +105,8 @@ the CLI, without the user's edits of the proposal;
 text that it proposes for that file, and is written all the same;
 `:drops-edits', non-nil if rejecting an edit cancels the other edits of
 the same answer;
+`:images', the directory of pasted images, below its own; %s stands for
+the name of the project in its projects.json;
 `:ignore-files', the names of files that list what is not shared;
 `:titles', an alist of regexps for window titles and the states that
 they show, of which the first that matches counts.")

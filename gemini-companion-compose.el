@@ -44,12 +44,16 @@
 ;;;; Draft
 
 (defun gemini-companion-compose--file (name)
-  "Return the file NAME in the directory of drafts, which only the user can read."
-  (let ((directory (expand-file-name "prompts/"
-                                     gemini-companion-install-directory)))
-    (with-file-modes #o700
-      (make-directory directory t))
-    (expand-file-name name directory)))
+  "Return the file NAME in the directory of drafts."
+  (expand-file-name name (gemini-companion-compose--private
+                          (expand-file-name
+                           "prompts/" gemini-companion-install-directory))))
+
+(defun gemini-companion-compose--private (directory)
+  "Return DIRECTORY; if it is new, only the user can read it."
+  (with-file-modes #o700
+    (make-directory directory t))
+  directory)
 
 (defun gemini-companion-compose--save ()
   "Save the draft in this buffer, as Emacs does by itself when it exits."
@@ -148,11 +152,15 @@ whether the file may be shared if that was checked."
                                 file))
                         (project-files project)))))))
 
+(defun gemini-companion-compose--client ()
+  "Return the client of the prompt, or which one `gemini-companion-run' starts."
+  (or (plist-get gemini-companion-compose--session :client)
+      gemini-companion-run-client
+      (caar gemini-companion-clients)))
+
 (defun gemini-companion-compose--command-names ()
   "Return an alist of the commands of the CLI and their descriptions."
-  (let ((client (or (plist-get gemini-companion-compose--session :client)
-                    gemini-companion-run-client
-                    (caar gemini-companion-clients))))
+  (let ((client (gemini-companion-compose--client)))
     (append (seq-mapcat #'gemini-companion-compose--commands-in
                         (pcase-let ((`(,project ,user)
                                      (mapcar #'file-name-directory
@@ -184,9 +192,28 @@ whether the file may be shared if that was checked."
 
 ;;;; Images
 
+(defun gemini-companion-compose--image-directory ()
+  "Return where the CLI keeps images that are pasted into it.
+Elsewhere outside the project, it does not read them, or asks.  If that
+is unknown, return the directory of drafts."
+  (let* ((client (gemini-companion-compose--client))
+         (name (gemini-companion-clients-get client :images))
+         (home (gemini-companion-clients-home client))
+         (project (gemini-companion-settings-get
+                   (expand-file-name "projects.json" home)
+                   (list "projects" (directory-file-name
+                                     (file-truename default-directory))))))
+    (if (and (null project) (string-search "%s" name))
+        (gemini-companion-compose--file "")
+      (gemini-companion-compose--private
+       (expand-file-name (format name project) home)))))
+
 (defun gemini-companion-compose--yank-image (type data)
   "Insert a reference to a new private file with DATA, an image of TYPE."
-  (let ((file (make-temp-file (gemini-companion-compose--file "image-") nil
+  (let ((file (make-temp-file (expand-file-name
+                               "image-"
+                               (gemini-companion-compose--image-directory))
+                              nil
                               (replace-regexp-in-string
                                "\\`image/\\([a-z]+\\).*" ".\\1"
                                (symbol-name type))))
@@ -198,12 +225,17 @@ whether the file may be shared if that was checked."
     (insert "@" (gemini-companion-point-escape file) " ")))
 
 (defun gemini-companion-compose--drop (uri _action)
-  "Insert a reference to the file with URI, which was dropped here."
+  "Insert a reference to the file with URI, or to a copy of an image elsewhere."
   (let ((file (or (dnd-get-local-file-name uri t)
                   (user-error "Not a file on this machine: %s" uri))))
-    (unless (bolp) (just-one-space))
-    (insert (gemini-companion-compose--describe (list (list file nil nil)))
-            " "))
+    (if (and (string-match-p (image-file-name-regexp) file)
+             (not (file-in-directory-p file default-directory)))
+        (gemini-companion-compose--yank-image
+         (intern (concat "image/" (file-name-extension file)))
+         (gemini-companion-text-bytes file))
+      (unless (bolp) (just-one-space))
+      (insert (gemini-companion-compose--describe (list (list file nil nil)))
+              " ")))
   'private)
 
 (defun gemini-companion-compose--delete-images (&rest changed)
@@ -295,7 +327,7 @@ the CLI does; submit it? "
    (list (read-buffer "Attach what is at point in buffer: "
                       (other-buffer (current-buffer) t) t)))
   (let ((window (get-buffer-window buffer t)))
-    (unless (bolp) (just-one-space))
+    (unless (bolp) (insert "\n"))
     (insert (gemini-companion-compose--describe
              (with-current-buffer buffer
                (save-excursion

@@ -192,17 +192,21 @@ is none."
       (gemini-companion-compose)
       (insert "Look:")
       (gemini-companion-compose-attach "a b.txt")
-      (should (equal "Look: @a\\ b.txt (line 2)\n" (buffer-string)))
+      (should (equal "Look:\n@a\\ b.txt (line 2)\n" (buffer-string)))
       (when client
         (switch-to-buffer "a b.txt")
         (let ((current-prefix-arg '(4)))
           (call-interactively #'gemini-companion-send))
-        (should (equal "Look: @a\\ b.txt (line 2)\n@a\\ b.txt (line 2)\n"
+        (should (equal "Look:\n@a\\ b.txt (line 2)\n@a\\ b.txt (line 2)\n"
                        (buffer-string)))))))
 
 (ert-deftest gemini-companion-compose-inserts-references-to-images ()
   (skip-unless (fboundp 'yank-media))
   (gemini-companion-compose-test-with "gemini"
+    (gemini-companion-test-write
+     "home/.gemini/projects.json"
+     (format "{\"projects\": {\"%s\": \"p-1\"}}" (directory-file-name directory)))
+    (make-directory "home/.gemini/tmp/p-1" 'parents)
     (gemini-companion-compose)
     (insert "See")
     (funcall (cdr (assoc "^file:" dnd-protocol-alist))
@@ -216,6 +220,7 @@ is none."
     (should (string-match " @\\(/.+[.]png\\) \\'" (buffer-string)))
     (let ((file (string-replace "\\" "" (match-string 1 (buffer-string)))))
       (should (equal #o600 (file-modes file)))
+      (should (string-prefix-p (concat home ".gemini/tmp/p-1/images/") file))
       (should (equal "\211PNG" (gemini-companion-text-bytes file)))
       ;; It goes with the CLI.
       (gemini-companion-session-update nil)
