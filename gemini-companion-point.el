@@ -160,7 +160,10 @@ Searches have a text property on each, other lists the id of an entry."
                                        (flymake-diagnostic-beg place)
                                        (flymake-diagnostic-text place)))
           (id (list (flycheck-error-filename id) (flycheck-error-line id)
-                    (flycheck-error-message id))))))
+                    (flycheck-error-message id)))
+          ;; In results of a search, it may be from a file that is not shared.
+          ((and (eq 'compilation-mode major-mode) (not (string-empty-p text)))
+           text))))
 
 (defun gemini-companion-point--at (buffer place text)
   "Return a reference with TEXT to PLACE, a position in BUFFER.
@@ -179,7 +182,8 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
   "Return the hunk at point, with the name of its file."
   (save-excursion
     (let ((end (line-end-position))
-          (hunk (diff-bounds-of-hunk)))
+          (hunk (or (ignore-errors (diff-bounds-of-hunk))
+                    (user-error "No hunk here"))))
       ;; In the header of a file, the functions of Diff mode find another one.
       (goto-char (car hunk))
       (apply #'gemini-companion-point--hunk
@@ -244,12 +248,22 @@ same last name for it then."
                         (line-beginning-position) (point)))))
           (forward-line 0)
           ;; While a command runs, there may be none.
-          (re-search-backward (concat (if (string-empty-p prompt) "\\`" "^")
-                                      (regexp-quote prompt)) nil 'move)))
-      (let ((text (string-trim (buffer-substring-no-properties
-                                (line-beginning-position) (point-max)))))
-        (list (gemini-companion-point--fenced
-               (string-join (last (split-string text "\n") 200) "\n")))))))
+          (or (re-search-backward (concat (if (string-empty-p prompt) "\\`" "^")
+                                          (regexp-quote prompt))
+                                  nil t)
+              ;; It may have the directory or the time.
+              (re-search-backward (format "^[^#$%%>\n]*%s "
+                                          (regexp-quote (substring prompt -1)))
+                                  nil 'move))))
+      (let* ((lines (split-string (string-trim (buffer-substring-no-properties
+                                                (line-beginning-position)
+                                                (point-max)))
+                                  "\n"))
+             (left (- (length lines) 201)))
+        (when (< 0 left)
+          (setcdr lines (cons (format "[%d lines left out]" left)
+                              (last lines 200))))
+        (list (gemini-companion-point--fenced (string-join lines "\n")))))))
 
 (defun gemini-companion-point-text ()
   "Return the region or the paragraph at point, as a quotation."
@@ -312,14 +326,18 @@ LOCAL the name on this machine, in its true directory; it may be a link."
                         (file-relative-name local root))
                    local))))))
 
+(defvar gemini-companion-point--agreed nil
+  "Files not shared or outside that may be named, while a text is made.")
+
 (defun gemini-companion-point--text (things session)
   "Return the text for the prompt of SESSION about THINGS."
-  (let ((text (mapconcat
-               (lambda (thing)
-                 (if (stringp thing)
-                     (gemini-companion-point--quoted thing)
-                   (apply #'gemini-companion-point--reference session thing)))
-               things "\n")))
+  (let* ((gemini-companion-point--agreed nil)
+         (text (mapconcat
+                (lambda (thing)
+                  (if (stringp thing)
+                      (gemini-companion-point--quoted thing)
+                    (apply #'gemini-companion-point--reference session thing)))
+                things "\n")))
     ;; It must not be a command of the CLI, as the name of a file can be.
     (concat (and (gemini-companion-send-command text) "About ") text)))
 
@@ -345,12 +363,14 @@ directory of the CLI.  A file that does not exist is only named."
                           file)))
                (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
     (unless (or (and name (not hidden))
+                (member file gemini-companion-point--agreed)
                 (y-or-n-p (format (if hidden
                                       "%s is not shared; name it anyway? "
                                     "%s is outside the project of the CLI; \
 name it anyway? ")
                                   (abbreviate-file-name file))))
       (user-error "Nothing was sent"))
+    (push file gemini-companion-point--agreed)
     (concat (if (or (plist-get session :place) (file-exists-p file))
                 (concat "@" (gemini-companion-point-escape (or name file)))
               (gemini-companion-point--quoted (or name file)))

@@ -95,11 +95,12 @@ Select the terminal.  Return a message."
           (gemini-companion-send--paste process text)
           (gemini-companion-terminal-show terminal)
           (format "In the prompt of %s: %s" name
-                  (truncate-string-to-width text 60 nil nil t)))
+                  (truncate-string-to-width (string-replace "\n" " " text)
+                                            60 nil nil t)))
       (kill-new text)
       (format
        (cond ((not terminal)
-              "%s does not run in an Emacs terminal; copied to the kill ring")
+              "%s has no known terminal in Emacs; copied to the kill ring")
              ((eq 'waiting (gemini-companion-session-state session))
               "%s waits for an answer; copied to the kill ring")
              (t "Terminal of %s takes no input now; copied to the kill ring"))
@@ -362,7 +363,7 @@ current buffer, else the one that is shown."
         (if (not (gemini-companion-session-terminal session))
             (gemini-companion-send--keep
              text
-             (format "Rejected; %s does not run in an Emacs terminal" name))
+             (format "Rejected; %s has no known terminal in Emacs" name))
           (gemini-companion-send-submit
            text (lambda () session) 30
            (format "Rejected; %s did not take the prompt" name))

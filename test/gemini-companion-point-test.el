@@ -192,7 +192,7 @@
         (should (equal (concat "@" buffer-file-name " (line 1)")
                        (gemini-companion-point-test-sent)))
         (should (string-search "outside the project" (car asked)))
-        (write-region "KEY=1\n" nil ".env" nil 'silent)
+        (write-region "KEY=1\nE=2\n" nil ".env" nil 'silent)
         (write-region "keys/\n" nil ".geminiignore" nil 'silent)
         (gemini-companion-privacy-refresh)
         (make-directory "keys")
@@ -218,7 +218,12 @@
             ;; The text of an excluded file is never sent.
             (should (string-suffix-p (concat "/" name)
                                      (gemini-companion-point-test-sent)))
-            (should (string-search "is not shared" (car asked)))))))))
+            (should (string-search "is not shared" (car asked)))))
+        (gemini-companion-point-test-in (gemini-companion-point-test-hits "E" ".env")
+          (push-mark (point-max) t t)
+          (setq asked '(nil))
+          (gemini-companion-point-test-sent)
+          (should (= 2 (length asked))))))))
 
 (ert-deftest gemini-companion-point-takes-the-cli-of-the-directory-or-asks ()
   (gemini-companion-point-test-with
@@ -261,7 +266,8 @@
       (should (string-prefix-p "@a (line 2)" (gemini-companion-point-test-sent)))
       (push-mark (point-min) t t)
       (goto-char (point-max))
-      (gemini-companion-point-test-sends "@a (line 2): No such thing at a line 2, near x"))
+      (gemini-companion-point-test-sends "make: Leaving directory 'x'
+@a (line 2): No such thing at a line 2, near x"))
     (let ((hits (gemini-companion-point-test-occur "thr" "a")))
       (with-current-buffer "a"
         (narrow-to-region (point-min) (point-min)))
@@ -305,12 +311,15 @@
         (gemini-companion-test-eventually
           (string-match-p "^300\n" (buffer-string)))
         (let ((sent (gemini-companion-point-test-sent)))
-          (should (string-prefix-p "```\n" sent))
           (should (string-search "\n300\n" sent))
-          (should (equal 202 (length (split-string sent "\n")))))))
+          (should (string-match-p
+                   "\\````\necho first; seq 300\n\\[10. lines left out]\n10.\n" sent)))))
     ;; The prompt is known from the line of the cursor.
     (gemini-companion-point-test-in (generate-new-buffer "*vterm*")
       (setq major-mode 'vterm-mode)
+      (insert "11:59 p$ two\n2\nthree\n12:30 p$ ")
+      (gemini-companion-point-test-sends "```\n11:59 p$ two\n2\nthree\n12:30 p$\n```")
+      (erase-buffer)
       (insert "p$ one\n1\np$ two\n2\nthree\np$ ")
       ;; What the prompt has on its right comes after the cursor.
       (save-excursion

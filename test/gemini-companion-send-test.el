@@ -95,13 +95,13 @@ PROGRAM, a command of the shell."
             (delete-other-windows)
             (pcase-dolist
                 (`(,mode ,text ,selected)
-                 `((term-char-mode "In the prompt of" ,terminal)
+                 `((term-char-mode ": x y" ,terminal)
                    (term-line-mode "takes no input now; copied" ,file)))
               (with-current-buffer terminal
                 (funcall mode))
               (switch-to-buffer file)
               (should (string-search
-                       text (gemini-companion-send-insert "x" session)))
+                       text (gemini-companion-send-insert "x\ny" session)))
               (should (eq selected (window-buffer)))))
         (gemini-companion-session-stop)))))
 
