@@ -173,6 +173,12 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
   (setq gemini-companion-context--report report)
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (add-hook hook function))
+  ;; The command that turned the mode on may have selected a terminal.
+  (when-let* ((buffer (seq-find #'gemini-companion-text-visited
+                                (buffer-list (selected-frame)))))
+    (with-current-buffer buffer
+      (setq gemini-companion-context-active buffer
+            gemini-companion-context--selected (floor (* 1000 (float-time))))))
   (gemini-companion-context--notice)
   (gemini-companion-context-changed))
 

@@ -258,8 +258,9 @@ is a list; it may be only in the path of a login shell."
   (gemini-companion-place-command
    name kind
    ;; A line break in quotes is an error in csh, and its -l takes no other flag.
-   (list "sh" "-c" "cd \"$1\" || exit; command -v \"$2\" >/dev/null && eval \"$0\"; \
-case $SHELL in *csh) exec $SHELL -c \"$0\"; esac; exec \"${SHELL:-sh}\" -lic \"$0\""
+   (list "sh" "-c" "cd \"$2\" || exit; command -v \"$3\" >/dev/null && eval \"$1\"; \
+case $SHELL in *csh) exec $SHELL -c \"$1\"; esac; exec \"${SHELL:-sh}\" -lic \"$1\""
+         "sh"
          (mapconcat #'tramp-shell-quote-argument
                     ;; The message of env about a missing program differs.
                     `("exec" ,@(and variables '("env")) ,@variables ,@program)

@@ -113,11 +113,14 @@ and the ones of buffers, which packages such as envrc and mise make."
                 (executable-find (car (gemini-companion-run-command client))))
               (mapcar #'car gemini-companion-clients)))
 
-(defun gemini-companion-run--choose-client (another)
+(defun gemini-companion-run--choose-client (another remote)
   "Return the CLI to start; ask if several are installed.
 Unless ANOTHER is non-nil, do so once, and set the option
-`gemini-companion-run-client' to the answer."
-  (let ((installed (gemini-companion-run-installed)))
+`gemini-companion-run-client' to the answer.  If REMOTE is non-nil, any
+may be installed there."
+  (let ((installed (if (and another remote)
+                       (mapcar #'car gemini-companion-clients)
+                     (gemini-companion-run-installed))))
     (cond ((and gemini-companion-run-client
                 (not (and another (cdr installed))))
            gemini-companion-run-client)
@@ -178,7 +181,8 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
                                (cons gemini-companion-run-client
                                      (mapcar #'car
                                              gemini-companion-clients)))))
-                     (gemini-companion-run--choose-client (consp number))))
+                     (gemini-companion-run--choose-client
+                      (consp number) (plist-get here :remote))))
          (number (pcase number
                    ('nil (or (plist-get here :number) 1))
                    ((pred consp)
@@ -236,8 +240,11 @@ workspace root of a remote directory is known, that stands for it."
 (defun gemini-companion-run--name (place)
   "Return the name for the buffer of PLACE, if no other has it."
   (let ((number (plist-get place :number)))
-    (format "*%s: %s%s*"
+    (format "*%s: %s%s%s*"
             (plist-get place :client)
+            (if-let* ((remote (plist-get place :remote)))
+                (concat (gemini-companion-place-title remote) ":")
+              "")
             (gemini-companion-name-shown
              (file-name-nondirectory
               (directory-file-name (plist-get place :directory))))
@@ -518,7 +525,11 @@ there.  If that CLI is in a selected side window, the window is hidden."
           ((and gemini-companion-run-side-window
                 (eq buffer (window-buffer)))
            (quit-window))
-          (t (gemini-companion-terminal-show buffer)))))
+          (t
+           (gemini-companion-terminal-show buffer)
+           (when-let* ((name (plist-get place :remote))
+                       ((not (assoc name gemini-companion-place-all))))
+             (gemini-companion-connect))))))
 
 (defun gemini-companion-run-start (place)
   "Start the CLI of PLACE in a terminal, unless the user refuses."
@@ -567,10 +578,11 @@ buffer on another host"))))
   "Disconnect the place NAME, by default the one of this buffer.
 CLIs there lose their connection, and their reviews are closed."
   (interactive
-   (let ((names (mapcar #'car gemini-companion-place-all)))
+   (let ((names (mapcar #'car gemini-companion-place-all))
+         (here (car (gemini-companion-place-here))))
      (list (if (cdr names)
-               (completing-read "Disconnect: " names nil t nil nil
-                                (car (gemini-companion-place-here)))
+               (completing-read (format-prompt "Disconnect" here) names nil t
+                                nil nil here)
              (or (car names)
                  (user-error "No remote place is connected"))))))
   (message "Disconnected from %s" (gemini-companion-place-title name))

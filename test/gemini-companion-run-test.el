@@ -60,6 +60,7 @@
 (ert-deftest gemini-companion-run-turns-the-mode-on-and-waits-for-it ()
   (gemini-companion-run-test-with
     (make-directory "below")
+    (find-file "a")
     (with-temp-buffer
       (setq-local default-directory (expand-file-name "below/" directory)
                   process-environment (append '("GC_TEST=x" "TMUX=y")
@@ -74,6 +75,7 @@
       (gemini-companion-run)
       (should (eq buffer (current-buffer)))
       (gemini-companion-test-eventually gemini-companion-run-test-started)
+      (should (eq (get-buffer "a") gemini-companion-context-active))
       ;; In the root of the project, with the environment of the buffer, but not
       ;; of the terminal in which Emacs runs.
       (should (equal `(((,(executable-find "cat")) ,directory
@@ -149,7 +151,7 @@ r resumes a conversation, q quits"
           (gemini-companion-run)))
       (gemini-companion-test-eventually (gemini-companion-server-ready-p))
       (should-not gemini-companion-run-test-started)
-      (with-current-buffer "*gemini: p*"
+      (with-current-buffer "*gemini: ssh:far:p*"
         (term--update-term-menu t)      ; Emacs 28 calls it in each buffer
         (gemini-companion-disconnect "/ssh:far:")
         (should (string-prefix-p "Cannot connect to ssh:far" (buffer-string)))
@@ -159,7 +161,10 @@ r resumes a conversation, q quits"
        '( :name "/ssh:far:" :state "connected" :port 1 :pid 1
           :roots (("/srv/p" "/srv"))))
       (should (equal 1 (length gemini-companion-run-test-started)))
-      (should (get-buffer "*gemini: srv*")))))
+      (gemini-companion-disconnect "/ssh:far:")
+      (with-current-buffer "*gemini: ssh:far:srv*"
+        (gemini-companion-run))
+      (should gemini-companion-place-all))))
 
 ;;;; Which CLI
 
