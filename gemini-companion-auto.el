@@ -57,9 +57,7 @@ If it has to be reviewed nevertheless, record why."
       (setf (gemini-companion-diff-auto diff) 'accepted)
       (gemini-companion-diff-take diff)
       (unless (active-minibuffer-window)
-        (message "Auto-accepted edit of %s (%s to list)"
-                 (gemini-companion-diff-name diff)
-                 (substitute-command-keys "\\[gemini-companion-list]")))
+        (message "Auto-accepted edit of %s" (gemini-companion-diff-name diff)))
       t)))
 
 (defun gemini-companion-auto--objection (diff)

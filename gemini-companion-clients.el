@@ -41,6 +41,11 @@
                  "/ide enable"))
      :trust "/permissions trust"
      :link ("--consent")
+     :commands "about agents auth bug chat clear commands compress copy \
+directory docs editor extensions footer help hooks ide init mcp memory model \
+permissions plan policies privacy quit restore resume rewind settings \
+setup-github shortcuts skills stats tasks terminal-setup theme tools upgrade \
+vim voice"
      :conversations ("--list-sessions")
      :drops-edits t
      :images "tmp/%s/images/"
@@ -71,6 +76,13 @@
                  "Qwen Code does not ask about edits, so no review appears"
                  "/approval-mode default"))
      :trust "/trust"
+     :commands "about agents approval-mode auth branch btw bug cd clear \
+compress config context copy delete diff directory docs doctor editor effort \
+export extensions forget fork goal help history hooks ide init insight \
+language learn lsp mcp memory model output-style permissions plan quit recap \
+remember rename restore resume rewind settings setup-github skills stats \
+status statusline summary tasks terminal-setup theme tools trust update vim \
+voice workflows"
      :conversations ("sessions" "list" "--json" "--limit" "100")
      ;; It writes before it fetches the text of the review.
      :discards-edits t
@@ -97,6 +109,7 @@ are needed: PROBLEM is what goes wrong without VALUE, and COMMAND is
 typed in the CLI to set it;
 `:trust', the command of the CLI that trusts its directory;
 `:link', options of its command that links an extension;
+`:commands', the names of its own commands;
 `:conversations', the arguments with which its program prints the
 conversations of a directory, for `gemini-companion-resume';
 `:discards-edits', non-nil if a yes in the terminal writes the text of

@@ -92,12 +92,6 @@ Add the text to the history."
 
 ;;;; Completion
 
-(defconst gemini-companion-compose--commands
-  '("about" "auth" "bug" "chat" "clear" "compress" "copy" "directory" "docs"
-    "editor" "extensions" "help" "ide" "init" "mcp" "memory" "model" "privacy"
-    "quit" "restore" "resume" "rewind" "settings" "stats" "theme" "tools" "vim")
-  "Names of commands that the CLIs have themselves.")
-
 (defun gemini-companion-compose--complete ()
   "Complete the name of a file after @, or of a command after / at the start.
 For `completion-at-point-functions'."
@@ -171,7 +165,8 @@ whether the file may be shared if that was checked."
                                     (concat name user)
                                   (gemini-companion-clients-home client))
                                 project)))
-            (mapcar #'list gemini-companion-compose--commands))))
+            (mapcar #'list (split-string (gemini-companion-clients-get
+                                          client :commands))))))
 
 (defun gemini-companion-compose--commands-in (directory)
   "Return an alist of the commands in files below DIRECTORY, as above."

@@ -407,7 +407,7 @@ or is the home directory or /" directory title)))))))
       (pcase (cons previous state)
         (`("lost" . "connected")
          (message "Connection to %s is back; if a CLI there does not connect \
-again, run /ide enable in it (if it still asks about an edit, answer there)"
+again, run /ide enable in it, or restart it if it takes no keys"
                   title))
         (`("connected" . "lost")
          (message "Connection to %s was lost; trying again" title))

@@ -173,6 +173,8 @@ is none."
       (insert "/git:f")
       (pcase-let ((`(,_ ,_ ,table . ,plist)
                    (gemini-companion-compose--complete)))
+        (should (equal (equal client "gemini")
+                       (consp (all-completions "privacy" table))))
         (should (equal "  Don't"
                        (funcall (plist-get plist :annotation-function)
                                 (car (all-completions "git" table))))))
