@@ -6,18 +6,12 @@
 ;;; Commentary:
 
 ;; The last calls between Emacs and the server, both ways.  They are kept in
-;; memory, shortened, and displayed on request: one line for each, with the
-;; details folded below it.
+;; memory, shortened, and displayed on request, one line for each.
 
 ;;; Code:
 
 (require 'ring)
 (require 'seq)
-
-;; Loaded with the first buffer of events.
-(declare-function outline-hide-body "outline")
-(declare-function outline-toggle-children "outline")
-(defvar outline-regexp)
 
 (defvar gemini-companion-events--ring (make-ring 500)
   "The last events, lists of TIME, DIRECTION, METHOD and ARGS.")
@@ -25,12 +19,8 @@
 (define-derived-mode gemini-companion-events-mode special-mode "Gemini events"
   "The last calls between Emacs and the server of gemini-companion.
 \\{gemini-companion-events-mode-map}"
-  (setq-local outline-regexp "[0-9]"
-              revert-buffer-function #'gemini-companion-events--show)
-  (outline-minor-mode))
-
-(define-key gemini-companion-events-mode-map
-  (kbd "TAB") #'outline-toggle-children)
+  (setq-local truncate-lines t
+              revert-buffer-function #'gemini-companion-events--show))
 
 (defun gemini-companion-events-record (direction method &optional args)
   "Record that METHOD was called with ARGS.
@@ -61,7 +51,8 @@ Emacs drops some hook functions that fail, or skips the rest of them."
 
 (defun gemini-companion-events--show (&rest _)
   "Insert the events into the current buffer, the last one at the end."
-  (let ((inhibit-read-only t))
+  (let ((inhibit-read-only t)
+        (print-escape-newlines t))
     (erase-buffer)
     (pcase-dolist (`(,time ,direction ,method ,args)
                    (reverse (ring-elements gemini-companion-events--ring)))
@@ -71,19 +62,13 @@ Emacs drops some hook functions that fail, or skips the rest of them."
                 ('received " <- ")
                 ('failed " !! "))
               (symbol-name method)
-              (mapconcat (lambda (arg) (format " %s" arg))
-                         (seq-take-while #'integerp args) "")
-              "\n")
-      (dolist (arg args)
-        (insert "  " (string-replace "\n" "\n  " (format "%S" arg)) "\n")))
-    (outline-hide-body)
+              (mapconcat (lambda (arg) (format " %S" arg)) args "")
+              "\n"))
     (goto-char (point-max))))
 
 ;;;###autoload
 (defun gemini-companion-events-buffer ()
-  "Show the event log of Emacs and the server.
-\\<gemini-companion-events-mode-map>\\[outline-toggle-children] \
-shows the details of a call, \\[revert-buffer] refreshes the list."
+  "Show the last calls between Emacs and the server."
   (interactive)
   (with-current-buffer (get-buffer-create "*gemini-companion events*")
     (gemini-companion-events-mode)

@@ -63,15 +63,19 @@ without asking again.  Nothing is installed if
   "Return the name of the file that DIRECTORY, an environment, has if complete."
   (expand-file-name "gemini-companion" directory))
 
+(defun gemini-companion-install--environments ()
+  "Return all environments, the newest first; some may not be complete."
+  (nreverse (ignore-error file-error
+              (directory-files gemini-companion-install-directory t
+                               "\\`venv-"))))
+
 (defun gemini-companion-install-environment ()
   "Return the newest environment that is complete, or nil.
 If there is one, the user has agreed to an installation."
   (seq-find
    (lambda (directory)
      (file-exists-p (gemini-companion-install--stamp directory)))
-   (nreverse
-    (ignore-error file-error
-      (directory-files gemini-companion-install-directory t "\\`venv-")))))
+   (gemini-companion-install--environments)))
 
 (defun gemini-companion-install--wanted (directory)
   "Return the stamp that the environment DIRECTORY must have.
@@ -266,29 +270,18 @@ For FAILED and END see `gemini-companion-install--run'."
       (let ((inhibit-read-only t)) (insert text))
       (point))))
 
-(defconst gemini-companion-install--tidy-program "\
-import pathlib, psutil, shutil, sys
-running = ' '.join(word for process in psutil.process_iter(['cmdline'])
-                   for word in process.info['cmdline'] or [])
-for path in pathlib.Path(sys.argv[1]).parent.glob('venv-*'):
-    if path.as_posix() not in running.replace('\\\\', '/'):
-        shutil.rmtree(path, ignore_errors=True)
-"
-  "Program that deletes the environments that no command line names.
-Its own names the one to keep.")
-
 (defun gemini-companion-install--finish (end)
-  "Mark the environment as complete, delete unused ones, and call END."
-  (let ((directory gemini-companion-install--directory)
-        (default-directory "/"))
-    (write-region (gemini-companion-install--wanted directory) nil
-                  (gemini-companion-install--stamp directory) nil 'silent)
-    (make-process
-     :name "gemini-companion tidy" :noquery t
-     :connection-type 'pipe :sentinel #'ignore
-     :command `(,(gemini-companion-install--interpreter directory)
-                "-I" "-c" ,gemini-companion-install--tidy-program ,directory)))
+  "Mark the environment as complete, delete old ones, and call END."
+  (write-region (gemini-companion-install--wanted
+                 gemini-companion-install--directory)
+                nil (gemini-companion-install--stamp
+                     gemini-companion-install--directory)
+                nil 'silent)
   (setq gemini-companion-install--directory nil)
+  ;; The previous one may be in use by another Emacs.
+  (dolist (old (nthcdr 2 (gemini-companion-install--environments)))
+    (ignore-error file-error
+      (delete-directory old t)))
   (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
     (unless (eq window (selected-window))
       (quit-restore-window window)))

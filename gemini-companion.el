@@ -190,13 +190,7 @@ ENTRY is one of `gemini-companion-menu-commands'."
 (defvar gemini-companion-last-problem nil
   "Reason why the server did not start or has ended, a string, or nil.")
 
-(defvar desktop-minor-mode-handlers)
 (defvar gemini-companion-share-directory)
-
-(defconst gemini-companion--desktop-handler '(gemini-companion-mode . ignore)
-  "Entry of `desktop-minor-mode-handlers'.
-Each buffer of a desktop names the mode, but the first one has turned
-it on already, or its question was answered.")
 
 ;;;; Parts
 
@@ -294,8 +288,6 @@ In a review, \\[gemini-companion-diff-accept] accepts the proposal with your cha
               (cons "Gemini" gemini-companion-menu-map))
             map)
   (cond (gemini-companion-mode
-         (add-to-list 'desktop-minor-mode-handlers
-                      gemini-companion--desktop-handler)
          (gemini-companion--turn-on))
         ((and (called-interactively-p 'any)
               ;; The user may also quit the question.
@@ -303,10 +295,7 @@ In a review, \\[gemini-companion-diff-accept] accepts the proposal with your cha
               (not (gemini-companion-diff-drop-edits-p)))
          (user-error "Mode not turned off, as a proposal has edits"))
         (t
-         (setq gemini-companion-mode nil
-               desktop-minor-mode-handlers
-               (delete gemini-companion--desktop-handler
-                       desktop-minor-mode-handlers))
+         (setq gemini-companion-mode nil)
          (gemini-companion--turn-off 'rejected))))
 
 (defun gemini-companion--turn-on ()

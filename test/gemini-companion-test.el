@@ -128,25 +128,6 @@ Customize `gemini-companion-server-command' to"
       (gemini-companion-test-eventually
         (string-search "-> roots-update" (gemini-companion-test-events))))))
 
-(ert-deftest gemini-companion-mode-is-restored-by-a-desktop-once ()
-  (should
-   (equal '(t t nil nil)
-          (gemini-companion-test-fresh
-           '(require 'desktop)
-           '(defvar turned-on 0)
-           '(add-hook 'gemini-companion-mode-on-hook
-                      (lambda () (setq turned-on (1+ turned-on))))
-           '(defun restore ()
-              (funcall (alist-get 'gemini-companion-mode
-                                  desktop-minor-mode-handlers
-                                  (lambda (_) (gemini-companion-mode 1)))
-                       nil)
-              gemini-companion-mode)
-           '(list (restore)
-                  (progn (restore) (equal 1 turned-on))
-                  (progn (gemini-companion-mode -1) gemini-companion-mode)
-                  desktop-minor-mode-handlers)))))
-
 ;;;; Loading
 
 (defun gemini-companion-test-fresh (&rest forms)
