@@ -270,6 +270,7 @@ While the CLI works, it queues the prompt."
     (when (string-empty-p text)
       (user-error "Nothing to submit"))
     (gemini-companion-compose--check-command text)
+    (setq text (gemini-companion-compose--quote text))
     (cond ((null session)
            (gemini-companion-compose--start text))
           ((eq 'waiting (gemini-companion-session-state session))
@@ -288,6 +289,25 @@ While the CLI works, it queues the prompt."
     ;; In the terminal, the text is to be completed.
     (save-selected-window
       (gemini-companion-compose-close))))
+
+(defun gemini-companion-compose--quote (text)
+  "Return TEXT in which no @ refers to a file by a part of its name only.
+For @property, the CLI may search, and read src/property.py."
+  (replace-regexp-in-string
+   "\\\\\\(?:.\\|\n\\)\\|@\\(?:\\\\.\\|[^][:space:]()\\,;!?]\\)+"
+   (lambda (word)
+     (let ((case-fold-search t)
+           (name (substring word 1)))
+       (if (and (string-prefix-p "@" word)
+                (save-match-data
+                  (and (not (file-exists-p (string-replace "\\" "" name)))
+                       (seq-some (lambda (file)
+                                   (string-match-p (regexp-quote name)
+                                                   (car file)))
+                                 (gemini-companion-compose--file-names)))))
+           (concat "\\" word)
+         word)))
+   text t t))
 
 (defun gemini-companion-compose--check-command (text)
   "Ask if TEXT begins like a command that is unknown."

@@ -348,7 +348,8 @@ LOCAL the name on this machine, in its true directory; it may be a link."
 (defun gemini-companion-point--reference (session file lines text)
   "Return a reference for SESSION to FILE, with LINES and TEXT.
 Ask about a file that is not shared, and omit its TEXT, or outside the
-directory of the CLI.  A file that does not exist is only named."
+directory of the CLI.  A file that does not exist is only named, and so
+is a directory, as the CLI would read all files in it."
   ;; It would name another file.
   (when (string-match-p "[\0-\37\177\u0080-\u009f]" file)
     (user-error "A prompt cannot name a file with a control character"))
@@ -371,7 +372,7 @@ name it anyway? ")
                                   (abbreviate-file-name file))))
       (user-error "Nothing was sent"))
     (push file gemini-companion-point--agreed)
-    (concat (if (or (plist-get session :place) (file-exists-p file))
+    (concat (if (or (plist-get session :place) (file-regular-p file))
                 (concat "@" (gemini-companion-point-escape (or name file)))
               (gemini-companion-point--quoted (or name file)))
             (cond ((null lines) "")

@@ -97,13 +97,16 @@ beginning of its `:id'."
           (place (gemini-companion-place-title place)))))
 
 (defun gemini-companion-session-read (sessions)
-  "Return the only one of SESSIONS, or read one, by default the first."
+  "Return the only one of SESSIONS, or read one.
+By default it is the first in a terminal of this Emacs."
   (if (null (cdr sessions))
       (car sessions)
     (gemini-companion-clients-read
      "CLI" (mapcar (lambda (session)
                      (cons (gemini-companion-session-name session) session))
-                   sessions))))
+                   (seq-sort-by #'gemini-companion-session-terminal
+                                (lambda (a b) (and a (not b)))
+                                sessions)))))
 
 ;;;; Terminals
 

@@ -147,7 +147,13 @@ is none."
           (should (string-search shown (eval (cadr header-line-format) t))))
         (gemini-companion-state-title process "◇  Ready")
         (gemini-companion-compose-submit t)
-        (should (equal 4 (length asked)))))))
+        (should (equal 4 (length asked)))
+        ;; The CLI would find a b.txt.
+        (gemini-companion-compose)
+        (insert "Is @b in @c, \\@b?")
+        (gemini-companion-compose-submit t)
+        (should (equal "Is \\@b in @c, \\@b?"
+                       (car gemini-companion-compose-history)))))))
 
 (ert-deftest gemini-companion-compose-completes-files-and-commands ()
   (pcase-dolist (`(,client ,name ,text)
