@@ -43,21 +43,15 @@
 
 ;;;; Draft
 
-(defun gemini-companion-compose--file (name)
-  "Return the file NAME in the directory of drafts."
-  (expand-file-name name (gemini-companion-compose--private
-                          (expand-file-name
-                           "prompts/" gemini-companion-install-directory))))
-
-(defun gemini-companion-compose--private (directory)
-  "Return DIRECTORY; if it is new, only the user can read it."
-  (with-file-modes #o700
-    (make-directory directory t))
-  directory)
-
-(defun gemini-companion-compose--save ()
-  "Save the draft in this buffer, as Emacs does by itself when it exits."
-  (do-auto-save t t))
+(defun gemini-companion-compose--file (name &optional directory)
+  "Return the file NAME in DIRECTORY, by default in the one of drafts.
+If DIRECTORY is new, only the user can read it."
+  (let ((directory (or directory
+                       (expand-file-name "prompts/"
+                                         gemini-companion-install-directory))))
+    (with-file-modes #o700
+      (make-directory directory t))
+    (expand-file-name name directory)))
 
 ;;;; History
 
@@ -188,9 +182,8 @@ whether the file may be shared if that was checked."
 ;;;; Images
 
 (defun gemini-companion-compose--image-directory ()
-  "Return where the CLI keeps images that are pasted into it.
-Elsewhere outside the project, it does not read them, or asks.  If that
-is unknown, return the directory of drafts."
+  "Return where the CLI keeps images that are pasted into it, or nil.
+Elsewhere outside the project, it does not read them, or asks."
   (let* ((client (gemini-companion-compose--client))
          (name (gemini-companion-clients-get client :images))
          (home (gemini-companion-clients-home client))
@@ -198,14 +191,12 @@ is unknown, return the directory of drafts."
                    (expand-file-name "projects.json" home)
                    (list "projects" (directory-file-name
                                      (file-truename default-directory))))))
-    (if (and (null project) (string-search "%s" name))
-        (gemini-companion-compose--file "")
-      (gemini-companion-compose--private
-       (expand-file-name (format name project) home)))))
+    (when (or project (not (string-search "%s" name)))
+      (expand-file-name (format name project) home))))
 
 (defun gemini-companion-compose--yank-image (type data)
   "Insert a reference to a new private file with DATA, an image of TYPE."
-  (let ((file (make-temp-file (expand-file-name
+  (let ((file (make-temp-file (gemini-companion-compose--file
                                "image-"
                                (gemini-companion-compose--image-directory))
                               nil
@@ -373,7 +364,8 @@ the CLI does; submit it? "
   (setq header-line-format '(:eval (gemini-companion-compose--header)))
   (add-hook 'completion-at-point-functions
             #'gemini-companion-compose--complete nil t)
-  (add-hook 'kill-buffer-hook #'gemini-companion-compose--save nil t)
+  ;; As Emacs does by itself when it exits.
+  (add-hook 'kill-buffer-hook (lambda () (do-auto-save t t)) nil t)
   (add-hook 'kill-emacs-hook #'gemini-companion-compose--delete-images)
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-compose--delete-images)

@@ -67,34 +67,34 @@ counts once."
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."
   (gemini-companion-clients-title (plist-get session :client)))
 
+(defun gemini-companion-session--where (session)
+  "Return the program of SESSION, and its directory or place, if known."
+  (pcase-let (((map :directory :place) session))
+    (concat (gemini-companion-session-title session) " ("
+            (cond (directory
+                   (gemini-companion-name-shown
+                    (file-name-nondirectory (directory-file-name directory)) 30))
+                  (place (gemini-companion-place-title place))))))
+
 (defun gemini-companion-session-name (session)
   "Return a name of SESSION for the user, such as \"Qwen Code (shop)\".
 If another connected CLI has that name, its process is added, or the
 beginning of its `:id'."
-  (pcase-let* (((map :id :pid :client) session)
+  (pcase-let* (((map :id :pid) session)
                (where (gemini-companion-session--where session))
                (which (cond (pid (format "process %d" pid))
-                            (id (format "session %s"
-                                        (truncate-string-to-width id 8))))))
-    (when (and where
-               (not (seq-some (lambda (other)
-                                (and (equal client (plist-get other :client))
-                                     (equal where (gemini-companion-session--where
-                                                   other))
-                                     (not (gemini-companion-session-same-p
-                                           session other))))
-                              (gemini-companion-sessions))))
-      (setq which nil))
-    (format "%s (%s)" (gemini-companion-session-title session)
-            (string-join (delq nil (list where which)) ", "))))
-
-(defun gemini-companion-session--where (session)
-  "Return the directory or the remote place of SESSION for the user, or nil."
-  (pcase-let (((map :directory :place) session))
-    (cond (directory
-           (gemini-companion-name-shown
-            (file-name-nondirectory (directory-file-name directory)) 30))
-          (place (gemini-companion-place-title place)))))
+                            (id (format "session %.8s" id)))))
+    (concat where
+            (cond ((string-suffix-p "(" where) which)
+                  ((seq-some (lambda (other)
+                               (and which
+                                    (equal where (gemini-companion-session--where
+                                                  other))
+                                    (not (gemini-companion-session-same-p
+                                          session other))))
+                             (gemini-companion-sessions))
+                   (concat ", " which)))
+            ")")))
 
 (defun gemini-companion-session-read (sessions)
   "Return the only one of SESSIONS, or read one.
