@@ -141,7 +141,7 @@ whether the file may be shared if that was checked."
                         (project-files project)))))))
 
 (defun gemini-companion-compose--client ()
-  "Return the client of the prompt, or which one `gemini-companion-run' starts."
+  "Return the client of the prompt, or of `gemini-companion-run'."
   (or (plist-get gemini-companion-compose--session :client)
       gemini-companion-run-client
       (caar gemini-companion-clients)))
@@ -182,7 +182,7 @@ whether the file may be shared if that was checked."
 ;;;; Images
 
 (defun gemini-companion-compose--image-directory ()
-  "Return where the CLI keeps images that are pasted into it, or nil.
+  "Return the directory of images that were pasted into the CLI, or nil.
 Elsewhere outside the project, it does not read them, or asks."
   (let* ((client (gemini-companion-compose--client))
          (name (gemini-companion-clients-get client :images))

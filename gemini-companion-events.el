@@ -68,7 +68,7 @@ Emacs drops some hook functions that fail, or skips the rest of them."
 
 ;;;###autoload
 (defun gemini-companion-events-buffer ()
-  "Show the last calls between Emacs and the server."
+  "Show what Emacs and the server have sent each other."
   (interactive)
   (with-current-buffer (get-buffer-create "*gemini-companion events*")
     (gemini-companion-events-mode)

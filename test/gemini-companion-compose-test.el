@@ -100,8 +100,7 @@ is none."
                          ;; As Emacs does from time to time, and in a crash.
                          (lambda ()
                            (do-auto-save t t)
-                           (remove-hook 'kill-buffer-hook
-                                        #'gemini-companion-compose--save t)
+                           (setq-local kill-buffer-hook nil)
                            (kill-buffer))))
         (gemini-companion-compose)
         (should (equal text (and text (buffer-string))))

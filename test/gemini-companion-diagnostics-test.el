@@ -60,19 +60,6 @@ Return a function that returns all answers, a list."
                               (gemini-companion-diagnostics-test-line first)))
                     (plist-get facts :others)))))
 
-(defun gemini-companion-diagnostics-test-silent-p (file before after)
-  "Change FILE from BEFORE to AFTER; return non-nil if nothing is known then.
-The language server has reported all that it does."
-  (let ((answers (gemini-companion-diagnostics-test-begin file before after))
-        (file (expand-file-name file)))
-    (gemini-companion-test-eventually
-      (eq t (jsonrpc-request (eglot-current-server) :test/reported
-                             `(:uri ,(gemini-companion-lookup-uri file)
-                               :text ,after))))
-    (gemini-companion-diagnostics--step)
-    (prog1 (null (funcall answers))
-      (gemini-companion-diagnostics--end-of file))))
-
 (defmacro gemini-companion-diagnostics-test-with (flags files &rest body)
   "Run BODY in a project with home.txt and FILES, a list of (NAME TEXT).
 The test's language server runs with FLAGS, a list, and without visiting
@@ -350,8 +337,16 @@ The text of the first one is the first line."
   (dolist (flags '(("versions" "busy") ("versions" "mute") nil))
     (gemini-companion-diagnostics-test-with flags nil
       (pcase-dolist (`(,file ,before) '(("a.txt" nil) ("home.txt" "fine")))
-        (should (gemini-companion-diagnostics-test-silent-p
-                 file before "error x"))))))
+        (let ((answers (gemini-companion-diagnostics-test-begin
+                        file before "error x"))
+              (file (expand-file-name file)))
+          (gemini-companion-test-eventually
+            (eq t (jsonrpc-request (eglot-current-server) :test/reported
+                                   `(:uri ,(gemini-companion-lookup-uri file)
+                                     :text "error x"))))
+          (gemini-companion-diagnostics--step)
+          (should-not (funcall answers))
+          (gemini-companion-diagnostics--end-of file))))))
 
 (ert-deftest gemini-companion-diagnostics-knows-what-other-includes-break ()
   (gemini-companion-diagnostics-test-with '("versions" "includes")

@@ -19,13 +19,7 @@
   "Show the events, select their buffer, and return its visible lines."
   (gemini-companion-events-buffer)
   (set-buffer "*gemini-companion events*")
-  (let (lines)
-    (goto-char (point-min))
-    (while (not (eobp))
-      (push (buffer-substring-no-properties (point) (line-end-position))
-            lines)
-      (forward-line))
-    (nreverse lines)))
+  (split-string (buffer-string) "\n" t))
 
 (ert-deftest gemini-companion-events-are-a-line-each ()
   (gemini-companion-events-test-with

@@ -25,17 +25,6 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
     "")
   "Texts on which some modes act; %d is the port of a server.")
 
-(defun gemini-companion-highlight-test-modes ()
-  "Return all functions that Emacs may choose by a name or a first line."
-  (let (modes)
-    (pcase-dolist (`(,_ . ,mode) (append auto-mode-alist interpreter-mode-alist
-                                         magic-mode-alist
-                                         magic-fallback-mode-alist))
-      (let ((mode (if (consp mode) (car mode) mode)))
-        (when mode
-          (cl-pushnew mode modes))))
-    modes))
-
 (defun gemini-companion-highlight-test-harm (text)
   "Return what is wrong with the current buffer, which must contain TEXT."
   (with-demoted-errors "Highlighting: %S"
@@ -63,7 +52,12 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
          (port (process-contact server :service))
          (inhibit-message t))
     (unwind-protect
-        (dolist (mode (gemini-companion-highlight-test-modes))
+        ;; All that Emacs may choose by a name or a first line.
+        (dolist (mode (seq-uniq
+                       (mapcar (lambda (entry) (car (ensure-list (cdr entry))))
+                               (append auto-mode-alist interpreter-mode-alist
+                                       magic-mode-alist
+                                       magic-fallback-mode-alist))))
           (let ((auto-mode-alist (list (cons "\\.x\\'" mode)))
                 (processes (process-list))
                 (layout (gemini-companion-test-layout)))

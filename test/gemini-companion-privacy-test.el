@@ -212,14 +212,6 @@ none with a slash or an escape in brackets, which nobody writes."
                           "-" "c" "\\")))
                      (number-sequence 0 (random 3)) "/")))
 
-(defun gemini-companion-privacy-test-git (names)
-  "Return those of NAMES that git would ignore."
-  (with-temp-buffer
-    (insert (string-join names "\0"))
-    (call-process-region nil nil "git" t t nil
-                         "check-ignore" "--no-index" "--stdin" "-z")
-    (split-string (buffer-string) "\0" t)))
-
 (defun gemini-companion-privacy-test-ignored (names)
   "Return those of NAMES that are hidden; none of them is visited."
   (gemini-companion-privacy-refresh)
@@ -253,7 +245,12 @@ none with a slash or an escape in brackets, which nobody writes."
               (names (cl-loop repeat 40
                               collect (gemini-companion-privacy-test-name))))
           (ert-info ((format "GC_SEED=%s %S" seed texts))
-            (should (equal (gemini-companion-privacy-test-git names)
+            (should (equal (with-temp-buffer
+                             (insert (string-join names "\0"))
+                             (call-process-region
+                              nil nil "git" t t nil
+                              "check-ignore" "--no-index" "--stdin" "-z")
+                             (split-string (buffer-string) "\0" t))
                            (gemini-companion-privacy-test-ignored names)))))))))
 
 ;;; gemini-companion-privacy-test.el ends here

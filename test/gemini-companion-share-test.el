@@ -38,7 +38,7 @@
       (should-not (gemini-companion-shared))
       (gemini-companion-test-connect)
       (gemini-companion-share-test-shares "b" "a")
-      (should-not (string-search " -> context-update\n  nil\n"
+      (should-not (string-search " -> context-update nil\n"
                                  (gemini-companion-test-events))))))
 
 (ert-deftest gemini-companion-share-follows-options-modes-and-names ()
