@@ -64,18 +64,21 @@ without asking again.  Nothing is installed if
   (expand-file-name "gemini-companion" directory))
 
 (defun gemini-companion-install--environments ()
-  "Return all environments, the newest first; some may not be complete."
-  (nreverse (ignore-error file-error
-              (directory-files gemini-companion-install-directory t
-                               "\\`venv-"))))
+  "Return all environments, also those that are not complete."
+  (ignore-error file-error
+    (directory-files gemini-companion-install-directory t "\\`venv-")))
+
+(defun gemini-companion-install--complete ()
+  "Return the environments that are complete, the newest first."
+  (nreverse (seq-filter
+             (lambda (directory)
+               (file-exists-p (gemini-companion-install--stamp directory)))
+             (gemini-companion-install--environments))))
 
 (defun gemini-companion-install-environment ()
   "Return the newest environment that is complete, or nil.
 If there is one, the user has agreed to an installation."
-  (seq-find
-   (lambda (directory)
-     (file-exists-p (gemini-companion-install--stamp directory)))
-   (gemini-companion-install--environments)))
+  (car (gemini-companion-install--complete)))
 
 (defun gemini-companion-install--wanted (directory)
   "Return the stamp that the environment DIRECTORY must have.
@@ -278,8 +281,10 @@ For FAILED and END see `gemini-companion-install--run'."
                      gemini-companion-install--directory)
                 nil 'silent)
   (setq gemini-companion-install--directory nil)
-  ;; The previous one may be in use by another Emacs.
-  (dolist (old (nthcdr 2 (gemini-companion-install--environments)))
+  (dolist (old (seq-difference (gemini-companion-install--environments)
+                               ;; Another Emacs may use the previous one.
+                               (seq-take (gemini-companion-install--complete)
+                                         2)))
     (ignore-error file-error
       (delete-directory old t)))
   (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))

@@ -192,7 +192,9 @@ the text, and else the number of checks in a row that have found MARK."
            (cond (shown
                   (setq shown (if found (1+ shown) 0)))
                  (found
-                  (when (gemini-companion-send--delete-mark mark process found)
+                  (when (and (gemini-companion-send--delete-mark
+                              mark process found)
+                             (string-match-p "\\`[[:graph:]]" text))
                     (setq text (concat "\n" text)))
                   (setq mark (gemini-companion-send--type-text process text)
                         shown 0))

@@ -71,7 +71,7 @@
                   (`(,expected . ,function)
                    `(("; C-c % a ends it"
                       . ,(lambda () (gemini-companion-auto-accept session)))
-                     ("(C-c % l to list)"
+                     ("Auto-accepted edit of b"
                       . ,(lambda ()
                            (setq diff (gemini-companion-test-open "b" "new\n" 2 session))
                            (gemini-companion-test-wait

@@ -275,7 +275,7 @@ ${PYTHONPATH-none} $PIP_USER\" >&2" gemini-companion-install-test-good))
       (delete-file "bin/python3.12")
       (should-not (car (gemini-companion-install-command))))))
 
-(ert-deftest gemini-companion-install-by-hand-keeps-the-previous-one ()
+(ert-deftest gemini-companion-install-by-hand-deletes-what-is-not-complete ()
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
     ;; Of an installation that was interrupted, too.
@@ -293,11 +293,7 @@ ${PYTHONPATH-none} $PIP_USER\" >&2" gemini-companion-install-test-good))
       (should (equal default-directory gemini-companion-share-directory))
       (gemini-companion-test-eventually
         (gemini-companion-server-ready-p))
-      (should (= 2 (length (gemini-companion-install-test-environments))))
-      ;; The server of another Emacs may use it.
-      (should (file-exists-p (expand-file-name
-                              "venv-0.0.1-2"
-                              gemini-companion-install-directory))))))
+      (should (= 1 (length (gemini-companion-install-test-environments)))))))
 
 (ert-deftest gemini-companion-install-replaces-what-the-server-uses ()
   (gemini-companion-install-test-with
@@ -318,6 +314,8 @@ ${PYTHONPATH-none} $PIP_USER\" >&2" gemini-companion-install-test-good))
                                        :command))))))
     (should (equal 1 (length asked)))
     (should-not warnings)
+    ;; The server of another Emacs may use the previous one.
+    (should (equal 2 (length (gemini-companion-install-test-environments))))
     ;; One that fails changes nothing.
     (let ((python (car (gemini-companion-install-command))))
       (gemini-companion-install-test-program "python3" "exit 1")

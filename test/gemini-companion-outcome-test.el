@@ -31,7 +31,7 @@
         (kill-buffer "*Warnings*")
         ;; The beginning of a long name is left out.
         (should (string-match-p "/a\\\\u202E was not written" warnings))
-        (should (string-search "web (7)" warnings))
+        (should (string-search "the CLI (web) is" warnings))
         (should (= 2 (length (split-string warnings "was not written")))))
       (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
 

@@ -98,9 +98,9 @@ def visit(emacs: Emacs, far: Place, *files: Path) -> None:
         emacs.eval(f"(progn (find-file {lisp(far.remote(file))}) nil)")
 
 
-def run(world: World, emacs: Emacs, question: str = QUESTION) -> Gemini:
+def run(world: World, emacs: Emacs, far: Place, question: str = QUESTION) -> Gemini:
     """Start a CLI in the place of the selected buffer, and wait for it."""
-    cli = world.run(emacs, question=question)
+    cli = world.run(emacs, question=question, host=f"{far.title}:")
     emacs.holds("(gemini-companion-sessions)", "a session")
     return cli
 
@@ -144,7 +144,7 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     emacs = start(world, far, there)
     reviews = Reviews(emacs)
 
-    cli = run(world, emacs)
+    cli = run(world, emacs, far)
     assert CONNECTED in cli.ide_status()
     # Only files of the place are in the context, by their names there.
     context = cli.context()
@@ -210,7 +210,7 @@ def test_reject_new_file_terminal_answer_and_unsaved_text(
     linked = world.project / "link/b.txt"
     emacs = start(world, far, linked)
     reviews = Reviews(emacs)
-    cli = run(world, emacs)
+    cli = run(world, emacs, far)
 
     new = world.project / "new.txt"
     reviews.proposed(cli, new, write_file(new, "new\n"))
@@ -303,7 +303,7 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     same = far.file("same/b.txt", "one\n")
     pair = f"({lisp(same.parent)} . {lisp(far.project / 'same')})"
     emacs.eval(f"(setq gemini-companion-places '(({lisp(far.prefix)} {pair})))")
-    cli = run(world, emacs, question="")
+    cli = run(world, emacs, far, question="")
     reviews.proposed(cli, same, write_file(same, "two\n"), say("first done"))
     assert reviews.paths() == [str(far.project / "same/b.txt")]
     (server,) = world.scratch.servers()

@@ -118,7 +118,9 @@ class World:
         )
         return kind(terminal, model)
 
-    def run(self, emacs: Emacs, client: str = "gemini", question: str = "") -> Gemini:
+    def run(
+        self, emacs: Emacs, client: str = "gemini", question: str = "", host: str = ""
+    ) -> Gemini:
         """Start ``client`` by the command, and answer a ``question`` by yes.
 
         Wait until it takes prompts, in a terminal of ``emacs``.
@@ -133,7 +135,7 @@ class World:
         if question:
             emacs.wait_for(question)
             emacs.keys("y")
-        buffer = f"*{client}: {self.project.name}*"
+        buffer = f"*{client}: {host}{self.project.name}*"
         emacs.holds(f"(get-buffer {lisp(buffer)})")
         cli = kind(TerminalBuffer(emacs, buffer), model)
         cli.wait_for("Type your message")
