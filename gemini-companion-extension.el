@@ -290,32 +290,19 @@ For findings, see `gemini-companion-status-checks'."
 
 (defun gemini-companion-extension--finding (client directory)
   "Return the finding about the link of CLIENT, for one in DIRECTORY."
-  (cl-flet ((setting (&rest keys)
-              (gemini-companion-settings-value client directory keys)))
-    (let ((title (gemini-companion-clients-title client))
-          (allowed (setting "mcp" "allowed")))
-      (cond
-       ((not (gemini-companion-extension-linked-p client))
-        `(note ,(format "%s is not linked" title)
-               "M-x gemini-companion-tools unlinks all CLIs; run it again to \
+  (let ((title (gemini-companion-clients-title client)))
+    (cond
+     ((not (gemini-companion-extension-linked-p client))
+      `(note ,(format "%s is not linked" title)
+             "M-x gemini-companion-tools unlinks all CLIs; run it again to \
 link them."))
-       ((gemini-companion-extension--untrusted-p client directory)
-        `(note ,(format "%s is linked, but: %s is not trusted, so questions \
+     ((gemini-companion-extension--untrusted-p client directory)
+      `(note ,(format "%s is linked, but: %s is not trusted, so questions \
 are not offered and edits are not reported"
-                        title (abbreviate-file-name directory))
-               ,(format "To trust the directory, type %s in %s there."
-                        (gemini-companion-clients-get client :trust) title)))
-       ((eq :false (setting "hooksConfig" "enabled"))
-        `(note ,(format "%s is linked, but: hooksConfig.enabled is false, so \
-edits are not reported" title)))
-       ((eq t (setting "disableAllHooks"))
-        `(note ,(format "%s is linked, but: disableAllHooks is true, so edits \
-are not reported" title)))
-       ((and allowed
-             (not (seq-contains-p allowed gemini-companion-extension--server)))
-        `(note ,(format "%s is linked, but: mcp.allowed lacks %s, so questions \
-are not offered" title gemini-companion-extension--server)))
-       (t `(good ,(format "%s is linked" title)))))))
+                      title (abbreviate-file-name directory))
+             ,(format "To trust the directory, type %s in %s there."
+                      (gemini-companion-clients-get client :trust) title)))
+     (t `(good ,(format "%s is linked" title))))))
 
 (defun gemini-companion-extension--untrusted-p (client directory)
   "Return non-nil if CLIENT trusts neither DIRECTORY nor one above it."
