@@ -42,15 +42,6 @@
   ;; Without a display it waits for one.
   (flymake-start))
 
-(defun gemini-companion-test-end-servers ()
-  "End the language servers, and kill the buffers with what they wrote."
-  (let ((inhibit-message t)
-        (kill-buffer-query-functions nil))
-    (eglot-shutdown-all)
-    (dolist (buffer (buffer-list))
-      (when (string-match-p "EGLOT" (buffer-name buffer))
-        (kill-buffer buffer)))))
-
 (defmacro gemini-companion-test-in-project (command files &rest body)
   "Run BODY in a project with FILES, a list of (NAME TEXT), which is a root.
 The language server COMMAND runs for files like the first one, which
@@ -77,7 +68,12 @@ test without Eglot."
                ,@body)
            (gemini-companion-diagnostics-stop)
            (when command
-             (gemini-companion-test-end-servers))
+             (let ((inhibit-message t)
+                   (kill-buffer-query-functions nil))
+               (eglot-shutdown-all)
+               (dolist (buffer (buffer-list))
+                 (when (string-match-p "EGLOT" (buffer-name buffer))
+                   (kill-buffer buffer)))))
            (setq gemini-companion-roots-last nil)
            (gemini-companion-privacy-refresh))))))
 
