@@ -20,6 +20,7 @@
 
 (declare-function eat-exec "ext:eat")
 (declare-function eat-mode "ext:eat")
+(declare-function evil-insert-state "ext:evil-states")
 (declare-function term-char-mode "term")
 (declare-function term-exec "term")
 (declare-function term-mode "term")
@@ -146,7 +147,10 @@ which are sent to the program if they are typed twice."
                      (side `(display-buffer-in-side-window
                              (side . ,side)
                              (,(if (eq side 'bottom) 'window-height 'window-width)
-                              . 0.4)))))))
+                              . 0.4))))))
+  ;; Keys are for the CLI.
+  (when (bound-and-true-p evil-local-mode)
+    (evil-insert-state)))
 
 (defun gemini-companion-terminal-takes-keys-p ()
   "Return non-nil if the current buffer is a terminal that takes keys.
