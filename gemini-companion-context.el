@@ -30,8 +30,9 @@ The next snapshot may equal the previous one.")
 (defvar gemini-companion-context--moved nil
   "Non-nil if something changed since the timer was armed.")
 
-(defvar gemini-companion-context--seen nil
-  "State of the selected buffer at the last notice; the buffer comes first.")
+(defvar gemini-companion-context--seen (make-vector 5 nil)
+  "State of the selected buffer at the last notice; the buffer comes first.
+It is changed in place: a new one would be garbage after each command.")
 
 (defvar gemini-companion-context-active nil
   "Buffer that visits a file and was selected last, or nil.
@@ -191,10 +192,15 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
     (with-current-buffer buffer
       (kill-local-variable 'gemini-companion-context--selected)))
   (setq gemini-companion-context--timer nil
-        gemini-companion-context--seen nil
+        gemini-companion-context--seen (make-vector 5 nil)
         gemini-companion-context-active nil
         gemini-companion-context--active-file nil
         gemini-companion-context--active-tick nil))
+
+(defsubst gemini-companion-context--see (place value)
+  "Record VALUE at PLACE of the state; return non-nil if it is another."
+  (not (eq value (prog1 (aref gemini-companion-context--seen place)
+                   (aset gemini-companion-context--seen place value)))))
 
 (defun gemini-companion-context--notice (&optional _)
   "Schedule a report if the selected buffer, point or selection has changed.
@@ -202,15 +208,17 @@ Run after every command and before every redisplay, which also
 detects changes made by Lisp without a command.  Changes within a
 buffer without a file are not reported."
   (with-current-buffer (window-buffer (selected-window))
-    (let* ((previous (car gemini-companion-context--seen))
-           (new (not (eq previous (current-buffer))))
-           (state (list (current-buffer) (point) (buffer-chars-modified-tick)
-                        (and mark-active (marker-position (mark-marker)))
-                        (and mark-active
-                             (or (bound-and-true-p rectangle-mark-mode)
-                                 (bound-and-true-p evil-visual-selection))))))
-      (unless (equal state gemini-companion-context--seen)
-        (setq gemini-companion-context--seen state)
+    (let* ((previous (aref gemini-companion-context--seen 0))
+           (new (gemini-companion-context--see 0 (current-buffer)))
+           (point (gemini-companion-context--see 1 (point)))
+           (tick (gemini-companion-context--see 2 (buffer-chars-modified-tick)))
+           (mark (gemini-companion-context--see
+                  3 (and mark-active (marker-position (mark-marker)))))
+           (shape (gemini-companion-context--see
+                   4 (and mark-active
+                          (or (bound-and-true-p rectangle-mark-mode)
+                              (bound-and-true-p evil-visual-selection))))))
+      (when (or new point tick mark shape)
         (gemini-companion-events-guarded 'context
           (when new
             ;; The next snapshot would be too late: some modes end the selection.
