@@ -18,6 +18,7 @@
 
 (defvar flycheck-checkers)
 (declare-function eglot-current-server "eglot")
+(declare-function eglot-shutdown-all "eglot")
 (declare-function eglot--flymake-report-push+pulled "eglot")
 (declare-function eglot--signal-textDocument/didChange "eglot")
 (declare-function flycheck-define-error-level "ext:flycheck")

@@ -11,6 +11,7 @@
 
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-project-test-helper)
+(declare-function eglot-shutdown-all "eglot")
 
 (defvar flymake-list-only-diagnostics)
 

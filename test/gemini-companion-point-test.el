@@ -298,7 +298,6 @@
       (should-error (gemini-companion-send) :type 'user-error))
     (gemini-companion-point-test-in (dired-noselect "..")
       (dired-goto-file (expand-file-name "p"))
-      ;; The CLI would read all files in it.
       (gemini-companion-point-test-sends "."))))
 
 (ert-deftest gemini-companion-point-sends-the-last-command-and-its-output ()

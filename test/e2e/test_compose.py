@@ -122,7 +122,6 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     emacs.holds(f"(eq 'ready {STATE})")
     for text in KINDS.values():
         assert visible(text) in visible(last_message(cli))
-    # A slow CLI may keep a space that was typed to see that it takes text.
     assert re.search(r"begun\s*\nprompt 7 please", last_message(cli))
     # The CLI has read the file of that name.
     assert "oddtwothree" in visible(last_message(cli))
