@@ -305,9 +305,9 @@ until it does, so that the windows do not jump."
 
 (defun gemini-companion-arrival--leave ()
   "Close the review that was answered last; the key does what it does then.
-A key that answers or closes a review does no more.  A click does what
-it does in the windows that the user sees, and the review is closed
-after that, or after a prompt."
+A key of the review does no more.  A click does what it does in the
+windows that the user sees, and the review is closed after that, or
+after a prompt."
   (let ((awaits (memq (car gemini-companion-arrival--answered)
                       gemini-companion-diff-ending))
         (click (consp (car-safe (cdr-safe last-command-event)))))

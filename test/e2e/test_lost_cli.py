@@ -48,7 +48,7 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) 
     reviews.edit("from", "edited, from")
     second.model.script(write_file(file, "from the second\n"), say("all done"))
     pid = pid_of_shown(emacs)
-
+    emacs.holds("(equal 2 (cl-count :pid (gemini-companion-sessions) :test #'memq))")
     os.kill(pid, signal.SIGKILL)
     reviews.wait_until(0)
     second.ask()
@@ -58,7 +58,7 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) 
     second.wait_for("all done")
 
     assert file.read_text() == "from the second\n"
-    emacs.says(") exited; review closed, a.txt not written; ")
+    emacs.says(f"Gemini CLI (project, process {pid}) exited; review closed, a.txt ")
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
     emacs.wait_for("edited, from the first")
 
