@@ -84,8 +84,7 @@ itself, and TRUE-NAME is the true name of PLACE."
      (seq-find
       (pcase-lambda (`(,_ . ,root))
         (and (file-directory-p root)
-             (not (string= root (directory-file-name (file-truename "~"))))
-             (not (string= root (directory-file-name (file-truename "/"))))))
+             (not (seq-some (apply-partially #'file-equal-p root) '("~" "/")))))
       (mapcar (lambda (directory)
                 (cons (file-name-as-directory (expand-file-name directory))
                       (directory-file-name (file-truename directory))))

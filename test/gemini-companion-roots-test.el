@@ -49,13 +49,23 @@ Roots are cached, but not from before."
 
 (ert-deftest gemini-companion-roots-exclude-home-and-remote-directories ()
   (gemini-companion-roots-test-with '(".git" "notes")
-    (let ((process-environment (cons (concat "HOME=" directory)
-                                     process-environment)))
-      (pcase-dolist (`(,below . ,start)
-                     `((() . ,directory)
-                       (("notes") . ,(expand-file-name "notes/"))))
-        (should (equal below (gemini-companion-roots-test-below
-                              directory (gemini-companion-roots start))))))
+    (let ((link (make-temp-name (directory-file-name directory))))
+      (make-symbolic-link directory link)
+      (unwind-protect
+          (dolist (home (list directory (concat directory "/") link
+                              (concat link "/../" (file-name-nondirectory link))))
+            (gemini-companion-privacy-refresh)
+            (let ((process-environment (cons (concat "HOME=" home)
+                                             process-environment)))
+              (pcase-dolist (`(,below . ,start)
+                             `((() . ,directory)
+                               (() . ,(file-name-as-directory link))
+                               (("notes") . ,(expand-file-name "notes/" link))
+                               (("notes") . ,(expand-file-name "notes/"))))
+                (should (equal below (gemini-companion-roots-test-below
+                                      directory
+                                      (gemini-companion-roots start)))))))
+        (delete-file link)))
     (gemini-companion-test-with-far-host
       (with-temp-buffer
         (setq buffer-file-name "/far:/srv/a")

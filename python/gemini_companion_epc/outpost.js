@@ -27,8 +27,10 @@ server.on('listening', report);
 server.on('error', () => setTimeout(listen, 50, --tries > 0 ? settings.port : 0));
 const listen = (port) => server.listening ? report() : server.listen(port, '127.0.0.1');
 
+const trueName = (name) => fs.existsSync(name) ? fs.realpathSync(name) : '/';
+
 function rootOf(directory) {
-  const never = [os.homedir(), '/'], root = fs.existsSync(directory) ? fs.realpathSync(directory) : '/';
+  const never = ['/', trueName(os.homedir())], root = trueName(directory);
   for (let one = root; !never.includes(one); one = path.dirname(one))
     if (MARKS.some((mark) => fs.existsSync(path.join(one, mark)))) return one;
   return never.includes(root) ? null : root;
@@ -51,7 +53,7 @@ function report() {
     versions[client.name] = versionOf(client.name);
     try { writeDiscovery(client, port, roots); } catch (error) { problems.push(error.message); }
   }
-  send('H', { port, pid: process.pid, node: process.versions.node, home: os.homedir(), tmp: os.tmpdir(),
+  send('H', { port, pid: process.pid, node: process.versions.node, home: path.resolve(os.homedir()), tmp: os.tmpdir(),
     container: CONTAINER.some(fs.existsSync) && !process.env.SSH_CONNECTION, roots, problems, versions }, settings.number);
 }
 

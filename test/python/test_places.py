@@ -37,6 +37,7 @@ class Far:
         self.name = f"/test:{directory.name}:"
         self.project = directory / "project"
         self.asked = directory / "asked"
+        self.home = "home"
         for name in ("home", "bin", "tmp", "mirror", "project/.git", "project/sub"):
             (directory / name).mkdir(parents=True)
         (directory / "bin/qwen").touch()  # It has never run.
@@ -45,8 +46,9 @@ class Far:
     def connect(self, is_counted: Any = False, **more: Any) -> dict[str, Any]:
         """Connect the place from a directory below the project; return the facts."""
         here = self.directory
-        command = ["env", f"PATH={os.environ['PATH']}:{here}/bin", f"HOME={here}/home"]
-        command += [f"TMPDIR={here}/tmp", "node", "-e", RUN, OUTPOST]
+        command = ["env", f"PATH={os.environ['PATH']}:{here}/bin"]
+        command += [f"HOME={here}/{self.home}", f"TMPDIR={here}/tmp"]
+        command += ["node", "-e", RUN, OUTPOST]
         if is_counted:
             # Such a pipe would notice late that the outpost was killed.
             command = ["sh", "-c", 'tee "$0" | exec "$@"', str(self.asked), *command]
@@ -363,10 +365,17 @@ def test_nothing_is_left_of_a_place_and_its_end_is_reported(
     gc.collect()
 
 
-def test_a_directory_that_cannot_be_a_root_is_reported(far: Far) -> None:
+@pytest.mark.parametrize("name", ["home", "home/", "link", "link/../link/"])
+def test_a_directory_that_cannot_be_a_root_is_reported(far: Far, name: str) -> None:
     home = str(far.directory / "home")
-    facts = far.connect(directories=("/none", "/", home))
-    assert facts["roots"] == [["/none", None], ["/", None], [home, None]]
+    (far.directory / "link").symlink_to(home)
+    Path(home, ".git").mkdir()
+    Path(home, "notes").mkdir()
+    far.home = name
+    never = ("/none", "/", "/usr/..", home, str(far.directory / "link"))
+    facts = far.connect(directories=(*never, f"{home}/notes"))
+    assert facts["roots"][-1] == [f"{home}/notes", f"{home}/notes"]
+    assert facts["roots"][:-1] == [[one, None] for one in never]
     # Another directory is added to a connected place, after the disk was full.
     (found,) = far.directory.glob("tmp/gemini/ide/*.json")
     Path(f"{found}.tmp").touch()
