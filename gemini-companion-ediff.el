@@ -99,11 +99,23 @@ lines, display an empty one instead of Ediff's color on the next one."
 (defvar-local gemini-companion-ediff--wide nil
   "Non-nil if the sides of this session were beside each other at first.")
 
-(defun gemini-companion-ediff-open (diff original &optional keep)
-  "Show DIFF, an edit of the text in ORIGINAL, as an Ediff session.
-If KEEP is non-nil, the selected window stays visible.  The value is
-a plist; see `gemini-companion-review--view'."
-  (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
+(cl-defstruct (gemini-companion-ediff-view
+               (:include gemini-companion-view)
+               (:constructor gemini-companion-ediff-make)
+               (:copier nil))
+  "A review as an Ediff session.
+Its buffers are the control panel, the proposal and the original.")
+
+(defun gemini-companion-ediff--panel (view)
+  "Return the control panel of VIEW."
+  (car (gemini-companion-view-buffers view)))
+
+(cl-defmethod gemini-companion-view-open
+  ((view gemini-companion-ediff-view) keep)
+  "Show VIEW as an Ediff session; KEEP is as in the generic function."
+  (let* ((diff (gemini-companion-view-diff view))
+         (original (gemini-companion-view-original view))
+         (proposal (gemini-companion-diff-proposal-buffer diff)))
     (dolist (buffer (list original proposal))
       (with-current-buffer buffer
         (gemini-companion-highlight (gemini-companion-diff-file-path diff))
@@ -111,26 +123,13 @@ a plist; see `gemini-companion-review--view'."
     (let ((panel (gemini-companion-text-keeping-message
                    (gemini-companion-ediff--start diff original proposal
                                                   keep))))
+      (setf (gemini-companion-view-buffers view) (list panel proposal original))
       (with-current-buffer panel
         (gemini-companion-ediff--compared))
       (with-current-buffer original
         (setq header-line-format " File on disk"))
       (with-current-buffer proposal
-        (gemini-companion-header-set))
-      (list :buffers (list panel proposal original)
-            :hunk (apply-partially #'gemini-companion-ediff--at-point panel)
-            :toggled (lambda (_hunk)
-                       (with-current-buffer panel
-                         (gemini-companion-ediff--selected)))
-            :move (lambda (count)
-                    (gemini-companion-ediff--go-to
-                     panel (+ count (buffer-local-value
-                                     'ediff-current-difference panel))))
-            :go-to (apply-partially #'gemini-companion-ediff--go-to panel)
-            :edit (apply-partially #'gemini-companion-ediff--edit panel)
-            :fits-p (apply-partially #'gemini-companion-ediff--fits-p panel)
-            :compare (apply-partially #'gemini-companion-ediff--compare panel)
-            :close (apply-partially #'gemini-companion-ediff--close panel)))))
+        (gemini-companion-header-set)))))
 
 (defun gemini-companion-ediff--start (diff original proposal keep)
   "Start Ediff on ORIGINAL and PROPOSAL of DIFF.
@@ -262,9 +261,9 @@ The control panel is current."
                 (get-buffer-window-list buffer nil (selected-frame)))
               (list ediff-buffer-A ediff-buffer-B (current-buffer))))
 
-(defun gemini-companion-ediff--fits-p (panel)
-  "Return non-nil if the windows of PANEL's session are all there and fit."
-  (with-current-buffer panel
+(cl-defmethod gemini-companion-view-fits-p ((view gemini-companion-ediff-view))
+  "Return non-nil if the windows of VIEW's session are all there and fit."
+  (with-current-buffer (gemini-companion-ediff--panel view)
     (and (seq-set-equal-p (list ediff-window-A ediff-window-B
                                 ediff-control-window)
                           (gemini-companion-ediff--windows)
@@ -324,10 +323,11 @@ The control panel is current."
    ediff-buffer-A)
   (gemini-companion-ediff--selected))
 
-(defun gemini-companion-ediff--compare (panel)
-  "Compare again in PANEL's session, and leave the windows alone."
-  (let ((message-log-max nil)
-        (window (get-buffer-window panel t)))
+(cl-defmethod gemini-companion-view-compare ((view gemini-companion-ediff-view))
+  "Compare again in the session of VIEW, and leave the windows alone."
+  (let* ((panel (gemini-companion-ediff--panel view))
+         (message-log-max nil)
+         (window (get-buffer-window panel t)))
     (gemini-companion-text-keeping-message
       (with-selected-frame (window-frame window)
         (save-window-excursion
@@ -335,15 +335,21 @@ The control panel is current."
           (select-window
            (or window
                (gemini-companion-ediff--make-window
-                panel (buffer-local-value 'gemini-companion-diff-here panel)))
+                panel (gemini-companion-view-diff view)))
            'norecord)
           (with-current-buffer panel
             (gemini-companion-ediff-compare-again)))))))
 
-(defun gemini-companion-ediff--at-point (panel)
-  "Return the current hunk, or nil.
-In PANEL it is the current one of Ediff, else the one at point."
-  (let ((buffer (current-buffer))
+(cl-defmethod gemini-companion-view-mark
+  ((view gemini-companion-ediff-view) _hunk)
+  "Display in VIEW whether the current hunk is excluded."
+  (with-current-buffer (gemini-companion-ediff--panel view)
+    (gemini-companion-ediff--selected)))
+
+(cl-defmethod gemini-companion-view-hunk ((view gemini-companion-ediff-view))
+  "Return the hunk of VIEW at point, in the panel the current one of Ediff."
+  (let ((panel (gemini-companion-ediff--panel view))
+        (buffer (current-buffer))
         (position (point)))
     (with-current-buffer panel
       (when-let* ((side (if (eq buffer ediff-buffer-A) 'A 'B))
@@ -358,9 +364,17 @@ In PANEL it is the current one of Ediff, else the one at point."
                         (number-sequence 0 (1- ediff-number-of-differences))))))
         (nth n (gemini-companion-diff-hunks gemini-companion-diff-here))))))
 
-(defun gemini-companion-ediff--go-to (panel number)
-  "Go to the hunk with NUMBER, from 0 on, in the session of PANEL."
-  (with-current-buffer panel
+(cl-defmethod gemini-companion-view-move
+  ((view gemini-companion-ediff-view) count)
+  "Go forward by COUNT hunks in VIEW."
+  (gemini-companion-view-go-to
+   view (+ count (buffer-local-value 'ediff-current-difference
+                                     (gemini-companion-ediff--panel view)))))
+
+(cl-defmethod gemini-companion-view-go-to
+  ((view gemini-companion-ediff-view) number)
+  "Go to the hunk with NUMBER, from 0 on, in the session of VIEW."
+  (with-current-buffer (gemini-companion-ediff--panel view)
     (unless (< -1 number ediff-number-of-differences)
       (user-error "No %s hunk" (if (< number 0) "previous" "next")))
     (save-selected-window
@@ -369,15 +383,19 @@ In PANEL it is the current one of Ediff, else the one at point."
         (select-window ediff-control-window 'norecord))
       (ediff-jump-to-difference (1+ number)))))
 
-(defun gemini-companion-ediff--edit (panel)
-  "Select the window of the proposal, or from there PANEL."
-  (let ((proposal (buffer-local-value 'ediff-buffer-B panel)))
+(cl-defmethod gemini-companion-view-edit ((view gemini-companion-ediff-view))
+  "Select the window of the proposal of VIEW, or from there the panel."
+  (pcase-let ((`(,panel ,proposal . ,_) (gemini-companion-view-buffers view)))
     (if-let* ((window (get-buffer-window
                        (if (eq (current-buffer) proposal) panel proposal))))
         (select-window window)
       (pop-to-buffer proposal))))
 
 ;;;; Closing
+
+(cl-defmethod gemini-companion-view-close ((view gemini-companion-ediff-view))
+  "End the session of VIEW."
+  (gemini-companion-ediff--close (gemini-companion-ediff--panel view)))
 
 (defun gemini-companion-ediff--close (panel)
   "End the Ediff session of PANEL, which may be incomplete.

@@ -21,8 +21,8 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 
-(autoload 'gemini-companion-ediff-open "gemini-companion-ediff")
-(autoload 'gemini-companion-unified-open "gemini-companion-unified")
+(autoload 'gemini-companion-ediff-make "gemini-companion-ediff")
+(autoload 'gemini-companion-unified-make "gemini-companion-unified")
 
 ;;;; Customization
 
@@ -135,50 +135,68 @@ For several reviews in a row, it refers to the first.")
   "Return non-nil if reviews are offered to a CLI that connects."
   (and gemini-companion-review-view t))
 
-(cl-defstruct (gemini-companion-review--view
-               (:constructor gemini-companion-review--make)
-               (:copier nil))
-  "A view of a diff.
-ORIGINAL is the buffer of the original, FRAME the frame of the view,
-LAYOUT the windows before the review, KIND `ediff' or `diff', WINDOWS the
-windows of its buffers when it was opened, and TERMINAL the window of the
-CLI beside them, or nil.  SIZE is the size of the frame then.  CHOSEN is
-the kind that the user has chosen, or nil.  OPEN is a plist of
-`:buffers', the buffers in the windows of the view, first the one to go to;
-and these functions:
-`:hunk' returns the hunk at point, or nil;
-`:line', if there is one, returns the line of the proposal at point;
-`:toggled' displays that its argument, a hunk, was excluded or restored,
-or that others were restored if it is nil;
-`:edited', if there is one, updates the view soon after an edit;
-`:move' goes forward by its argument, a number of hunks, or of further
-changes in a long line;
-`:go-to' goes to the hunk of the diff with its argument as number, from
-0 on;
-`:edit' goes to the proposal, or back;
-`:fits-p' returns non-nil if the windows of the view are all on the
-selected frame, and large enough;
-`:compare' compares again;
-`:close' ends the view, but leaves windows, original and proposal alone."
-  diff original frame layout kind open windows terminal size chosen)
+(defvar gemini-companion-review-kinds
+  '((ediff . gemini-companion-ediff-make)
+    (diff . gemini-companion-unified-make))
+  "Alist of the kinds of views and their constructors.
+A constructor takes the slots of a `gemini-companion-view' as keywords.")
+
+(cl-defstruct (gemini-companion-view (:constructor nil) (:copier nil))
+  "The review of DIFF on the screen.
+Each kind of view is a type that includes this one, with methods for the
+generic functions `gemini-companion-view-...'.  ORIGINAL is the buffer
+of the original; BUFFERS are the buffers in the windows of the view,
+first the one to go to.  KIND is its key in
+`gemini-companion-review-kinds', CHOSEN the kind that the user has
+chosen, or nil.  FRAME is the frame of the view, and SIZE the size of
+the frame when the view was opened; LAYOUT are the windows before the
+review, WINDOWS those of BUFFERS when it was opened, and TERMINAL is
+the window of the CLI beside them, or nil."
+  diff original buffers kind chosen frame size layout windows terminal)
+
+(cl-defgeneric gemini-companion-view-open (view keep)
+  "Display VIEW on the selected frame, and set its buffers.
+If KEEP is non-nil, the selected window stays visible.")
+
+(cl-defgeneric gemini-companion-view-hunk (view)
+  "Return the hunk at point in VIEW, or nil.")
+
+(cl-defgeneric gemini-companion-view-line (_view)
+  "Return the line of the proposal at point in a view, or nil if unknown."
+  nil)
+
+(cl-defgeneric gemini-companion-view-move (view count)
+  "Move forward by COUNT hunks in VIEW, or parts of a long line.")
+
+(cl-defgeneric gemini-companion-view-go-to (view number)
+  "Go to the hunk with NUMBER, from 0 on, in VIEW.")
+
+(cl-defgeneric gemini-companion-view-edit (view)
+  "Go to the proposal of VIEW to edit it, or back.")
+
+(cl-defgeneric gemini-companion-view-fits-p (view)
+  "Return non-nil if the selected frame displays VIEW well.
+By default, a window must show one of its buffers."
+  (seq-some #'get-buffer-window (gemini-companion-view-buffers view)))
+
+(cl-defgeneric gemini-companion-view-compare (view)
+  "Compare the original and the proposal of VIEW again.")
+
+(cl-defgeneric gemini-companion-view-mark (view hunk)
+  "Display in VIEW that HUNK was excluded or restored.
+If HUNK is nil, some hunks were restored, or the review has ended.")
+
+(cl-defgeneric gemini-companion-view-edited (_view)
+  "Update a view soon, as the user has edited its proposal."
+  nil)
+
+(cl-defgeneric gemini-companion-view-close (view)
+  "Close VIEW, but leave windows, original and proposal alone.")
 
 (defun gemini-companion-review-main (diff)
   "Return the buffer to go to in the view of DIFF, or nil."
   (when-let* ((view (gemini-companion-diff-view diff)))
-    (car (gemini-companion-review--buffers view))))
-
-(defun gemini-companion-review--call (view key &rest args)
-  "Call the function KEY of VIEW; see `gemini-companion-review--view'.
-ARGS are its arguments.  Do nothing if VIEW is nil, or while it is closed:
-another one may be opening in its place, or its frame have no room."
-  (apply (or (and view
-                  (plist-get (gemini-companion-review--view-open view) key))
-             #'ignore)
-         args))
-
-(defun gemini-companion-review--buffers (view)
-  "Return the buffers in the windows of VIEW."
-  (plist-get (gemini-companion-review--view-open view) :buffers))
+    (car (gemini-companion-view-buffers view))))
 
 (defun gemini-companion-review-view-here ()
   "Return the view of the current buffer, or the one that is shown."
@@ -225,8 +243,8 @@ With HUNKS of ORIGINAL, restore also those that are not among them."
                  "%1$d excluded hunks of %2$s have changed and were restored"
                  count)
        count (gemini-companion-diff-name diff 'plain))
-      (gemini-companion-review--call (gemini-companion-diff-view diff)
-                                     :toggled nil)
+      (when-let* ((view (gemini-companion-diff-view diff)))
+        (gemini-companion-view-mark view nil))
       (gemini-companion-diff-notify diff 'changed))))
 
 (defun gemini-companion-review--edited (&rest _)
@@ -234,7 +252,8 @@ With HUNKS of ORIGINAL, restore also those that are not among them."
 Update the view of its diff soon, if it shows the text by itself."
   (when-let* ((diff gemini-companion-diff-here))
     (gemini-companion-review--prune diff)
-    (gemini-companion-review--call (gemini-companion-diff-view diff) :edited)
+    (when-let* ((view (gemini-companion-diff-view diff)))
+      (gemini-companion-view-edited view))
     (gemini-companion-diff-notify diff 'changed)))
 (put 'gemini-companion-review--edited 'permanent-local-hook t)
 
@@ -256,11 +275,12 @@ exclude its last hunk? "))))
       (user-error "Hunk not excluded"))
     (prog1 (if view
                (gemini-companion-hunk-toggle
-                hunk (gemini-companion-review--view-original view) proposal)
+                hunk (gemini-companion-view-original view) proposal)
              (with-temp-buffer
                (insert (gemini-companion-review--text diff))
                (gemini-companion-hunk-toggle hunk (current-buffer) proposal)))
-      (gemini-companion-review--call view :toggled hunk)
+      (when view
+        (gemini-companion-view-mark view hunk))
       (gemini-companion-diff-notify diff 'changed))))
 
 (defun gemini-companion-review-go-to (diff line)
@@ -274,21 +294,21 @@ LINE is counted in the proposal, or nil."
 See `gemini-companion-review-go-to'."
   (when-let* ((line)
               (hunks (gemini-companion-diff-hunks diff))
+              (view (gemini-companion-diff-view diff))
               (number (seq-count (lambda (hunk) (<= (nth 2 hunk) line)) hunks)))
-    (gemini-companion-review--call (gemini-companion-diff-view diff)
-                                   :go-to (max 0 (1- number)))))
+    (gemini-companion-view-go-to view (max 0 (1- number)))))
 
 (defun gemini-companion-review--hunk (view)
   "Return the hunk at point in VIEW, or nil.
 If the proposal has changed, compare again: what is typed beside a hunk,
 also as a part of another line, becomes a part of it."
   (unless (eql (buffer-local-value 'gemini-companion-review--tick
-                                   (gemini-companion-review--view-original view))
+                                   (gemini-companion-view-original view))
                (buffer-chars-modified-tick
                 (gemini-companion-diff-proposal-buffer
-                 (gemini-companion-review--view-diff view))))
-    (gemini-companion-review--call view :compare))
-  (gemini-companion-review--call view :hunk))
+                 (gemini-companion-view-diff view))))
+    (gemini-companion-view-compare view))
+  (gemini-companion-view-hunk view))
 
 ;;;; Menu state
 
@@ -310,7 +330,7 @@ also as a part of another line, becomes a part of it."
 
 (defun gemini-companion-review-unified-p ()
   "Return non-nil if the review here is a unified diff."
-  (eq 'diff (gemini-companion-review--view-kind
+  (eq 'diff (gemini-companion-view-kind
              (gemini-companion-review-view-here))))
 
 ;;;; Views
@@ -328,10 +348,7 @@ by itself.  Signal an error if DIFF cannot be shown."
                                   (gemini-companion-diff-session diff))
                                  (gemini-companion-place-buffer
                                   (gemini-companion-diff-file-path diff))))))
-         (original (gemini-companion-review--original diff))
-         (view (gemini-companion-review--make
-                :diff diff :original original :frame frame
-                :layout (gemini-companion-windows-layout frame))))
+         (original (gemini-companion-review--original diff)))
     (unless (eq select 'next)
       (setq gemini-companion-review--by-itself (not select)))
     (condition-case problem
@@ -342,15 +359,15 @@ by itself.  Signal an error if DIFF cannot be shown."
             (user-error "Proposal for %s contains no changes"
                         (gemini-companion-diff-name diff)))
           (gemini-companion-review--open
-           view (gemini-companion-review--kind view)
+           diff (gemini-companion-review--kind diff original frame) original
+           (gemini-companion-windows-layout frame)
            gemini-companion-review--by-itself))
       ((error quit)
        (gemini-companion-diff-discard original)
        (signal (car problem) (cdr problem))))
-    (setf (gemini-companion-diff-view diff) view)
     (when (memq select '(nil next))
-      (gemini-companion-review--focus view select))
-    view))
+      (gemini-companion-review--focus (gemini-companion-diff-view diff) select))
+    (gemini-companion-diff-view diff)))
 
 (defun gemini-companion-review--focus (view selected)
   "Select VIEW, which appears by itself, if the user wants that.
@@ -361,66 +378,62 @@ Some of its keys do nothing for a second."
               ('terminal (eq (window-buffer)
                              (gemini-companion-session-terminal
                               (gemini-companion-diff-session
-                               (gemini-companion-review--view-diff view)))))
+                               (gemini-companion-view-diff view)))))
               (wanted wanted)))
     (setq gemini-companion-review-new-until (1+ (float-time)))
     (when (or (not selected)
               ;; It was opened beside the selected window.
               (and gemini-companion-review--by-itself
                    (eq (selected-frame)
-                       (gemini-companion-review--view-frame view))))
+                       (gemini-companion-view-frame view))))
       (gemini-companion-review--select view))))
 
-(defun gemini-companion-review--kind (view)
-  "Return the kind that VIEW is to have on its frame.
-That is what the user has chosen, or else Ediff if it fits."
-  (let ((diff (gemini-companion-review--view-diff view)))
-    (cond ((gemini-companion-review--view-chosen view))
-          ((and (eq 'ediff gemini-companion-review-view)
-                (not (memq 'new (gemini-companion-diff-remarks diff)))
-                (gemini-companion-windows-fits-ediff-p
-                 (gemini-companion-review--view-frame view))
-                ;; Ediff shows all of a line.
-                (seq-every-p
-                 (lambda (buffer)
-                   (<= (nth 1 (buffer-line-statistics buffer)) 4000))
-                 (list (gemini-companion-review--view-original view)
-                       (gemini-companion-diff-proposal-buffer diff))))
-           'ediff)
-          (t 'diff))))
+(defun gemini-companion-review--kind (diff original frame)
+  "Return the kind of view that DIFF, an edit of ORIGINAL, has on FRAME.
+That is `gemini-companion-review-view', unless Ediff does not fit."
+  (if (and (assq gemini-companion-review-view gemini-companion-review-kinds)
+           (or (not (eq 'ediff gemini-companion-review-view))
+               (and (not (memq 'new (gemini-companion-diff-remarks diff)))
+                    (gemini-companion-windows-fits-ediff-p frame)
+                    ;; Ediff shows all of a line.
+                    (seq-every-p
+                     (lambda (buffer)
+                       (<= (nth 1 (buffer-line-statistics buffer)) 4000))
+                     (list original
+                           (gemini-companion-diff-proposal-buffer diff))))))
+      gemini-companion-review-view
+    'diff))
 
-(defun gemini-companion-review--open (view kind &optional keep)
-  "Open VIEW as KIND; if Ediff has no room or fails, as a unified diff.
-If KEEP is non-nil, the selected window stays visible and selected.  If
-that fails, restore the windows."
-  (let* ((layout (gemini-companion-review--view-layout view))
-         (frame (car layout))
-         (selected (frame-selected-window frame)))
+(defun gemini-companion-review--open (diff kind original layout &optional keep)
+  "Open a view of DIFF of KIND on the frame of LAYOUT, the windows before.
+If Ediff has no room or fails, it is a unified diff; if that fails,
+restore the windows.  ORIGINAL is the buffer of the original.  If KEEP
+is non-nil, the selected window stays visible and selected."
+  (let* ((frame (car layout))
+         (selected (frame-selected-window frame))
+         (view (funcall (alist-get kind gemini-companion-review-kinds)
+                        :diff diff :kind kind :original original
+                        :layout layout)))
     (condition-case problem
-        (setf (gemini-companion-review--view-open view)
-              (with-selected-frame frame
-                (funcall (if (eq kind 'ediff)
-                             #'gemini-companion-ediff-open
-                           #'gemini-companion-unified-open)
-                         (gemini-companion-review--view-diff view)
-                         (gemini-companion-review--view-original view)
-                         keep))
-              (gemini-companion-review--view-kind view) kind)
+        (progn
+          (with-selected-frame frame
+            (gemini-companion-view-open view keep))
+          (when (and keep (window-live-p selected))
+            (set-frame-selected-window frame selected 'norecord))
+          (gemini-companion-review--record-windows view)
+          (setf (gemini-companion-diff-view diff) view))
       ((error quit)
        (gemini-companion-windows-restore layout)
-       (unless (and (eq kind 'ediff) (not (eq 'quit (car problem))))
+       (when (or (eq kind 'diff) (eq 'quit (car problem)))
          (signal (car problem) (cdr problem)))
        (unless (eq (car problem) 'gemini-companion-ediff-too-small)
          (message "%s; showing a unified diff" (error-message-string problem)))
-       (gemini-companion-review--open view 'diff keep)))
-    (when (and keep (window-live-p selected))
-      (set-frame-selected-window frame selected 'norecord))
-    (gemini-companion-review--record-windows view)))
+       (gemini-companion-review--open diff 'diff original layout keep)))))
 
 (defun gemini-companion-review--record-windows (view)
   "Record the frame and windows of VIEW, and the window of the CLI there.
 Follow the size of the frame."
-  (let* ((buffers (gemini-companion-review--buffers view))
+  (let* ((buffers (gemini-companion-view-buffers view))
          (windows (seq-mapcat
                    (lambda (buffer) (get-buffer-window-list buffer nil t))
                    buffers))
@@ -429,13 +442,13 @@ Follow the size of the frame."
       (with-current-buffer buffer
         (add-hook 'window-size-change-functions
                   #'gemini-companion-review--resized nil t)))
-    (setf (gemini-companion-review--view-windows view) windows
-          (gemini-companion-review--view-frame view) frame
-          (gemini-companion-review--view-size view)
+    (setf (gemini-companion-view-windows view) windows
+          (gemini-companion-view-frame view) frame
+          (gemini-companion-view-size view)
           (gemini-companion-review--frame-size frame)
-          (gemini-companion-review--view-terminal view)
+          (gemini-companion-view-terminal view)
           (gemini-companion-windows-terminal
-           (gemini-companion-review--view-diff view) frame))))
+           (gemini-companion-view-diff view) frame))))
 
 (defun gemini-companion-review--frame-size (frame)
   "Return the size of FRAME."
@@ -446,7 +459,7 @@ Follow the size of the frame."
 If LAY-OUT is non-nil, show it again if its windows are not as they
 should be, also as Ediff if that fits now that it may take the windows
 of files."
-  (let ((frame (gemini-companion-review--view-frame view)))
+  (let ((frame (gemini-companion-view-frame view)))
     (when (and (frame-live-p frame)
                (not (eq frame (selected-frame)))
                (eq (frame-terminal frame) (frame-terminal)))
@@ -454,34 +467,36 @@ of files."
     (when lay-out
       (mapc #'quit-restore-window
             (gemini-companion-windows-displayed-over
-             (selected-frame) (gemini-companion-review--buffers view)))
-      (gemini-companion-review--fit view))
+             (selected-frame) (gemini-companion-view-buffers view)))
+      (setq view (gemini-companion-review--fit view)))
     (when-let* ((window (seq-some #'get-buffer-window
-                                  (gemini-companion-review--buffers view))))
+                                  (gemini-companion-view-buffers view))))
       (select-window window))))
 
-(cl-defmethod gemini-companion-diff-view-select
-  ((view gemini-companion-review--view))
+(cl-defmethod gemini-companion-diff-view-select ((view gemini-companion-view))
   "Select VIEW; its keys work at once."
   (setq gemini-companion-review-new-until 0)
   (gemini-companion-windows-at-once
     (gemini-companion-review--select view 'lay-out)))
 
 (defun gemini-companion-review--fit (view &optional keep)
-  "Show VIEW on the selected frame in the kind that fits, unless it is so.
+  "Show VIEW on the selected frame in the kind that fits; return the view.
 If KEEP is non-nil, the selected window stays visible and selected."
-  (setf (gemini-companion-review--view-frame view) (selected-frame)
-        (gemini-companion-review--view-size view)
+  (setf (gemini-companion-view-frame view) (selected-frame)
+        (gemini-companion-view-size view)
         (gemini-companion-review--frame-size (selected-frame)))
-  (let* ((kind (gemini-companion-review--kind view))
-         (terminal (gemini-companion-review--view-terminal view))
-         (proposal (gemini-companion-diff-proposal-buffer
-                    (gemini-companion-review--view-diff view)))
+  (let* ((diff (gemini-companion-view-diff view))
+         (kind (or (gemini-companion-view-chosen view)
+                   (gemini-companion-review--kind
+                    diff (gemini-companion-view-original view)
+                    (selected-frame))))
+         (terminal (gemini-companion-view-terminal view))
+         (proposal (gemini-companion-diff-proposal-buffer diff))
          (place (and (eq proposal (window-buffer)) (window-point))))
-    (unless (and (eq kind (gemini-companion-review--view-kind view))
+    (unless (and (eq kind (gemini-companion-view-kind view))
                  (or (null terminal) (window-live-p terminal))
-                 (gemini-companion-review--call view :fits-p))
-      (gemini-companion-review--replace view kind keep)
+                 (gemini-companion-view-fits-p view))
+      (setq view (gemini-companion-review--replace view kind keep))
       ;; The next one has the same place.
       (unless keep
         (setq gemini-companion-review--by-itself nil))
@@ -489,36 +504,54 @@ If KEEP is non-nil, the selected window stays visible and selected."
       (when place
         (unless (eq proposal (window-buffer))
           (with-current-buffer (window-buffer)
-            (gemini-companion-review--call view :edit)))
-        (set-window-point nil place)))))
+            (gemini-companion-view-edit view)))
+        (set-window-point nil place)))
+    view))
 
 (defun gemini-companion-review--replace (view kind &optional keep)
-  "Close VIEW, and open it on the selected frame as KIND, at the same hunk.
-If that fails, open it as it was.  If KEEP is non-nil, the selected
-window stays visible and selected."
-  (let* ((previous (gemini-companion-review--view-kind view))
-         (diff (gemini-companion-review--view-diff view))
-         (proposal (gemini-companion-diff-proposal-buffer diff))
-         (line (with-current-buffer
-                   (if (eq diff gemini-companion-diff-here)
-                       (current-buffer)
-                     (or (gemini-companion-review-main diff) proposal))
-                 (if (eq (current-buffer) proposal)
-                     (line-number-at-pos nil 'absolute)
-                   (or (gemini-companion-review--call view :line)
-                       (nth 2 (gemini-companion-review--hunk view)))))))
+  "Close VIEW, open one of KIND on the selected frame, and return it.
+It is at the same hunk.  If that fails, open one as before; if that fails
+too, the diff waits again.  If KEEP is non-nil, the selected window stays
+visible and selected."
+  (let* ((diff (gemini-companion-view-diff view))
+         (line (gemini-companion-review--line view)))
     (gemini-companion-windows-at-once
       (gemini-companion-review--restore-windows view)
-      (setf (gemini-companion-review--view-layout view)
-            (gemini-companion-windows-layout (selected-frame)))
-      (gemini-companion-review--call view :close)
-      (setf (gemini-companion-review--view-open view) nil)
+      (setf (gemini-companion-diff-view diff) nil)
+      (gemini-companion-view-close view)
       (condition-case problem
-          (gemini-companion-review--open view kind keep)
+          (gemini-companion-review--reopen view kind keep)
         ((error quit)
-         (gemini-companion-review--open view previous keep)
+         (gemini-companion-review--reopen
+          view (gemini-companion-view-kind view) keep)
          (user-error "%s" (error-message-string problem))))
-      (gemini-companion-review--go-to diff line))))
+      (gemini-companion-review--go-to diff line)
+      (gemini-companion-diff-view diff))))
+
+(defun gemini-companion-review--line (view)
+  "Return the line of the proposal at point in VIEW."
+  (let* ((diff (gemini-companion-view-diff view))
+         (proposal (gemini-companion-diff-proposal-buffer diff)))
+    (with-current-buffer (if (eq diff gemini-companion-diff-here)
+                             (current-buffer)
+                           (car (gemini-companion-view-buffers view)))
+      (if (eq (current-buffer) proposal)
+          (line-number-at-pos nil 'absolute)
+        (or (gemini-companion-view-line view)
+            (nth 2 (gemini-companion-review--hunk view)))))))
+
+(defun gemini-companion-review--reopen (view kind keep)
+  "Open a view of KIND in place of VIEW, which is closed.
+If that fails, its diff waits to be shown again.  For KEEP, see
+`gemini-companion-review--open'."
+  (let ((diff (gemini-companion-view-diff view)))
+    (setf (gemini-companion-diff-state diff) 'pending)
+    (gemini-companion-review--open
+     diff kind (gemini-companion-view-original view)
+     (gemini-companion-windows-layout (selected-frame)) keep)
+    (setf (gemini-companion-diff-state diff) 'shown
+          (gemini-companion-view-chosen (gemini-companion-diff-view diff))
+          (gemini-companion-view-chosen view))))
 
 (defun gemini-companion-review--resized (window)
   "Show the review in WINDOW in another way soon, if its frame was resized."
@@ -530,15 +563,15 @@ window stays visible and selected."
 (defun gemini-companion-review--follow-frame (diff)
   "Show the view of DIFF as its frame has room for it, between two commands."
   (when-let* ((view (and diff (gemini-companion-diff-view diff)))
-              (frame (gemini-companion-review--view-frame view))
+              (frame (gemini-companion-view-frame view))
               ;; The user may have resized a window.
-              ((not (equal (gemini-companion-review--view-size view)
+              ((not (equal (gemini-companion-view-size view)
                            (gemini-companion-review--frame-size frame))))
               ;; The user may have deleted some.
-              ((equal (gemini-companion-review--view-windows view)
+              ((equal (gemini-companion-view-windows view)
                       (seq-mapcat
                        (lambda (buffer) (get-buffer-window-list buffer nil t))
-                       (gemini-companion-review--buffers view)))))
+                       (gemini-companion-view-buffers view)))))
     (if (not (gemini-companion-idle-between-commands-p))
         (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame diff)
       (with-demoted-errors "Following the size of the frame: %S"
@@ -547,40 +580,37 @@ window stays visible and selected."
             (gemini-companion-review--fit
              view (not (eq diff gemini-companion-diff-here)))))))))
 
-(cl-defmethod gemini-companion-diff-view-refresh
-  ((view gemini-companion-review--view))
+(cl-defmethod gemini-companion-diff-view-refresh ((view gemini-companion-view))
   "Read the original of VIEW again, as its file has changed, and compare."
-  (let ((diff (gemini-companion-review--view-diff view)))
-    (with-current-buffer (gemini-companion-review--view-original view)
+  (let ((diff (gemini-companion-view-diff view)))
+    (with-current-buffer (gemini-companion-view-original view)
       (when (gemini-companion-text-replace (gemini-companion-review--text diff))
         (gemini-companion-diff-set-changed diff))
       (set-buffer-modified-p nil)))
-  (gemini-companion-review--call view :compare)
+  (gemini-companion-view-compare view)
   (force-mode-line-update t))
 
-(cl-defmethod gemini-companion-diff-view-wait
-  ((view gemini-companion-review--view))
+(cl-defmethod gemini-companion-diff-view-wait ((view gemini-companion-view))
   "Display that the keys of VIEW do nothing any more."
-  (gemini-companion-review--call view :toggled nil))
+  (gemini-companion-view-mark view nil))
 
 ;;;; Closing
 
 (defun gemini-companion-review--restore-windows (view)
   "Restore the windows of the user from VIEW."
   (gemini-companion-windows-restore-after-review
-   (gemini-companion-review--view-layout view)
-   (gemini-companion-review--buffers view)
-   (gemini-companion-review--view-windows view)))
+   (gemini-companion-view-layout view)
+   (gemini-companion-view-buffers view)
+   (gemini-companion-view-windows view)))
 
-(cl-defmethod gemini-companion-diff-view-close
-  ((view gemini-companion-review--view))
+(cl-defmethod gemini-companion-diff-view-close ((view gemini-companion-view))
   "Close VIEW, but leave its proposal alone.
 If the user has moved to another tab of its frame, the windows stay."
   (let ((proposal (gemini-companion-diff-proposal-buffer
-                   (gemini-companion-review--view-diff view))))
+                   (gemini-companion-view-diff view))))
     (gemini-companion-review--restore-windows view)
-    (gemini-companion-diff-discard (gemini-companion-review--view-original view))
-    (gemini-companion-review--call view :close)
+    (gemini-companion-diff-discard (gemini-companion-view-original view))
+    (gemini-companion-view-close view)
     (when (buffer-live-p proposal)
       (with-current-buffer proposal
         (setq header-line-format nil)
@@ -657,18 +687,19 @@ the excluded hunks stay."
   (interactive)
   (let ((view (gemini-companion-review-view-here)))
     (gemini-companion-review--replace
-     view (if (eq 'ediff (gemini-companion-review--view-kind view))
+     view (if (eq 'ediff (gemini-companion-view-kind view))
               'diff
             'ediff))
-    (setf (gemini-companion-review--view-chosen view)
-          (gemini-companion-review--view-kind view))))
+    (setq view (gemini-companion-review-view-here))
+    (setf (gemini-companion-view-chosen view)
+          (gemini-companion-view-kind view))))
 
 (defun gemini-companion-review-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it.
 Accepting sends the rest."
   (interactive)
   (let* ((view (gemini-companion-review-of-buffer))
-         (diff (gemini-companion-review--view-diff view))
+         (diff (gemini-companion-view-diff view))
          (hunk (or (gemini-companion-review--hunk view)
                    (user-error
                     "No hunk here; %s goes to the next one"
@@ -690,8 +721,8 @@ Accepting sends the rest."
 (defun gemini-companion-review-next-hunk (&optional count)
   "Go to the next hunk of this review, or COUNT hunks on."
   (interactive "p")
-  (gemini-companion-review--call (gemini-companion-review-of-buffer)
-                                 :move (or count 1)))
+  (gemini-companion-view-move (gemini-companion-review-of-buffer)
+                              (or count 1)))
 
 (defun gemini-companion-review-previous-hunk (&optional count)
   "Go to the previous hunk of this review, or COUNT hunks back."
@@ -701,7 +732,7 @@ Accepting sends the rest."
 (defun gemini-companion-review-edit ()
   "Go to the proposal to edit it, or from there back to the review."
   (interactive)
-  (gemini-companion-review--call (gemini-companion-review-of-buffer) :edit))
+  (gemini-companion-view-edit (gemini-companion-review-of-buffer)))
 
 ;;;; Original
 

@@ -62,8 +62,8 @@ Only so many of the characters in hunks are compared word by word.")
 
 ;;;; Lines
 
-(cl-defstruct (gemini-companion-unified--view
-               (:constructor gemini-companion-unified--view-make)
+(cl-defstruct (gemini-companion-unified--data
+               (:constructor gemini-companion-unified--data-make)
                (:copier nil))
   "Data for the lines of a diff between the buffers OLD and NEW.
 LAST is the number of the last line of OLD, WIDTH the width of a line
@@ -81,9 +81,9 @@ be displayed."
       (widen)
       (count-lines (point-min) (point-max)))))
 
-(defun gemini-companion-unified--texts (buffer line count &optional view)
+(defun gemini-companion-unified--texts (buffer line count &optional data)
   "Return COUNT lines of BUFFER from LINE on, a list of strings.
-If VIEW is non-nil, they are at most one more than it has room for, and
+If DATA is non-nil, they are at most one more than it has room for, and
 have colors.  A last line without a newline has the property
 `gemini-companion-end'."
   (with-current-buffer buffer
@@ -91,9 +91,9 @@ have colors.  A last line without a newline has the property
       (widen)
       (let* (;; For a large text, filling the cache takes twenty times as long.
              (cache-long-scans nil)
-             (count (if view
-                        (min count (1+ (gemini-companion-unified--view-room
-                                        view)))
+             (count (if data
+                        (min count (1+ (gemini-companion-unified--data-room
+                                        data)))
                       count))
              (beg (gemini-companion-hunk-line line))
              (end (save-excursion
@@ -103,7 +103,7 @@ have colors.  A last line without a newline has the property
                       (forward-line count))
                     (point)))
              (text (buffer-substring-no-properties beg end)))
-        (when (and view
+        (when (and data
                    (< (buffer-size) gemini-companion-unified--most-characters))
           (with-demoted-errors "Colors for the review: %S"
             (font-lock-ensure beg end))
@@ -136,30 +136,30 @@ The lines have these text properties:
 changes in a long line;
 `gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
 the lines that were in one, have the fold."
-  (let* ((view (gemini-companion-unified--view file original proposal diff
+  (let* ((data (gemini-companion-unified--data file original proposal diff
                                                unfolded id))
-         (room (gemini-companion-unified--view-room view))
+         (room (gemini-companion-unified--data-room data))
          (last nil))
-    (setf (gemini-companion-unified--view-words view)
-          (gemini-companion-unified--words view hunks))
+    (setf (gemini-companion-unified--data-words data)
+          (gemini-companion-unified--words data hunks))
     (dolist (hunk (append hunks '(nil)))
-      (when (<= 0 (gemini-companion-unified--view-room view))
-        (gemini-companion-unified--insert-between view last hunk)
+      (when (<= 0 (gemini-companion-unified--data-room data))
+        (gemini-companion-unified--insert-between data last hunk)
         (when hunk
-          (gemini-companion-unified--insert-hunk view hunk))
+          (gemini-companion-unified--insert-hunk data hunk))
         (setq last hunk)))
-    (when (< (gemini-companion-unified--view-room view) 0)
+    (when (< (gemini-companion-unified--data-room data) 0)
       (gemini-companion-unified--insert-fold
-       view "... more lines" (list id 'more room)))))
+       data "... more lines" (list id 'more room)))))
 
-(defun gemini-companion-unified--view (file original proposal diff unfolded id)
-  "Return the view of the texts of FILE in the buffers ORIGINAL and PROPOSAL.
+(defun gemini-companion-unified--data (file original proposal diff unfolded id)
+  "Return the data of the texts of FILE in the buffers ORIGINAL and PROPOSAL.
 For DIFF, UNFOLDED and ID, see `gemini-companion-unified-insert'."
   (dolist (text (list original proposal))
     (with-current-buffer text
       (gemini-companion-highlight file)))
   (let ((last (gemini-companion-unified--last original)))
-    (gemini-companion-unified--view-make
+    (gemini-companion-unified--data-make
      :old original :new proposal :last last
      :excluded (and diff (gemini-companion-hunk-excluded
                           (gemini-companion-diff-proposal-buffer diff)))
@@ -176,40 +176,40 @@ For DIFF, UNFOLDED and ID, see `gemini-companion-unified-insert'."
      :width (length (number-to-string
                      (max 10 last (gemini-companion-unified--last proposal)))))))
 
-(defun gemini-companion-unified--insert-between (view last next)
-  "Insert the unchanged lines of VIEW between the hunks LAST and NEXT.
+(defun gemini-companion-unified--insert-between (data last next)
+  "Insert the unchanged lines of DATA between the hunks LAST and NEXT.
 Those that are far from both are folded, unless the user unfolded them."
   (pcase-let* ((`(,old ,old-count ,new ,new-count) (or last '(1 0 1 0)))
                (old (+ old old-count))
                (new (+ new new-count))
                (count (- (if next
                              (car next)
-                           (1+ (gemini-companion-unified--view-last view)))
+                           (1+ (gemini-companion-unified--data-last data)))
                          old))
                (context gemini-companion-unified--context)
                (before (if last context 0))
                (after (if next context 0))
                (hidden (- count before after))
-               (fold (list (gemini-companion-unified--view-id view)
+               (fold (list (gemini-companion-unified--data-id data)
                            (+ old before) (+ new before) hidden))
                (insert (lambda (first count)
                          (gemini-companion-unified--insert-lines
-                          view " " (+ old first) (+ new first) count))))
+                          data " " (+ old first) (+ new first) count))))
     (if (< hidden 2)
         (funcall insert 0 count)
       (funcall insert 0 before)
-      (if (not (member fold (gemini-companion-unified--view-unfolded view)))
+      (if (not (member fold (gemini-companion-unified--data-unfolded data)))
           (gemini-companion-unified--insert-fold
-           view (format "... %d unchanged lines" hidden) fold)
+           data (format "... %d unchanged lines" hidden) fold)
         (let ((beg (point)))
           (funcall insert before hidden)
           (put-text-property beg (point) 'gemini-companion-unfolded fold)))
       (funcall insert (+ before hidden) after))))
 
-(defun gemini-companion-unified--insert-fold (view text &optional fold sign)
-  "Insert TEXT as a line of VIEW that stands for the lines of FOLD.
+(defun gemini-companion-unified--insert-fold (data text &optional fold sign)
+  "Insert TEXT as a line of DATA that stands for the lines of FOLD.
 Without FOLD, it is a remark, with SIGN before it."
-  (let ((prefix (gemini-companion-unified--prefix view nil nil (or sign " "))))
+  (let ((prefix (gemini-companion-unified--prefix data nil nil (or sign " "))))
     (insert (propertize (concat text "\n")
                         'face 'gemini-companion-fold
                         'gemini-companion-fold fold
@@ -217,40 +217,40 @@ Without FOLD, it is a remark, with SIGN before it."
                         'line-prefix prefix
                         'wrap-prefix prefix))))
 
-(defun gemini-companion-unified--insert-hunk (view hunk)
-  "Insert the lines of HUNK in VIEW: the removed ones, then the added ones."
+(defun gemini-companion-unified--insert-hunk (data hunk)
+  "Insert the lines of HUNK in DATA: the removed ones, then the added ones."
   (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
               (beg (point)))
-    (gemini-companion-unified--insert-lines view "-" old new old-count hunk)
-    (gemini-companion-unified--insert-lines view "+" nil new new-count hunk)
+    (gemini-companion-unified--insert-lines data "-" old new old-count hunk)
+    (gemini-companion-unified--insert-lines data "+" nil new new-count hunk)
     (put-text-property beg (point) 'gemini-companion-hunk hunk)
     (put-text-property beg (min (1+ beg) (point)) 'gemini-companion-change
                        t)))
 
 (defun gemini-companion-unified--insert-lines
-    (view sign old new count &optional hunk)
-  "Insert COUNT lines of VIEW with SIGN before them.
+    (data sign old new count &optional hunk)
+  "Insert COUNT lines of DATA with SIGN before them.
 OLD and NEW are the numbers of the first one, and OLD is nil for added
 lines.  HUNK has them, or is nil for unchanged lines."
   (pcase-let* ((removed (equal "-" sign))
                (`(,buffer ,line ,words)
                 (if removed
-                    (list (gemini-companion-unified--view-old view) old
-                          (car (gemini-companion-unified--view-words view)))
-                  (list (gemini-companion-unified--view-new view) new
-                        (cadr (gemini-companion-unified--view-words view)))))
+                    (list (gemini-companion-unified--data-old data) old
+                          (car (gemini-companion-unified--data-words data)))
+                  (list (gemini-companion-unified--data-new data) new
+                        (cadr (gemini-companion-unified--data-words data)))))
                (excluded
-                (member hunk (gemini-companion-unified--view-excluded view))))
-    (dolist (text (gemini-companion-unified--texts buffer line count view))
+                (member hunk (gemini-companion-unified--data-excluded data))))
+    (dolist (text (gemini-companion-unified--texts buffer line count data))
       (gemini-companion-unified--insert-line
-       view
+       data
        (if hunk
            (gemini-companion-unified--marked text (gethash line words) removed)
          (gemini-companion-unified--abridged text '((0 . 0))))
        old new sign excluded)
       (when (and hunk (get-text-property 0 'gemini-companion-end text))
         (gemini-companion-unified--insert-fold
-         view "No newline at end of file" nil "\\"))
+         data "No newline at end of file" nil "\\"))
       (setq line (1+ line)
             old (and old (1+ old))
             new (if removed new (1+ new))))))
@@ -305,13 +305,13 @@ RANGES are a list of (BEG . END), in order."
         (omit length)
         (apply #'concat (nreverse pieces))))))
 
-(defun gemini-companion-unified--insert-line (view text old new sign excluded)
-  "Insert TEXT, a line of VIEW, with the numbers OLD and NEW and with SIGN.
+(defun gemini-companion-unified--insert-line (data text old new sign excluded)
+  "Insert TEXT, a line of DATA, with the numbers OLD and NEW and with SIGN.
 If EXCLUDED is non-nil, do not use its own colors."
-  (cl-decf (gemini-companion-unified--view-room view))
+  (cl-decf (gemini-companion-unified--data-room data))
   (let* ((beg (point))
          ;; A new file, or an empty one.
-         (plain (and (zerop (gemini-companion-unified--view-last view))
+         (plain (and (zerop (gemini-companion-unified--data-last data))
                      (not excluded)))
          (face (cond (excluded 'shadow)
                      (plain nil)
@@ -320,7 +320,7 @@ If EXCLUDED is non-nil, do not use its own colors."
          (edited (and (equal "+" sign)
                       (seq-some (pcase-lambda (`(,_ ,_ ,line ,count))
                                   (< -1 (- new line) count))
-                                (gemini-companion-unified--view-edits view)))))
+                                (gemini-companion-unified--data-edits data)))))
     (insert (if excluded
                 (propertize text 'face '(gemini-companion-excluded-text shadow))
               text)
@@ -330,25 +330,25 @@ If EXCLUDED is non-nil, do not use its own colors."
     (add-text-properties
      beg (point)
      (list 'line-prefix (gemini-companion-unified--prefix
-                         view old (unless (equal "-" sign) new)
+                         data old (unless (equal "-" sign) new)
                          (if plain " " sign) face
                          (cond (excluded "x") (edited "*")))
            'wrap-prefix (gemini-companion-unified--prefix
-                         view nil nil " " face)
+                         data nil nil " " face)
            'gemini-companion-old old
            'gemini-companion-line new))))
 
 (defun gemini-companion-unified--prefix
-    (view old new sign &optional face mark)
-  "Return the prefix of a line of VIEW.
+    (data old new sign &optional face mark)
+  "Return the prefix of a line of DATA.
 It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
-  (let* ((width (gemini-companion-unified--view-width view))
+  (let* ((width (gemini-companion-unified--data-width data))
          (number (lambda (line)
                    (if line
                        (string-pad (number-to-string line) width nil 'start)
                      (make-string width ?\s))))
-         (numbers (concat (unless (zerop (gemini-companion-unified--view-last
-                                          view))
+         (numbers (concat (unless (zerop (gemini-companion-unified--data-last
+                                          data))
                             (concat (funcall number old) " "))
                           (funcall number new) " ")))
     (concat (propertize numbers 'face 'line-number)
@@ -358,22 +358,22 @@ It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
 
 ;;;; Changed words
 
-(defun gemini-companion-unified--words (view hunks)
+(defun gemini-companion-unified--words (data hunks)
   "Return which words differ between the removed and added lines of HUNKS.
-The value is a list of two tables, of the old and the new text of VIEW,
+The value is a list of two tables, of the old and the new text of DATA,
 from the number of a line to a list of (BEG . END), the last one first."
   (let* (;; Collecting garbage takes longer than all else.
          (gc-cons-threshold (max gc-cons-threshold (* 128 1024 1024)))
-         (room (gemini-companion-unified--view-room view))
+         (room (gemini-companion-unified--data-room data))
          (hunks (seq-filter (pcase-lambda (`(,_ ,old-count ,_ ,new-count))
                               (and (< 0 old-count)
                                    (< 0 new-count)
                                    (< 0 (cl-decf room old-count))))
                             hunks))
          (old (gemini-companion-unified--split
-               (gemini-companion-unified--view-old view) hunks))
+               (gemini-companion-unified--data-old data) hunks))
          (new (gemini-companion-unified--split
-               (gemini-companion-unified--view-new view)
+               (gemini-companion-unified--data-new data)
                (mapcar #'cddr hunks)))
          (found (and hunks
                      (gemini-companion-text-diff (list (car old) (car new))))))
@@ -467,15 +467,28 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
 
 ;;;; View
 
-(defun gemini-companion-unified-open (diff original &optional keep)
-  "Show DIFF, an edit of the text in ORIGINAL, as a unified diff.
-If KEEP is non-nil, the selected window stays visible.  The value is
-a plist; see `gemini-companion-review--view'."
-  (let ((proposal (gemini-companion-diff-proposal-buffer diff))
-        (buffer (with-current-buffer original ; for its directory
-                  (generate-new-buffer
-                   (format "*gemini diff: %s*"
-                           (gemini-companion-diff-name diff 'plain))))))
+(cl-defstruct (gemini-companion-unified-view
+               (:include gemini-companion-view)
+               (:constructor gemini-companion-unified-make)
+               (:copier nil))
+  "A review as a unified diff.
+Its buffers are that of the diff and the proposal.")
+
+(defun gemini-companion-unified--buffer (view)
+  "Return the buffer of the diff of VIEW."
+  (car (gemini-companion-view-buffers view)))
+
+(cl-defmethod gemini-companion-view-open
+  ((view gemini-companion-unified-view) keep)
+  "Show VIEW as a unified diff; KEEP is as in the generic function."
+  (let* ((diff (gemini-companion-view-diff view))
+         (original (gemini-companion-view-original view))
+         (buffer (with-current-buffer original ; for its directory
+                   (generate-new-buffer
+                    (format "*gemini diff: %s*"
+                            (gemini-companion-diff-name diff 'plain))))))
+    (setf (gemini-companion-view-buffers view)
+          (list buffer (gemini-companion-diff-proposal-buffer diff)))
     (condition-case problem
         (progn
           (with-current-buffer buffer
@@ -489,31 +502,34 @@ a plist; see `gemini-companion-review--view'."
           (gemini-companion-unified--display buffer diff keep))
       ((error quit)
        (gemini-companion-diff-discard buffer)
-       (signal (car problem) (cdr problem))))
-    (gemini-companion-unified--functions buffer proposal)))
+       (signal (car problem) (cdr problem))))))
 
-(defun gemini-companion-unified--functions (buffer proposal)
-  "Return the plist of the view in BUFFER of PROPOSAL."
-  (let ((refresh (lambda ()
-                   (with-current-buffer buffer
-                     (gemini-companion-page-refresh)))))
-    (list :buffers (list buffer proposal)
-          :hunk
-          (lambda ()
-            (unless (eq buffer (current-buffer))
-              (user-error "Hunks can be excluded only in the diff"))
-            (get-text-property (point) 'gemini-companion-hunk))
-          :line #'gemini-companion-unified--line
-          ;; Without a hunk, it will be drawn after the next comparison.
-          :toggled (lambda (hunk) (when hunk (funcall refresh)))
-          :move (apply-partially #'gemini-companion-unified--move buffer)
-          :go-to (apply-partially #'gemini-companion-unified--go-to-hunk buffer)
-          :edit (apply-partially #'gemini-companion-unified--edit buffer proposal)
-          :fits-p (lambda ()
-                    (seq-some #'get-buffer-window (list buffer proposal)))
-          :compare refresh
-          :edited (lambda () (gemini-companion-page-refresh-soon buffer))
-          :close (apply-partially #'gemini-companion-diff-discard buffer))))
+(cl-defmethod gemini-companion-view-hunk ((view gemini-companion-unified-view))
+  "Return the hunk at point in VIEW, or nil."
+  (unless (eq (gemini-companion-unified--buffer view) (current-buffer))
+    (user-error "Hunks can be excluded only in the diff"))
+  (get-text-property (point) 'gemini-companion-hunk))
+
+(cl-defmethod gemini-companion-view-mark
+  ((view gemini-companion-unified-view) hunk)
+  "Draw VIEW again; if HUNK is nil, the next comparison does that."
+  (when hunk
+    (gemini-companion-view-compare view)))
+
+(cl-defmethod gemini-companion-view-compare
+  ((view gemini-companion-unified-view))
+  "Compare again, and draw VIEW again."
+  (with-current-buffer (gemini-companion-unified--buffer view)
+    (gemini-companion-page-refresh)))
+
+(cl-defmethod gemini-companion-view-edited
+  ((view gemini-companion-unified-view))
+  "Draw VIEW again soon."
+  (gemini-companion-page-refresh-soon (gemini-companion-unified--buffer view)))
+
+(cl-defmethod gemini-companion-view-close ((view gemini-companion-unified-view))
+  "Kill the buffer of the diff of VIEW."
+  (gemini-companion-diff-discard (gemini-companion-unified--buffer view)))
 
 (defun gemini-companion-unified--display (buffer diff &optional keep)
   "Show and select BUFFER, the view of DIFF.
@@ -568,7 +584,7 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                      (point-min))))
     (force-mode-line-update)))
 
-(defun gemini-companion-unified--line ()
+(cl-defmethod gemini-companion-view-line ((_ gemini-companion-unified-view))
   "Return the line of the proposal here, or the next one that is shown."
   (if-let* ((there (text-property-not-all (line-beginning-position) (point-max)
                                           'gemini-companion-line nil)))
@@ -577,9 +593,11 @@ If KEEP is non-nil, the selected window stays visible.  The user's
 
 ;;;; Hunks
 
-(defun gemini-companion-unified--move (buffer count)
-  "Go to the next hunk in BUFFER, or COUNT hunks on."
-  (with-selected-window (or (get-buffer-window buffer)
+(cl-defmethod gemini-companion-view-move
+  ((view gemini-companion-unified-view) count)
+  "Go forward by COUNT hunks in VIEW, or parts of a long line."
+  (with-selected-window (or (get-buffer-window
+                             (gemini-companion-unified--buffer view))
                             (user-error "The diff is not shown here"))
     (dotimes (_ (abs count))
       (goto-char (or (gemini-companion-unified-change (< count 0))
@@ -590,9 +608,11 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                                  (if (< count 0) "previous" "next")))))
     (gemini-companion-unified--reveal)))
 
-(defun gemini-companion-unified--go-to-hunk (buffer number)
-  "Go to the hunk with NUMBER, from 0 on, in BUFFER."
-  (when-let* ((window (get-buffer-window buffer)))
+(cl-defmethod gemini-companion-view-go-to ((view gemini-companion-unified-view)
+                                           number)
+  "Go to the hunk with NUMBER, from 0 on, in VIEW."
+  (when-let* ((window (get-buffer-window
+                       (gemini-companion-unified--buffer view))))
     (with-selected-window window
       (when-let* ((hunk (nth number (gemini-companion-diff-hunks
                                      gemini-companion-diff-here)))
@@ -636,13 +656,14 @@ If BACK is non-nil, return where the previous one begins."
 
 ;;;; Editing
 
-(defun gemini-companion-unified--edit (buffer proposal)
-  "Show PROPOSAL in the window of its diff, BUFFER, or the other way round.
+(cl-defmethod gemini-companion-view-edit ((view gemini-companion-unified-view))
+  "Show the proposal of VIEW in the window of its diff, or the other way round.
 Go to the same line, or to the fold that it is in."
-  (let* ((back (not (eq (current-buffer) buffer)))
-         (line (if back
-                   (line-number-at-pos nil 'absolute)
-                 (gemini-companion-unified--line))))
+  (pcase-let* ((`(,buffer ,proposal) (gemini-companion-view-buffers view))
+               (back (not (eq (current-buffer) buffer)))
+               (line (if back
+                         (line-number-at-pos nil 'absolute)
+                       (gemini-companion-view-line view))))
     (set-window-buffer (selected-window) (if back buffer proposal))
     (with-current-buffer (window-buffer)
       (cond ((not back)
