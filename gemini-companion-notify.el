@@ -22,24 +22,22 @@
 
 (declare-function notifications-close-notification "notifications")
 (declare-function notifications-notify "notifications")
-(declare-function w32-notification-close "w32fns.c")
-(declare-function w32-notification-notify "w32fns.c")
 
 ;;;; Customization
 
 (defcustom gemini-companion-notify 'message
   "Way to notify that a CLI waits for an answer, or has ended a long turn.
 `message' shows a line in the echo area.  `desktop' shows a notification
-of the desktop or of the terminal in which Emacs runs, or a line in the
-echo area if there is neither.  A function is called with the session
-and a text; if it returns a function, that is called to withdraw the
-notification.  Nil means not to notify.
+of the desktop by D-Bus, or a line in the echo area if that fails.  A
+function is called with the session and a text; if it returns a
+function, that is called to withdraw the notification.  Nil means not to
+notify.
 
 There is no notification while the terminal or the review of the CLI is
 displayed in a frame with focus, and none about a turn of less than ten
 seconds.  Takes effect at once."
   :type '(choice (const :tag "Line in the echo area" message)
-                 (const :tag "Desktop notification" desktop)
+                 (const :tag "Desktop notification, by D-Bus" desktop)
                  (const :tag "None" nil)
                  (function :tag "Function"))
   :package-version '(gemini-companion . "0.1.0")
@@ -56,9 +54,6 @@ seconds.  Takes effect at once."
 (defvar gemini-companion-notify--shown nil
   "Alist of (SESSION STATE . WITHDRAW), the states that are shown.
 WITHDRAW is a function that withdraws the open notification, or nil.")
-
-(defvar gemini-companion-notify--warned nil
-  "Non-nil if the user knows that there are no desktop notifications.")
 
 (defun gemini-companion-notify--follow (session state)
   "Withdraw the notification about SESSION, which is in another STATE.
@@ -188,9 +183,7 @@ The value is a cons of a text and a function that returns a tooltip."
   "Notify about SESSION with TEXT."
   (let ((withdraw (funcall (pcase gemini-companion-notify
                              ('nil #'ignore)
-                             ('message
-                              (lambda (_session text)
-                                (gemini-companion-revert-announce text)))
+                             ('message #'gemini-companion-notify--message)
                              ('desktop #'gemini-companion-notify--desktop)
                              (function function))
                            session (substring-no-properties text))))
@@ -218,18 +211,16 @@ SHOWN is an element of `gemini-companion-notify--shown'."
 ;;;; Ways to notify
 
 ;; Each is called with a session and a text, and returns a function that
-;; withdraws the notification; those for one system return nil on others.
+;; withdraws the notification.
+
+(defun gemini-companion-notify--message (_session text)
+  "Show TEXT in the echo area."
+  (gemini-companion-revert-announce text))
 
 (defun gemini-companion-notify--desktop (session text)
-  "Show TEXT about SESSION in the way that this system has."
+  "Show TEXT about SESSION by D-Bus, or else in the echo area."
   (or (gemini-companion-notify--dbus session text)
-      (gemini-companion-notify--system text)
-      (gemini-companion-notify--terminal text)
-      (progn
-        (unless gemini-companion-notify--warned
-          (setq gemini-companion-notify--warned t)
-          (message "No desktop notifications here; the echo area shows them"))
-        (gemini-companion-revert-announce text))))
+      (gemini-companion-notify--message session text)))
 
 (defun gemini-companion-notify--dbus (session text)
   "Show TEXT about SESSION by D-Bus, if a service is there or can be started."
@@ -253,31 +244,6 @@ A service that hangs would block Emacs for 25 seconds."
     (with-timeout (1)
       (ignore-errors (apply function args)))))
 
-(defun gemini-companion-notify--system (text)
-  "Show TEXT as macOS or Windows do."
-  (cond ((and (eq system-type 'darwin) (executable-find "osascript"))
-         (call-process "osascript" nil 0 nil "-e" "on run argv" "-e"
-                       "display notification (item 1 of argv) with title \"Emacs\""
-                       "-e" "end run" text)
-         #'ignore)
-        ((fboundp 'w32-notification-notify)
-         (let ((id (w32-notification-notify :title "Emacs" :body text)))
-           (lambda () (w32-notification-close id))))))
-
-(defun gemini-companion-notify--terminal (text)
-  "Send TEXT to the terminal of the selected frame, if that may show it.
-Those that do not know these sequences ignore them."
-  (let ((type (tty-type)))
-    (unless (or (null type)
-                (display-graphic-p)
-                (string-match-p "\\`\\(?:dumb\\|linux\\|screen\\|tmux\\)" type))
-      (send-string-to-terminal
-       (format (if (string-match-p "\\`\\(?:rxvt\\|foot\\)" type)
-                   "\e]777;notify;Emacs;%s\a"
-                 "\e]9;%s\a")
-               (gemini-companion-name-escaped text)))
-      #'ignore)))
-
 ;;;; Life
 
 (defun gemini-companion-notify-start ()
@@ -290,8 +256,7 @@ Those that do not know these sequences ignore them."
                #'gemini-companion-notify--follow)
   (cancel-function-timers #'gemini-companion-notify--settle)
   (mapc #'gemini-companion-notify--withdraw gemini-companion-notify--shown)
-  (setq gemini-companion-notify--shown nil
-        gemini-companion-notify--warned nil))
+  (setq gemini-companion-notify--shown nil))
 
 (provide 'gemini-companion-notify)
 ;;; gemini-companion-notify.el ends here

@@ -64,19 +64,6 @@ Takes effect when the server starts next."
                  (const :tag "Each message" debug))
   :package-version '(gemini-companion . "0.1.0"))
 
-(defcustom gemini-companion-is-trusted nil
-  "Workspace trust to report to Gemini CLI (`isTrusted').
-Nil, the default, reports nothing, and Gemini CLI decides by itself.
-Other values override its decision for each project that is open in
-this Emacs.  `trusted' is dangerous: Gemini CLI then uses settings,
-commands and MCP servers of the project.  If the value differs from
-its own decision, Gemini CLI stops at every start until you press r
-to restart it.  Takes effect when the server starts next."
-  :type '(choice (const :tag "Gemini CLI decides" nil)
-                 (const :tag "Trusted: dangerous" trusted)
-                 (const :tag "Not trusted" untrusted))
-  :package-version '(gemini-companion . "0.1.0"))
-
 ;;;; State
 
 (defconst gemini-companion-server-version "0.1.0"
@@ -177,9 +164,6 @@ shadows a module."
            :log_level gemini-companion-log-level))
    (unless (gemini-companion-server--property :offer-tools)
      '(:offer_tools :json-false))
-   (pcase gemini-companion-is-trusted
-     ('trusted '(:is_trusted t))
-     ('untrusted '(:is_trusted :json-false)))
    ;; What it takes over from the current process, if that has been ready.
    (when-let* ((current gemini-companion-server--current)
                (info (gemini-companion-server--info current)))

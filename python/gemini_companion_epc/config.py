@@ -28,7 +28,6 @@ class Config:
     is_exposed: bool = False
     """Whether another user may know the token; if so, only this user may use it."""
     offer_tools: bool = True
-    is_trusted: bool | None = None
     log_file: str = ""
     log_level: str = "info"
 

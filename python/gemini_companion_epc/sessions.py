@@ -236,7 +236,7 @@ class Sessions:
             for file in self._context
             if (name := self.name_for(session.place, file["path"])) is not None
         ]
-        return encode_event(context_update(files, self._config.is_trusted))
+        return encode_event(context_update(files))
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> None:

@@ -25,16 +25,9 @@ def clean(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
-def context_update(files: Sequence[Facts], is_trusted: bool | None) -> Notification:
-    """Return the ide/contextUpdate with ``files``, as the protocol spells them.
-
-    ``is_trusted`` overrides the trust of the client in its directory, unless it is
-    None.
-    """
-    state: Facts = {"openFiles": files}
-    if is_trusted is not None:
-        state["isTrusted"] = is_trusted
-    return _notification("ide/contextUpdate", {"workspaceState": state})
+def context_update(files: Sequence[Facts]) -> Notification:
+    """Return the ide/contextUpdate with ``files``, as the protocol spells them."""
+    return _notification("ide/contextUpdate", {"workspaceState": {"openFiles": files}})
 
 
 def outcome(path: str, content: str | None) -> Notification:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The CLI decides about trust, unless the option is set."""
+"""The CLI decides about trust."""
 
 import json
 
@@ -9,7 +9,6 @@ from harness.emacs import Emacs, lisp
 from harness.gemini import Gemini
 from harness.needs import needs_qwen
 from harness.world import World
-from test_restart import restart
 
 pytestmark = [pytest.mark.once, needs_qwen]
 
@@ -32,7 +31,7 @@ def changes_trust(emacs: Emacs, cli: Gemini, client: str) -> None:
     cli.type(str(command), lambda: "Modify Trust Level" in cli.screen())
 
 
-def test_trust_is_overridden_on_request_only(world: World) -> None:
+def test_trust_is_never_overridden(world: World) -> None:
     security = trust(world, "gemini", "TRUST_FOLDER")
     gemini.configure(world.scratch, security=security)
     security = trust(world, "qwen", "DO_NOT_TRUST")
@@ -42,7 +41,3 @@ def test_trust_is_overridden_on_request_only(world: World) -> None:
     assert RESTART not in cli.screen()
     changes_trust(emacs, cli, "gemini")
     changes_trust(emacs, world.qwen(security=security), "qwen")
-
-    emacs.eval("(setq gemini-companion-is-trusted 'untrusted)")
-    restart(emacs, world.scratch)
-    world.gemini("other", connects=False).wait_for(RESTART)
