@@ -118,6 +118,7 @@ Its buffers are the control panel, the proposal and the original.")
          (proposal (gemini-companion-diff-proposal-buffer diff)))
     (dolist (buffer (list original proposal))
       (with-current-buffer buffer
+        (widen)
         (gemini-companion-highlight (gemini-companion-diff-file-path diff))
         (gemini-companion-ediff--set-faces)))
     (let ((panel (gemini-companion-text-keeping-message
@@ -296,8 +297,7 @@ It is current.  Where its keys do not work, they are dimmed."
   "Return non-nil if the current hunk is excluded.
 The control panel is current."
   (when (ediff-valid-difference-p)
-    (member (nth ediff-current-difference
-                 (gemini-companion-diff-hunks gemini-companion-diff-here))
+    (member (gemini-companion-ediff--hunk ediff-current-difference)
             (gemini-companion-hunk-excluded ediff-buffer-B))))
 
 ;;;; Hunks
@@ -307,9 +307,10 @@ The control panel is current."
   (interactive)
   (unless (derived-mode-p 'ediff-mode)
     (user-error "No Ediff session in this buffer"))
-  (let ((bounds (car ediff-wide-bounds)))
-    ;; Ediff narrows to them, and a new first line of the file is before them.
-    (with-current-buffer ediff-buffer-A
+  ;; Ediff compares and shows what is accessible, and a new first line of the file
+  ;; is before its bounds.
+  (dolist (bounds (seq-filter #'overlayp ediff-wide-bounds))
+    (with-current-buffer (overlay-buffer bounds)
       (widen)
       (move-overlay bounds (point-min) (point-max))))
   (ediff-update-diffs)
@@ -330,15 +331,17 @@ The control panel is current."
          (window (get-buffer-window panel t)))
     (gemini-companion-text-keeping-message
       (with-selected-frame (window-frame window)
-        (save-window-excursion
-          ;; Ediff selects the selected window again meanwhile.
-          (select-window
-           (or window
-               (gemini-companion-ediff--make-window
-                panel (gemini-companion-view-diff view)))
-           'norecord)
-          (with-current-buffer panel
-            (gemini-companion-ediff-compare-again)))))))
+        ;; Window configurations do not have point of the current buffer.
+        (save-excursion
+          (save-window-excursion
+            ;; Ediff selects the selected window again meanwhile.
+            (select-window
+             (or window
+                 (gemini-companion-ediff--make-window
+                  panel (gemini-companion-view-diff view)))
+             'norecord)
+            (with-current-buffer panel
+              (gemini-companion-ediff-compare-again))))))))
 
 (cl-defmethod gemini-companion-view-mark
   ((view gemini-companion-ediff-view) _hunk)
@@ -362,7 +365,18 @@ The control panel is current."
                               position
                               (ediff-get-diff-posn side 'end n)))
                         (number-sequence 0 (1- ediff-number-of-differences))))))
-        (nth n (gemini-companion-diff-hunks gemini-companion-diff-here))))))
+        (gemini-companion-ediff--hunk n)))))
+
+(defun gemini-companion-ediff--hunk (n)
+  "Return the hunk that Ediff's difference N displays, or nil.
+The control panel is current."
+  (let ((lines (list (gemini-companion-text-line
+                      ediff-buffer-A (ediff-get-diff-posn 'A 'beg n))
+                     (gemini-companion-text-line
+                      ediff-buffer-B (ediff-get-diff-posn 'B 'beg n)))))
+    (seq-find (pcase-lambda (`(,old ,_ ,new ,_))
+                (equal lines (list old new)))
+              (gemini-companion-diff-hunks gemini-companion-diff-here))))
 
 (cl-defmethod gemini-companion-view-move
   ((view gemini-companion-ediff-view) count)

@@ -668,6 +668,7 @@ Go to the same line, or to the fold that it is in."
     (with-current-buffer (window-buffer)
       (cond ((not back)
              (gemini-companion-header-set)
+             (widen)
              (goto-char (gemini-companion-hunk-line line)))
             (t
              (gemini-companion-page-refresh)

@@ -145,6 +145,49 @@
           (should (= line (line-number-at-pos)))
           (should (= line (car (gemini-companion-review-hunk-p)))))))))
 
+(ert-deftest gemini-companion-ediff-excludes-what-it-shows-in-narrowed-texts ()
+  (pcase-dolist
+      (`(,buffer . ,compare)
+       '(("*gemini diff: a*" . gemini-companion-review-switch-view)
+         ("*Ediff Control Panel*" . gemini-companion-ediff-compare-again)
+         ;; It is no key of the panel.
+         ("*Ediff Control Panel*" . ediff-update-diffs)
+         ("*gemini proposal: a*" . newline)))
+    (dolist (side '("*gemini proposal: a*" "*gemini original: a*"))
+      (ert-info ((format "%s in %s" compare side))
+        (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
+          (let ((diff (gemini-companion-test-show
+                       "a" "one\n2\n3\nfour\n5\n6\nseven\n"))
+                text)
+            (when (eq compare #'gemini-companion-review-switch-view)
+              (gemini-companion-test-call compare))
+            (with-current-buffer side
+              (goto-char (point-min))
+              (search-forward "3\n")
+              (narrow-to-region (point) (point-max)))
+            (with-current-buffer buffer
+              (goto-char (point-max))
+              (call-interactively compare))
+            (setq text (gemini-companion-diff-text diff))
+            (with-selected-window (get-buffer-window "*gemini proposal: a*")
+              (goto-char (point-min))
+              (search-forward "four")
+              (unless (and (eq compare #'ediff-update-diffs)
+                           (not (gemini-companion-review-hunk-p)))
+                (gemini-companion-review-toggle-hunk)
+                (setq text (string-replace "four" "4" text))))
+            (should (equal text (gemini-companion-diff-text diff)))))))))
+
+(ert-deftest gemini-companion-ediff-stays-at-point-when-the-file-changes ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n")))
+      (with-selected-window (get-buffer-window "*gemini proposal: a*")
+        (goto-char (point-max))
+        (gemini-companion-test-write "a" "1\n2\n3\n4\n")
+        (gemini-companion-test-eventually
+          (memq 'changed (gemini-companion-diff-remarks diff)))
+        (should (eobp))))))
+
 (ert-deftest gemini-companion-ediff-runs-no-hook-of-the-user ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     ;; Those of the registry of all sessions do.

@@ -195,7 +195,8 @@
             (goto-char (point-max))
           (search-forward (concat edit "\n"))
           (forward-line -1)
-          (insert "mine\nmine "))
+          (insert "mine\nmine ")
+          (narrow-to-region (line-beginning-position) (point-max)))
         ;; Hunks of what was just typed are not known yet.
         (should (eq (equal edit "none")
                     (not (equal "a.el" (gemini-companion-review-subject)))))
