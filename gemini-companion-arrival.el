@@ -146,8 +146,10 @@ Otherwise announce it; return non-nil if it waits for the user."
               ((not (gemini-companion-diff-shown))))
     (let ((room (gemini-companion-arrival--room-p))
           (next (gemini-companion-arrival--goes-on-p diff)))
-      (if (and room (or (eq gemini-companion-review-arrival 'now)
-                        (gemini-companion-idle-user-p)))
+      (if (and room
+               (gemini-companion-state-asks-p diff)
+               (or (eq gemini-companion-review-arrival 'now)
+                   (gemini-companion-idle-user-p)))
           (ignore (gemini-companion-arrival--show diff next))
         ;; It will be shown before that can be read.
         (unless (and room next)

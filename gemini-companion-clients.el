@@ -48,6 +48,7 @@ setup-github shortcuts skills stats tasks terminal-setup theme tools upgrade \
 vim voice"
      :conversations ("--list-sessions")
      :drops-edits t
+     :hides-interrupts t
      :images "tmp/%s/images/"
      :ignore-files (".geminiignore")
      :titles (("\\`\u25c7" . ready)
@@ -118,6 +119,8 @@ the CLI, without the user's edits of the proposal;
 text that it proposes for that file, and is written all the same;
 `:drops-edits', non-nil if rejecting an edit cancels the other edits of
 the same answer;
+`:hides-interrupts', non-nil if it does not close the review when the
+user interrupts its question by \\`C-c';
 `:images', the directory of pasted images, below its own; %s stands for
 the name of the project in its projects.json;
 `:ignore-files', the names of files that list what is not shared;

@@ -421,10 +421,12 @@ That is not the diff of an indirect buffer."
 If it was settled at the same moment, return nil.  REASON is `closed' if
 the CLI closed the diff, `exited' if the process of the CLI has exited,
 `disconnected' if the CLI has not reconnected in time, `interrupted' if
-it asks about another edit, and `lost' if the server gave up the diff."
+it no longer asks about it, and `lost' if the server gave up the diff."
   (when-let* ((diff (gemini-companion-diff-of-id id))
               (text (gemini-companion-diff-text diff)))
     (let ((kept (gemini-companion-diff--keep-edits diff)))
+      (when (and (eq reason 'interrupted) (not kept))
+        (gemini-companion-diff-keep diff text))
       (when (eq reason 'closed)
         (when (gemini-companion-diff-emptied-p diff)
           (message
@@ -651,7 +653,8 @@ question; then return nil."
   "Show the last text that you edited or accepted and that was not written.
 It is of a review that you answered in the terminal of the CLI, that
 another proposal replaced, or that ended in another way than by your
-answer.  Call this again there for the text before, up to ten of them."
+answer.  After an interrupt of the CLI, it need not be edited.  Call
+this again there for the text before, up to ten of them."
   (interactive)
   (unless gemini-companion-diff--kept
     (user-error "No unwritten proposal to show"))

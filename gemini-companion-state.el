@@ -38,8 +38,9 @@ BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
   "State of SESSION, whose terminal is PROCESS, or nil.
 REPORTED is the state that its hooks have reported, or nil; SENT the
 first line of the last prompt that Emacs has submitted, until its turn
-begins; REVIEW the diff that awaits an answer first, or nil."
-  session process reported sent turn review
+begins; REVIEW the diff that awaits an answer first, or nil; ASKED the
+diffs that were open when its title showed last that it was not ready."
+  session process reported sent turn review asked
   (state 'unknown)
   (since (float-time)))
 
@@ -144,23 +145,62 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
 
 ;;;; State
 
+(defun gemini-companion-state--titled (record)
+  "Return the state of RECORD according to its window title, or nil.
+The title of a terminal with two CLIs may be of either."
+  (when-let* ((process (gemini-companion-state--process record))
+              (title (process-get process 'gemini-companion-state-title))
+              ((= 1 (cl-count process gemini-companion-state--records
+                              :key #'gemini-companion-state--process))))
+    (assoc-default title
+                   (gemini-companion-clients-get
+                    (plist-get (gemini-companion-state--session record) :client)
+                    :titles)
+                   #'string-match-p)))
+
+(defun gemini-companion-state-asks-p (diff)
+  "Return nil if the CLI of DIFF no longer asks about it, by its title."
+  (let ((record (gemini-companion-state--of
+                 (gemini-companion-diff-session diff))))
+    (not (and record
+              (memq diff (gemini-companion-state--asked record))
+              (eq 'ready (gemini-companion-state--titled record))))))
+
+(defun gemini-companion-state--interrupted (record asked)
+  "Dismiss the diffs ASKED of RECORD if its CLI has been ready since.
+The user has interrupted its question, which it does not report."
+  (let ((pid (plist-get (gemini-companion-state--session record) :pid))
+        (default-directory "/"))
+    (when (and (eq asked (gemini-companion-state--asked record))
+               (eq 'ready (gemini-companion-state--titled record))
+               ;; The title may be of another program while it is suspended.
+               (let-alist (and pid (process-attributes pid))
+                 (eql .pgrp .tpgid)))
+      (setf (gemini-companion-state--asked record) nil)
+      (dolist (diff asked)
+        (gemini-companion-diff-close (gemini-companion-diff-id diff)
+                                     'interrupted)))))
+
 (defun gemini-companion-state--update (record &optional changed)
   "Update the state of RECORD; run the hook if it differs, or CHANGED.
 A CLI that waits for another answer than before is in another state."
   (let* ((session (gemini-companion-state--session record))
-         (process (gemini-companion-state--process record))
-         (title (and process
-                     (process-get process 'gemini-companion-state-title)))
+         (titled (gemini-companion-state--titled record))
          (previous (gemini-companion-state--state record))
          (review (car (gemini-companion-diffs session)))
          (state (cond (review 'waiting)
-                      ((and title
-                            (assoc-default
-                             title (gemini-companion-clients-get
-                                    (plist-get session :client) :titles)
-                             #'string-match-p)))
+                      (titled)
                       ((gemini-companion-state--reported record))
                       (t 'unknown))))
+    (cond ((not (eq titled 'ready))
+           (setf (gemini-companion-state--asked record)
+                 (and titled
+                      (gemini-companion-clients-get (plist-get session :client)
+                                                    :hides-interrupts)
+                      (gemini-companion-diffs session))))
+          ((gemini-companion-state--asked record)
+           (run-at-time 1 nil #'gemini-companion-state--interrupted
+                        record (gemini-companion-state--asked record))))
     (unless (and (eq state previous)
                  (eq review (gemini-companion-state--review record)))
       (setf (gemini-companion-state--state record) state

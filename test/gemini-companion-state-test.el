@@ -133,4 +133,35 @@ reported states, the last first."
         (gemini-companion-session-update nil)
         (should (gemini-companion-turn-ended last))))))
 
+(ert-deftest gemini-companion-state-ready-for-a-second-ends-what-was-asked ()
+  (pcase-dolist
+      (`(,client ,titles . ,ended)
+       '(("gemini" ("✦  Working…" "✋  Action" "◇  Ready") . t)
+         ("gemini" ("✦  Working…" "◇  Ready") . t)
+         ;; It has not shown that it asks, or does not stay ready.
+         ("gemini" ("◇  Ready"))
+         ("gemini" ("✋  Action" "" "◇  Ready"))
+         ("gemini" ("✋  Action" "◇  Ready" "✦  Working…"))
+         ;; The title may be of the other one.
+         ("gemini" ("✋  Action" other "◇  Ready"))
+         ;; It closes the review itself.
+         ("qwen" ("✳︎ Qwen - p" "Qwen - p"))))
+    (gemini-companion-state-test-with client
+      (let (sent)
+        (gemini-companion-diff-start (lambda (diff) (push diff sent)))
+        (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
+        (let ((diff (car (gemini-companion-diffs))))
+          (dolist (title titles)
+            (if (stringp title)
+                (gemini-companion-state-title process title)
+              (gemini-companion-session-update
+               (list session `(:id "2" ,@(cddr session) :identity 2)))))
+          (should (eq 'pending (gemini-companion-diff-state diff)))
+          (should (eq (not ended) (gemini-companion-state-asks-p diff)))
+          (gemini-companion-test-run-timers)
+          (should (eq (if ended 'dismissed 'pending)
+                      (gemini-companion-diff-state diff)))
+          ;; Which frees the CLI.
+          (should (equal (and ended (list diff)) sent)))))))
+
 ;;; gemini-companion-state-test.el ends here
