@@ -9,8 +9,9 @@
 ;; python/requirements.txt, into a virtual environment by uv or pip.  A buffer
 ;; shows the output.  gemini-companion.el decides whether to install them.
 ;;
-;; Each environment has a new name, and is complete when its stamp is written.
-;; The previous one is kept until then.
+;; Each environment has a new name, which ends with the id of the Emacs that
+;; makes it, and is complete when its stamp is written.  The previous one is kept
+;; until then, those that other running Emacsen made as long as they run.
 
 ;;; Code:
 
@@ -68,6 +69,13 @@ without asking again.  Nothing is installed if
   (ignore-error file-error
     (directory-files gemini-companion-install-directory t "\\`venv-")))
 
+(defun gemini-companion-install--foreign-p (directory)
+  "Return non-nil if another running Emacs made DIRECTORY, or is making it."
+  (let ((default-directory "/")
+        (pid (string-to-number
+              (replace-regexp-in-string "\\`.*-" "" directory))))
+    (and (< 0 pid) (/= pid (emacs-pid)) (eq 0 (signal-process pid 0)))))
+
 (defun gemini-companion-install--complete ()
   "Return the environments that are complete, the newest first."
   (nreverse (seq-filter
@@ -123,6 +131,10 @@ apt install python3-venv), %s")
 \\|[Cc]onnection \\(?:refused\\|reset\\|broken\\)"
      . "Cannot fetch the packages; check the network, and the proxy and index \
 settings of pip and uv (HTTPS_PROXY, PIP_INDEX_URL, UV_INDEX_URL, pip.conf)")
+    ("No module named '\\(?:setuptools\\|epc\\|hypercorn\\|mcp\\|psutil\
+\\|sexpdata\\)"
+     . "The packages were not installed in %d; remove target, prefix, root and \
+dry-run from the settings of pip and uv (pip.conf, uv.toml, PIP_...)")
     ("DO NOT MATCH THE HASHES\\|Hash mismatch"
      . "A package that was fetched does not have the expected hash; check the \
 package index and the proxy that pip or uv uses")
@@ -160,10 +172,15 @@ the package exec-path-from-shell sets it"
                       (default-value 'exec-path)))
          (python (gemini-companion-install--interpreter directory))
          (install (lambda (&rest command)
-                    (mapcar (lambda (file)
-                              `(,@command "--require-hashes"
-                                          "--no-build-isolation" "-r" ,file))
-                            (gemini-companion-install--requirements))))
+                    (cl-mapcan
+                     (lambda (file import)
+                       `((,@command "--require-hashes" "--no-build-isolation"
+                                    "-r" ,file)
+                         (,python "-c" ,import)))
+                     (gemini-companion-install--requirements)
+                     ;; Settings may have made it install elsewhere, or nothing.
+                     '("import setuptools.command.bdist_wheel"
+                       "import epc, hypercorn, mcp, psutil, sexpdata"))))
          (check "import sys; sys.version_info < (3, 10) and sys.exit(\
 'This Python is older than 3.10: ' + sys.version); import ensurepip, venv")
          (pip (funcall install python "-m" "pip" "install" "--no-input"
@@ -202,7 +219,9 @@ else nil.  Display the output if SHOW is non-nil."
       (display-buffer (current-buffer))))
   (message "Installing the Python packages of gemini-companion...")
   (setq gemini-companion-install--directory
-        (expand-file-name (format-time-string "venv-%Y%m%dT%H%M%S%3N")
+        (expand-file-name (format "venv-%s-%d"
+                                  (format-time-string "%Y%m%dT%H%M%S%3N")
+                                  (emacs-pid))
                           gemini-companion-install-directory))
   (force-mode-line-update t)
   (gemini-companion-install--run
@@ -232,7 +251,7 @@ For FAILED and END see `gemini-companion-install--run'."
   (let* ((directory gemini-companion-install--directory)
          ;; The settings of pip and uv for proxies and indexes stay.
          (process-environment
-          (append '("PYTHONUTF8=1" "NO_COLOR=1"
+          (append '("PYTHONUTF8=1" "NO_COLOR=1" "PYTHONWARNINGS=ignore"
                     ;; Without a value, a variable is unset.
                     "PYTHONHOME" "PYTHONPATH" "__PYVENV_LAUNCHER__"
                     "VIRTUAL_ENV" "CONDA_PREFIX" "PIP_TARGET" "PIP_PREFIX"
@@ -275,18 +294,17 @@ For FAILED and END see `gemini-companion-install--run'."
 
 (defun gemini-companion-install--finish (end)
   "Mark the environment as complete, delete old ones, and call END."
-  (write-region (gemini-companion-install--wanted
-                 gemini-companion-install--directory)
-                nil (gemini-companion-install--stamp
-                     gemini-companion-install--directory)
-                nil 'silent)
-  (setq gemini-companion-install--directory nil)
-  (dolist (old (seq-difference (gemini-companion-install--environments)
-                               ;; Another Emacs may use the previous one.
-                               (seq-take (gemini-companion-install--complete)
-                                         2)))
-    (ignore-error file-error
-      (delete-directory old t)))
+  (let* ((new gemini-companion-install--directory)
+         (stamp (gemini-companion-install--stamp new)))
+    (write-region (gemini-companion-install--wanted new) nil stamp nil 'silent)
+    (setq gemini-companion-install--directory nil)
+    (dolist (old (seq-difference
+                  (seq-remove #'gemini-companion-install--foreign-p
+                              (gemini-companion-install--environments))
+                  ;; Another Emacs may use the previous one.
+                  (cons new (seq-take (gemini-companion-install--complete) 2))))
+      (ignore-error file-error
+        (delete-directory old t))))
   (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
     (unless (eq window (selected-window))
       (quit-restore-window window)))

@@ -87,6 +87,33 @@ The answer to each question is `answer'; `asked' has the questions,
   (and (file-directory-p gemini-companion-install-directory)
        (directory-files gemini-companion-install-directory nil "venv")))
 
+(defun gemini-companion-install-test-other (slow)
+  "Install in another Emacs, slowly while the file SLOW is there.
+Its output is in a buffer of that name, and says at the end of a line of
+input whether what it has installed is still there."
+  (let ((process-environment
+         (cons (concat "SLOW=" (expand-file-name slow)) process-environment)))
+    (make-process
+     :name "other" :buffer slow :noquery t :connection-type 'pipe
+     :command
+     `(,(expand-file-name invocation-name invocation-directory)
+       "-Q" "--batch" "--eval"
+       ,(format "%S" `(setq load-path ',load-path exec-path ',exec-path))
+       "-l" "gemini-companion-install" "--eval"
+       ,(format
+         "%S"
+         `(let ((end nil)
+                (gemini-companion-install-directory
+                 ,gemini-companion-install-directory))
+            (gemini-companion-install-start
+             (lambda (problem) (message (or problem "ready")) (setq end t)))
+            (while (not end) (accept-process-output nil 0.01))
+            (read-string "")
+            (set-buffer ,gemini-companion-install-test-log)
+            (goto-char (point-min))
+            (re-search-forward "-m venv \\(.*\\)")
+            (and (file-exists-p (match-string 1)) (message "still there"))))))))
+
 (defun gemini-companion-install-test-output ()
   "Return the output of the installation."
   (with-current-buffer gemini-companion-install-test-log
@@ -166,6 +193,14 @@ The answer to each question is `answer'; `asked' has the questions,
           ("python3" "case \"$2\" in pip)"
            "echo '[Errno 28] No space left on device'; exit 1;;"
            "esac" ,gemini-companion-install-test-good))
+         ;; As with the options target and dry-run of pip.
+         ,@(mapcar
+            (lambda (package)
+              `("remove target.* from the settings of pip and uv (pip\\.conf"
+                ("python3" ,(format "case \"$*\" in -c*%s*)" package)
+                 "set -- -S \"$@\";; esac"
+                 ,gemini-companion-install-test-good)))
+            '("bdist_wheel" "epc"))
          ("does not have the expected hash"
           ("python3" "case \"$2\" in pip)"
            "echo 'PACKAGES DO NOT MATCH THE HASHES FROM'; exit 1;;"
@@ -209,12 +244,13 @@ The answer to each question is `answer'; `asked' has the questions,
       (dolist (name '("python3.12" "python3"))
         (gemini-companion-install-test-program
          name "echo \"$HTTPS_PROXY $PIP_INDEX_URL ${PYTHONHOME-none} \
-${PYTHONPATH-none} $PIP_USER\" >&2" gemini-companion-install-test-good))
+${PYTHONPATH-none} $PIP_USER $PYTHONWARNINGS\" >&2"
+         gemini-companion-install-test-good))
       (gemini-companion-mode 1)
       (gemini-companion-test-eventually
         (not (gemini-companion-install-running-p))))
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-    (dolist (output '("python3.12 -m venv" "^proxy index none none 0$"))
+    (dolist (output '("python3.12 -m venv" "^proxy index none none 0 ignore$"))
       (should (string-match-p output (gemini-companion-install-test-output))))))
 
 (ert-deftest gemini-companion-install-never-runs-the-stub-of-macos ()
@@ -279,7 +315,7 @@ ${PYTHONPATH-none} $PIP_USER\" >&2" gemini-companion-install-test-good))
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
     ;; Of an installation that was interrupted, too.
-    (dolist (name '("venv-0.0.1-1" "venv-0.0.1-2"))
+    (dolist (name '("venv-0.0.1" "venv-20261124T120000-4999999"))
       (make-directory (expand-file-name (concat name "/bin")
                                         gemini-companion-install-directory)
                       t))
@@ -294,6 +330,30 @@ ${PYTHONPATH-none} $PIP_USER\" >&2" gemini-companion-install-test-good))
       (gemini-companion-test-eventually
         (gemini-companion-server-ready-p))
       (should (= 1 (length (gemini-companion-install-test-environments)))))))
+
+(ert-deftest gemini-companion-install-keeps-what-other-emacsen-make-or-use ()
+  (gemini-companion-install-test-with
+      `(("python3" "case \"$2\" in pip) while [ -e \"$SLOW\" ]; do"
+         "sleep 0.05; done;; esac" ,gemini-companion-install-test-good))
+    (gemini-companion-test-write "slow" "")
+    (dolist (name '("slow" "no"))
+      (gemini-companion-install-test-other name))
+    (gemini-companion-test-eventually
+      (= 2 (length (gemini-companion-install-test-environments))))
+    (dotimes (_ 3)
+      (gemini-companion-install-server)
+      (gemini-companion-test-eventually
+        (not (gemini-companion-install-running-p))))
+    (delete-file "slow")
+    (dolist (name '("slow" "no"))
+      (with-current-buffer name
+        (gemini-companion-test-eventually
+          (string-match-p "ready" (buffer-string)))
+        (process-send-string (get-buffer-process name) "\n")
+        (gemini-companion-test-eventually (not (get-buffer-process name)))
+        (should (string-match-p "still there" (buffer-string)))
+        (kill-buffer)))
+    (should-not warnings)))
 
 (ert-deftest gemini-companion-install-replaces-what-the-server-uses ()
   (gemini-companion-install-test-with
