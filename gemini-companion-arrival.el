@@ -147,7 +147,9 @@ Otherwise announce it; return non-nil if it waits for the user."
     (let ((room (gemini-companion-arrival--room-p))
           (next (gemini-companion-arrival--goes-on-p diff)))
       (if (and room
-               (gemini-companion-state-asks-p diff)
+               ;; Not if its question was interrupted.
+               (not (eq 'ready (gemini-companion-session-state
+                                (gemini-companion-diff-session diff))))
                (or (eq gemini-companion-review-arrival 'now)
                    (gemini-companion-idle-user-p)))
           (ignore (gemini-companion-arrival--show diff next))

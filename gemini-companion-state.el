@@ -158,14 +158,6 @@ The title of a terminal with two CLIs may be of either."
                     :titles)
                    #'string-match-p)))
 
-(defun gemini-companion-state-asks-p (diff)
-  "Return nil if the CLI of DIFF no longer asks about it, by its title."
-  (let ((record (gemini-companion-state--of
-                 (gemini-companion-diff-session diff))))
-    (not (and record
-              (memq diff (gemini-companion-state--asked record))
-              (eq 'ready (gemini-companion-state--titled record))))))
-
 (defun gemini-companion-state--interrupted (record asked)
   "Dismiss the diffs ASKED of RECORD if its CLI has been ready since.
 The user has interrupted its question, which it does not report."
@@ -187,8 +179,10 @@ A CLI that waits for another answer than before is in another state."
   (let* ((session (gemini-companion-state--session record))
          (titled (gemini-companion-state--titled record))
          (previous (gemini-companion-state--state record))
+         (asked (gemini-companion-state--asked record))
          (review (car (gemini-companion-diffs session)))
-         (state (cond (review 'waiting)
+         (state (cond ((and review (not (and asked (eq titled 'ready))))
+                       'waiting)
                       (titled)
                       ((gemini-companion-state--reported record))
                       (t 'unknown))))
@@ -198,9 +192,9 @@ A CLI that waits for another answer than before is in another state."
                       (gemini-companion-clients-get (plist-get session :client)
                                                     :hides-interrupts)
                       (gemini-companion-diffs session))))
-          ((gemini-companion-state--asked record)
+          (asked
            (run-at-time 1 nil #'gemini-companion-state--interrupted
-                        record (gemini-companion-state--asked record))))
+                        record asked)))
     (unless (and (eq state previous)
                  (eq review (gemini-companion-state--review record)))
       (setf (gemini-companion-state--state record) state

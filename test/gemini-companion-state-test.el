@@ -157,7 +157,8 @@ reported states, the last first."
               (gemini-companion-session-update
                (list session `(:id "2" ,@(cddr session) :identity 2)))))
           (should (eq 'pending (gemini-companion-diff-state diff)))
-          (should (eq (not ended) (gemini-companion-state-asks-p diff)))
+          (should (eq (if ended 'ready 'waiting)
+                      (gemini-companion-session-state session)))
           (gemini-companion-test-run-timers)
           (should (eq (if ended 'dismissed 'pending)
                       (gemini-companion-diff-state diff)))
