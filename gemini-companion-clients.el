@@ -258,31 +258,46 @@ Without KEYS, return all that it has.  Ignore errors."
 ;;;;; Writing
 
 (defun gemini-companion-settings-set (file keys value)
-  "Set KEYS, a list of two strings, to VALUE in FILE; return non-nil if so.
+  "Set KEYS, a list of two strings, to VALUE in FILE; return t if so.
 If FILE has comments, which would be lost, or its first key is no
-object, visit it for the user.  Signal an error if it is malformed."
+object, visit it for the user, and return nil.  If it cannot be written,
+report that, and return `failed'.  Signal an error if it is malformed."
   (let* ((object (gemini-companion-settings-read file))
          (section (cdr (assoc (car keys) object))))
     (if (and (listp section)
              (ignore-errors (gemini-companion-settings-read file 'plain) t))
-        (progn
-          (setf (alist-get (cadr keys) section nil nil #'equal) value
-                (alist-get (car keys) object nil nil #'equal) section)
-          (make-directory (file-name-directory file) t)
-          (let ((coding-system-for-write 'utf-8-unix)
-                (json-encoding-pretty-print t)
-                (json-false :false)
-                (json-null :null))
-            (write-region (concat (json-encode object) "\n") nil
-                          ;; It may be a link to where all settings are.
-                          (file-truename file) nil 'silent))
-          t)
+        (condition-case problem
+            (let ((coding-system-for-write 'utf-8-unix)
+                  (json-encoding-pretty-print t)
+                  (json-false :false)
+                  (json-null :null))
+              (setf (alist-get (cadr keys) section nil nil #'equal) value
+                    (alist-get (car keys) object nil nil #'equal) section)
+              (make-directory (file-name-directory file) t)
+              (write-region (concat (json-encode object) "\n") nil
+                            ;; It may be a link to where all settings are.
+                            (file-truename file) nil 'silent)
+              t)
+          (file-error
+           (message "Setting not saved (%s); set %s to %s where that file is made"
+                    (error-message-string problem) (string-join keys ".")
+                    (json-encode value))
+           'failed))
       (find-file-other-window file)
       (message "%s has comments, which would be lost; set %s to %s in it, \
 then save"
                (file-name-nondirectory file) (string-join keys ".")
                (json-encode value))
       nil)))
+
+;;;;; Options
+
+(defun gemini-companion-settings-save-option (option value)
+  "Set OPTION to VALUE and save it; if that fails, report it."
+  (condition-case problem
+      (customize-save-variable option value)
+    (error (message "Option `%s' not saved (%s)" option
+                    (error-message-string problem)))))
 
 (provide 'gemini-companion-clients)
 ;;; gemini-companion-clients.el ends here

@@ -309,14 +309,13 @@ Return nil if FILE is local and in no directory that is shared."
 
 (defun gemini-companion-place-agree (name)
   "Ask the user whether to connect the place NAME, the first time.
-Signal an error if the answer is no, or if NAME cannot be connected."
-  (gemini-companion-place-command name :pipe nil)
+Signal an error if the answer is no."
   (unless (assoc name gemini-companion-places)
     (unless (y-or-n-p (format "Connect CLIs on %s, and share your open files \
 there with them? " (gemini-companion-place-title name)))
       (user-error "Not connected"))
-    (customize-save-variable 'gemini-companion-places
-                             (append gemini-companion-places `((,name)))))
+    (gemini-companion-settings-save-option
+     'gemini-companion-places (append gemini-companion-places `((,name)))))
   t)
 
 (defun gemini-companion-place-connect (name directory connected)

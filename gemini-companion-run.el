@@ -78,6 +78,9 @@ others; `:environment' and `:path' are what it is started with, and
 (defvar gemini-companion-run--waiting nil
   "Buffers in which a CLI is to start when it can connect.")
 
+(defvar gemini-companion-run--chosen nil
+  "CLI that the user has chosen, for the option when one starts, or nil.")
+
 (defvar gemini-companion-run--exported nil
   "Entries that are in each environment, a list of strings.")
 
@@ -115,9 +118,9 @@ and the ones of buffers, which packages such as envrc and mise make."
 
 (defun gemini-companion-run--choose-client (another remote)
   "Return the CLI to start; ask if several are installed.
-Unless ANOTHER is non-nil, do so once, and set the option
-`gemini-companion-run-client' to the answer.  If REMOTE is non-nil, any
-may be installed there."
+Unless ANOTHER is non-nil, do so once: the option
+`gemini-companion-run-client' is set to the answer when that CLI starts.
+If REMOTE is non-nil, any may be installed there."
   (let ((installed (if (and another remote)
                        (mapcar #'car gemini-companion-clients)
                      (gemini-companion-run-installed))))
@@ -132,7 +135,7 @@ may be installed there."
                                           name))
                                   installed))))
              (unless another
-               (customize-save-variable 'gemini-companion-run-client client))
+               (setq gemini-companion-run--chosen client))
              client))
           ((car installed))
           (t (caar gemini-companion-clients)))))
@@ -160,7 +163,8 @@ Return nil if the user has to edit a settings file first."
                           (gemini-companion-session-title place)))
         (gemini-companion-settings-set file keys value))
        (t
-        (customize-save-variable 'gemini-companion-run-offer-ide nil)
+        (gemini-companion-settings-save-option
+         'gemini-companion-run-offer-ide nil)
         t)))))
 
 ;;;; Places
@@ -251,7 +255,10 @@ workspace root of a remote directory is known, that stands for it."
             (if (eql number 1) "" (format " (%d)" number)))))
 
 (defun gemini-companion-run-check-place (place)
-  "Signal an error if the program of PLACE or its terminal is missing."
+  "Signal an error if the program of PLACE or its terminal is missing.
+In a remote place, that is a program which connects it."
+  (when-let* ((remote (plist-get place :remote)))
+    (gemini-companion-place-command remote :pipe nil))
   (unless (gemini-companion-terminal-function)
     (user-error "Emacs has no terminal on Windows; start the CLI in a window \
 of its own, in %s"
@@ -534,22 +541,27 @@ there.  If that CLI is in a selected side window, the window is hidden."
 (defun gemini-companion-run-start (place)
   "Start the CLI of PLACE in a terminal, unless the user refuses."
   (let ((remote (plist-get place :remote)))
-    (when (if remote
-              (gemini-companion-place-agree remote)
-            (gemini-companion-run--offer-ide place))
-      (unless gemini-companion-mode
-        (gemini-companion-mode 1))
-      (when gemini-companion-mode
-        (let ((buffer (gemini-companion-run-show-buffer place)))
-          (insert (gemini-companion-session-title place)
-                  " starts here when the server is ready.\n")
-          (push buffer gemini-companion-run--waiting)
-          (if remote
-              (gemini-companion-place-connect
-               remote (plist-get place :there)
-               (apply-partially #'gemini-companion-run--start-in buffer))
-            (when (gemini-companion-server-ready-p)
-              (gemini-companion-run--start))))))))
+    (unless gemini-companion-mode
+      (gemini-companion-mode 1))
+    ;; Until the user has agreed to the installation, nothing is saved.
+    (when (and gemini-companion-mode gemini-companion-run--chosen)
+      (gemini-companion-settings-save-option
+       'gemini-companion-run-client gemini-companion-run--chosen)
+      (setq gemini-companion-run--chosen nil))
+    (when (and gemini-companion-mode
+               (if remote
+                   (gemini-companion-place-agree remote)
+                 (gemini-companion-run--offer-ide place)))
+      (let ((buffer (gemini-companion-run-show-buffer place)))
+        (insert (gemini-companion-session-title place)
+                " starts here when the server is ready.\n")
+        (push buffer gemini-companion-run--waiting)
+        (if remote
+            (gemini-companion-place-connect
+             remote (plist-get place :there)
+             (apply-partially #'gemini-companion-run--start-in buffer))
+          (when (gemini-companion-server-ready-p)
+            (gemini-companion-run--start)))))))
 
 ;;;###autoload
 (defun gemini-companion-connect ()
@@ -562,10 +574,11 @@ directory that is the same here and there, see `gemini-companion-places'.
                (or (gemini-companion-place-here)
                    (user-error "A local CLI connects by itself; switch to a \
 buffer on another host"))))
-    (gemini-companion-place-agree name)
+    (gemini-companion-place-command name :pipe nil)
     (unless gemini-companion-mode
       (gemini-companion-mode 1))
     (when gemini-companion-mode
+      (gemini-companion-place-agree name)
       (message "Connecting to %s..." (gemini-companion-place-title name))
       (gemini-companion-place-connect
        name directory

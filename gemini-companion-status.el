@@ -399,7 +399,7 @@ FILES are its settings files, USER is the user's own."
                      (json-encode value) command title)
             (,(if (eq value t) "Enable" "Set it")
              . ,(lambda ()
-                  (when (gemini-companion-settings-set file keys value)
+                  (when (eq t (gemini-companion-settings-set file keys value))
                     (message "Setting saved; type %s in each running %s"
                              command title))))))
      (t

@@ -86,7 +86,7 @@
   \"z\": 1\n}\n")))
     (ert-info (before :prefix "Text: ")
       (gemini-companion-clients-test-setting before
-        (should (funcall set))
+        (should (eq t (funcall set)))
         (should (equal after (gemini-companion-test-file-text file)))))))
 
 (ert-deftest gemini-companion-clients-keeps-mode-and-link ()

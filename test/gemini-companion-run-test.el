@@ -251,6 +251,39 @@ prompts, the last first, and `saved' what would be saved."
                                         (gemini-companion-test-file-text file))
                          t)))))))
 
+(ert-deftest gemini-companion-run-starts-although-nothing-can-be-saved ()
+  (gemini-companion-run-test-with-clis '("gemini" "qwen")
+    (make-directory ".gemini")
+    (make-symbolic-link "/dev/null/settings.json" ".gemini/settings.json")
+    (cl-letf (((symbol-function 'customize-save-variable)
+               (lambda (&rest _) (error "File is write-protected")))
+              (gemini-companion-run-offer-ide t))
+      (ert-with-message-capture shown
+        (gemini-companion-run-test-answering "Gemini CLI"
+          (gemini-companion-run))
+        (pcase-dolist (text '("Setting not saved (Opening output file: Not a "
+                              "; set ide.enabled to true where that file is made"
+                              "-run-client' not saved (File is write-pro"))
+          (should (string-search text shown)))))
+    (should (equal 1 (length gemini-companion-run-test-started)))))
+
+(ert-deftest gemini-companion-run-saves-nothing-before-the-installation ()
+  (gemini-companion-run-test-with-clis '("gemini" "qwen")
+    (gemini-companion-mode -1)
+    (let ((gemini-companion-server-command nil)
+          (gemini-companion-install-directory (expand-file-name "none"))
+          (gemini-companion-run-offer-ide t)
+          (warning-minimum-log-level :emergency))
+      (gemini-companion-run-test-answering "Gemini CLI"
+        (gemini-companion-run)))
+    (should-not gemini-companion-mode)
+    (should-not saved)
+    (should-not (file-exists-p ".gemini/settings.json"))
+    ;; As if they were installed.
+    (gemini-companion-run-test-answering "Gemini CLI"
+      (gemini-companion-run))
+    (should (equal '((gemini-companion-run-client . "gemini")) saved))))
+
 (ert-deftest gemini-companion-run-opens-beside-the-file-where-that-fits ()
   (gemini-companion-run-test-with-mode
     (dolist (beside '(nil t))
