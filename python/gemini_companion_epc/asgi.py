@@ -35,7 +35,7 @@ from .processes import ancestors
 from .questions import Questions
 from .session import COMMENT, Session, Stream
 from .sessions import Sessions
-from .system import peer_process
+from .system import is_own_peer
 from .types import clean
 
 PATH = "/mcp"
@@ -129,8 +129,10 @@ class Asgi:
             return False
         if not self._config.is_exposed:
             return True
-        port = self._connections.port
-        return await asyncio.to_thread(peer_process, request.client, port) is not None
+        pids = self._sessions.pids_of(request.headers.get(SESSION_HEADER))
+        return await asyncio.to_thread(
+            is_own_peer, request.client, self._connections.port, pids
+        )
 
     def _client(self, authorization: bytes, request: Request) -> Client | None:
         """Return the client with the bearer ``authorization``, in constant time.

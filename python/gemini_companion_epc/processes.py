@@ -7,19 +7,21 @@ from contextlib import suppress
 import psutil
 
 from .clients import Client, client_of
-from .system import is_own_process, peer_process
+from .system import descendants, is_own_process, peer_process
 from .types import Facts, Process
 
 _ACP_OPTIONS = {"--acp", "--experimental-acp"}
 
 
-def process_of(peer: tuple[str, int], server_port: int) -> Process | None:
+def process_of(
+    peer: tuple[str, int], server_port: int, emacs_pid: int
+) -> Process | None:
     """Return the process that is connected from ``peer`` to ``server_port``.
 
-    Return None if it is unknown, as for other users' processes.  This reads much
+    Return None if it is unknown, as for other users' processes.  This may read much
     about all processes: do not call it in the event loop.
     """
-    process = peer_process(peer, server_port)
+    process = peer_process(peer, server_port, descendants(emacs_pid))
     if process is None:
         return None
     directory = None

@@ -58,7 +58,7 @@ class Server:
         self._emacs = Emacs(config)
         self._sessions = Sessions(
             config,
-            partial(process_of, server_port=self._port),
+            partial(process_of, server_port=self._port, emacs_pid=config.emacs_pid),
             self._emacs.report,
         )
         self._diffs = Diffs(config, self._sessions, self._emacs)

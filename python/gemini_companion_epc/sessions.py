@@ -73,6 +73,11 @@ class Sessions:
         """Return whether ``session`` has not ended."""
         return self._sessions.get(session.id) is session
 
+    def pids_of(self, session_id: str | None) -> list[int]:
+        """Return the process of the session ``session_id``, if both are known."""
+        session = self._sessions.get(session_id or "")
+        return [session.process.pid] if session and session.process else []
+
     def has_process(self, pids: Sequence[int]) -> bool:
         """Return whether the process of a session is one of ``pids``."""
         return any(s.process and s.process.pid in pids for s in self._sessions.values())

@@ -6,12 +6,17 @@ package.
 """
 
 import asyncio
+import errno
 import os
 import signal
 import socket
+import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
+from glob import glob
+from pathlib import Path
 
 import psutil
 
@@ -68,33 +73,105 @@ def share_port(listener: socket.socket) -> None:
 # RuntimeError: a table has changed while psutil read it.
 _UNKNOWN = (psutil.Error, OSError, RuntimeError)
 
+_DIAGNOSE = 20
 
-def peer_process(peer: tuple[str, int], server_port: int) -> psutil.Process | None:
-    """Return the process of this user that is connected from ``peer``, if found.
 
-    The search takes milliseconds, and seconds on a slow machine.
+def is_own_peer(peer: tuple[str, int], port: int, likely: Iterable[int]) -> bool:
+    """Return whether a process of this user is connected from ``peer`` to ``port``.
+
+    Where only a search knows, it begins with the processes ``likely`` and may take
+    seconds.
     """
-    server = "127.0.0.1", server_port
+    inode = _own_socket(peer, port)
+    if inode is None:
+        return peer_process(peer, port, likely) is not None
+    return inode != 0
+
+
+def peer_process(
+    peer: tuple[str, int], port: int, likely: Iterable[int]
+) -> psutil.Process | None:
+    """Return the process of this user that is connected from ``peer`` to ``port``.
+
+    Return None if it is not found.  The search begins with the processes ``likely``.
+    """
+    inode = _own_socket(peer, port)
+    if inode == 0:
+        return None
+    has_it = partial(_is_connected, [peer, ("127.0.0.1", port)])
+    if inode is not None:
+        has_it = partial(_has_socket, inode)
     with suppress(*_UNKNOWN):
-        # The table of all connections is for root only on macOS.
-        own = [one for one in psutil.process_iter() if is_own_process(one)]
-        own.reverse()  # one that has just connected was probably started recently
-        process = next((one for one in own if _is_connected(one, peer, server)), None)
+        pids = filter(has_it, _pids(likely))
+        process = next(map(psutil.Process, pids), None)
         # What a process starts has its sockets, too, until it runs another program.
-        while process and _is_connected(parent := process.parent(), peer, server):
+        while process and has_it(process.ppid()) and (parent := process.parent()):
             process = parent
         return process
     return None
 
 
-def _is_connected(
-    process: psutil.Process | None, peer: tuple[str, int], server: tuple[str, int]
-) -> bool:
-    """Return whether ``process`` is known to be connected so."""
+def _pids(likely: Iterable[int]) -> Iterator[int]:
+    yield from likely
+    # One that has just connected was probably started recently.
+    yield from sorted(psutil.pids(), reverse=True)
+
+
+def _own_socket(peer: tuple[str, int], port: int) -> int | None:
+    """Return the inode of this user's socket that is connected from ``peer``.
+
+    Return 0 if there is none, and None if this system cannot tell.  Linux looks up
+    one socket in any number of connections.
+    """
+    ports = struct.pack(">HH", peer[1], port)
+    ends = b"".join(socket.inet_aton(one) + bytes(12) for one in (peer[0], "127.0.0.1"))
+    lookup = struct.pack("=IHHQ", 72, _DIAGNOSE, 1, 0)
+    lookup += struct.pack("=BBHI", socket.AF_INET, socket.IPPROTO_TCP, 0, 0xFFFFFFFF)
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4) as kernel:
+            kernel.send(lookup + ports + ends + bytes(4) + b"\xff" * 8)
+            answer = kernel.recv(4096)
+    except (AttributeError, OSError):
+        return None
+    if struct.unpack_from("=H", answer, 4)[0] != _DIAGNOSE:
+        error = struct.unpack_from("=i", answer, 16)[0]
+        return 0 if error == -errno.ENOENT else None
+    uid, inode = struct.unpack_from("=II", answer, 80)
+    # It may be the socket that listens at the port of the peer.  One that its process
+    # has closed has no inode, and any user.
+    is_own = answer[20:24] == ports and uid == os.geteuid()
+    return int(inode) if is_own else 0
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Yield the processes that process ``pid`` has started, where Linux knows them."""
+    for name in glob(f"/proc/{pid}/task/*/children"):
+        with suppress(OSError):
+            for child in map(int, Path(name).read_text().split()):
+                yield child
+                yield from descendants(child)
+
+
+def _has_socket(inode: int, pid: int) -> bool:
+    """Return whether process ``pid``, of this user, has the socket ``inode``."""
+    directory = f"/proc/{pid}/fd"
+    with suppress(OSError):
+        if is_own(os.stat(directory)):
+            for name in os.listdir(directory):
+                with suppress(OSError):  # closed in the meantime
+                    if os.readlink(f"{directory}/{name}") == f"socket:[{inode}]":
+                        return True
+    return False
+
+
+def _is_connected(ends: list[tuple[str, int]], pid: int) -> bool:
+    """Return whether process ``pid``, of this user, has a connection with ``ends``."""
     with suppress(*_UNKNOWN):
-        return process is not None and any(
-            (connection.laddr, connection.raddr) == (peer, server)
-            for connection in process.net_connections(kind="tcp4")
+        process = psutil.Process(pid)
+        return is_own_process(process) and any(
+            ends == [(host.removeprefix("::ffff:"), port) for host, port in both]
+            for one in process.net_connections(kind="tcp")
+            if all(both := (one.laddr, one.raddr))
         )
     return False
 

@@ -200,7 +200,9 @@ class Alone(Loop):
         self._connections.listen()
         self.port = self._connections.port
         if finds_processes:
-            self.find_process = partial(process_of, server_port=self.port)
+            self.find_process = partial(
+                process_of, server_port=self.port, emacs_pid=os.getpid()
+            )
         self.sessions = Sessions(
             config,
             lambda peer: self.find_process(peer),

@@ -19,17 +19,90 @@ from gemini_companion_epc.types import Process
 BOUND = 120.0
 
 
-def test_the_process_of_a_connection_is_found() -> None:
+HERE = Process(os.getpid(), os.getcwd())
+
+
+@pytest.fixture(params=["by the kernel", "by a search"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Know connections as Linux does, then as other systems do."""
+    if request.param == "by a search":
+        monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
+
+
+def _accepted(server: socket.socket) -> tuple[str, int]:
+    """Return the address of the next connection, which is closed here."""
+    server.settimeout(BOUND)
+    connection, (host, port) = server.accept()
+    connection.close()
+    return host, port
+
+
+def _process_of(peer: tuple[str, int], port: int) -> Process | None:
+    found = process_of(peer, port, 1)
+    assert system.is_own_peer(peer, port, ()) == (found is not None)
+    return found
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_the_process_of_a_connection_is_found(family: socket.AddressFamily) -> None:
+    to = "127.0.0.1" if family == socket.AF_INET else "::ffff:127.0.0.1"
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port), BOUND) as client:
-            host, own = client.getsockname()
-            assert process_of((host, own), port) == Process(os.getpid(), os.getcwd())
-            assert process_of((host, own), port + 1) is None
-            assert process_of((host, port), own) is None
+        with socket.socket(family) as client:
+            client.connect((to, port))
+            host, own = _accepted(server)
+            assert _process_of((host, own), port) == HERE
+            assert _process_of((host, own), port + 1) is None
+            assert _process_of((host, port), own) is None
             # Another user may have this port at another address.
-            assert process_of(("127.0.0.2", own), port) is None
-        assert process_of((host, own), port) is None
+            assert _process_of(("127.0.0.2", own), port) is None
+        assert _process_of((host, own), port) is None
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_a_connection_of_another_user_is_not_own_even_when_it_is_closed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        program = "import encodings.idna, os, socket; os.setuid(65534)" + CONNECT
+        command = [sys.executable, "-c", program, str(port)]
+        with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as other:
+            assert other.stdin
+            assert other.stdout
+            peer = _accepted(server)
+            assert not system.is_own_peer(peer, port, [other.pid])
+            assert process_of(peer, port, os.getpid()) is None
+            os.write(other.stdin.fileno(), b"\n")
+            other.stdout.readline()
+            assert not system.is_own_peer(peer, port, [other.pid])
+
+
+CONNECT = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))):
+    input()
+print(flush=True)
+input()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems need a search")
+def test_neither_a_request_nor_a_cli_of_this_emacs_costs_a_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(psutil, "pids")
+    command = [sys.executable, "-c", CONNECT]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        shell = ["sh", "-c", '"$@"; true', "sh", *command, str(port)]
+        with subprocess.Popen(shell, stdin=PIPE, stdout=PIPE) as started:
+            peer = _accepted(server)
+            assert system.is_own_peer(peer, port, ())
+            found = process_of(peer, port, os.getpid())
+            assert found
+            assert psutil.Process(found.pid).ppid() == started.pid
+            started.communicate(b"\n\n")
 
 
 def test_a_process_is_found_whatever_can_be_known_of_its_parents(
@@ -42,13 +115,14 @@ def test_a_process_is_found_whatever_can_be_known_of_its_parents(
 
     connections = psutil.Process.net_connections
     monkeypatch.setattr(psutil.Process, "net_connections", is_denied)
+    monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
         with socket.create_connection(address, BOUND) as client:
-            found = system.peer_process(client.getsockname(), address[1])
-            assert found == psutil.Process()
+            assert process_of(client.getsockname(), address[1], 1) == HERE
 
 
+@pytest.mark.usefixtures("way")
 def test_a_process_is_not_taken_for_one_that_it_has_just_started() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
@@ -57,9 +131,9 @@ def test_a_process_is_not_taken_for_one_that_it_has_just_started() -> None:
             client.set_inheritable(True)
             command = [sys.executable, "-c", "input()"]
             with subprocess.Popen(command, stdin=PIPE, close_fds=False) as started:
-                found = process_of(client.getsockname(), address[1])
+                found = process_of(client.getsockname(), address[1], os.getpid())
                 started.communicate(b"\n")
-    assert found == Process(os.getpid(), os.getcwd())
+    assert found == HERE
 
 
 def test_a_long_search_delays_no_client(serve_alone: ServeAlone, cli_of: CliOf) -> None:
