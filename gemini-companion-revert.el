@@ -290,7 +290,7 @@ They would close and open the document, whose versions would start again."
   (run-hook-wrapped hook
                     (lambda (function)
                       (unless (string-prefix-p "eglot-" (format "%s" function))
-                        (ignore (funcall function))))))
+                        (gemini-companion-text-call function)))))
 
 (defun gemini-companion-revert--read ()
   "Return (TEXT . CODING) of the current text of this buffer's file.

@@ -132,20 +132,33 @@ Return nil if there is no such program, or the disk is full."
 
 ;;;; Replacing
 
-(defconst gemini-companion-text--many 100
-  "Number of changes from which change hooks run once for all of them.
-CC Mode needs milliseconds for each call.")
+(defun gemini-companion-text-call (function &rest args)
+  "Call FUNCTION, of a hook of the user, with ARGS; return nil.
+Report its failure.  It cannot end the caller or change its buffer."
+  (catch 'gemini-companion-text-call
+    (unwind-protect
+        (save-current-buffer
+          ;; The debugger would leave half of the text.
+          (condition-case err
+              (apply function args)
+            ((error quit) (message "A hook failed: %S" err))))
+      ;; Also when it throws.
+      (throw 'gemini-companion-text-call nil))))
 
 (defun gemini-companion-text-replace (text)
   "Make TEXT the text of the current buffer, as one undo step.
 Replace only what differs in the lines that differ, so that point,
 windows, markers and overlays stay.  Return the places of these lines,
 a list of (BEG . END), which are equal where lines were deleted.
-Report change hooks that fail; some places may be missing then."
+Change hooks run once for all changes; some places may be missing if
+they change the text, which then becomes TEXT nevertheless."
   (let ((target (current-buffer))
+        (passes (list (not inhibit-modification-hooks) nil))
         (deactivate-mark nil)
         (inhibit-quit t)
         (inhibit-read-only t)
+        ;; In the midst of a change, they could leave half of the text.
+        (inhibit-modification-hooks t)
         ;; A collection would truncate the undo list that is being made.
         (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
         changes)
@@ -156,16 +169,11 @@ Report change hooks that fail; some places may be missing then."
           (save-excursion
             (save-restriction
               (undo-boundary)
-              ;; Emacs aborts a change when a hook fails, and drops that hook.
-              ;; A hook may also edit the text, or narrow the buffer.
-              (dolist (inhibit-modification-hooks '(nil nil t))
+              (dolist (hooks passes)
                 (widen)
-                ;; The debugger would leave half of the text.
-                (condition-case err
-                    (setq changes
-                          (append changes
-                                  (gemini-companion-text--replace source)))
-                  (error (message "A change hook failed: %S" err))))
+                (setq changes
+                      (append changes
+                              (gemini-companion-text--replace source hooks))))
               (undo-boundary))))))
     changes))
 
@@ -193,10 +201,11 @@ original, and of the same in the new text."
                 hunks))))
     (nreverse hunks)))
 
-(defun gemini-companion-text--replace (source)
+(defun gemini-companion-text--replace (source hooks)
   "Replace the lines of the current buffer that differ from the buffer SOURCE.
-Return the places of the new ones."
-  (let* ((all most-positive-fixnum)
+Run the change hooks if HOOKS is non-nil.  Return the places of the
+new lines."
+  (let* ((all (/ most-positive-fixnum 2))
          (hunks
           (unless (let ((case-fold-search nil))
                     (zerop (compare-buffer-substrings nil nil nil
@@ -204,14 +213,26 @@ Return the places of the new ones."
             (or (gemini-companion-text-diff
                  (mapcar #'gemini-companion-text-of-buffer (list nil source)))
                 (list (list 1 all 1 all))))))
-    (if (< (cl-reduce #'+ hunks :key #'cadr :initial-value (length hunks))
-           gemini-companion-text--many)
-        (gemini-companion-text--replace-each hunks source)
-      ;; Otherwise Emacs reports that an empty undo list is broken.
-      (unless buffer-undo-list
-        (setq buffer-undo-list (list nil)))
-      (combine-change-calls (point-min) (point-max)
-        (gemini-companion-text--replace-each hunks source)))))
+    (when hunks
+      (pcase-let* ((`(,last ,count . ,_) (car (last hunks)))
+                   (`(,beg ,end)
+                    (mapcar (lambda (line)
+                              (goto-char (point-min))
+                              (forward-line (1- line))
+                              (point))
+                            (list (caar hunks) (+ last count))))
+                   (run (if hooks #'run-hook-wrapped #'ignore))
+                   (size))
+        (funcall run 'before-change-functions #'gemini-companion-text-call
+                 beg end)
+        (setq size (buffer-size))
+        ;; Otherwise Emacs reports that an empty undo list is broken.
+        (unless buffer-undo-list
+          (setq buffer-undo-list (list nil)))
+        (prog1 (combine-change-calls beg end
+                 (gemini-companion-text--replace-each hunks source))
+          (funcall run 'after-change-functions #'gemini-companion-text-call
+                   beg (+ end (- (buffer-size) size)) (- end beg)))))))
 
 (defun gemini-companion-text--replace-each (hunks source)
   "Replace the lines of each of HUNKS by the new ones in the buffer SOURCE.

@@ -59,11 +59,39 @@
       (should (verify-visited-file-modtime))
       (should-not (buffer-modified-p))
       (should-not (file-locked-p file))
+      (mapc #'kill-local-variable
+            '(before-change-functions after-change-functions))
       ;; The file does not have the previous text any more.
       (primitive-undo 1 (cdr buffer-undo-list))
       (should (equal "1\n2\n3\n" (buffer-string)))
       (should (buffer-modified-p))
       (set-buffer-modified-p nil))))
+
+(ert-deftest gemini-companion-revert-has-the-whole-text-whatever-hooks-do ()
+  (dolist (hook '(before-change-functions after-change-functions
+                  before-revert-hook after-revert-hook))
+    (dolist (harm (list (lambda (&rest _) (signal 'quit nil))
+                        (lambda (&rest _) (throw 'gemini-companion-test t))
+                        (lambda (&rest _) (set-buffer (messages-buffer)))))
+      (dolist (merge '(nil t))
+        (ert-info ((format "%s %S %s" hook harm merge))
+          (gemini-companion-revert-test-with "1\n2\n3\n4\n5\n"
+            (when merge
+              (insert "mine "))
+            (gemini-companion-revert-test-write file "1\n2\ndrei\n4\nfünf\n")
+            (add-hook hook harm nil t)
+            (catch 'gemini-companion-test
+              (condition-case nil
+                  (if merge
+                      (gemini-companion-merge)
+                    (gemini-companion-revert file))
+                (quit nil)))
+            (remove-hook hook harm t)
+            (should (equal file buffer-file-name))
+            (should (equal (concat (and merge "mine ") "1\n2\ndrei\n4\nfünf\n")
+                           (buffer-string)))
+            (should (verify-visited-file-modtime))
+            (should (eq merge (buffer-modified-p)))))))))
 
 (ert-deftest gemini-companion-revert-leaves-the-places-of-the-user ()
   (gemini-companion-test-with-directory '()
