@@ -89,7 +89,9 @@ Return nil if there is none, as on Windows."
               process-environment
             (cons "COLORTERM=truecolor" process-environment))))
     (funcall function command))
-  (gemini-companion-terminal--watch (current-buffer)))
+  (when-let* ((process (get-buffer-process (current-buffer))))
+    (process-put process 'gemini-companion-terminal-started t)
+    (gemini-companion-terminal--watch)))
 
 (defun gemini-companion-terminal--vterm (command)
   "Run COMMAND in the current buffer with vterm."
@@ -174,27 +176,48 @@ It cannot if SESSION waits for an answer, which the text would be."
 
 ;;;; Output
 
-(defun gemini-companion-terminal--watch (buffer)
-  "Watch the output of the program in BUFFER, a terminal or nil."
-  (when-let* ((process (and buffer (get-buffer-process buffer))))
-    (add-function :filter-args (process-filter process)
-                  #'gemini-companion-terminal--filter)))
+(defun gemini-companion-terminal--unwatch (process)
+  "Stop watching the output of PROCESS, and drop what was found in it."
+  (process-put process 'gemini-companion-state-title nil)
+  (process-put process 'gemini-companion-terminal-rest nil)
+  (remove-function (process-filter process)
+                   #'gemini-companion-terminal--filter))
 
-(defun gemini-companion-terminal--watch-sessions (&rest _)
-  "Watch the terminals of the CLIs that are connected."
-  (dolist (session (gemini-companion-sessions))
-    (gemini-companion-terminal--watch
-     (gemini-companion-session-terminal session))))
+(defun gemini-companion-terminal--watch (&rest _)
+  "Watch the terminals where a CLI is connected or was started, and no other."
+  (let ((buffers (delq nil (mapcar #'gemini-companion-session-terminal
+                                   (gemini-companion-sessions)))))
+    (dolist (process (process-list))
+      (cond ((or (process-get process 'gemini-companion-terminal-started)
+                 (memq (process-buffer process) buffers))
+             (add-function :filter-args (process-filter process)
+                           #'gemini-companion-terminal--filter))
+            ((advice-function-member-p #'gemini-companion-terminal--filter
+                                       (process-filter process))
+             (gemini-companion-terminal--unwatch process))))))
 
 (add-hook 'gemini-companion-session-changed-functions
-          #'gemini-companion-terminal--watch-sessions)
+          #'gemini-companion-terminal--watch)
 
 (defun gemini-companion-terminal-stop ()
   "Stop watching terminals; their titles will not be up to date."
-  (dolist (process (process-list))
-    (process-put process 'gemini-companion-state-title nil)
-    (remove-function (process-filter process)
-                     #'gemini-companion-terminal--filter)))
+  (mapc #'gemini-companion-terminal--unwatch (process-list)))
+
+(defun gemini-companion-terminal--of-cli-p (process)
+  "Return non-nil if a CLI now has the terminal of PROCESS.
+Otherwise its output is from a shell, or from what runs there."
+  (or (process-get process 'gemini-companion-terminal-started)
+      (seq-some
+       (lambda (session)
+         (and (eq (process-buffer process)
+                  (gemini-companion-session-terminal session))
+              (let* ((default-directory "/")
+                     (attributes (process-attributes
+                                  (plist-get session :pid))))
+                ;; A process in the background, or suspended, differs.
+                (eql (alist-get 'pgrp attributes)
+                     (alist-get 'tpgid attributes)))))
+       (gemini-companion-sessions))))
 
 (defun gemini-companion-terminal--filter (arguments)
   "Handle the sequences in the output of a program; keep an incomplete one.
@@ -236,6 +259,8 @@ to get: term would display these sequences."
 (defun gemini-companion-terminal--handle (process content)
   "Do what the OSC sequence with CONTENT in the output of PROCESS is for."
   (cond
+   ((not (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\);" content)
+              (gemini-companion-terminal--of-cli-p process))))
    ((string-match "\\`[02];" content)
     ;; Not all terminals have decoded it.
     (gemini-companion-state-title

@@ -151,4 +151,77 @@
           (gemini-companion-terminal-stop)
           (gemini-companion-session-stop))))))
 
+;;;; Shells
+
+(defmacro gemini-companion-terminal-test-in-shell (&rest body)
+  "Run BODY in the term buffer of a shell, in which a CLI is connected.
+`session' is the CLI, which displays what is typed.  `type' types a line,
+and waits until its last word is displayed."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-directory '()
+     (with-temp-buffer
+       (let* ((kill-buffer-query-functions nil)
+              (inhibit-message t)
+              (kill-ring nil)
+              (interprogram-cut-function nil)
+              (process-environment (cons "PS1=$ " process-environment))
+              (type (lambda (line)
+                      (process-send-string (get-buffer-process (current-buffer))
+                                           (concat line "\n"))
+                      (let ((end (car (last (split-string line)))))
+                        (gemini-companion-test-eventually
+                          (string-match-p (format "^%s *$" end)
+                                          (buffer-string))))))
+              session)
+         (setq default-directory directory)
+         (term-mode)
+         (term-exec (current-buffer) "shell" "sh" nil '("-mi"))
+         (term-char-mode)
+         (process-send-string (get-buffer-process (current-buffer))
+                              "sh -c 'echo $$ >pid; exec cat'\n")
+         (gemini-companion-test-eventually
+           (setq session
+                 (ignore-errors
+                   (list :id "1" :client "qwen"
+                         :pid (string-to-number
+                               (gemini-companion-test-file-text "pid"))))))
+         (unwind-protect
+             (progn
+               (gemini-companion-session-update (list session))
+               ,@body)
+           (gemini-companion-terminal-stop)
+           (gemini-companion-session-stop))))))
+
+(defconst gemini-companion-terminal-test-sequences
+  "\e]52;c;Zm9v\a\e]0;me@host: ~\a"
+  "What copies a text and sets a title.")
+
+(ert-deftest gemini-companion-terminal-takes-nothing-from-a-shell ()
+  (gemini-companion-terminal-test-in-shell
+    (let* ((process (get-buffer-process (current-buffer)))
+           (print (format "printf '%%b' '%s'; echo; echo "
+                          (string-replace
+                           "\e" "\\033"
+                           (string-replace
+                            "\a" "\\007"
+                            gemini-companion-terminal-test-sequences)))))
+      (funcall type (concat gemini-companion-terminal-test-sequences "\ncopied"))
+      (gemini-companion-test-eventually (equal '("foo") kill-ring))
+      ;; Suspended, it has not the terminal.
+      (setq kill-ring nil)
+      (signal-process (plist-get session :pid) 'SIGTSTP)
+      (gemini-companion-test-eventually
+        (string-search "Stopped" (buffer-string)))
+      (funcall type (concat print "shell"))
+      (should-not kill-ring)
+      ;; It has exited, but Emacs does not know yet.
+      (funcall type "kill -9 %1; wait; echo killed")
+      (funcall type (concat print "again"))
+      (should-not kill-ring)
+      (gemini-companion-session-update nil)
+      (funcall type (concat print "last"))
+      (should-not kill-ring)
+      (should-not (advice-function-member-p #'gemini-companion-terminal--filter
+                                            (process-filter process))))))
+
 ;;; gemini-companion-terminal-test.el ends here
