@@ -92,7 +92,8 @@ voice workflows"
      :ignore-files (".qwenignore" ".agentignore" ".aiignore")
      :titles (("\\`\u25d0" . working)
               ("\\`\u2733" . waiting)
-              ("." . ready))))
+              ("\\`Qwen - " . ready)
+              ("." . named))))
   "Alist of (NAME . PLIST), the CLIs that connect.
 NAME is the `:client' of a session.  Keys of PLIST:
 `:title', the name for the user;
@@ -125,7 +126,8 @@ user interrupts its question by \\`C-c';
 the name of the project in its projects.json;
 `:ignore-files', the names of files that list what is not shared;
 `:titles', an alist of regexps for window titles and the states that
-they show, of which the first that matches counts.")
+they show, of which the first that matches counts; `named' is `ready' if
+another title of the same program has shown a state.")
 
 (defun gemini-companion-clients-get (client key)
   "Return the value of KEY of CLIENT, a name or nil."

@@ -79,8 +79,15 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
             gemini-companion-state--records))
 
 (defun gemini-companion-state-title (process title)
-  "Record TITLE, the window title that the program of PROCESS has set."
-  (process-put process 'gemini-companion-state-title title)
+  "Record TITLE, the window title that the program of PROCESS has set.
+Record also whether one of its titles has shown a state."
+  (process-put process 'gemini-companion-state-title
+               (cons title
+                     (or (cdr (process-get process 'gemini-companion-state-title))
+                         (memq (assoc-default
+                                title (gemini-companion-clients-all :titles)
+                                #'string-match-p)
+                               '(ready working waiting)))))
   (mapc #'gemini-companion-state--update gemini-companion-state--records))
 
 (defun gemini-companion-state-report (session event prompt)
@@ -152,26 +159,24 @@ The title of a terminal with two CLIs may be of either."
               (title (process-get process 'gemini-companion-state-title))
               ((= 1 (cl-count process gemini-companion-state--records
                               :key #'gemini-companion-state--process))))
-    (assoc-default title
-                   (gemini-companion-clients-get
-                    (plist-get (gemini-companion-state--session record) :client)
-                    :titles)
-                   #'string-match-p)))
+    (pcase (assoc-default
+            (car title)
+            (gemini-companion-clients-get
+             (plist-get (gemini-companion-state--session record) :client)
+             :titles)
+            #'string-match-p)
+      ('named (and (cdr title) 'ready))
+      (state state))))
 
 (defun gemini-companion-state--interrupted (record asked)
   "Dismiss the diffs ASKED of RECORD if its CLI has been ready since.
 The user has interrupted its question, which it does not report."
-  (let ((pid (plist-get (gemini-companion-state--session record) :pid))
-        (default-directory "/"))
-    (when (and (eq asked (gemini-companion-state--asked record))
-               (eq 'ready (gemini-companion-state--titled record))
-               ;; The title may be of another program while it is suspended.
-               (let-alist (and pid (process-attributes pid))
-                 (eql .pgrp .tpgid)))
-      (setf (gemini-companion-state--asked record) nil)
-      (dolist (diff asked)
-        (gemini-companion-diff-close (gemini-companion-diff-id diff)
-                                     'interrupted)))))
+  (when (and (eq asked (gemini-companion-state--asked record))
+             (eq 'ready (gemini-companion-state--titled record)))
+    (setf (gemini-companion-state--asked record) nil)
+    (dolist (diff asked)
+      (gemini-companion-diff-close (gemini-companion-diff-id diff)
+                                   'interrupted))))
 
 (defun gemini-companion-state--update (record &optional changed)
   "Update the state of RECORD; run the hook if it differs, or CHANGED.

@@ -49,7 +49,8 @@ reported states, the last first."
           ("✦  Working… (p)" . working) ("✦  Reading the file (p)" . working)
           ("⏲  Working… (p)" . working) ("✋  Action Required (p)" . waiting)
           ("vim" . unknown))
-         ("qwen" ("" . unknown) ("Qwen - p   " . ready) ("◐︎ Qwen - p" . working)
+         ("qwen" ("" . unknown) ("me@host: ~/p" . unknown)
+          ("Qwen - p   " . ready) ("◐︎ Qwen - p" . working)
           ("✳︎ Qwen - p" . waiting) ("Name of session" . ready))))
     (gemini-companion-state-test-with client
       (should (eq 'unknown (gemini-companion-session-state session)))

@@ -200,13 +200,18 @@ and waits until its last word is displayed."
   (gemini-companion-terminal-test-in-shell
     (let* ((process (get-buffer-process (current-buffer)))
            (print (format "printf '%%b' '%s'; echo; echo "
-                          (string-replace
-                           "\e" "\\033"
-                           (string-replace
-                            "\a" "\\007"
-                            gemini-companion-terminal-test-sequences)))))
+                          (seq-reduce
+                           (lambda (text pair)
+                             (string-replace (car pair) (cdr pair) text))
+                           '(("\e" . "\\033") ("\a" . "\\007")
+                             ("me@host: " . "\\342\\227\\220 Qwen - "))
+                           gemini-companion-terminal-test-sequences))))
       (funcall type (concat gemini-companion-terminal-test-sequences "\ncopied"))
       (gemini-companion-test-eventually (equal '("foo") kill-ring))
+      (should (eq 'unknown (gemini-companion-session-state session)))
+      (funcall type "\e]0;Qwen - p\a\nnamed")
+      (gemini-companion-test-eventually
+        (eq 'ready (gemini-companion-session-state session)))
       ;; Suspended, it has not the terminal.
       (setq kill-ring nil)
       (signal-process (plist-get session :pid) 'SIGTSTP)
@@ -218,6 +223,7 @@ and waits until its last word is displayed."
       (funcall type "kill -9 %1; wait; echo killed")
       (funcall type (concat print "again"))
       (should-not kill-ring)
+      (should (eq 'ready (gemini-companion-session-state session)))
       (gemini-companion-session-update nil)
       (funcall type (concat print "last"))
       (should-not kill-ring)
