@@ -19,7 +19,7 @@ from epc.handler import BaseRemoteError, EPCCallManager
 from sexpdata import Symbol
 
 from . import __version__
-from .exceptions import MalformedArgument
+from .exceptions import EmacsError, MalformedArgument
 from .sexp import Sexp, parse
 from .system import acknowledge
 from .types import clean
@@ -143,9 +143,13 @@ class Connection(asyncio.Protocol):
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             self._send("return-error", uid, f"Malformed call: {error}")
             return
+        self._reply(uid, run)
+
+    def _reply(self, uid: int, run: Callable[[], Sexp]) -> None:
+        """Answer the call ``uid`` with the value of ``run``, or with its error."""
         try:
             value = run()
-        except MalformedArgument as error:
+        except (MalformedArgument, EmacsError) as error:
             self._send("return-error", uid, str(error))
         except Exception:
             logger.exception("A call from Emacs failed")
@@ -153,7 +157,7 @@ class Connection(asyncio.Protocol):
         else:
             if asyncio.iscoroutine(value):
                 task = asyncio.get_running_loop().create_task(value)
-                task.add_done_callback(lambda _: self.answer(uid, True))
+                task.add_done_callback(lambda task: self._reply(uid, task.result))
             else:
                 self.answer(uid, True if value is None else value)
 

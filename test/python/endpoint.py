@@ -73,12 +73,22 @@ class Endpoint(Loop):
         methods = {name: partial(self._take, name) for name in METHODS}
         self.port = self.run(self.emacs.listen({"hello": _hello, **methods}))
 
-    def _take(self, name: str, *args: Any) -> None:
+    def _take(self, name: str, *args: Any) -> Any:
         if args == (404,):
             raise MalformedArgument("no such diff")
         if args == (500,):
             raise RuntimeError("a bug")
+        if args == (501,):
+            return self._take_late(name, 500)
+        if args == (200,):
+            return self._take_late(name, 1)
         self.taken.put((name, *args))
+        return None
+
+    async def _take_late(self, name: str, *args: Any) -> str:
+        await asyncio.sleep(0)
+        self._take(name, *args)
+        return "late"
 
     def next(self) -> tuple[Any, ...]:
         """Return the next call of Emacs."""

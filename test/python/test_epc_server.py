@@ -85,6 +85,7 @@ def test_calls_arrive_in_the_order_of_their_sending(rig: Endpoint) -> None:
     [
         ("diff-rejected", [404]),
         ("diff-rejected", [500]),
+        ("diff-rejected", [501]),
         ("diff-rejected", [[Symbol(":id")]]),
         ("no-such-method", []),
     ],
@@ -96,6 +97,10 @@ def test_a_wrong_call_is_answered_with_an_error(
     with pytest.raises(ReturnedError):
         peer.call(method, *args)
     assert peer.call("diff-rejected", 1) is True
+
+
+def test_a_call_is_answered_once_its_value_is_known(rig: Endpoint) -> None:
+    assert rig.peer().call("diff-rejected", 200) == "late"
 
 
 def test_what_is_not_a_message_is_passed_over(rig: Endpoint) -> None:
