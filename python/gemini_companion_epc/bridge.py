@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 import sys
 
 TYPE_CHECKING = False
@@ -26,6 +27,7 @@ HOOK_SECONDS = 5
 LIST_SECONDS = 5
 ANSWER_SECONDS = 20
 SCAN_SECONDS = 2
+LARGEST_FILE = 65536
 
 INSTRUCTIONS = (
     "Emacs answers from a running language server: prefer it to a text search for "
@@ -79,9 +81,29 @@ def discovery_files(client: str) -> list[tuple[str, int]]:
             status = os.lstat(path)
         except OSError:
             continue
-        if not hasattr(os, "getuid") or status.st_uid == os.getuid():
+        if _is_own(status):
             found.append((path, status.st_mtime_ns))
     return found
+
+
+def content_of(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the object in the discovery file ``path``, empty if it is unusable.
+
+    Only a small regular file of this user is read, as another may have no end.
+    """
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        with open(path, "rb", opener=lambda *to: os.open(to[0], to[1] | flags)) as file:
+            status = os.fstat(file.fileno())
+            is_usable = stat.S_ISREG(status.st_mode) and _is_own(status)
+            content = json.loads(file.read(LARGEST_FILE)) if is_usable else None
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 
 def servers(client: str) -> list[tuple[int, str]]:
@@ -93,13 +115,12 @@ def servers(client: str) -> list[tuple[int, str]]:
     wanted = os.environ.get(PORTS[client])
     found = []
     for path, time in discovery_files(client):
+        content = content_of(path)
         try:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
             port, token = int(content["port"]), str(content["authToken"])
             is_here = has_working_directory(content["workspacePath"])
             name = content["ideInfo"]["name"]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
             continue
         if name == "emacs":
             found.append((is_here, str(port) == wanted, time, port, token))

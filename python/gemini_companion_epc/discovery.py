@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from .bridge import content_of
 from .clients import CLIENTS, IDE_INFO, Client
 from .processes import has_exited
-from .system import IS_WINDOWS, is_own
+from .system import IS_WINDOWS, is_own, make_directories, this_host
 
 logger = logging.getLogger(__name__)
 
@@ -51,10 +52,10 @@ class DiscoveryFiles:
             ]
             path, payload = self._path(client), self._payload(client, roots)
             try:
-                if _read(path) != payload:
-                    if not client.home_variable:
-                        _make_directory(path.parent.parent)
-                    _make_directory(path.parent)
+                if not client.home_variable:
+                    _make_directory(path.parent.parent)
+                _make_directory(path.parent)
+                if content_of(path) != payload:
                     _replace(path, json.dumps(payload).encode())
             except OSError as error:
                 problems.append(
@@ -77,8 +78,10 @@ class DiscoveryFiles:
         for client in CLIENTS:
             own = self._path(client)
             with suppress(OSError):
+                if not is_own(own.parent.lstat()):
+                    continue
                 for path in own.parent.glob(client.file_name("*", "*")):
-                    if path != own and _is_stale(_read(path), self._pid):
+                    if path != own and _is_stale(content_of(path), self._pid):
                         logger.info("Removing a stale discovery file: %s", path.name)
                         path.unlink()
 
@@ -96,6 +99,7 @@ class DiscoveryFiles:
             "ideInfo": IDE_INFO,
             # Qwen Code deletes a file without it; Gemini CLI ignores it.
             "ppid": self._pid,
+            "host": this_host(),
         }
 
 
@@ -125,9 +129,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _make_directory(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        path.mkdir(mode=0o700)
+    make_directories(path)
     found = path.lstat()
     if not is_own(found):
         raise OSError(
@@ -141,15 +143,8 @@ def _make_directory(path: Path) -> None:
 
 
 def _is_stale(content: dict[str, object], own_pid: int) -> bool:
-    # Each of our files has it, see `DiscoveryFiles._payload`.
+    # Each of our files has them, see `DiscoveryFiles._payload`.  On another host with
+    # the same home directory, the process may be a living one.
     pid = content.get("ppid")
-    is_ours = content.get("ideInfo") == IDE_INFO
+    is_ours = (content.get("ideInfo"), content.get("host")) == (IDE_INFO, this_host())
     return is_ours and isinstance(pid, int) and (pid == own_pid or has_exited(pid))
-
-
-def _read(path: Path) -> dict[str, object]:
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}

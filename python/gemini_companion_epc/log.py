@@ -12,6 +12,8 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from .system import make_directories
+
 _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 _FILE_SIZE = 1024 * 1024
 _FILES_KEPT = 3
@@ -48,7 +50,7 @@ def to_file(name: str, level: str) -> None:
     Create its directory if it does not exist.  Raise OSError if the file cannot be
     written.
     """
-    Path(name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directories(Path(name).parent)
     handler = _PrivateFile(name, maxBytes=_FILE_SIZE, backupCount=_FILES_KEPT)
     handler.setLevel(level.upper())
     handler.setFormatter(_Lines(_FORMAT))

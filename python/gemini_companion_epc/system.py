@@ -30,6 +30,22 @@ def is_own(found: os.stat_result) -> bool:
     return IS_WINDOWS or found.st_uid == os.geteuid()
 
 
+def make_directories(path: Path) -> None:
+    """Make the directory ``path``, and those above it, for this user only."""
+    if not path.is_dir():
+        make_directories(path.parent)
+        with suppress(FileExistsError):
+            path.mkdir(0o700)
+
+
+def this_host() -> str:
+    """Return what tells processes with one number apart: host and namespace."""
+    host = socket.gethostname()
+    with suppress(OSError):
+        host += " " + os.readlink("/proc/self/ns/pid")
+    return host
+
+
 def on_signals(stop: Callable[[], None]) -> None:
     """Call ``stop`` on the running event loop when a signal asks to terminate."""
     loop = asyncio.get_running_loop()

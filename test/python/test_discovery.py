@@ -2,12 +2,13 @@
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gemini_companion_epc import discovery
+from gemini_companion_epc import discovery, system
 from gemini_companion_epc.clients import CLIENTS, IDE_INFO, Client
 from gemini_companion_epc.discovery import DiscoveryFiles
 
@@ -87,6 +88,7 @@ def test_each_client_has_its_private_file(tmp_path: Path) -> None:
             "authToken": bearer,
             "ideInfo": {"name": "emacs", "displayName": "Emacs"},
             "ppid": own,
+            "host": system.this_host(),
         }
         assert [_mode(one) for one in (path, path.parent)] == [0o600, 0o700]
         assert list(path.parent.iterdir()) == [path]
@@ -112,9 +114,13 @@ def test_a_sweep_removes_dead_files_of_ours(tmp_path: Path, client: Client) -> N
         _files(tmp_path, pid, port).update(())
     kept = {Path(dict(other.names())[client.name])}
     (directory,) = {path.parent for path in kept}
-    emacs = {"ideInfo": IDE_INFO}
+    here = {"host": system.this_host()}
+    emacs = {"ideInfo": IDE_INFO, **here}
     others: list[Any] = [{**emacs, "ppid": pid} for pid in (None, "x", 1.5, [0])]
-    others += [{"ppid": 10**9, "ideInfo": {"name": "vscode"}}, [], emacs]
+    others += [{"ppid": 10**9, "ideInfo": {"name": "vscode"}, **here}, [], emacs]
+    # The process may live on another host with this home, or in its container.
+    others += [{**emacs, "ppid": 10**9, "host": host} for host in ("far", None)]
+    others.append({"ideInfo": IDE_INFO, "ppid": 10**9})
     for number, content in enumerate(others, 1_000):
         kept.add(directory / client.file_name(10**9, number))
         (directory / client.file_name(10**9, number)).write_text(json.dumps(content))
@@ -123,6 +129,53 @@ def test_a_sweep_removes_dead_files_of_ours(tmp_path: Path, client: Client) -> N
         (directory / name).write_text(json.dumps({**emacs, "ppid": 10**9}))
     files.sweep()
     assert set(directory.iterdir()) == kept
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _link(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _large(path: Path) -> None:
+    path.write_text("[" * 100_000)
+
+
+def _sparse(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 10**12)
+
+
+@pytest.mark.parametrize("plant", [_fifo, _link, _large, _sparse])
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+def test_what_has_no_end_is_not_read(
+    tmp_path: Path, client: Client, plant: Callable[[Path], None]
+) -> None:
+    (tmp_path / ".qwen").mkdir()
+    files = _files(tmp_path)
+    own = Path(dict(files.names())[client.name])
+    own.parent.mkdir(parents=True)
+    plant(own)
+    plant(own.parent / client.file_name(10**9, 12))
+    files.sweep()
+    assert files.update(()) == []
+    assert json.loads(own.read_text())["port"] == 4711
+
+
+def test_directories_are_private_whatever_the_umask(tmp_path: Path) -> None:
+    environ = {**_environ(tmp_path / "new"), "PATH": str(tmp_path)}
+    (tmp_path / "qwen").touch(0o700)
+    previous = os.umask(0)
+    try:
+        assert DiscoveryFiles(1, 2, "token", environ).update(()) == []
+        system.make_directories(tmp_path / "log" / "of" / "server")
+    finally:
+        os.umask(previous)
+    made = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert len(made) == 8
+    assert {_mode(path) for path in made} == {0o700}
 
 
 def test_what_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
