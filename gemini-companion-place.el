@@ -331,7 +331,7 @@ sentence if that is not possible."
     (add-hook 'gemini-companion-place-changed-hook check))
   (unless (assoc name gemini-companion-place-mirrors)
     (push (cons name (file-truename
-                      (make-temp-file (format "gemini-companion-%d-" (emacs-pid))
+                      (make-temp-file (gemini-companion-place--prefix)
                                       'directory)))
           gemini-companion-place-mirrors))
   (let ((state (gemini-companion-place--get name :state)))
@@ -341,6 +341,15 @@ sentence if that is not possible."
      :directories (seq-union (gemini-companion-place--get name :directories)
                              (list directory))))
   (gemini-companion-place--start name))
+
+(defun gemini-companion-place--prefix ()
+  "Return the prefix of the names of mirrors.
+It has the number of this Emacs in place of the server's, so that a
+server removes them once this Emacs has ended."
+  (replace-regexp-in-string
+   "-[0-9]+-\\'" (format "-%d-" (emacs-pid))
+   (or (plist-get (gemini-companion-server-info) :files)
+       "gemini-companion-")))
 
 (defun gemini-companion-place--answer (name directory)
   "Return the workspace root of DIRECTORY in the place NAME, and a problem.

@@ -10,6 +10,7 @@ import re
 import shutil
 import tempfile
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from sexpdata import Symbol
@@ -17,13 +18,15 @@ from sexpdata import Symbol
 from .exceptions import EmacsError, MalformedArgument, StartError
 from .processes import has_exited
 from .sexp import Sexp
+from .system import is_own, this_host
 
 logger = logging.getLogger(__name__)
 
 LARGE_TEXT = 256 * 1024
 """Size from which a text goes through a file."""
 
-_PREFIX = "gemini-companion-"
+# Others may have names with numbers, and processes with the same ones.
+_PREFIX = f"gemini-companion-{sha256(this_host().encode()).hexdigest()[:12]}-"
 _NAME = re.compile(rf"{_PREFIX}(\d+)-.*", re.ASCII)
 
 
@@ -88,6 +91,8 @@ def sweep(own_pid: int = 0) -> None:
         if name and (int(name[1]) == own_pid or has_exited(int(name[1]))):
             # Another user may have made it.
             with suppress(OSError):
+                if not is_own(path.lstat()):
+                    continue
                 if path.is_dir() and not path.is_symlink():
                     # The copies of a place, whose Emacs was killed.
                     shutil.rmtree(path)

@@ -281,7 +281,7 @@ def test_two_places_and_here_are_apart_and_nothing_is_left_there(
     os.kill(emacs.pid, signal.SIGKILL)
     for place in places:
         is_gone(world, place)
-    copies = f"gemini-companion-{emacs.pid}-*"
+    copies = f"gemini-companion-*-{emacs.pid}-*"
     eventually(lambda: not list(world.scratch.tmp.glob(copies)), "no copies are left")
 
 

@@ -14,12 +14,33 @@ def test_a_sweep_removes_the_files_of_dead_servers_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / f"gemini-companion-{dead_pid()}-abc").touch()
-    (tmp_path / f"gemini-companion-{10**30}-abc" / "sub").mkdir(parents=True)
-    own = Path(TextFiles().pack("x" * LARGE_TEXT)[1])
-    other = tmp_path / "gemini-companion-notes"
-    other.touch()
+    files = TextFiles()
+
+    def name(pid: int) -> str:
+        return files.prefix.replace(f"-{os.getpid()}-", f"-{pid}-") + "abc"
+
+    Path(name(dead_pid())).touch()
+    Path(name(10**30), "sub").mkdir(parents=True)
+    own = Path(files.pack("x" * LARGE_TEXT)[1])
+    # On another host, or of the user.
+    others = {
+        f"gemini-companion-{mark}{dead_pid()}-11" for mark in ("", "0123456789ab-")
+    }
+    for other in others:
+        (tmp_path / other / "sub").mkdir(parents=True)
     texts.sweep()
-    assert sorted(tmp_path.iterdir()) == sorted([own, other])
+    assert {path.name for path in tmp_path.iterdir()} == {own.name, *others}
     texts.sweep(os.getpid())
-    assert list(tmp_path.iterdir()) == [other]
+    assert {path.name for path in tmp_path.iterdir()} == others
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_a_sweep_removes_nothing_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    hers = Path(TextFiles().prefix.replace(str(os.getpid()), str(10**9)) + "abc")
+    hers.mkdir()
+    os.chown(hers, 65534, -1)
+    texts.sweep()
+    assert hers.exists()
