@@ -366,12 +366,18 @@ or is the home directory or /" directory title)))))))
 
 (defun gemini-companion-place-instruction (name root)
   "Return how to start a CLI in ROOT of the place NAME, which is connected."
-  (format "Connected to %s; run %sgemini or qwen in %s there"
-          (gemini-companion-place-title name)
-          (if (gemini-companion-place--get name :container)
-              "REMOTE_CONTAINERS=1 "
-            "")
-          root))
+  (let ((title (gemini-companion-place-title name))
+        (problems (gemini-companion-place--get name :problems)))
+    (if problems
+        (format "%s is connected, but the discovery file could not be written \
+there (%s); M-x gemini-companion-status"
+                title (string-join problems "; "))
+      (format "Connected to %s; run %sgemini or qwen in %s there"
+              title
+              (if (gemini-companion-place--get name :container)
+                  "REMOTE_CONTAINERS=1 "
+                "")
+              root))))
 
 (defun gemini-companion-place--start (name)
   "Make the server start the outpost of the place NAME, or update it."
@@ -430,14 +436,16 @@ again, run /ide enable in it, or restart it if it takes no keys"
         (problem (or (gemini-companion-place--get name :problem) "disconnected"))
         (case-fold-search t))
     (format
-     (cond ((string-match-p "node.*not found\\|not found.*node\\|\
-unknown command.*node\\|syntaxerror" problem)
-            "Node.js was not found on %s, or is too old (%s); install it, or \
-add it to the path of your login shell there")
-           ((string-match-p "permission denied\\|password\\|\
-terminal is required\\|authentication required" problem)
+     (cond ((string-match-p "permission denied\\(?: (\\|, please\\)\\|\
+password\\|terminal is required\\|authentication required" problem)
             "%s asks for a password (%s); use a key and its agent, or a rule \
 that needs none")
+           ((string-match-p "node\\b.*\\(?:not found\\|permission denied\\|\
+cannot execute\\|format error\\|not executable\\)\\|\
+\\(?:not found\\|permission denied\\|unknown command\\).*node\\|syntaxerror"
+                            problem)
+            "Node.js was not found on %s, cannot be run or is too old (%s); \
+install it, or add it to the path of your login shell there")
            (t "Cannot connect to %s (%s); check the connection, then \
 M-x gemini-companion-connect"))
      title problem)))

@@ -152,7 +152,18 @@ then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
                        (car (last (split-string (buffer-string) "\n" t))))
                     "Node.js was not found")
                    ("SyntaxError: Unexpected token '.'" "or is too old")
+                   ("sh: 1: exec: node: Permission denied" "cannot be run or")
+                   ("bash: exec: /bin/node: cannot execute: Permission denied"
+                    "cannot be run or")
+                   ("env: \u2018node\u2019: Permission denied" "cannot be run or")
+                   ("zsh:1: permission denied: node" "cannot be run or")
+                   ("sh: node: Exec format error" "cannot be run or")
+                   ("permission denied while trying to connect to the daemon"
+                    "Cannot connect to ssh:far (permission denied while")
+                   ("me@node: Permission denied (publickey)"
+                    "asks for a password")
                    ("me@far: Permission denied (publickey)" "asks for a password")
+                   ("Permission denied, please try again." "asks for a password")
                    ("doas: Authentication required" "asks for a password")
                    ("no answer: Password: " "asks for a password")
                    ("no answer" "Cannot connect to ssh:far (no answer)")))
@@ -160,5 +171,15 @@ then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
            `(("/ssh:far:" :state "ended" :problem ,problem))))
       (should (string-search wanted (gemini-companion-place-explain
                                      "/ssh:far:"))))))
+
+(ert-deftest gemini-companion-place-names-no-command-without-discovery-file ()
+  (pcase-dolist (`(,problems ,wanted)
+                 '((nil "Connected to ssh:far; run gemini or qwen in /srv/p there")
+                   (("EACCES: /tmp/gemini" "EROFS: /home")
+                    "could not be written there (EACCES: /tmp/gemini; EROFS")))
+    (let ((gemini-companion-place-all
+           `(("/ssh:far:" :state "connected" :problems ,problems))))
+      (should (string-search wanted (gemini-companion-place-instruction
+                                     "/ssh:far:" "/srv/p"))))))
 
 ;;; gemini-companion-place-test.el ends here
