@@ -24,6 +24,7 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)
 (require 'gemini-companion-place)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
@@ -411,21 +412,47 @@ ROOT is the workspace root in its remote place, if any."
 
 (defun gemini-companion-run--hint (buffer process)
   "Show how to connect the CLI of PROCESS in BUFFER, unless it is connected.
-Wait until the user pauses."
+Wait until the user pauses and has answered what it asks."
   (when (and (process-live-p process)
              (gemini-companion-server-ready-p)
              (not (memq buffer (mapcar #'gemini-companion-session-terminal
                                        (gemini-companion-sessions)))))
-    (if (gemini-companion-idle-user-p)
+    (if (and (gemini-companion-idle-user-p)
+             (not (gemini-companion-run--asks-p buffer)))
         (let ((place (buffer-local-value 'gemini-companion-run-place buffer)))
-          (message "%s in %s is not connected; %s \
+          (process-put
+           process 'gemini-companion-run-hint
+           (gemini-companion-revert-announce
+            (format "%s in %s is not connected; %s \
 \(M-x gemini-companion-status shows why)"
-                   (gemini-companion-session-title place) (buffer-name buffer)
-                   (if (member (plist-get place :directory)
-                               (list (expand-file-name "~/") "/"))
-                       "start it in a project"
-                     "run /ide enable there")))
+                    (gemini-companion-session-title place) (buffer-name buffer)
+                    (if (member (plist-get place :directory)
+                                (list (expand-file-name "~/") "/"))
+                        "start it in a project"
+                      "run /ide enable there")))))
       (run-at-time 1 nil #'gemini-companion-run--hint buffer process))))
+
+(defun gemini-companion-run--asks-p (buffer)
+  "Return non-nil if the CLI in BUFFER asks for trust, a sign-in or the like.
+That is a list of choices, or about its last 15 lines have the words."
+  (with-current-buffer buffer
+    (save-excursion
+      (goto-char (point-max))
+      (skip-chars-backward " \t\n")
+      (re-search-backward "[●›] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key"
+                          (line-beginning-position -14) t))))
+
+(defun gemini-companion-run--withdraw-hints (&rest _)
+  "Withdraw the hints about CLIs that are connected now."
+  (dolist (session (gemini-companion-sessions))
+    (when-let* ((buffer (gemini-companion-session-terminal session))
+                (process (get-buffer-process buffer))
+                (withdraw (process-get process 'gemini-companion-run-hint)))
+      (process-put process 'gemini-companion-run-hint nil)
+      (funcall withdraw))))
+
+(add-hook 'gemini-companion-session-changed-functions
+          #'gemini-companion-run--withdraw-hints)
 
 ;;;; End
 

@@ -429,6 +429,19 @@ prompts, the last first, and `saved' what would be saved."
         (gemini-companion-test-eventually (gemini-companion-idle-user-p))
         (ert-with-message-capture shown
           (with-environment-variables (("HOME" home))
+            (setq-local inhibit-read-only t)
+            (dolist (question '("│ ● 1. Trust folder (p)   │\n  2. No\n─╯"
+                                "│ › 1. Login\n"
+                                "│ Enter Gemini API Key  │\n\n\n─╯"
+                                "⠋ Waiting for authentication..."))
+              (goto-char (point-max))
+              (save-excursion (insert question))
+              (gemini-companion-test-run-timers)
+              (should (equal "" shown))
+              ;; It may stay where one can scroll to it.
+              (save-excursion
+                (goto-char (point-max))
+                (insert (make-string 16 ?\n) " >   Type your message\n")))
             (gemini-companion-test-run-timers))
           (should (eq connected (not (string-search text shown))))))
       (gemini-companion-run '(4))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from harness import gemini
 from harness.emacs import SESSION, Emacs, Reviews, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.model import say, write_file
@@ -126,3 +127,19 @@ def test_keys_of_an_ended_cli_work_with_evil(world: World) -> None:
     emacs.keys("g")
 
     emacs.holds(f"(process-live-p {process})")
+
+
+@pytest.mark.once
+def test_hint_is_withdrawn_when_the_cli_connects(world: World) -> None:
+    gemini.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True})
+    emacs = world.emacs(
+        world.file("a.txt"),
+        extra="""(setq gemini-companion-terminal 'term
+                       gemini-companion-run-offer-ide nil)""",
+    )
+    cli = world.run(emacs)
+    hint = "is not connected; run /ide enable there"
+    emacs.wait_for(hint)
+    cli.ide("enable")
+    emacs.holds("(gemini-companion-sessions)", "connected")
+    eventually(lambda: hint not in emacs.screen(), "the hint is withdrawn")
