@@ -217,8 +217,7 @@ error if the file has changed since."
             (kill-buffer buffer)))
       ;; Otherwise Emacs may ask whether to write over a newer text.
       (gemini-companion-revert-now file)
-      (let ((coding-system-for-write 'no-conversion))
-        (write-region bytes nil file nil 'silent))
+      (gemini-companion-text-write file bytes)
       (if remote
           ;; The clock there may be behind the one here.
           (set-file-times file time)
@@ -239,17 +238,33 @@ error if the file has changed since."
       (user-error "%s %s" name why))
     (when (eq 'unknown (gemini-companion-edit-before edit))
       (user-error "The previous text of %s was not kept" name))
+    (unless (gemini-companion-text-attributes file)
+      (user-error "%s was deleted or renamed since" name))
     (unless (equal (gemini-companion-edit-place edit)
                    (gemini-companion-text-true-name file))
-      (user-error "%s was replaced by a symbolic link; revert the edit by hand"
+      (user-error "The symbolic links of %s have changed since; revert this \
+edit by hand"
                   name))
     (gemini-companion-place-check file)
     (unless (gemini-companion-edits--as-written-p edit)
-      (user-error "%s has changed since; revert a later edit first, or this one \
-by hand"
+      (user-error (if (gemini-companion-edits--later edit)
+                      "%s has changed since; revert its later edits first"
+                    "%s has changed since; revert this edit by hand")
                   name))
     (when (gemini-companion-revert-unsaved-p file)
-      (user-error "%s has unsaved changes; save or undo them first" name))))
+      (user-error "%s has unsaved changes; undo them first, or revert this \
+edit by hand"
+                  name))))
+
+(defun gemini-companion-edits--later (edit)
+  "Return the later edit whose text the file of EDIT has, or nil."
+  (seq-find (lambda (later)
+              (and (equal (gemini-companion-edit-place edit)
+                          (gemini-companion-edit-place later))
+                   (gemini-companion-edit-written-p later)
+                   (gemini-companion-edits--as-written-p later)))
+            (seq-take-while (lambda (later) (not (eq edit later)))
+                            gemini-companion-edits--edits)))
 
 (defun gemini-companion-edits-unwritten (edit)
   "Return why EDIT has not changed its file, a predicate, or nil."

@@ -595,6 +595,7 @@ On the line of a turn or a CLI, revert all edits of the turn."
                               (gemini-companion-edits-name edit)))
         ;; Before that, so that undo in its buffer brings the edit back.
         (unless (or new
+                    (gemini-companion-revert-encoded-p file)
                     ;; Tramp would block Emacs.
                     (and (gemini-companion-place-of file)
                          (null (gemini-companion-place-buffer file))))

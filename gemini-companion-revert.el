@@ -109,7 +109,9 @@ is non-nil, go to the first change.  For BEFORE, see
   ;; A hook of the user may fail.
   (with-demoted-errors "Reverting a buffer: %S"
     (if-let* ((buffer (gemini-companion-place-buffer file)))
-        (gemini-companion-revert--buffer buffer keys)
+        ;; A hook of the user must not ask, either.
+        (let ((inhibit-interaction t))
+          (gemini-companion-revert--buffer buffer keys))
       (when-let* ((buffer (gemini-companion-revert--visit file)))
         (with-current-buffer buffer
           (let ((text (gemini-companion-text-of-buffer)))
@@ -127,9 +129,11 @@ See `gemini-companion-after-write'."
              (gemini-companion-text-attributes file)
              ;; Tramp would visit it.
              (not (gemini-companion-place-of file))
+             (not (gemini-companion-revert-encoded-p file))
              (not (gemini-companion-text-unreadable-reason file)))
     ;; Nothing must ask now.
     (let ((enable-local-variables :safe)
+          (inhibit-interaction t)
           (large-file-warning-threshold nil)
           (vc-follow-symlinks nil))
       (find-file-noselect file 'nowarn))))
@@ -190,6 +194,11 @@ is non-nil, a command has not begun yet."
       (not (or isearch-mode (backtrace-frame 0 'command-execute)))
     (gemini-companion-idle-between-commands-p)))
 
+(defun gemini-companion-revert-encoded-p (file)
+  "Return non-nil if visiting FILE decompresses or decrypts it.
+CLIs use its bytes, and Emacs may ask for a password."
+  (find-file-name-handler file 'insert-file-contents))
+
 (defun gemini-companion-revert-unsaved-p (file)
   "Return non-nil if a buffer that visits FILE has unsaved text."
   (when-let* ((buffer (gemini-companion-place-buffer file)))
@@ -229,12 +238,21 @@ For a remote file, that is its copy."
             (equal (gemini-companion-revert--ancestor-text)
                    (car (gemini-companion-revert--read))))))))
 
+(defun gemini-companion-revert--plain-p ()
+  "Return non-nil if the current buffer has the text of its file.
+One with a way of its own to revert, such as a hex dump, has not, and
+may ask when it is reverted."
+  (and (eq revert-buffer-function (default-value 'revert-buffer-function))
+       (not (gemini-companion-revert-encoded-p
+             (gemini-companion-revert--file)))))
+
 (defun gemini-companion-revert--buffer (buffer keys)
   "Bring BUFFER up to date if another program has written its file.
 See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
     (when-let* ((file (gemini-companion-revert--file))
                 (stamp (gemini-companion-watch-stamp file))
+                ((gemini-companion-revert--plain-p))
                 ((not (gemini-companion-revert--current-p)))
                 ((not (gemini-companion-text-unreadable-reason file))))
       (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
@@ -255,15 +273,14 @@ See `gemini-companion-revert-now' for KEYS."
 
 (defun gemini-companion-revert--revert (text coding time)
   "Revert the current buffer to TEXT, which is in CODING, written at TIME.
-Point, markers and undo stay, unless the buffer has its own way.
-Return the changed lines, if they are known."
+Point, markers and undo stay, unless the buffer has bytes.  Return the
+changed lines, if they are known."
   (let* ((inhibit-message t)
          ;; Hooks would call Tramp.
          (local (equal buffer-file-name (gemini-companion-revert--file)))
          (revert-buffer-in-progress-p t)
          lines)
-    (if (and enable-multibyte-characters
-             (eq revert-buffer-function #'revert-buffer--default))
+    (if enable-multibyte-characters
         (progn
           (when local
             (gemini-companion-revert--run-hook 'before-revert-hook))
@@ -417,19 +434,34 @@ if that is not too large."
   (let ((file (gemini-companion-revert--file)))
     (and enable-multibyte-characters
          (gemini-companion-revert--ancestor-text)
-         (gemini-companion-text-attributes file)
          (not (gemini-companion-text-unreadable-reason file))
          (executable-find "diff3"))))
 
+(defun gemini-companion-revert--unmerged-p (buffer)
+  "Return non-nil if BUFFER has unsaved text, and its file was written since."
+  (with-current-buffer buffer
+    (when-let* (((and buffer-file-name (buffer-modified-p)))
+                (file (gemini-companion-revert--file))
+                ((not (gemini-companion-text-remote-p file)))
+                ((gemini-companion-text-attributes file)))
+      (and (gemini-companion-revert--plain-p)
+           (not (gemini-companion-revert--current-p))))))
+
 (defun gemini-companion-merge ()
-  "Merge your unsaved text with what a CLI wrote to this file.
+  "Merge your unsaved text with what a CLI wrote to its file.
+That is the text of this buffer, or else of another one, which is shown.
 Lines that differ in both are kept twice, as a conflict for
 `smerge-mode'.  Nothing is saved."
   (interactive)
-  (when (or (null buffer-file-name)
-            (not (buffer-modified-p))
-            (gemini-companion-revert--current-p))
-    (user-error "No CLI has written this file since you changed it"))
+  (unless (gemini-companion-revert--unmerged-p (current-buffer))
+    (let ((names (mapcar #'buffer-name
+                         (seq-filter #'gemini-companion-revert--unmerged-p
+                                     (buffer-list)))))
+      (pop-to-buffer (pcase names
+                       ('nil (user-error "No CLI has written a file since you \
+changed its text"))
+                       (`(,name) name)
+                       (_ (completing-read "Merge buffer: " names nil t))))))
   (unless (gemini-companion-revert--mergeable-p)
     (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
 text is unknown or the program diff3 is missing; \

@@ -759,7 +759,7 @@ Accepting sends the rest."
 It is the text of the file, decoded as its CLI decodes it, or empty for
 a new file."
   (let* ((file (gemini-companion-diff-file-path diff))
-         (new (not (file-exists-p file)))
+         (new (null (gemini-companion-text-attributes file)))
          (text (if new "" (gemini-companion-text-read file)))
          (bytes "[\x3fff80-\x3fffff]")
          (raw (string-match-p bytes text)))

@@ -339,7 +339,8 @@ Decode it from UTF-8.  Return its size in bytes."
 
 (defun gemini-companion-text-write (file &optional text)
   "Write TEXT, or the whole current buffer, to FILE as UTF-8.
-Bytes that are not UTF-8 are written as they were read."
+Bytes that are not UTF-8 are written as they were read, and so is TEXT
+if it is a string of bytes."
   (let ((file-name-handler-alist nil)
         (buffer-file-format nil)
         (write-region-annotate-functions nil)

@@ -383,6 +383,17 @@ a:3 (removed line): keep it\na:4: as a digit"
       (should (equal "three" (buffer-substring (line-beginning-position)
                                                (line-end-position)))))))
 
+(ert-deftest gemini-companion-list-reverts-bytes-whatever-the-name ()
+  (dolist (name '("a.gz" "a.Z" "a.xz" "a.bz2" "a.zst" "a.tgz" "a.svgz" "a.gpg"))
+    (ert-info (name)
+      (gemini-companion-list-test-with nil
+        (let ((file-name-handler-alist nil))
+          (gemini-companion-test-write name "1\ncaf\351\r\n")
+          (gemini-companion-diff-accept
+           (gemini-companion-list-test-open 1 1 name "one\n")))
+        (gemini-companion-list-test-key "u" (concat "  " name) t)
+        (should (equal "1\ncaf\351\r\n" (gemini-companion-text-bytes name)))))))
+
 (ert-deftest gemini-companion-list-reverts-an-edit ()
   (gemini-companion-list-test-with '(("a" "1\n"))
     (gemini-companion-diff-accept
@@ -470,7 +481,7 @@ a:3 (removed line): keep it\na:4: as a digit"
             (gemini-companion-list-test-go-to "Count to three")
             (write-region "mine\n" nil "b" nil 'silent)
             (should (equal "Reverted 3 of 4 edits; \
-b has changed since; revert a later edit first, or this one by hand"
+b has changed since; revert this edit by hand"
                            (gemini-companion-list-test-key "u")))
             (should (equal '("Revert 4 edits of this turn (1 deletes a new file), and save? ")
                            asked)))

@@ -393,6 +393,79 @@ the text that there is then, and the bytes that are saved of that."
       (should (equal merged (gemini-companion-test-text (current-buffer))))
       (should (buffer-modified-p)))))
 
+(ert-deftest gemini-companion-revert-merges-another-buffer-that-waits ()
+  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n") ("b" "1\n2\n3\n"))
+    (gemini-companion-revert-start)
+    (let ((inhibit-message t))
+      (dolist (name '("a" "b"))
+        (with-current-buffer (find-file-noselect name)
+          (insert "mine ")
+          (gemini-companion-revert-test-write buffer-file-name "1\n2\ndrei\n"))
+        (unless (equal name "b")
+          (with-temp-buffer
+            (gemini-companion-merge)
+            (should (equal name (buffer-name (window-buffer)))))))
+      ;; If several ones wait, it asks.
+      (with-current-buffer "a"
+        (insert "more ")
+        (gemini-companion-revert-test-write buffer-file-name "1\n2\ntrois\n"))
+      (cl-letf (((symbol-function 'completing-read)
+                 (lambda (_ names &rest _) (car (member "b" names)))))
+        (with-temp-buffer
+          (gemini-companion-merge)))
+      (with-current-buffer "b"
+        (should (equal "mine 1\n2\ndrei\n" (buffer-string))))
+      (with-temp-buffer
+        (gemini-companion-merge))
+      (should (equal "mine more 1\n2\ntrois\n" (gemini-companion-test-text "a")))
+      (should-error (gemini-companion-merge) :type 'user-error))))
+
+(ert-deftest gemini-companion-revert-asks-nothing ()
+  (pcase-dolist
+      (`(,name ,mode ,follows)
+       (list (list "a" #'hexl-mode nil)
+             (list "a" (lambda ()
+                         (setq-local revert-buffer-function
+                                     (lambda (&rest _) (y-or-n-p "Revert? "))))
+                   nil)
+             (list "a" (lambda ()
+                         (dolist (hook '(before-revert-hook after-revert-hook))
+                           (add-hook hook (lambda () (y-or-n-p "Go on? ")) nil t)))
+                   t)
+             (list "a.gpg" #'ignore nil)
+             (list "a.gz" #'ignore nil)))
+    (ert-info ((format "%s %S" name mode))
+      (gemini-companion-test-with-directory nil
+        (let* ((file (expand-file-name name))
+               (inhibit-message t)
+               asked
+               (ask (lambda (&rest _) (setq asked (not inhibit-interaction)))))
+          (gemini-companion-revert-test-write file "1\n2\n")
+          (with-current-buffer (let ((file-name-handler-alist nil))
+                                 (find-file-noselect file))
+            (gemini-companion-revert-start)
+            (funcall mode)
+            (cl-letf (((symbol-function 'y-or-n-p) ask)
+                      ((symbol-function 'yes-or-no-p) ask)
+                      (text (buffer-string)))
+              (gemini-companion-revert-test-write file "eins\n2\n")
+              (gemini-companion-revert file)
+              (should (eq follows (not (equal text (buffer-string)))))
+              (set-visited-file-modtime)
+              (goto-char (point-max))
+              (insert "mine")
+              (gemini-companion-revert-test-write file "eins\nzwei\n")
+              (set-file-times file (time-add nil 9))
+              (let ((messages (gemini-companion-test-messages
+                                (gemini-companion-revert file))))
+                (should (eq follows (and (string-search
+                                          "merge" (format "%s" messages))
+                                         t))))
+              (should (eq follows (condition-case nil
+                                      (and (gemini-companion-merge) t)
+                                    (user-error nil))))
+              (should-not asked))))))))
+
 (defun gemini-companion-revert-test-offer (before how &rest texts)
   "Return the text that is merged after TEXTS were written.
 The file had BEFORE.  The first line of its buffer is unsaved, and that
