@@ -12,6 +12,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-clients)
 (require 'gemini-companion-events)
 (require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
@@ -30,7 +31,7 @@ The next snapshot may equal the previous one.")
 (defvar gemini-companion-context--moved nil
   "Non-nil if something changed since the timer was armed.")
 
-(defvar gemini-companion-context--seen (make-vector 5 nil)
+(defvar gemini-companion-context--seen (make-vector 6 nil)
   "State of the selected buffer at the last notice; the buffer comes first.
 It is changed in place: a new one would be garbage after each command.")
 
@@ -44,9 +45,8 @@ Its file may be hidden.")
 (defvar gemini-companion-context--active-tick nil
   "Modification tick of the active buffer when its state was recorded.")
 
-(defvar-local gemini-companion-context--selected 0
-  "Milliseconds since 1970 when this buffer was selected, or 0 if never.")
-(put 'gemini-companion-context--selected 'permanent-local t)
+(defvar gemini-companion-context--selected nil
+  "Alist of (BUFFER . MS), when files were selected; the last one comes first.")
 
 ;;;; Files
 
@@ -86,19 +86,36 @@ The server cuts it to 16384 UTF-16 units, the limit of the client."
 
 ;;;; Snapshot
 
+(defun gemini-companion-context-buffers ()
+  "Return a list of t, the terminals, and then the buffers of shared files.
+The last selected file comes first.  It is the same list until there may
+be others, and its first element is the caller's."
+  (gemini-companion-privacy-cached
+   'buffers
+   (lambda ()
+     (setq gemini-companion-context--selected
+           (cl-delete-if-not #'buffer-live-p gemini-companion-context--selected
+                             :key #'car))
+     `(t ,(seq-filter #'gemini-companion-roots-terminal-p (buffer-list))
+         ,@(seq-remove #'gemini-companion-privacy-hidden-p
+                       (seq-filter
+                        #'gemini-companion-text-visited
+                        (delete-dups
+                         (append
+                          (mapcar #'car gemini-companion-context--selected)
+                          (buffer-list)))))))))
+
 (defun gemini-companion-context-snapshot ()
   "Return the open files, a list of plists, the last selected one first.
 Each has `:path' and `:timestamp' (milliseconds since 1970); the
 active file has `:active' t, `:line' and `:character' (1-based,
 in UTF-16 units), and `:selected-text' if there is a selection."
   (let ((active (gemini-companion-context--refresh-active))
-        (time (apply-partially #'buffer-local-value
-                               'gemini-companion-context--selected))
-        entries)
-    (dolist (buffer (seq-sort-by time #'>
-                                 (seq-filter #'gemini-companion-text-visited
-                                             (buffer-list))))
-      (when-let* (((length< entries 10)) ; the limit of the client
+        (buffers (cddr (gemini-companion-context-buffers)))
+        buffer entries)
+    (while (and (length< entries 10)    ; the limit of the client
+                (setq buffer (pop buffers)))
+      (when-let* (((buffer-live-p buffer))
                   (name (gemini-companion-context--name buffer))
                   ((not (seq-some (lambda (entry)
                                     (equal name (plist-get entry :path)))
@@ -107,7 +124,10 @@ in UTF-16 units), and `:selected-text' if there is a selection."
                   ((or (gemini-companion-place-of name)
                        (let ((file-name-handler-alist nil))
                          (file-exists-p name)))))
-        (push (append (list :path name :timestamp (funcall time buffer))
+        (push (append (list :path name
+                            :timestamp
+                            (alist-get buffer gemini-companion-context--selected
+                                       0))
                       (and (equal name active)
                            gemini-companion-context--active-file))
               entries)))
@@ -160,25 +180,24 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
     (buffer-list-update-hook . gemini-companion-context--notice)
     (activate-mark-hook . gemini-companion-context--notice)
     (deactivate-mark-hook . gemini-companion-context--notice)
-    (find-file-hook . gemini-companion-context-changed)
-    (after-save-hook . gemini-companion-context-changed)
-    (after-revert-hook . gemini-companion-context-changed)
+    (find-file-hook . gemini-companion-context--file-changed)
+    (after-save-hook . gemini-companion-context--file-changed)
+    (after-revert-hook . gemini-companion-context--file-changed)
     (after-set-visited-file-name-hook . gemini-companion-context-changed)
-    (after-change-major-mode-hook . gemini-companion-context--file-changed)
-    (kill-buffer-hook . gemini-companion-context--file-changed))
+    (after-change-major-mode-hook . gemini-companion-context--buffer-changed)
+    (kill-buffer-hook . gemini-companion-context--buffer-changed))
   "Alist of (HOOK . FUNCTION) for tracking.")
 
 (defun gemini-companion-context-start (report)
   "Track the context; call REPORT after each change, when Emacs is quiet."
   (setq gemini-companion-context--report report)
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
-    (add-hook hook function))
+    ;; Others in `kill-buffer-hook' may wait, and a report would come too early.
+    (add-hook hook function 90))
   ;; The command that turned the mode on may have selected a terminal.
   (when-let* ((buffer (seq-find #'gemini-companion-text-visited
                                 (buffer-list (selected-frame)))))
-    (with-current-buffer buffer
-      (setq gemini-companion-context-active buffer
-            gemini-companion-context--selected (floor (* 1000 (float-time))))))
+    (gemini-companion-context--select buffer))
   (gemini-companion-context--notice)
   (gemini-companion-context-changed))
 
@@ -188,11 +207,9 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
     (remove-hook hook function))
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
-  (dolist (buffer (buffer-list))
-    (with-current-buffer buffer
-      (kill-local-variable 'gemini-companion-context--selected)))
   (setq gemini-companion-context--timer nil
-        gemini-companion-context--seen (make-vector 5 nil)
+        gemini-companion-context--seen (make-vector 6 nil)
+        gemini-companion-context--selected nil
         gemini-companion-context-active nil
         gemini-companion-context--active-file nil
         gemini-companion-context--active-tick nil))
@@ -217,8 +234,9 @@ buffer without a file are not reported."
            (shape (gemini-companion-context--see
                    4 (and mark-active
                           (or (bound-and-true-p rectangle-mark-mode)
-                              (bound-and-true-p evil-visual-selection))))))
-      (when (or new point tick mark shape)
+                              (bound-and-true-p evil-visual-selection)))))
+           (directory (gemini-companion-context--see 5 default-directory)))
+      (when (or new point tick mark shape directory)
         (gemini-companion-events-guarded 'context
           (when new
             ;; The next snapshot would be too late: some modes end the selection.
@@ -228,26 +246,51 @@ buffer without a file are not reported."
               (gemini-companion-context--record-active))
             (unless (or (eq (current-buffer) gemini-companion-context-active)
                         (null (gemini-companion-text-visited (current-buffer))))
-              (setq gemini-companion-context--selected
-                    ;; For the CLIs, the newest file is the active one, also
-                    ;; when the clock was set back.
-                    (max (floor (* 1000 (float-time)))
-                         (if (buffer-live-p gemini-companion-context-active)
-                             (1+ (buffer-local-value
-                                  'gemini-companion-context--selected
-                                  gemini-companion-context-active))
-                           0))
-                    gemini-companion-context-active (current-buffer)
-                    gemini-companion-context--active-file nil)))
-          (when (or new (gemini-companion-text-visited (current-buffer)))
-            (gemini-companion-context-changed)))))))
+              (gemini-companion-context--select (current-buffer))))
+          (when (or new directory
+                    (gemini-companion-text-visited (current-buffer)))
+            (gemini-companion-context--schedule)))))))
+
+(defun gemini-companion-context--select (buffer)
+  "Make BUFFER, which visits a file, the active one."
+  (let ((buffers (cdr (gemini-companion-context-buffers))))
+    (setcdr buffers (cons buffer (delq buffer (cdr buffers)))))
+  (setq gemini-companion-context--selected
+        `((,buffer
+           ;; For the CLIs, the newest file is the active one, also when the
+           ;; clock was set back.
+           . ,(max (floor (* 1000 (float-time)))
+                   (1+ (or (cdar gemini-companion-context--selected) 0))))
+          ,@(assq-delete-all buffer gemini-companion-context--selected))
+        gemini-companion-context-active buffer
+        gemini-companion-context--active-file nil))
 
 (defun gemini-companion-context--file-changed ()
-  "Schedule a report, as a file buffer is killed or has another mode."
-  (when buffer-file-name
+  "Schedule a report, as the file of the current buffer, if any, has changed.
+It was opened, saved or reverted, and may affect what is shared."
+  (gemini-companion-events-guarded 'context
+    (when buffer-file-name
+      (if (member (file-name-nondirectory buffer-file-name)
+                  (append (gemini-companion-clients-all :ignore-files)
+                          '(".dir-locals.el" ".dir-locals-2.el")))
+          (gemini-companion-privacy-refresh)
+        ;; It may be in a new project.
+        (gemini-companion-privacy-drop
+         (list 'place (file-name-directory buffer-file-name))))))
+  (gemini-companion-context-changed))
+
+(defun gemini-companion-context--buffer-changed ()
+  "Schedule a report, as a file or terminal is killed or has another mode."
+  (when (or buffer-file-name
+            (gemini-companion-roots-terminal-p (current-buffer)))
     (gemini-companion-context-changed)))
 
 (defun gemini-companion-context-changed (&rest _)
+  "Schedule a report, as there may be other files or terminals."
+  (gemini-companion-privacy-drop 'buffers)
+  (gemini-companion-context--schedule))
+
+(defun gemini-companion-context--schedule ()
   "Schedule a report of a change, for when there was none for 50 ms."
   (setq gemini-companion-context--moved t)
   (unless gemini-companion-context--timer

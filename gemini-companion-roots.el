@@ -23,11 +23,10 @@
 
 (defun gemini-companion-roots (directory)
   "Return the workspace roots, a list of true names of directories.
-They are the projects of the open files and of the terminals, the
-last used one first, and the project of DIRECTORY.  In place of a project
-that does not exist, the directory itself is used.  The home
-directory, the root of the file system and directories that are
-not shared are never among them."
+They are the projects of the open files and of the terminals, and the
+project of DIRECTORY.  In place of a project that does not exist, the
+directory itself is used.  The home directory, the root of the file
+system and directories that are not shared are never among them."
   (setq gemini-companion-roots-last
         (seq-remove
          #'gemini-companion-privacy-directory-hidden-p
@@ -41,8 +40,9 @@ not shared are never among them."
                                (gemini-companion-privacy-directory-hidden-p
                                 directory))
                      (cdr (gemini-companion-roots--place directory))))
-                 `(,@(mapcar #'gemini-companion-roots--of-buffer (buffer-list))
-                   ,directory)))))))
+                 (delete-dups
+                  `(,@(mapcar #'gemini-companion-roots--of-buffer (buffer-list))
+                    ,directory))))))))
 
 (defun gemini-companion-roots-of (directory)
   "Return the roots for a CLI in the local DIRECTORY.
@@ -69,10 +69,14 @@ If NAME is a directory, it ends with a slash."
   (if-let* ((file (buffer-file-name buffer)))
       (unless (gemini-companion-privacy-hidden-p buffer)
         (file-name-directory file))
-    (and (seq-some (apply-partially #'provided-mode-derived-p
-                                    (buffer-local-value 'major-mode buffer))
-                   '(vterm-mode eat-mode term-mode eshell-mode shell-mode))
+    (and (gemini-companion-roots-terminal-p buffer)
          (buffer-local-value 'default-directory buffer))))
+
+(defun gemini-companion-roots-terminal-p (buffer)
+  "Return non-nil if BUFFER is a terminal."
+  (seq-some (apply-partially #'provided-mode-derived-p
+                             (buffer-local-value 'major-mode buffer))
+            '(vterm-mode eat-mode term-mode eshell-mode shell-mode)))
 
 (defun gemini-companion-roots--place (directory)
   "Return (PLACE . TRUE-NAME) for DIRECTORY, or nil if it cannot be a root.
@@ -112,8 +116,11 @@ is in none of the last computed roots."
                               name))))
     (or (and place
              (string-prefix-p place file)
-             (funcall inside (concat (file-name-as-directory true-name)
-                                     (substring file (length place)))))
+             (let ((name (concat (file-name-as-directory true-name)
+                                 (substring file (length place)))))
+               (if (member true-name gemini-companion-roots-last)
+                   name
+                 (funcall inside name))))
         (funcall inside (file-truename file)))))
 
 (provide 'gemini-companion-roots)

@@ -11,7 +11,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-clients)
 (require 'gemini-companion-context)
 (require 'gemini-companion-events)
 (require 'gemini-companion-privacy)
@@ -35,8 +34,16 @@ Set by `gemini-companion-pause'.")
 ;;;; Sending
 
 (defun gemini-companion-share-roots ()
-  "Return the workspace roots of this Emacs."
-  (gemini-companion-roots gemini-companion-share-directory))
+  "Return the workspace roots of this Emacs.
+Compute them again only if other buffers may be shared."
+  (let* ((buffers (gemini-companion-context-buffers))
+         (directories (mapcar (apply-partially #'buffer-local-value
+                                               'default-directory)
+                              (cadr buffers))))
+    (unless (equal directories (car buffers))
+      (setcar buffers directories)
+      (gemini-companion-roots gemini-companion-share-directory))
+    gemini-companion-roots-last))
 
 (defun gemini-companion-share--send ()
   "Send the roots and, if a CLI is connected, the context."
@@ -77,10 +84,7 @@ No change waits to be sent, and all messages are answered."
        (gemini-companion-server-idle-p)))
 
 (defconst gemini-companion-share--hooks
-  '((find-file-hook . gemini-companion-share--file-changed)
-    (after-save-hook . gemini-companion-share--file-changed)
-    (after-revert-hook . gemini-companion-share--file-changed)
-    (gemini-companion-place-changed-hook . gemini-companion-share--refresh)
+  '((gemini-companion-place-changed-hook . gemini-companion-share--refresh)
     (gemini-companion-session-changed-functions
      . gemini-companion-share--sessions-changed))
   "Alist of (HOOK . FUNCTION) while the mode is on.")
@@ -93,19 +97,6 @@ No change waits to be sent, and all messages are answered."
   "Share according to the new value of an option."
   (gemini-companion-privacy-refresh)
   (gemini-companion-context-changed))
-
-(defun gemini-companion-share--file-changed ()
-  "Drop cached values that the file of the current buffer may change.
-It was opened, saved or reverted."
-  (gemini-companion-events-guarded 'sharing
-    (when buffer-file-name
-      (if (member (file-name-nondirectory buffer-file-name)
-                  (append (gemini-companion-clients-all :ignore-files)
-                          '(".dir-locals.el" ".dir-locals-2.el")))
-          (gemini-companion-privacy-refresh)
-        ;; It may be in a new project.
-        (gemini-companion-privacy-drop
-         (list 'place (file-name-directory buffer-file-name)))))))
 
 (defun gemini-companion-share-ready (_how)
   "Send everything to the server, which is new."

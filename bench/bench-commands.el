@@ -111,6 +111,28 @@ be paused, so that those of ours send nothing."
   "Return the number in the middle of NUMBERS."
   (nth (/ (length numbers) 2) (sort numbers #'<)))
 
+;;;; Reports
+
+(defun bench-commands-visit (directory)
+  "Visit the files in DIRECTORY and below in the background."
+  (mapc #'find-file-noselect (directory-files-recursively directory "\\.txt\\'"))
+  nil)
+
+(defun bench-commands-report (count)
+  "Return the CPU ms that one of COUNT reports of a moved point takes.
+Without those of the garbage collector, which needs longer for more buffers."
+  (cl-progv bench-commands--hooks (bench-commands--of 'ours)
+    (let ((gc-cons-threshold most-positive-fixnum)
+          (timers (copy-sequence timer-list))
+          (sum 0))
+      (dotimes (place count)
+        (bench-commands--command place)
+        (let ((began (get-internal-run-time)))
+          (bench-commands--finish timers)
+          (setq sum (time-add sum (time-subtract (get-internal-run-time)
+                                                 began)))))
+      (/ (* 1000 (float-time sum)) count))))
+
 ;;;; Parts
 
 (defun bench-commands--command (place)

@@ -76,4 +76,121 @@
     (gemini-companion-mode -1)
     (should-not (get-variable-watchers 'gemini-companion-excluded))))
 
+;;;; Roots
+
+(defmacro gemini-companion-share-test-with-projects (names &rest body)
+  "Run BODY with the mode on in a directory with the projects NAMES.
+Each has a file f, and `roots' returns the roots below the directory."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-mode
+       (mapcar (lambda (name) (list (concat name "/f") "text")) ,names)
+     (dolist (name ,names)
+       (make-directory (concat name "/.git")))
+     (let ((roots (lambda ()
+                    (sort (delete "."
+                                  (mapcar (lambda (root)
+                                            (file-relative-name root directory))
+                                          (seq-filter
+                                           (lambda (root)
+                                             (file-in-directory-p root directory))
+                                           gemini-companion-roots-last)))
+                          #'string<))))
+       (save-window-excursion ,@body))))
+
+(ert-deftest gemini-companion-share-roots-follow-each-change ()
+  (gemini-companion-share-test-with-projects '("p" "q" "r" "s" "t")
+    (let ((terminal (generate-new-buffer "terminal"))
+          (gemini-companion-excluded gemini-companion-excluded))
+      (pcase-dolist
+          (`(,expected . ,change)
+           `((("p") . ,(lambda () (find-file "p/f")))
+             (("p" "q") . ,(lambda () (find-file-noselect "../q/f")))
+             (("p" "q" "r") . ,(lambda () (find-file-literally "../r/f")))
+             ;; Saved under another name, renamed, and moved with its directory.
+             (("p" "q" "s") . ,(lambda () (write-file "../s/f2")))
+             (("p" "q") . ,(lambda () (set-visited-file-name "../q/f2" t t)))
+             (("q" "u") . ,(lambda ()
+                             (require 'dired-aux)
+                             (dired-rename-file (concat directory "p")
+                                                (concat directory "u") nil)))
+             (("q" "t" "u") . ,(lambda ()
+                                 (with-current-buffer terminal
+                                   (setq default-directory
+                                         (concat directory "t/"))
+                                   (shell-mode))))
+             ;; In another directory while it is not selected.
+             (("q" "s" "u") . ,(lambda ()
+                                 (with-current-buffer terminal
+                                   (setq default-directory
+                                         (concat directory "s/")))
+                                 (insert "more")
+                                 (run-hooks 'post-command-hook)))
+             (("q" "r" "u") . ,(lambda ()
+                                 (switch-to-buffer terminal)
+                                 (run-hooks 'post-command-hook)
+                                 (gemini-companion-test-eventually
+                                   (gemini-companion-idle-p))
+                                 (setq default-directory (concat directory "r/"))
+                                 (run-hooks 'post-command-hook)))
+             (("q" "u") . ,(lambda () (kill-buffer terminal)))
+             (("u") . ,(lambda () (setq gemini-companion-excluded '("/q/"))))
+             (() . ,(lambda ()
+                      (kill-buffer (get-file-buffer (concat directory "u/f")))))
+             (("q") . ,(lambda () (setq gemini-companion-excluded nil)))
+             (("q" "u") . ,(lambda ()
+                             (with-temp-file (concat directory "q/.dir-locals.el")
+                               (insert "((nil . ((gemini-companion-share))))"))
+                             (find-file (concat directory "u/f"))))
+             ;; An opt-out counts from when it is saved, or a CLI connects.
+             (("u") . ,#'gemini-companion-test-connect)))
+        (funcall change)
+        (ert-info ((format "%S" expected))
+          (gemini-companion-test-eventually
+            (and (gemini-companion-idle-p)
+                 (equal expected (funcall roots)))))))))
+
+(ert-deftest gemini-companion-share-roots-see-a-project-that-was-just-made ()
+  (gemini-companion-share-test-with-projects nil
+    (make-directory "new/src" t)
+    (find-file "new/src/f")
+    (gemini-companion-test-eventually (equal '("new/src") (funcall roots)))
+    (make-directory "../.git")
+    (vc-file-clearprops default-directory)
+    (insert "text")
+    (save-buffer)
+    (gemini-companion-test-eventually (equal '("new") (funcall roots)))))
+
+(ert-deftest gemini-companion-share-roots-are-without-a-buffer-that-dies-slowly ()
+  (gemini-companion-share-test-with-projects '("p" "q")
+    (find-file "p/f")
+    (with-current-buffer (find-file-noselect "../q/f")
+      (gemini-companion-test-eventually (equal '("p" "q") (funcall roots)))
+      ;; As Eglot waits until its server has ended.
+      (add-hook 'kill-buffer-hook (lambda () (sleep-for 0.3)) nil t)
+      (kill-buffer))
+    (gemini-companion-test-eventually (equal '("p") (funcall roots)))))
+
+(ert-deftest gemini-companion-share-roots-are-computed-after-changes-only ()
+  (gemini-companion-share-test-with-projects '("p" "q")
+    (find-file "p/f")
+    (gemini-companion-test-connect)
+    (gemini-companion-share-test-shares "f")
+    (gemini-companion-test-eventually (gemini-companion-idle-p))
+    (let ((last gemini-companion-roots-last))
+      (dotimes (_ 3)
+        (insert "more")
+        (run-hooks 'post-command-hook)
+        (switch-to-buffer "*scratch*")
+        (run-hooks 'post-command-hook)
+        (with-temp-buffer
+          (emacs-lisp-mode))
+        (switch-to-buffer "f")
+        (run-hooks 'post-command-hook)
+        (gemini-companion-test-eventually (gemini-companion-idle-p)))
+      (should (eq last gemini-companion-roots-last))
+      (should (equal '("p") (funcall roots)))
+      (find-file-noselect "../q/f")
+      (gemini-companion-test-eventually (gemini-companion-idle-p))
+      (should-not (eq last gemini-companion-roots-last)))))
+
 ;;; gemini-companion-share-test.el ends here
