@@ -368,15 +368,12 @@ The control panel is current."
         (gemini-companion-ediff--hunk n)))))
 
 (defun gemini-companion-ediff--hunk (n)
-  "Return the hunk that Ediff's difference N displays, or nil.
+  "Return the hunk where Ediff's difference N begins, or nil.
 The control panel is current."
-  (let ((lines (list (gemini-companion-text-line
-                      ediff-buffer-A (ediff-get-diff-posn 'A 'beg n))
-                     (gemini-companion-text-line
-                      ediff-buffer-B (ediff-get-diff-posn 'B 'beg n)))))
-    (seq-find (pcase-lambda (`(,old ,_ ,new ,_))
-                (equal lines (list old new)))
-              (gemini-companion-diff-hunks gemini-companion-diff-here))))
+  (cl-find (gemini-companion-text-line ediff-buffer-B
+                                       (ediff-get-diff-posn 'B 'beg n))
+           (gemini-companion-diff-hunks gemini-companion-diff-here)
+           :key #'cl-third))
 
 (cl-defmethod gemini-companion-view-move
   ((view gemini-companion-ediff-view) count)

@@ -232,39 +232,27 @@ error if the file has changed since."
 
 (defun gemini-companion-edits-check-revert (edit)
   "Signal an error if reverting EDIT would lose text or is impossible."
-  (let ((file (gemini-companion-edit-file edit))
-        (name (gemini-companion-edits-name edit)))
-    (when-let* ((why (gemini-companion-edits-unwritten edit)))
-      (user-error "%s %s" name why))
-    (when (eq 'unknown (gemini-companion-edit-before edit))
-      (user-error "The previous text of %s was not kept" name))
-    (unless (gemini-companion-text-attributes file)
-      (user-error "%s was deleted or renamed since" name))
-    (unless (equal (gemini-companion-edit-place edit)
-                   (gemini-companion-text-true-name file))
-      (user-error "The symbolic links of %s have changed since; revert this \
-edit by hand"
-                  name))
-    (gemini-companion-place-check file)
-    (unless (gemini-companion-edits--as-written-p edit)
-      (user-error (if (gemini-companion-edits--later edit)
-                      "%s has changed since; revert its later edits first"
-                    "%s has changed since; revert this edit by hand")
-                  name))
-    (when (gemini-companion-revert-unsaved-p file)
-      (user-error "%s has unsaved changes; undo them first, or revert this \
-edit by hand"
-                  name))))
-
-(defun gemini-companion-edits--later (edit)
-  "Return the later edit whose text the file of EDIT has, or nil."
-  (seq-find (lambda (later)
-              (and (equal (gemini-companion-edit-place edit)
-                          (gemini-companion-edit-place later))
-                   (gemini-companion-edit-written-p later)
-                   (gemini-companion-edits--as-written-p later)))
-            (seq-take-while (lambda (later) (not (eq edit later)))
-                            gemini-companion-edits--edits)))
+  (let ((file (gemini-companion-edit-file edit)))
+    (when-let*
+        ((why (cond
+               ((gemini-companion-edits-unwritten edit))
+               ((eq 'unknown (gemini-companion-edit-before edit))
+                "had a previous text that was not kept")
+               ((gemini-companion-text-unreadable-reason file))
+               ((null (gemini-companion-text-attributes file))
+                "was deleted or renamed since")
+               ((not (equal (gemini-companion-edit-place edit)
+                            (gemini-companion-text-true-name file)))
+                "has other symbolic links since; revert this edit by hand")
+               ((gemini-companion-place-check file) nil)
+               ((not (gemini-companion-edits--kept-p file)) "is too large")
+               ((not (gemini-companion-edits--as-written-p edit))
+                "has changed since; revert later edits first, if there are any, \
+or this one by hand")
+               ((gemini-companion-revert-unsaved-p file)
+                "has unsaved changes; undo them first, or revert this edit by \
+hand"))))
+      (user-error "%s %s" (gemini-companion-edits-name edit) why))))
 
 (defun gemini-companion-edits-unwritten (edit)
   "Return why EDIT has not changed its file, a predicate, or nil."

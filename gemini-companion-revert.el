@@ -238,13 +238,13 @@ For a remote file, that is its copy."
             (equal (gemini-companion-revert--ancestor-text)
                    (car (gemini-companion-revert--read))))))))
 
-(defun gemini-companion-revert--plain-p ()
-  "Return non-nil if the current buffer has the text of its file.
+(defun gemini-companion-revert--plain-p (file)
+  "Return non-nil if the current buffer can have the text of FILE, its file.
 One with a way of its own to revert, such as a hex dump, has not, and
 may ask when it is reverted."
   (and (eq revert-buffer-function (default-value 'revert-buffer-function))
-       (not (gemini-companion-revert-encoded-p
-             (gemini-companion-revert--file)))))
+       (not (or (gemini-companion-revert-encoded-p file)
+                (gemini-companion-text-unreadable-reason file)))))
 
 (defun gemini-companion-revert--buffer (buffer keys)
   "Bring BUFFER up to date if another program has written its file.
@@ -252,9 +252,8 @@ See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
     (when-let* ((file (gemini-companion-revert--file))
                 (stamp (gemini-companion-watch-stamp file))
-                ((gemini-companion-revert--plain-p))
-                ((not (gemini-companion-revert--current-p)))
-                ((not (gemini-companion-text-unreadable-reason file))))
+                ((gemini-companion-revert--plain-p file))
+                ((not (gemini-companion-revert--current-p))))
       (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
         (cond ((or (not (buffer-modified-p))
                    (string= text (gemini-companion-text-of-buffer)))
@@ -431,21 +430,18 @@ if that is not too large."
 
 (defun gemini-companion-revert--mergeable-p ()
   "Return non-nil if the current buffer and its file can be merged."
-  (let ((file (gemini-companion-revert--file)))
-    (and enable-multibyte-characters
-         (gemini-companion-revert--ancestor-text)
-         (not (gemini-companion-text-unreadable-reason file))
-         (executable-find "diff3"))))
+  (and enable-multibyte-characters
+       (gemini-companion-revert--ancestor-text)
+       (executable-find "diff3")))
 
 (defun gemini-companion-revert--unmerged-p (buffer)
   "Return non-nil if BUFFER has unsaved text, and its file was written since."
   (with-current-buffer buffer
-    (when-let* (((and buffer-file-name (buffer-modified-p)))
+    (when-let* (((buffer-modified-p))
                 (file (gemini-companion-revert--file))
-                ((not (gemini-companion-text-remote-p file)))
+                ((gemini-companion-revert--plain-p file))
                 ((gemini-companion-text-attributes file)))
-      (and (gemini-companion-revert--plain-p)
-           (not (gemini-companion-revert--current-p))))))
+      (not (gemini-companion-revert--current-p)))))
 
 (defun gemini-companion-merge ()
   "Merge your unsaved text with what a CLI wrote to its file.

@@ -137,11 +137,9 @@ Return nil if there is no such program, or the disk is full."
 Report its failure.  It cannot end the caller or change its buffer."
   (catch 'gemini-companion-text-call
     (unwind-protect
-        (save-current-buffer
-          ;; The debugger would leave half of the text.
-          (condition-case err
-              (apply function args)
-            ((error quit) (message "A hook failed: %S" err))))
+        (condition-case err
+            (save-current-buffer (apply function args))
+          ((error quit) (message "A hook failed: %S" err)))
       ;; Also when it throws.
       (throw 'gemini-companion-text-call nil))))
 
@@ -214,15 +212,15 @@ new lines."
                  (mapcar #'gemini-companion-text-of-buffer (list nil source)))
                 (list (list 1 all 1 all))))))
     (when hunks
-      (pcase-let* ((`(,last ,count . ,_) (car (last hunks)))
-                   (`(,beg ,end)
-                    (mapcar (lambda (line)
-                              (goto-char (point-min))
-                              (forward-line (1- line))
-                              (point))
-                            (list (caar hunks) (+ last count))))
-                   (run (if hooks #'run-hook-wrapped #'ignore))
-                   (size))
+      (let* ((position (lambda (line)
+                         (goto-char (point-min))
+                         (forward-line (1- line))
+                         (point)))
+             (beg (funcall position (caar hunks)))
+             (end (funcall position (+ (caar (last hunks))
+                                       (cadar (last hunks)))))
+             (run (if hooks #'run-hook-wrapped #'ignore))
+             size)
         (funcall run 'before-change-functions #'gemini-companion-text-call
                  beg end)
         (setq size (buffer-size))

@@ -481,7 +481,8 @@ a:3 (removed line): keep it\na:4: as a digit"
             (gemini-companion-list-test-go-to "Count to three")
             (write-region "mine\n" nil "b" nil 'silent)
             (should (equal "Reverted 3 of 4 edits; \
-b has changed since; revert this edit by hand"
+b has changed since; revert later edits first, if there are any, or this one \
+by hand"
                            (gemini-companion-list-test-key "u")))
             (should (equal '("Revert 4 edits of this turn (1 deletes a new file), and save? ")
                            asked)))
