@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from .config import Config
 from .exceptions import EmacsError, MalformedArgument
 from .processes import ancestors
-from .types import Facts, clean
+from .types import Facts, clean, file_name
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ class Questions:
         try:
             display = event["tool_response"]["returnDisplay"]
             file = display.get("filePath") or event["tool_input"]["file_path"]
-            path = os.path.join(directory, file)
+            path = file_name(os.path.join(directory, file), "the file")
             before = None if display.get("isNewFile") else display["originalContent"]
             after, name = display["newContent"], event["hook_event_name"]
         except (KeyError, TypeError, AttributeError):
@@ -201,12 +201,11 @@ class Questions:
 
         Raise MalformedArgument if it is outside the workspace roots.
         """
-        if not isinstance(directory, str) or not os.path.isabs(directory):
-            raise MalformedArgument("the directory must be an absolute path")
-        name = os.path.join(os.path.realpath(directory), "")
+        checked = file_name(directory, "the directory")
+        name = os.path.join(os.path.realpath(checked), "")
         if not name.startswith(tuple(os.path.join(root, "") for root in self.roots)):
             raise MalformedArgument("the directory is outside the workspace roots")
-        return directory
+        return checked
 
     # Questions
 
@@ -263,7 +262,8 @@ def _checked(name: object, arguments: Any, directory: str) -> Facts:
     checked = dict(arguments)
     if "file" in checked:
         # Emacs would take (:file NAME) for the name of a text in a private file.
-        checked["path"] = os.path.normpath(os.path.join(directory, checked.pop("file")))
+        path = os.path.normpath(os.path.join(directory, checked.pop("file")))
+        checked["path"] = file_name(path, "file")
     return checked
 
 

@@ -8,8 +8,6 @@ needs may import this one.
 
 import json
 import logging
-import os
-import re
 from typing import Any, TypeAlias
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -32,6 +30,7 @@ from .config import Config
 from .diffs import Diffs
 from .exceptions import MalformedArgument
 from .session import Session
+from .types import file_name
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +62,6 @@ CLOSE_DIFF = Tool(
 )
 
 _LARGEST_BODY = 64 * 1024 * 1024
-_REMOTE = re.compile(r"/[A-Za-z0-9-]+:[^/]*:")
 
 
 class Tools:
@@ -95,9 +93,11 @@ class Tools:
         session = _session(context)
         arguments = params.arguments or {}
         try:
-            path = _path(arguments)
+            path = file_name(arguments.get("filePath"), "filePath")
             if params.name == "openDiff":
-                proposal = _text(arguments, "newContent")
+                proposal = arguments.get("newContent")
+                if not isinstance(proposal, str):
+                    raise MalformedArgument("newContent must be a string")
                 size = len(proposal)
                 logger.info("openDiff: %s %d characters", session.short_id, size)
                 await self._diffs.open(session, path, proposal)
@@ -143,17 +143,3 @@ def _session(context: Context) -> Session:
     assert context.request is not None
     session: Session = context.request.state.session
     return session
-
-
-def _path(arguments: dict[str, Any]) -> str:
-    path = _text(arguments, "filePath")
-    if not os.path.isabs(path) or "\0" in path or _REMOTE.match(path):
-        raise MalformedArgument("filePath must be an absolute path on this machine")
-    return path
-
-
-def _text(arguments: dict[str, Any], name: str) -> str:
-    value = arguments.get(name)
-    if not isinstance(value, str):
-        raise MalformedArgument(f"{name} must be a string")
-    return value

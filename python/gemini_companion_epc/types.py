@@ -5,10 +5,13 @@ A notification that the client's schema refuses disconnects the client for good:
 absent keys are omitted, never null, and texts hold no lone surrogates.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+
+from .exceptions import MalformedArgument
 
 Notification: TypeAlias = dict[str, object]
 Facts: TypeAlias = dict[str, Any]
@@ -17,12 +20,33 @@ CloseReason: TypeAlias = Literal[
     "closed", "lost", "interrupted", "disconnected", "exited"
 ]
 
+_REMOTE = re.compile(r"/[A-Za-z0-9-]+:[^/]*:")
+_LONGEST_NAME = 4096
+_DEEPEST = 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
     """Return ``text`` with lone surrogates replaced by U+FFFD."""
     return _SURROGATE.sub("\ufffd", text)
+
+
+def file_name(value: object, argument: str) -> str:
+    """Return ``value`` of ``argument``, the absolute name of a file on this machine.
+
+    Raise MalformedArgument if it is none.  Emacs cannot visit a file in more than 100
+    directories, and takes seconds to notice it.
+    """
+    if not isinstance(value, str):
+        raise MalformedArgument(f"{argument} must be a string")
+    is_odd = not os.path.isabs(value) or "\0" in value or _REMOTE.match(value)
+    if (
+        is_odd
+        or len(value.encode(errors="replace")) > _LONGEST_NAME
+        or value.count("/") > _DEEPEST
+    ):
+        raise MalformedArgument(f"{argument} must be an absolute path on this machine")
+    return value
 
 
 def context_update(files: Sequence[Facts]) -> Notification:

@@ -79,10 +79,17 @@ def test_tools_are_refused_while_off_and_to_strangers(alone: Alone) -> None:
     assert request(alone.port, alone.token, body, "GET")[0] == 405
 
 
+# The last ones keep Emacs busy.
+ODD = ["/a\0", "/ssh:host:/a", "/" + 2100 * "é", "/a" * 1000, "/a" * 100_000]
+
+
 @pytest.mark.parametrize(
     "body",
     [
         [],
+        *({"directory": name, "method": "list"} for name in ODD),
+        *({"method": "event", "event": {**edit("/a"), "cwd": name}} for name in ODD),
+        *({"method": "event", "event": edit(name)} for name in ODD),
         {},
         {"directory": "relative", "method": "list"},
         {"directory": "/", "method": "other"},
@@ -91,7 +98,7 @@ def test_tools_are_refused_while_off_and_to_strangers(alone: Alone) -> None:
         {"method": "event", "event": edit("/a", originalContent=1)},
         {"method": "event", "event": {**edit("/a"), "cwd": "relative"}},
     ],
-    ids=str,
+    ids=lambda body: str(body)[:60],
 )
 def test_malformed_requests_are_refused(alone: Alone, body: object) -> None:
     alone.questions.is_on = True
@@ -117,8 +124,9 @@ def test_the_declarations_are_short_and_read_only() -> None:
         ({"file": "a.py", "symbol": "x", "line": True}, "$.line: True is not of type"),
         ({"file": "a.py", "symbol": ""}, "$.symbol: '' "),
         ([], "$: [] is not of type 'object'"),
+        *(({"file": name, "symbol": "x"}, "file must be") for name in ODD),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_malformed_arguments_are_named(
     alone: Alone, tmp_path: Path, arguments: object, part: str

@@ -9,7 +9,8 @@ from conftest import Alone, CliOf
 def test_a_malformed_argument_is_named(alone: Alone, cli_of: CliOf) -> None:
     cli = cli_of(alone)
     cli.connect()
-    paths = (None, 1, ["/a"], "a", "", "~/a", "/a\0", "/ssh:host:/a")
+    odd = ("a", "", "~/a", "/a\0", "/ssh:host:/a", "/" + 2100 * "é", "/a" * 1000)
+    paths = (None, 1, ["/a"], *odd)
     calls: list[tuple[str, dict[str, Any], str]] = [
         ("openDiff", {}, "filePath"),
         ("closeDiff", {}, "filePath"),
