@@ -167,10 +167,11 @@ class Asgi:
     async def _ask(self, request: Request) -> ASGIApp:
         """Answer a request of the bridge, which needs no session."""
         question = _message(without_lone_surrogates(await request.body()))
-        if "connected" in question:
+        if question.get("method") == "connected":
             pids = await asyncio.to_thread(ancestors, question.get("pid"))
             if not self._sessions.has_process(pids):
                 raise HTTPException(404, "The CLI is not connected")
+            return JSONResponse({})
         try:
             client = request.state.client.name
             return JSONResponse(await self._questions.answer(client, question))

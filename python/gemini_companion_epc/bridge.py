@@ -14,6 +14,7 @@ import os
 import socket
 import stat
 import sys
+from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if "--hook" not in sys.argv:
     import threading
 
 HOOK_SECONDS = 5
+CONNECTED_SECONDS = 0.5
 LIST_SECONDS = 5
 ANSWER_SECONDS = 20
 SCAN_SECONDS = 2
@@ -38,6 +40,7 @@ NO_EMACS = (
     "files in Emacs."
 )
 SLOW_EMACS = "Emacs did not answer in time."
+VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
 PROMPT = {"name": "emacs-not-found", "description": NO_EMACS}
 
 
@@ -141,37 +144,56 @@ def has_working_directory(workspace: str) -> bool:
 def ask(client: str, body: bytes, limit: float) -> bytes:
     """Return the answer to ``body``, an object, of the first Emacs that gives one.
 
-    An Emacs refuses at once what it cannot answer; of several, the first time each
-    one does so unless the CLI is connected to it.  Raise NoEmacs if there is none.
+    An Emacs refuses at once what it cannot answer.  Of several, the one to which the
+    CLI is connected comes first, and last those that do not even say whether they
+    are.  Raise NoEmacs if there is none.
     """
+    end = monotonic() + limit
     found = servers(client)
-    texts = [body]
-    if len(found) > 1:
-        texts.insert(0, b'{"connected": true, ' + body[1:])
-    for text in texts:
-        for port, token in found:
-            try:
-                return post(port, token, text, limit)
-            except TimeoutError:
-                raise NoEmacs(SLOW_EMACS) from None
-            except (OSError, ValueError):
-                continue
+    distances: dict[tuple[int, str], int] = {}
+    for one in found if len(found) > 1 else []:
+        distances[one] = distance(one)
+        if distances[one] == 0:
+            break
+    for one in sorted(found, key=lambda one: distances.get(one, 1)):
+        try:
+            return post(*one, body, end - monotonic())
+        except TimeoutError:
+            raise NoEmacs(SLOW_EMACS) from None
+        except (OSError, ValueError):
+            continue
     raise NoEmacs(NO_EMACS)
+
+
+def distance(server: tuple[int, str]) -> int:
+    """Return 0 if the CLI is connected to ``server``, 1 if not, 2 if it is silent."""
+    body = b'{"method": "connected", "pid": %d}' % os.getppid()
+    try:
+        post(*server, body, CONNECTED_SECONDS)
+    except TimeoutError:
+        return 2
+    except (OSError, ValueError):
+        return 1
+    return 0
 
 
 def post(port: int, token: str, body: bytes, limit: float) -> bytes:
     """Return the answer of the server at ``port`` to ``body``.
 
-    Raise OSError or ValueError if there is none.
+    Raise OSError or ValueError if there is none in ``limit`` seconds.
     """
+    end = monotonic() + limit
     head = (
         f"POST /tools HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n"
         f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", port), limit) as connection:
+    data, piece = b"", b" "
+    with socket.create_connection(("127.0.0.1", port), max(limit, 0.01)) as connection:
         connection.sendall(head.encode() + body)
-        data = b"".join(iter(lambda: connection.recv(65536), b""))
+        while piece:
+            connection.settimeout(max(end - monotonic(), 0.01))
+            data += (piece := connection.recv(65536))
     status, _, answer = data.partition(b"\r\n\r\n")
     if status.split()[1:2] != [b"200"]:
         raise ValueError("refused")
@@ -214,9 +236,12 @@ class Bridge:
         for line in sys.stdin.buffer:
             try:
                 message = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
+                self._fail(None, -32700, "Parse error")
                 continue
-            if isinstance(message, dict) and "id" in message and "method" in message:
+            if not isinstance(message, dict):
+                self._fail(None, -32600, "Invalid request")
+            elif "id" in message and "method" in message:
                 arguments = (message["id"], message["method"], message.get("params"))
                 threading.Thread(target=self._answer, args=arguments).start()
         ended.set()
@@ -232,7 +257,7 @@ class Bridge:
                 self._has_tools = not listed
                 self._send({"method": "notifications/tools/list_changed"})
 
-    def _answer(self, request_id: object, method: str, params: Any) -> None:
+    def _answer(self, request_id: object, method: object, params: Any) -> None:
         answers = {
             "initialize": self._initialize,
             "ping": lambda params: {},
@@ -241,12 +266,14 @@ class Bridge:
             "prompts/list": self._list_prompts,
             "prompts/get": self._get_prompt,
         }
-        if method in answers:
+        if isinstance(method, str) and method in answers:
             result = answers[method](params if isinstance(params, dict) else {})
             self._send({"id": request_id, "result": result})
         else:
-            error = {"code": -32601, "message": f"Unknown method: {method}"}
-            self._send({"id": request_id, "error": error})
+            self._fail(request_id, -32601, f"Unknown method: {method}")
+
+    def _fail(self, request_id: object, code: int, message: str) -> None:
+        self._send({"id": request_id, "error": {"code": code, "message": message}})
 
     def _send(self, message: dict[str, Any]) -> None:
         line = json.dumps({"jsonrpc": "2.0", **message})
@@ -267,8 +294,9 @@ class Bridge:
             return []
 
     def _initialize(self, params: Any) -> dict[str, Any]:
+        wanted = params.get("protocolVersion")
         return {
-            "protocolVersion": params.get("protocolVersion", "2025-06-18"),
+            "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
             "capabilities": {"tools": {"listChanged": True}, "prompts": {}},
             "serverInfo": {"name": "emacs", "version": "1"},
             "instructions": INSTRUCTIONS,

@@ -2,11 +2,14 @@
 """The program that a CLI starts, as a process of its own."""
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,7 +48,7 @@ class Bridge:
         )
         self._last_id = 0
 
-    def ask(self, method: str, **params: Any) -> Any:
+    def ask(self, method: object, **params: Any) -> Any:
         """Return the result of ``method``."""
         self._last_id += 1
         self.send(id=self._last_id, method=method, params=params)
@@ -55,9 +58,12 @@ class Bridge:
 
     def send(self, **message: Any) -> None:
         """Send ``message``."""
+        self.write(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    def write(self, line: bytes) -> None:
+        """Send ``line``."""
         assert self._process.stdin
-        line = json.dumps({"jsonrpc": "2.0", **message})
-        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.write(line + b"\n")
         self._process.stdin.flush()
 
     def read(self) -> dict[str, Any]:
@@ -175,6 +181,55 @@ def test_the_best_of_several_emacsen_is_asked_first(
         session = new.do(new.sessions.get, "one", CLIENTS[0])
         session.process = Process(os.getpid())
         assert "/new" in start_bridge(tmp_path, **port).call("diagnostics")
+
+
+@pytest.mark.parametrize("is_dripping", [False, True])
+def test_an_emacs_that_hangs_does_not_hide_another(
+    alone: Alone, tmp_path: Path, is_dripping: bool
+) -> None:
+    def drip() -> None:
+        with contextlib.suppress(OSError):
+            while connection := hanging.accept()[0]:
+                with contextlib.suppress(OSError), connection:
+                    while is_dripping or connection.recv(1000):
+                        connection.sendall(b"H")
+                        ended.wait(0.1)
+
+    file, ended = tmp_path / "a.py", threading.Event()
+    answer(alone, {"path": str(file), "count": 1, "errors": [[3, "bad", None]]})
+    discovery(tmp_path, alone.port, alone.token)
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        threading.Thread(target=drip, daemon=True).start()
+        port = hanging.getsockname()[1]
+        newest = discovery(tmp_path, port, "x", (str(tmp_path),))
+        os.utime(newest, (10**10, 10**10))
+        began = time.monotonic()
+        assert "new error" in str(run_hook(tmp_path, event(file)))
+        assert time.monotonic() - began < program.HOOK_SECONDS
+        hanging.shutdown(socket.SHUT_RDWR)
+    ended.set()
+
+
+def test_a_message_that_is_no_request_is_answered(
+    tmp_path: Path, start_bridge: Callable[..., Bridge]
+) -> None:
+    bridge = start_bridge(tmp_path)
+    for text in ("{", "[" * 100_000, "\udcff", "", '{"id": 1}}'):
+        bridge.write(text.encode(errors="surrogateescape"))
+        assert bridge.read()["error"]["code"] == -32700
+    bridge.write(b"[]")
+    assert bridge.read()["error"]["code"] == -32600
+    assert bridge.ask(["ping"])["code"] == -32601
+    assert bridge.ask("ping") == {}
+
+
+@pytest.mark.parametrize("wanted", ["2024-11-05", "2025-06-18", "2099-01-01", 5, None])
+def test_a_version_of_the_protocol_is_one_that_is_spoken(
+    tmp_path: Path, start_bridge: Callable[..., Bridge], wanted: object
+) -> None:
+    answered = start_bridge(tmp_path).ask("initialize", protocolVersion=wanted)
+    is_spoken = str(wanted)[:4] in ("2024", "2025")
+    assert answered["protocolVersion"] == (wanted if is_spoken else "2025-06-18")
 
 
 def event(file: Path, **display: object) -> str:
