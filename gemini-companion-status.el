@@ -16,6 +16,7 @@
 (require 'gemini-companion)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-clients)
+(require 'gemini-companion-edits)
 (require 'gemini-companion-extension)
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)
@@ -58,6 +59,9 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
 
 (defvar gemini-companion-status--processes nil
   "Cons of the server with its sessions, and the CLIs that ran then, or nil.")
+
+(defvar gemini-companion-status--corrected nil
+  "Alist of problems whose setting was corrected, and the sessions before.")
 
 (defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
@@ -116,12 +120,16 @@ Type \\[describe-mode] there for its keys."
   (let* ((directory default-directory)
          (findings (let ((default-directory temporary-file-directory))
                      (gemini-companion-status-findings directory)))
+         (verdict (unless (gemini-companion-sessions)
+                    (seq-find (lambda (finding)
+                                (memq (nth 1 finding) '(bad wait)))
+                              findings)))
          (some (lambda (&rest marks)
                  (seq-filter (lambda (finding) (memq (nth 1 finding) marks))
-                             findings))))
+                             (remq verdict findings)))))
     (gemini-companion-page-replace
      (with-temp-buffer
-       (gemini-companion-status--insert-verdict (car (funcall some 'bad 'wait)))
+       (gemini-companion-status--insert-verdict verdict)
        (gemini-companion-status--insert-section
         "Problems" #'gemini-companion-status--insert-finding
         (funcall some 'bad))
@@ -199,14 +207,16 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                (string-join (seq-uniq
                              (mapcar #'gemini-companion-session-title sessions))
                             ", ")))
-    (pcase-let ((`(,_ ,_ ,text ,_ . ,actions)
-                 (or problem
-                     '(nil nil "No CLI runs in the open projects" nil
-                           ("Start" . gemini-companion-run)))))
+    (pcase-let* ((`(,_ ,_ ,text ,remedy . ,actions)
+                  (or problem
+                      '(nil nil "No CLI runs in the open projects" nil
+                            ("Start" . gemini-companion-run))))
+                 (`(,line . ,more) (split-string text "\n")))
       (gemini-companion-status--insert
-       (concat (propertize "Not connected: " 'face 'error)
-               (car (split-string text "\n")))
-       actions))))
+       (concat (propertize "Not connected: " 'face 'error) line)
+       actions)
+      (dolist (line (append more (ensure-list remedy)))
+        (insert "    " line "\n")))))
 
 (defun gemini-companion-status--insert-session (session)
   "Insert SESSION, a connected CLI."
@@ -262,13 +272,35 @@ PROBLEM is the first finding that is a problem or awaits an answer."
 (defun gemini-companion-status-findings (directory)
   "Check all in DIRECTORY, and return the findings.
 They are lists (TITLE MARK TEXT REMEDY ACTION...)."
-  (seq-mapcat
-   (pcase-lambda (`(,title . ,check))
-     (mapcar (apply-partially #'cons title)
-             (condition-case problem
-                 (funcall check directory)
-               (error `((bad ,(error-message-string problem)))))))
-   gemini-companion-status-checks))
+  (gemini-companion-status--once
+   (seq-mapcat
+    (pcase-lambda (`(,title . ,check))
+      (mapcar (apply-partially #'cons title)
+              (condition-case problem
+                  (funcall check directory)
+                (error `((bad ,(error-message-string problem)))))))
+    gemini-companion-status-checks)))
+
+(defun gemini-companion-status--once (findings)
+  "Return FINDINGS without reasons and remedies that are in earlier ones."
+  (let (said)
+    (seq-mapcat
+     (pcase-lambda (`(,title ,mark ,text ,remedy . ,actions))
+       (let* ((ends-p (lambda (text other)
+                        (string-suffix-p (concat ": " other) text)))
+              (reason (seq-find (apply-partially ends-p text) said)))
+         (prog1 (cond ((seq-some (lambda (other) (funcall ends-p other text))
+                                 said)
+                       nil)
+                      (reason
+                       `((,title note ,(string-remove-suffix
+                                        (concat ": " reason) text))))
+                      (t
+                       `((,title ,mark ,text
+                                 ,(unless (member remedy said) remedy)
+                                 ,@actions))))
+           (setq said `(,text ,@(ensure-list remedy) ,@said)))))
+     findings)))
 
 (defun gemini-companion-status--server (_directory)
   "Check the server."
@@ -392,7 +424,11 @@ FILES are its settings files, USER is the user's own."
                               (abbreviate-file-name file))))
     (cond
      ((equal value (gemini-companion-settings-get file keys))
-      `(good ,(format "%s is %s" place (json-encode value))))
+      (if (seq-find #'gemini-companion-status--unasked-p
+                    (cdr (assoc problem gemini-companion-status--corrected)))
+          `(bad ,problem ,(format "Type %s in each running %s, or restart it."
+                                  command title))
+        `(good ,(format "%s is %s" place (json-encode value)))))
      ((equal file user)
       `(bad ,problem
             ,(format "Set %s to %s, or type %s in %s." place
@@ -400,12 +436,28 @@ FILES are its settings files, USER is the user's own."
             (,(if (eq value t) "Enable" "Set it")
              . ,(lambda ()
                   (when (eq t (gemini-companion-settings-set file keys value))
+                    (push (cons problem
+                                (seq-filter
+                                 (lambda (session)
+                                   (equal client (plist-get session :client)))
+                                 (gemini-companion-sessions)))
+                          gemini-companion-status--corrected)
                     (message "Setting saved; type %s in each running %s"
                              command title))))))
      (t
       `(bad ,problem
             ,(format "Remove %s, which overrides your own settings." place)
             ("Open" . ,(apply-partially #'find-file-other-window file)))))))
+
+(defun gemini-companion-status--unasked-p (session)
+  "Return non-nil if SESSION is connected and no edit of it was reviewed."
+  (and (gemini-companion-session-connected-p session)
+       (not (seq-some
+             (lambda (edit)
+               (and (gemini-companion-session-same-p
+                     session (gemini-companion-edit-session edit))
+                    (not (eq 'written (gemini-companion-edit-status edit)))))
+             (gemini-companion-edits)))))
 
 ;;;; Projects
 
@@ -550,11 +602,13 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 (defun gemini-companion-status--process-finding (process)
   "Return the finding about PROCESS, a CLI that is not connected.
 It is a plist of `gemini-companion-server-ask-processes'."
-  (pcase-let* (((map :pid :client :directory :searches) process)
+  (pcase-let* (((map :pid :client :directory :searches :elsewhere) process)
                (`(,mark ,text . ,remedy)
                 (cond
-                 (searches
-                  `(note ,(format "it searches %s for editors" searches)
+                 ((or searches elsewhere)
+                  `(note ,(if searches
+                              (format "it searches %s for editors" searches)
+                            "it is connected to another editor")
                          "To connect it here, start it in a terminal of this \
 Emacs."))
                  ((and directory
@@ -569,8 +623,7 @@ Emacs."))
                  (t
                   '(bad nil "Type /ide enable there.  If the CLI answers \
 that IDE integration is not supported, start it again: the mode was off then \
-or, for Qwen Code, the project was not open in Emacs.  If it is connected to \
-another editor, start it in a terminal of this Emacs.")))))
+or, for Qwen Code, the project was not open in Emacs.")))))
     `(,(if (gemini-companion-sessions) 'note mark)
       ,(concat (format "%s (process %d" (gemini-companion-clients-title client)
                        pid)

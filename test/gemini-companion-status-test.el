@@ -108,6 +108,25 @@
       (should (equal "Not connected: No CLI runs in the open projects [Start]"
                      (gemini-companion-status-test--verdict))))))
 
+(ert-deftest gemini-companion-status-test-says-all-once ()
+  (gemini-companion-status-test--with-status
+      `(("One" . ,(lambda (&rest _)
+                    '((bad "It is off\nSince when" "Turn it on.")
+                      (bad "It is old" "Update it."))))
+        ("Two" . ,(lambda (&rest _)
+                    '((bad "CLI 5 waits: It is old" "Update it.")
+                      (bad "CLI 6 waits: No root" "Open a file.")
+                      (bad "CLI 7 waits" "Type that.")
+                      (bad "CLI 8 waits" "Type that."))))
+        ("Three" . ,(lambda (&rest _) '((bad "No root" "Open a file.")))))
+    (dolist (text '("It is off\n    Since when\n    Turn it on." "It is old"
+                    "Update it." "Two: CLI 5 waits\n" "CLI 6 waits: No root"
+                    "Open a file." "CLI 7 waits\n    Type that."
+                    "CLI 8 waits\n"))
+      (ert-info (text)
+        (should (= 1 (how-many (regexp-quote text) (point-min))))))
+    (should (= 1 (how-many "waits:\\|Three" (point-min))))))
+
 (ert-deftest gemini-companion-status-test-follows-the-sessions-while-visible ()
   (let ((checked 0))
     (gemini-companion-status-test--with-status
@@ -204,11 +223,11 @@
   (gemini-companion-test-with-mode '()
     (pcase-dolist
         (`(,environment ,place ,sign ,reason)
-         `(("HOME=/other" ,directory (?• "--")
+          `(("HOME=/other" ,directory ,(gemini-companion-text-sign ?• "--")
             "it searches /other/.qwen/ide for editors")
-           (nil "/" (?✗ "NO")
+           (nil "/" "Not connected:"
             "/ is in none of the workspace roots, so no CLI can connect from there")
-           (nil ,directory (?✗ "NO") "IDE integration is off in Qwen Code")))
+           (nil ,directory "Not connected:" "IDE integration is off in Qwen Code")))
       (let* ((default-directory place)
              (program (expand-file-name "qwen" directory))
              (process (let ((process-environment
@@ -221,9 +240,10 @@
                 (nthcdr 3 gemini-companion-status-checks)
               (gemini-companion-test-eventually
                 (string-search
-                 (format "%s Running CLIs: Qwen Code (process %d, in %s) \
-is not connected: %s\n"
-                         (apply #'gemini-companion-text-sign sign)
+                 (format "%s %sQwen Code (process %d, in %s) \
+is not connected: %s"
+                         sign
+                         (if environment "Running CLIs: " "")
                          (process-id process)
                          (abbreviate-file-name (directory-file-name place))
                          reason)
@@ -232,6 +252,17 @@ is not connected: %s\n"
           (delete-process process)
           (gemini-companion-test-eventually
             (not (process-attributes (process-id process)))))))))
+
+(ert-deftest gemini-companion-status-test-blames-no-cli-of-another-editor ()
+  (cl-letf (((symbol-function 'gemini-companion-server-ask-processes)
+             (lambda (done)
+               (funcall done '((:pid 7 :client "qwen" :directory "/"
+                                :elsewhere t))))))
+    (gemini-companion-status-test--with-status
+        (list (assoc "Running CLIs" gemini-companion-status-checks))
+      (should (string-prefix-p "Not connected: No CLI runs" (buffer-string)))
+      (should (search-forward "(process 7, in /) is not connected: it is \
+connected to another editor" nil t)))))
 
 (ert-deftest gemini-companion-status-test-searches-once-the-server-is-ready ()
   (let ((info nil))
@@ -244,6 +275,36 @@ is not connected: %s\n"
         (should (gemini-companion-status--running "/"))))))
 
 ;;;; Settings
+
+(ert-deftest gemini-companion-status-test-keeps-what-a-running-cli-still-has ()
+  (gemini-companion-status-test--with-home
+    (let ((sessions '((:id "1" :client "qwen" :pid 1)
+                      (:id "2" :client "gemini" :pid 2)))
+          (marks (lambda ()
+                   (gemini-companion-status-test--marks "Settings"))))
+      (unwind-protect
+          (progn
+            (gemini-companion-session-update sessions)
+            (pcase (gemini-companion-status-test--find "Settings")
+              (`((bad ,_ ,_ ("Set it" . ,set))) (funcall set)))
+            (pcase (gemini-companion-status-test--find "Settings")
+              (`((bad ,_ ,remedy . ,actions))
+               (should-not actions)
+               (should (string-search "Type /approval-mode default in each"
+                                      remedy))))
+            ;; One that asks has no such problem.
+            (gemini-companion-edits-start)
+            (gemini-companion-diff-open 1 (car sessions)
+                                        (expand-file-name "a") "new\n")
+            (should (equal '(good) (funcall marks)))
+            (gemini-companion-edits-stop)
+            (should (equal '(bad) (funcall marks)))
+            (gemini-companion-session-update
+             `(,(cadr sessions) (:id "3" :client "qwen" :pid 3)))
+            (should (equal '(good) (funcall marks))))
+        (gemini-companion-edits-stop)
+        (gemini-companion-diff-stop 'dismissed)
+        (gemini-companion-session-update nil)))))
 
 (ert-deftest gemini-companion-status-test-reads-all-settings-that-count ()
   (gemini-companion-status-test--with-home

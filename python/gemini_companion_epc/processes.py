@@ -2,6 +2,7 @@
 """The processes of the clients: find and describe them."""
 
 import os
+import re
 from contextlib import suppress
 
 import psutil
@@ -34,8 +35,11 @@ def process_of(
     return Process(process.pid, directory or None, is_acp, hash(process))
 
 
-def running() -> list[Facts]:
-    """Return descriptions of the clients that run as this user."""
+def running(port: int) -> list[Facts]:
+    """Return descriptions of the clients that run as this user.
+
+    ``port`` is the one at which this server listens.
+    """
     found: dict[int, Facts] = {}
     parents = set()
     for process in psutil.process_iter():
@@ -43,17 +47,18 @@ def running() -> list[Facts]:
             if is_own_process(process):
                 client = client_of(process.cmdline())
                 if client:
-                    found[process.pid] = _describe(process, client)
+                    found[process.pid] = _describe(process, client, port)
                     parents.add(process.ppid())
     # A client may run itself again in a child process.
     return [facts for pid, facts in found.items() if pid not in parents]
 
 
-def _describe(process: psutil.Process, client: Client) -> Facts:
+def _describe(process: psutil.Process, client: Client, port: int) -> Facts:
     """Return the working directory of ``process``, which runs ``client``.
 
     With it is where the process searches discovery files, if that is not where this
-    server has them.  The dictionary lacks what is unknown.
+    server has them, and whether it is connected to an editor at another port.  The
+    dictionary lacks what is unknown.
     """
     facts: Facts = {"pid": process.pid, "client": client.name}
     with suppress(psutil.Error, OSError):
@@ -61,6 +66,11 @@ def _describe(process: psutil.Process, client: Client) -> Facts:
         searched = client.directory(process.environ())
         if os.path.realpath(searched) != os.path.realpath(client.directory(os.environ)):
             facts["searches"] = str(searched)
+        names = " ".join(os.listdir(searched))
+        editors = set(re.findall(r"(\d+)\.(?:json|lock)\b", names)) - {str(port)}
+        ends = (one.raddr for one in process.net_connections() if one.raddr)
+        if any(str(end.port) in editors for end in ends):
+            facts["elsewhere"] = True
     return facts
 
 

@@ -111,7 +111,7 @@ class Server:
         return await self._emacs.listen(
             {
                 "hello": self.hello,
-                "processes": partial(asyncio.to_thread, running),
+                "processes": partial(asyncio.to_thread, running, self._port),
                 "context-update": self.context_update,
                 "roots-update": self.roots_update,
                 "tools-update": self.tools_update,

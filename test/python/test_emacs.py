@@ -2,6 +2,7 @@
 """The calls of Emacs and to Emacs, over real sockets."""
 
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -39,6 +40,27 @@ def test_emacs_learns_where_a_client_runs_and_what_it_searches(
         "directory": str(tmp_path),
         "searches": "/é\ufffd/gemini/ide",
     }
+
+
+def test_emacs_learns_that_a_client_is_connected_to_another_editor(
+    start: Start, tmp_path: Path
+) -> None:
+    command = "import socket; s = socket.create_connection(('127.0.0.1', {})); input()"
+    with socket.create_server(("127.0.0.1", 0)) as editor:
+        port = editor.getsockname()[1]
+        (tmp_path / "gemini" / "ide").mkdir(parents=True)
+        (tmp_path / "gemini" / "ide" / f"gemini-ide-server-1-{port}.json").touch()
+        with subprocess.Popen(
+            ["gemini", "-c", command.format(port)],
+            executable=sys.executable,
+            env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)},
+            stdin=subprocess.PIPE,
+        ) as child:
+            with editor.accept()[0]:
+                known = map(plist, start().call("processes"))
+                facts = next(facts for facts in known if facts["pid"] == child.pid)
+            child.kill()
+    assert facts["elsewhere"]
 
 
 @pytest.mark.parametrize(
