@@ -199,36 +199,49 @@ the current one.  An edit that was reviewed is not recorded again."
 
 ;;;; Revert
 
-(defun gemini-companion-edits-revert (edit)
+(defun gemini-companion-edits-revert (edit &optional done)
   "Write the text before EDIT to its file, and bring its buffer up to date.
 A file that was new is deleted, and its buffer is killed.  Signal an
-error if the file has changed since."
-  (gemini-companion-edits-check-revert edit)
+error if the file has changed since.  Call DONE, if it is non-nil, with
+nil after that, or with the problem; for a remote file, that is later."
   (let* ((file (gemini-companion-edit-file edit))
-         (buffer (gemini-companion-place-buffer file))
-         (remote (gemini-companion-place-of file))
-         (time (file-attribute-modification-time (file-attributes file)))
          (new (eq 'new (gemini-companion-edit-before edit)))
-         (bytes (and (not new) (gemini-companion-edits--previous edit))))
-    (if new
-        (progn
-          (delete-file file 'trash)
-          (when buffer
-            (kill-buffer buffer)))
-      ;; Otherwise Emacs may ask whether to write over a newer text.
-      (gemini-companion-revert-now file)
-      (gemini-companion-text-write file bytes)
-      (if remote
-          ;; The clock there may be behind the one here.
-          (set-file-times file time)
-        (gemini-companion-revert-now file)))
-    (when remote
-      (gemini-companion-place-write file bytes)
-      (gemini-companion-revert-expect file))
-    (setf (gemini-companion-edit-state edit) (if new 'deleted 'reverted))
-    (message (if new "Deleted %s" "Reverted %s")
-             (gemini-companion-edits-name edit))
-    (run-hooks 'gemini-companion-edits-changed-hook)))
+         (end (apply-partially #'gemini-companion-edits--end-revert edit done))
+         ;; It is read before it is checked, as it may be replaced meanwhile.
+         (old (and (gemini-companion-place-of file)
+                   (gemini-companion-edits--kept-p file)
+                   (gemini-companion-text-bytes file))))
+    (gemini-companion-edits-check-revert edit)
+    (let ((bytes (and (not new) (gemini-companion-edits--previous edit))))
+      (cond (old (gemini-companion-place-write file old bytes end))
+            (new (delete-file file 'trash))
+            (t
+             ;; Otherwise Emacs may ask whether to write over a newer text.
+             (gemini-companion-revert-now file)
+             (gemini-companion-text-write file bytes)
+             (gemini-companion-revert-now file)))
+      (unless old
+        (funcall end nil)))))
+
+(defun gemini-companion-edits--end-revert (edit done problem)
+  "Record that EDIT was reverted unless there was a PROBLEM, and call DONE."
+  (let* ((file (gemini-companion-edit-file edit))
+         (name (gemini-companion-edits-name edit))
+         (buffer (gemini-companion-place-buffer file))
+         (new (eq 'new (gemini-companion-edit-before edit))))
+    (cond (problem
+           (setq problem (format "Cannot revert %s (%s)" name problem))
+           (message "%s" problem))
+          (new
+           (when (and buffer (not (buffer-modified-p buffer)))
+             (kill-buffer buffer)))
+          ((gemini-companion-place-of file)
+           (gemini-companion-revert file)))
+    (unless problem
+      (setf (gemini-companion-edit-state edit) (if new 'deleted 'reverted))
+      (message (if new "Deleted %s" "Reverted %s") name)
+      (run-hooks 'gemini-companion-edits-changed-hook))
+    (funcall (or done #'ignore) problem)))
 
 (defun gemini-companion-edits-check-revert (edit)
   "Signal an error if reverting EDIT would lose text or is impossible."

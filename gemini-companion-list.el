@@ -619,13 +619,21 @@ On the line of a turn or a CLI, revert all edits of the turn."
                                        " (%d delete new files)" new)
                              new))
                    ", and save? "))
-      (let (left)
-        (dolist (edit (reverse edits))
-          (condition-case problem
-              (gemini-companion-edits-revert edit)
-            (error (push (concat "; " (error-message-string problem)) left))))
-        (message "Reverted %d of %d edits%s" (- count (length left)) count
-                 (string-join (nreverse left)))))))
+      (gemini-companion-list--revert-all (reverse edits) count nil))))
+
+(defun gemini-companion-list--revert-all (edits count problems)
+  "Revert EDITS, the last ones of COUNT, one after another.
+PROBLEMS are those of the previous ones."
+  (let ((next (lambda (problem)
+                (gemini-companion-list--revert-all
+                 (cdr edits) count
+                 (append problems (and problem (list (concat "; " problem))))))))
+    (if (null edits)
+        (message "Reverted %d of %d edits%s" (- count (length problems)) count
+                 (string-join problems))
+      (condition-case problem
+          (gemini-companion-edits-revert (car edits) next)
+        (error (funcall next (error-message-string problem)))))))
 
 (provide 'gemini-companion-list)
 ;;; gemini-companion-list.el ends here

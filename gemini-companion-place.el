@@ -189,13 +189,17 @@ It is nil if the place of FILE is not connected.  The copy need not exist."
     (unless (equal "connected" (gemini-companion-place--get name :state))
       (user-error "%s" (gemini-companion-place-explain name)))))
 
-(defun gemini-companion-place-write (copy bytes)
-  "Write BYTES to the remote file whose copy is COPY.
-If BYTES is nil, delete the file.  Do nothing if COPY is no copy."
-  (pcase (gemini-companion-place-of copy)
-    (`(,name . ,there)
-     (apply #'gemini-companion-server-call 'place-write name there
-            (and bytes (list (base64-encode-string bytes t)))))))
+(defun gemini-companion-place-write (copy old bytes done)
+  "Write BYTES to the remote file whose copy is COPY if it has the bytes OLD.
+If BYTES is nil, delete the file.  Call DONE later with nil, or with the
+problem."
+  (pcase-let ((`(,name . ,there) (gemini-companion-place-of copy)))
+    (unless (gemini-companion-server-ask
+             'place-write
+             `( ,name ,there ,(secure-hash 'sha256 old)
+                ,@(and bytes (list (base64-encode-string bytes t))))
+             (lambda (_) (funcall done nil)) done)
+      (funcall done "the server does not run"))))
 
 ;;;; Commands of the system
 
@@ -392,12 +396,9 @@ there (%s); M-x gemini-companion-status"
                    name :pipe "/" nil
                    '("node" "-e" "eval(Buffer.from(process.argv[1],'base64')+'')"
                      "outpost-base64"))
-        ;; They were copied before, decide what is shared, or are settings.  The
-        ;; others are in a workspace root unless they begin with a tilde.
+        ;; They decide what is shared, or are settings.  They are in a workspace
+        ;; root unless they begin with a tilde.
         :files (".dir-locals.el"
-                ,@(mapcar (lambda (copy) (cdr (gemini-companion-place-of copy)))
-                          (ignore-error file-missing
-                            (directory-files-recursively mirror "")))
                 ,@(gemini-companion-clients-all :ignore-files)
                 ,@(seq-mapcat #'gemini-companion-place-settings
                               (mapcar #'car gemini-companion-clients)))

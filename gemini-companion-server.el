@@ -511,23 +511,25 @@ user may know the token."
   "Call METHOD of the server with ARGS, without waiting for its answer.
 Strings among ARGS, not in lists, may be of any length.  Return non-nil
 if the call was sent."
+  (gemini-companion-server-ask method args #'ignore))
+
+(defun gemini-companion-server-ask (method args done &optional failed)
+  "Call METHOD of the server with ARGS, and then DONE or FAILED.
+They are as for `gemini-companion-epc-call'.  Return non-nil if the
+call was sent."
   (when (gemini-companion-server-ready-p)
     (let ((process gemini-companion-server--current))
       (gemini-companion-epc-call
        (gemini-companion-server--connection process) method
        (mapcar (apply-partially #'gemini-companion-server--pack process) args)
-       #'ignore))))
+       done failed))))
 
 (defun gemini-companion-server-ask-processes (done)
   "Ask for the CLIs that run as this user, and call DONE with them later.
 They are plists with `:pid', `:client', `:directory' and, if a CLI does
 not search this Emacs there, `:searches', the directory that it searches.
 If the server cannot be asked, call DONE with nil at once."
-  (unless (and (gemini-companion-server-ready-p)
-               (gemini-companion-epc-call
-                (gemini-companion-server--connection
-                 gemini-companion-server--current)
-                'processes nil done))
+  (unless (gemini-companion-server-ask 'processes nil done)
     (funcall done nil)))
 
 (defun gemini-companion-server-post (method value)

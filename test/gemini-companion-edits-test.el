@@ -205,6 +205,27 @@
           (should (equal expected
                          (gemini-companion-text-bytes file))))))))
 
+(ert-deftest gemini-companion-edits-of-a-remote-file-end-with-its-answer ()
+  (gemini-companion-test-with-edits '(("a" "old\n"))
+    (let* ((gemini-companion-place-mirrors `(("/ssh:far:" . ,default-directory)))
+           (gemini-companion-place-all '(("/ssh:far:" :state "connected")))
+           calls)
+      (gemini-companion-diff-accept
+       (gemini-companion-test-open "a" "new\n" 1 session))
+      (cl-letf (((symbol-function 'gemini-companion-server-ask)
+                 (lambda (&rest call) (push call calls))))
+        (pcase-let ((`(,edit) (gemini-companion-edits)))
+          (gemini-companion-edits-revert edit)
+          (pcase-let ((`((place-write ,args ,done ,failed)) calls))
+            (should (equal args `("/ssh:far:" "/a" ,(secure-hash 'sha256 "new\n")
+                                  ,(base64-encode-string "old\n"))))
+            (should (equal "new\n" (gemini-companion-text-read "a")))
+            (funcall failed "it has changed there")
+            (should (eq 'accepted (gemini-companion-edit-state edit)))
+            (gemini-companion-test-write "a" "old\n")
+            (funcall done t)
+            (should (eq 'reverted (gemini-companion-edit-state edit)))))))))
+
 (ert-deftest gemini-companion-edits-refuses-to-revert-what-would-lose-text ()
   (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
     (gemini-companion-test-open "a" "new\n" 1 session)

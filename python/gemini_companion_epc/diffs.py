@@ -52,6 +52,11 @@ class Diffs:
         mine = (one for one in self._diffs.values() if one.session_id == session.id)
         return {diff.path: diff for diff in mine}
 
+    def reviewed(self, place: Place) -> list[str]:
+        """Return the files of ``place`` that have open diffs."""
+        diffs, session = self._diffs.values(), self._sessions.get
+        return [one.path for one in diffs if session(one.session_id).place is place]
+
     # From Emacs
 
     def adopt(self, diff: Diff, place: Place | None = None) -> None:

@@ -1,54 +1,53 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The outpost: it runs where a CLI runs elsewhere, and connects it to the server of
-// Emacs.  `places.py' starts it, and exchanges lines of JSON with it.  The outpost
-// writes the discovery files, carries connections, and sends the texts of files that a
-// CLI wants to write.  When stdin ends, it removes the discovery files and exits.
-const fs = require('fs'), net = require('net'), os = require('os'), path = require('path');
-const connections = new Map(), watched = new Set(), written = new Set(), SILENCE = 60000, MOST = 64;
+// The outpost: it runs where a CLI runs elsewhere, and connects it to the server of Emacs.
+// `places.py' starts it, and exchanges lines of JSON with it.  It writes the discovery files,
+// carries connections, and sends and reverts files.  It ends with its stdin.
+const [crypto, fs, net, os, path] = ['crypto', 'fs', 'net', 'os', 'path'].map((name) => require(name));
 const MARKS = ['.git', '.hg', '.jj', '.svn', '.bzr', '.project'], CONTAINER = ['/.dockerenv', '/run/.containerenv'];
-let count = 0, tries = 60, settings, silence = setTimeout(end, SILENCE);
-
+// Hosts may have one home, and the process ids in files of another host say nothing.
+const HOST = os.hostname() + ['/proc/self/ns/pid'].filter(fs.existsSync).map((one) => ` ${fs.readlinkSync(one)}`);
+const connections = new Map(), silent = new Set(), watched = new Map(), written = new Set();
+let count = 0, tries = 60, unread = 0, settings;
 function send(...line) {
   if (!process.stdout.write(JSON.stringify(line) + '\n')) connections.forEach((one) => one.pause());
 }
 process.stdout.on('drain', () => connections.forEach((one) => one.resume()));
-
 const server = net.createServer((one) => {
-  const number = ++count;
-  connections.set(number, one);
-  send('O', number);
-  one.on('data', (data) => send('D', number, data.toString('base64')));
+  const number = ++count, [oldest] = silent.add(one); // Strangers may hold many.
+  if (silent.size > 64 && silent.delete(oldest)) oldest.destroy();
+  one.on('data', (data) => {
+    if (silent.delete(one)) { connections.set(number, one); send('O', number); }
+    send('D', number, data.toString('base64'));
+  });
   one.on('error', () => {});
-  one.on('close', () => { connections.delete(number); send('C', number); });
+  one.on('close', () => { if (!silent.delete(one) && connections.delete(number)) send('C', number); });
 });
-server.maxConnections = 4 * MOST; // The server of Emacs closes strangers before there are so many.
-server.on('listening', report);
-// The outpost before this one may still have the port.
-server.on('error', () => setTimeout(listen, 50, --tries > 0 ? settings.port : 0));
-const listen = (port) => server.listening ? report() : server.listen(port, '127.0.0.1');
-
-const trueName = (name) => fs.existsSync(name) ? fs.realpathSync(name) : '/';
+server.on('listening', announce);
+server.on('error', (error) => {
+  if (settings.port === 0) throw error;
+  if (--tries === 0) settings.port = 0;
+  setTimeout(listen, 50); // The outpost before this one may still have the port.
+});
+const listen = () => server.listening ? announce() : server.listen(settings.port, '127.0.0.1');
 
 function rootOf(directory) {
-  const never = ['/', trueName(os.homedir())], root = trueName(directory);
+  const real = (one) => fs.existsSync(one) ? fs.realpathSync(one) : '/';
+  const root = real(directory), never = [real(os.homedir()), '/'];
   for (let one = root; !never.includes(one); one = path.dirname(one))
     if (MARKS.some((mark) => fs.existsSync(path.join(one, mark)))) return one;
   return never.includes(root) ? null : root;
 }
-
 // The version of a CLI in the path, which the package.json above its program has.
 function versionOf(program) {
-  for (const directory of process.env.PATH.split(':'))
+  for (const directory of (process.env.PATH || '').split(':'))
     try {
       let one = fs.realpathSync(path.join(directory, program));
       while (one !== '/' && !fs.existsSync(path.join(one, 'package.json'))) one = path.dirname(one);
       return JSON.parse(fs.readFileSync(path.join(one, 'package.json'))).version;
     } catch { /* It is in another directory, or not a package. */ }
 }
-
-function report() {
-  const port = server.address().port, problems = [], roots = {}, versions = {};
-  for (const name of settings.directories) roots[name] = rootOf(name);
+function announce() {
+  const { port } = server.address(), { roots } = settings, problems = [], versions = {};
   for (const client of settings.clients) {
     versions[client.name] = versionOf(client.name);
     try { writeDiscovery(client, port, roots); } catch (error) { problems.push(error.message); }
@@ -56,67 +55,96 @@ function report() {
   send('H', { port, pid: process.pid, node: process.versions.node, home: path.resolve(os.homedir()), tmp: os.tmpdir(),
     container: CONTAINER.some(fs.existsSync) && !process.env.SSH_CONNECTION, roots, problems, versions }, settings.number);
 }
-
 function writeDiscovery(client, port, roots) {
   const [first, ...rest] = client.parts, top = client.home ? os.homedir() : os.tmpdir();
   const base = process.env[client.home] || path.join(top, first), directory = path.join(base, ...rest);
   if (client.home && !fs.existsSync(base) && !versionOf(client.name)) return;
-  fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
-  for (const name of fs.readdirSync(directory))
-    if (name.endsWith(client.suffix)) sweep(path.join(directory, name));
+  for (const one of client.home ? [directory] : [base, directory]) makeOwn(one);
+  for (const name of fs.readdirSync(directory)) if (name.endsWith(client.suffix)) sweep(path.join(directory, name));
   const file = path.join(directory, client.file.replace('PID', process.pid).replace('PORT', port));
   const plain = [...new Set(Object.values(roots))].filter((root) => root && !root.includes(':'));
-  const content = { ...client.content, port, workspacePath: plain.join(':'), ppid: process.pid };
-  written.add(file).add(`${file}.tmp`);
+  const content = { ...client.content, port, workspacePath: plain.join(':'), ppid: process.pid, host: HOST };
+  written.add(file);
   fs.rmSync(`${file}.tmp`, { force: true }); // It is left if the disk was full.
   fs.writeFileSync(`${file}.tmp`, JSON.stringify(content), { mode: 0o600, flag: 'wx' });
   fs.renameSync(`${file}.tmp`, file);
 }
-
-// Remove a file that an outpost of this user has left.
+function makeOwn(directory) {
+  fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const stat = fs.lstatSync(directory);
+  if (!stat.isDirectory() || stat.uid !== process.geteuid()) throw Error(`${directory} is not your own directory`);
+  if (stat.mode & 0o022) fs.chmodSync(directory, 0o700);
+}
 function sweep(file) {
   try {
-    const { ideInfo, ppid } = JSON.parse(fs.readFileSync(file));
-    if (ideInfo.name === 'emacs') process.kill(ppid, 0);
-  } catch (error) { if (error.code === 'ESRCH') fs.rmSync(file, { force: true }); }
+    const { ideInfo, host, ppid } = JSON.parse(readFile(file, 65536, fs.constants.O_NOFOLLOW));
+    if (ideInfo.name === 'emacs' && host === HOST) process.kill(ppid, 0);
+  } catch (error) { if (error.code === 'ESRCH') remove(file); }
 }
-
-function sendFile(name, number, text) { // Null deletes the file, another text is written first.
-  const facts = { path: name };
+// Opening a FIFO would wait; a file without a size, as in /proc, may have no end.
+function readFile(name, limit, flags = 0) {
+  const file = fs.openSync(name, fs.constants.O_NONBLOCK | flags), stat = fs.fstatSync(file);
   try {
-    if (text === null) fs.rmSync(name, { force: true });
-    else if (text !== undefined) fs.writeFileSync(name, text, 'base64');
-  } catch (error) { facts.problem = error.message; }
+    if (!stat.isFile() || (flags && stat.uid !== process.geteuid())) throw Error('is not a regular file');
+    if (stat.size > limit) throw Error('is too large');
+    return stat.size ? fs.readFileSync(file) : Buffer.alloc(0);
+  } finally { fs.closeSync(file); }
+}
+function writeFile(name, expected, text) { // In place, so that mode, owner and links stay; null deletes.
+  const old = readFile(name, settings.limit);
+  if (crypto.createHash('sha256').update(old).digest('hex') !== expected) throw Error('it has changed there');
+  if (text === null) return fs.unlinkSync(fs.realpathSync(name));
+  const put = (bytes) => { fs.writeFileSync(name, bytes, { flag: 'r+' }); fs.truncateSync(name, bytes.length); };
+  try { put(Buffer.from(text, 'base64')); } catch (error) { put(old); throw error; }
+}
+function stampOf(name) {
+  const stat = fs.existsSync(name) && fs.statSync(name, { bigint: true, throwIfNoEntry: false });
+  return stat ? `${stat.mtimeNs}-${stat.size}` : '';
+}
+function sendFile(number, name, known, problem) {
+  const facts = { path: name, stamp: '', problem };
   try {
-    const stat = fs.statSync(name);
-    Object.assign(facts, { mtime: stat.mtimeMs, true: fs.realpathSync(name) });
-    if (!stat.isFile()) facts.problem = 'is not a regular file';
-    else if (stat.size > settings.limit) facts.problem = 'is too large';
-    else facts.text = stat.size ? fs.readFileSync(name, 'base64') : '';
-  } catch (error) { if (!['ENOENT', 'ENOTDIR'].includes(error.code)) facts.problem = error.message; }
+    facts.stamp = stampOf(name);
+    facts.true = fs.realpathSync(name);
+    if (facts.stamp !== known) facts.text = readFile(name, settings.limit).toString('base64');
+  } catch (error) { if (!['ENOENT', 'ENOTDIR'].includes(error.code)) facts.problem = problem || error.message; }
+  watched.delete(name);
+  watched.set(name, facts.stamp); // It comes last, as others may change less often.
+  unread++;
   send('F', facts, number);
-  if (watched.has(name)) return;
-  fs.watchFile(name, { interval: 200 }, () => sendFile(name));
-  const [oldest] = watched.add(name);
-  if (watched.size > 16 * MOST) { fs.unwatchFile(oldest); watched.delete(oldest); }
+}
+function watchFiles() { // A text waits until the previous one has arrived.
+  for (const [name, stamp] of watched) if (!unread && stampOf(name) !== stamp) sendFile(0, name, stamp);
 }
 
-function receive(kind, key, data, text) {
+function greet(number, data) {
+  settings = { ...data, number, roots: Object.fromEntries(data.directories.map((one) => [one, rootOf(one)])) };
+  for (const root of Object.values(settings.roots).filter((one) => one)) // They decide what a CLI may know.
+    for (const file of data.files.map((one) => path.resolve(root, one.replace(/^~/, os.homedir()))))
+      if (!watched.has(file)) sendFile(0, file);
+  listen();
+}
+function receive(kind, key, data, ...rest) {
   if (kind === 'D') connections.get(key)?.write(data, 'base64');
-  else if (kind === 'C') connections.get(key)?.end();
-  else if (kind === 'F') sendFile(data, key, text);
-  else if (kind === 'P' && key) send('P', '', key);
-  else if (kind === 'H') { settings = { ...data, number: key }; listen(settings.port); }
+  else if (kind === 'C') connections.get(key)?.destroySoon(); // A stranger might not close it.
+  else if (kind === 'F') sendFile(key, data, ...rest);
+  else if (kind === 'W')
+    try { writeFile(data, ...rest); sendFile(key, data, stampOf(data)); }
+    catch (error) { sendFile(key, data, undefined, error.message); }
+  else if (kind === 'A') unread--;
+  else if (kind === 'H') greet(key, data);
+  else if (kind === 'P') {
+    send('P', '', key);
+    data?.forEach((name) => watched.delete(name));
+    if (server.listening && ![...written].every(fs.existsSync)) announce();
+  }
 }
-
-function end() {
-  for (const file of written) fs.rmSync(file, { force: true });
-  for (const one of connections.values()) one.end();
-  setTimeout(() => process.exit(0), connections.size ? 300 : 0);
-}
+const end = () => process.exit(), silence = setTimeout(end, 60000);
+const remove = (file) => { try { fs.unlinkSync(file); } catch { /* It is gone, or a directory. */ } };
+process.on('exit', () => written.forEach(remove));
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(name, end);
-process.stdout.on('error', end);
 process.stdin.on('data', () => silence.refresh());
-setInterval(send, SILENCE / 4, 'P'); // It is answered, so both sides see that the connection lives.
+setInterval(send, 15000, 'P');
+setInterval(watchFiles, 200);
 require('readline').createInterface(process.stdin).on('line', (line) => receive(...JSON.parse(line))).on('close', end);
 process.stdout.write('\ngemini-companion-outpost\n');

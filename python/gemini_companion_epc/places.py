@@ -41,11 +41,15 @@ OUTPOST = "outpost-base64"
 _SOURCE = Path(__file__).with_name("outpost.js")
 _PROGRAM = base64.b64encode(_SOURCE.read_bytes()).decode()
 _LARGEST_FILE = 20 * 1024 * 1024
+_LARGEST_MIRROR = 200 * 1024 * 1024
+_BLOCK = 4096
 _LONGEST_LINE = 32 * 1024 * 1024
 _MOST_CONNECTIONS = 256
 _CHUNK = 64 * 1024
 _GREETING = b"gemini-companion-outpost"
+_BEAT = 15
 _SILENCE = 45
+_FOLLOWED = 75
 _END = 1
 _KILLED = 10
 _DELAYS = (0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)
@@ -57,26 +61,27 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 class Place:
     """A place, whose outpost is started again when it has ended.
 
-    ``wanted`` is the description by Emacs; ``report`` is called with facts for Emacs.
+    ``wanted`` is the description by Emacs.
     """
 
-    def __init__(self, wanted: Facts, server_port: int, report: Report) -> None:
+    def __init__(self, wanted: Facts, places: "Places") -> None:
         self.name: str = wanted["name"]
         self.mirror: str = wanted["mirror"]
         self.token: str = wanted.get("token") or new_token()
         self._writers: dict[int, StreamWriter] = {}
         """By their numbers, the connections that the outpost carries."""
         self._wanted = wanted
-        self._server_port = server_port
-        self._report_to_emacs = report
+        self._places = places
         self._pairs = [*(wanted.get("shared") or ()), ("/", self.mirror)]
         self._facts: Facts = {"port": wanted.get("port") or 0}
         self._stdin: StreamWriter | None = None
         """The input of the outpost, or None if it does not run."""
-        self._asked: dict[str, asyncio.Future[str]] = {}
-        """The last request for each file that has a copy, if the file exists."""
-        self._answers: dict[tuple[str, int], asyncio.Future[str]] = {}
-        """By kind and number of each request, what will be wrong, or ""."""
+        self._followed: dict[str, float] = {}
+        """The files whose copies are kept up to date, and until when."""
+        self._sizes: dict[str, int] = {}
+        """The size of each copy, the oldest first."""
+        self._requests: dict[int, tuple[asyncio.Future[str], str | None]] = {}
+        """By number, the future problem of each, or "", and the text to write."""
         self._numbers = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._life = asyncio.create_task(self._live())
@@ -104,46 +109,89 @@ class Place:
 
     # Files
 
-    async def update(self, path: str, *text: str | None) -> None:
-        """Copy the file ``path`` into the mirror, and keep the copy up to date.
+    async def update(self, path: str, *change: str | None) -> None:
+        """Bring the copy of the file ``path`` up to date, and follow it for a while.
 
-        Before, write ``text``, in base64, to the file, or delete it if that is None.
-        Raise EmacsError if that fails, or the file cannot be read.
+        Before, ``change`` the file: from a text with a SHA-256 to another one, in
+        base64, or delete it if that is None.  Raise EmacsError if that fails, there is
+        another text, or the file cannot be read.
         """
         if _is_below(self.here(path), self.mirror):
-            # Systems delete old files from the temporary directory.
-            os.makedirs(self.mirror, 0o700, exist_ok=True)
-            self._asked[path] = self._request("F", path, *text)
-            if problem := await self._asked[path]:
+            self._make_mirror()
+            self._followed[path] = asyncio.get_running_loop().time() + _FOLLOWED
+            kind, data = ("W", change) if change else ("F", (self._stamp(path),))
+            if problem := await self._request(kind, path, *data):
                 raise EmacsError(problem)
 
-    def _store(self, facts: Facts) -> str:
-        """Write or delete the copy of a file that was sent; return a problem or "".
+    def _make_mirror(self) -> None:
+        # Systems delete old files from the temporary directory.
+        os.makedirs(self.mirror, 0o700, exist_ok=True)
+
+    def _stamp(self, path: str) -> str:
+        """Return the time and size of the copy of the file ``path``, or ""."""
+        with suppress(OSError):
+            found = os.stat(self.mirror + path)
+            return f"{found.st_mtime_ns}-{found.st_size}"
+        return ""
+
+    async def _receive(self, sent: Facts, number: int) -> None:
+        """Bring a copy up to date, and answer the request ``number``, if it is one."""
+        self.here(sent["path"])
+        problem, text = sent["problem"], sent["text"]
+        _, written = self._requests.get(number, (None, None))
+        if text is None and written is not None and not problem:
+            text = base64.b64decode(written)
+        is_new = text is not None or problem or not sent["stamp"]
+        if is_new and self._is_wanted(sent["path"]):
+            failure = await asyncio.to_thread(self._store, sent, text)
+            problem = problem or failure
+        self._answer(number, problem)
+        self._send("A")
+
+    def _is_wanted(self, path: str) -> bool:
+        """Return whether the file ``path`` is followed, or decides what is shared."""
+        names = (name.removeprefix("~/") for name in self._wanted.get("files") or ())
+        return path in self._followed or any(path.endswith(f"/{x}") for x in names)
+
+    def _store(self, sent: Facts, text: bytes | None) -> str:
+        """Write or delete the copy of a file that was ``sent``; return a problem or "".
 
         The name of a symbolic link there becomes one here.
         """
         # A link could replace one of its directories if that is the same there.
-        name = Path(self.mirror + facts["path"])
-        text = facts.get("text")
+        name = Path(self.mirror + sent["path"])
         try:
             if text is None:
                 name.unlink(missing_ok=True)
             else:
-                self.here(facts["true"])
-                copy = Path(self.mirror + facts["true"])
+                self.here(sent["true"])
+                copy = Path(self.mirror + sent["true"])
+                self._make_room(sent["path"], max(len(text), _BLOCK))
                 # It fails if Emacs has deleted the mirror meanwhile.
                 draft = Path(self.mirror, ".draft")
-                draft.write_bytes(base64.b64decode(text))
-                os.utime(draft, ns=(time := int(facts["mtime"] * 1e6), time))
+                draft.write_bytes(text)
+                os.utime(draft, ns=(sent["time"], sent["time"]))
                 for one in (copy, name):
                     one.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(draft, copy)
                 if name != copy and os.path.realpath(name) != str(copy):
                     name.unlink(missing_ok=True)
                     name.symlink_to(copy)
-        except OSError as error:
-            return f"cannot be copied: {error.strerror or error}"
+        except (OSError, OverflowError) as error:
+            return f"cannot be copied: {getattr(error, 'strerror', None) or error}"
         return ""
+
+    def _make_room(self, path: str, size: int) -> None:
+        """Delete the oldest copies that are not wanted, as ``path`` needs ``size``."""
+        self._sizes.pop(path, None)
+        excess = sum(self._sizes.values()) + size - _LARGEST_MIRROR
+        for old in list(self._sizes):
+            if excess > 0 and not self._is_wanted(old):
+                Path(os.path.realpath(self.mirror + old)).unlink(missing_ok=True)
+                excess -= self._sizes.pop(old)
+        if excess > 0:
+            raise OSError("too many files are being reviewed")
+        self._sizes[path] = size
 
     # The life of the outpost
 
@@ -179,7 +227,7 @@ class Place:
 
     def _report(self, state: str, problem: str = "") -> None:
         facts = {"name": self.name, "token": self.token, "state": state}
-        self._report_to_emacs({"roots": [], **self._facts, **facts, "problem": problem})
+        self._places.report({"roots": [], **self._facts, **facts, "problem": problem})
 
     async def _run_once(self) -> str:
         """Run an outpost until it ends, and return why it did."""
@@ -195,11 +243,12 @@ class Place:
         assert process.stdout is not None
         assert process.stderr is not None
         errors = asyncio.create_task(_error(process.stderr))
+        beat = asyncio.create_task(self._beat())
         problem = ""
         try:
             async for line in _lines(process.stdout):
                 if self._stdin is not None:
-                    await self._handle(*json.loads(line))
+                    await self._handle(*_parsed(line))
                 elif line == _GREETING:  # the shell there may print others before
                     self._stdin = process.stdin
                     self._greet()
@@ -207,10 +256,14 @@ class Place:
             problem = "no answer"
         except OSError:
             pass
-        except Exception as error:  # whatever the other host has sent
-            logger.warning("Malformed output of an outpost: %r", error)
+        except MalformedArgument as error:
+            logger.warning("Malformed output of an outpost: %s", error)
             problem = "malformed output"
+        except Exception:
+            logger.exception("Handling what an outpost has sent failed")
+            problem = "an error in the server, see its log"
         finally:
+            beat.cancel()
             self._stdin = None
             self._drop()
             end = asyncio.create_task(_end(process, transport, errors))
@@ -230,19 +283,19 @@ class Place:
         """Close the connections, and give up what the outpost has not answered."""
         for writer in self._writers.values():
             writer.transport.abort()
-        for answer in self._answers.values():
-            if not answer.done():
-                answer.set_result(f"the connection to {self.name} was lost")
-        self._answers.clear()
+        for number in list(self._requests):
+            self._answer(number, f"the connection to {self.name} was lost")
 
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
+        self._make_mirror()
         clients = [client.elsewhere(self.token) for client in CLIENTS]
         self._request(
             "H",
             {
                 "directories": self._wanted["directories"],
                 "clients": clients,
+                "files": self._wanted.get("files") or (),
                 "limit": _LARGEST_FILE,
                 "port": self._facts["port"],
             },
@@ -255,91 +308,83 @@ class Place:
             raise EmacsError(f"{self.name} is not connected")
         self._stdin.write(json.dumps(line).encode() + b"\n")
 
-    def _request(self, kind: str, *data: object) -> asyncio.Future[str]:
+    def _request(self, kind: str, *data: Any) -> asyncio.Future[str]:
         """Send a request, and return the future of its problem, or ""."""
         number = next(self._numbers)
         self._send(kind, number, *data)
         answer = asyncio.get_running_loop().create_future()
-        self._answers[kind, number] = answer
+        self._requests[number] = answer, data[-1] if kind == "W" else None
         return answer
 
-    def _answer(self, kind: str, number: int, problem: str = "") -> bool:
+    def _answer(self, number: int, problem: str = "") -> bool:
         """Answer a request with ``problem``; return whether it awaits an answer."""
-        answer = self._answers.pop((kind, number), None)
+        answer, _ = self._requests.pop(number, (None, None))
         if answer is not None and not answer.done():
             answer.set_result(problem)
         return answer is not None
 
-    async def _handle(self, kind: str, key: Any = None, data: Any = None) -> None:
+    async def _beat(self) -> None:
+        """Send signs of life, so that the outpost does not end."""
+        while True:
+            await asyncio.sleep(_BEAT)
+            if self._stdin is not None:
+                self._follow()
+
+    def _follow(self) -> None:
+        """Follow the reviewed files, and no longer those whose reviews ended before."""
+        now = asyncio.get_running_loop().time()
+        self._followed |= dict.fromkeys(self._places.reviewed(self), now + _FOLLOWED)
+        old = [path for path, end in self._followed.items() if end < now]
+        for path in old:
+            del self._followed[path]
+        self._send("P", 0, old)
+
+    async def _handle(self, kind: str, key: Any, data: Any) -> None:
         if kind == "O":
             await self._open(key)
         elif kind == "D" and key in self._writers:
-            self._writers[key].write(base64.b64decode(data))
+            self._writers[key].write(data)
             with suppress(OSError):
                 await self._writers[key].drain()
         elif kind == "C" and key in self._writers:
             self._writers[key].close()
-        elif kind == "F" and key["path"] in self._asked:
-            problem = _shown(str(key.get("problem", "")))
-            last = self._asked[key["path"]]
-            # Before a later request is answered, this may be an earlier text.
-            if last.done() or last is self._answers.get(("F", data)):
-                problem = await asyncio.to_thread(self._store, key) or problem
-            self._answer("F", data, problem)
-        elif kind == "H" and self._answer("H", data):
+        elif kind == "F":
+            await self._receive(key, data)
+        elif kind == "H" and self._answer(data):
             # Others could keep Emacs busy.
             self._know(key)
-        elif kind == "P" and not self._answer("P", data):
-            # The outpost ends when it hears nothing.
-            self._send("P")
+        elif kind == "P":
+            self._answer(data)
 
     def _know(self, sent: Facts) -> None:
-        """Take the facts that the outpost has ``sent``, and ask for files of roots."""
-        roots, home, versions = sent["roots"], sent["home"], sent["versions"]
-        # The answer to a greeting may be older than some directories.
-        directories = [one for one in self._wanted["directories"] if one in roots]
-        tops = {root for name in directories if (root := roots[name])}
-        for path in (home, *tops):
+        """Take the facts that the outpost has ``sent``, and follow the reviews."""
+        roots, names = sent["roots"], self._wanted["directories"]
+        for path in (sent["home"], *filter(None, roots.values())):
             self.here(path)
-        port = int(sent["port"])
-        if self._facts["port"] not in (0, port):
+        # The answer to a greeting may be older than some directories.
+        sent["roots"] = [[name, roots[name]] for name in names if name in roots]
+        if self._facts["port"] not in (0, sent["port"]):
             # The program that has the previous port there may have got the token.
-            self._facts["port"] = port
+            self._facts["port"] = sent["port"]
             self.token = new_token()
             self._greet()
             return
-        names = [client.name for client in CLIENTS if client.name in versions]
-        self._facts = {
-            "port": port,
-            "pid": int(sent["pid"]),
-            "node": _version(sent["node"]),
-            **{key: _shown(sent[key]) for key in ("home", "tmp")},
-            "container": bool(sent["container"]),
-            "problems": [_shown(one) for one in sent["problems"][: len(CLIENTS)]],
-            "versions": [[name, _version(versions[name])] for name in names],
-            "roots": [[name, roots[name]] for name in directories],
-        }
-        files = {
-            posixpath.join(top, name.removeprefix("~/"))
-            for name in self._wanted.get("files") or ()
-            for top in ([home] if name.startswith("~/") else tops)
-        }
-        # Those of the previous outpost may have changed since.
-        asked = [self.update(path) for path in files | self._asked.keys()]
-        copied = asyncio.gather(*asked, return_exceptions=True)
-        copied.add_done_callback(self._connected)
-
-    def _connected(self, _: object) -> None:
-        if self._stdin is not None:
-            self._report("connected")
+        self._facts = sent
+        self._report("connected")
+        self._follow()
+        # They may have changed since the previous outpost.
+        for path in self._followed:
+            self._request("F", path, self._stamp(path))
 
     # Connections
 
     async def _open(self, number: int) -> None:
         """Connect a connection there to the server of this process."""
         if number in self._writers or len(self._writers) >= _MOST_CONNECTIONS:
-            raise ValueError("too many connections")
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._server_port)
+            self._send("C", number)
+            return
+        port = self._places.server_port
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
         self._writers[number] = writer
         task = asyncio.create_task(self._carry_back(number, reader, writer))
         self._tasks.add(task)
@@ -367,8 +412,10 @@ class Places:
     """All remote places, by name; ``report`` is called with facts about one."""
 
     def __init__(self, server_port: int, report: Report) -> None:
-        self._server_port = server_port
-        self._report = report
+        self.server_port = server_port
+        self.report = report
+        self.reviewed: Callable[[Place], Iterable[str]] = lambda _: ()
+        """Function that returns the files of a place that are being reviewed."""
         self._all: dict[str, Place] = {}
         self._ends: set[asyncio.Task[None]] = set()
 
@@ -376,7 +423,7 @@ class Places:
         """Connect the place that Emacs describes, from more directories if it is."""
         name, directories = wanted["name"], wanted["directories"]
         if name not in self._all or not self._all[name].connect_from(directories):
-            self._all[name] = Place(wanted, self._server_port, self._report)
+            self._all[name] = Place(wanted, self)
 
     def get(self, name: str) -> Place | None:
         """Return the place ``name``, if it has been started."""
@@ -416,6 +463,44 @@ class Places:
         """Return the place that a connection from ``address`` comes from."""
         places = self._all.values()
         return next((place for place in places if place.carries(address)), None)
+
+
+def _parsed(line: bytes | bytearray) -> tuple[str, Any, Any]:
+    """Return the parts of ``line``; raise MalformedArgument if they are no line."""
+    try:
+        kind, key, data = ([*json.loads(line), None, None])[:3]
+        if kind == "F":
+            text = key.get("text")
+            key = {
+                "path": clean(key["path"]),
+                "problem": _shown(key.get("problem", "")),
+                "stamp": key["stamp"],
+                "time": int(key["stamp"].partition("-")[0] or 0),
+                "true": clean(key.get("true", "")),
+                "text": None if text is None else base64.b64decode(text),
+            }
+        elif kind == "H":
+            versions = key["versions"]
+            names = [client.name for client in CLIENTS if client.name in versions]
+            key = {
+                "port": int(key["port"]),
+                "pid": int(key["pid"]),
+                "node": _version(key["node"]),
+                "home": _shown(key["home"]),
+                "tmp": _shown(key["tmp"]),
+                "container": bool(key["container"]),
+                "problems": [_shown(one) for one in key["problems"][: len(CLIENTS)]],
+                "versions": [[name, _version(versions[name])] for name in names],
+                "roots": {
+                    name: root and clean(root) for name, root in key["roots"].items()
+                },
+            }
+        elif kind != "P":
+            key = int(key)
+        data = base64.b64decode(data) if kind == "D" else int(data or 0)
+    except Exception as error:  # whatever the other host has sent
+        raise MalformedArgument(repr(error)) from None
+    return kind, key, data
 
 
 async def _lines(stream: StreamReader) -> AsyncIterator[bytearray]:

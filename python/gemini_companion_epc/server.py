@@ -64,6 +64,7 @@ class Server:
         self._diffs = Diffs(config, self._sessions, self._emacs)
         self._questions = Questions(config, self._emacs.ask)
         self._places = Places(self._port, partial(self._emacs.report, "place-update"))
+        self._places.reviewed = self._diffs.reviewed
         self._sessions.name_for = self._places.name_for
         self._discovery = DiscoveryFiles(
             config.emacs_pid, self._port, config.token, os.environ
@@ -263,13 +264,14 @@ class Server:
         """Disconnect the place ``name`` when its CLIs have the outcomes."""
         self._places.stop(name, flush=self._sessions.flush)
 
-    async def place_write(self, name: str, path: str, text: str | None = None) -> None:
+    async def place_write(
+        self, name: str, path: str, expected: str, text: str | None = None
+    ) -> None:
         """Write ``text`` to the file ``path`` of the place ``name``, or delete it."""
-        try:
-            if place := self._places.get(name):
-                await place.update(path, text)
-        except EmacsError as error:
-            self._emacs.warn(f"Cannot revert {name}{path} ({error}); check the file")
+        place = self._places.get(name)
+        if place is None:
+            raise EmacsError(f"{name} is not connected")
+        await place.update(path, expected, text)
 
     async def _keep_files(self) -> None:
         """Restore the files that a cleanup of temporary files removes."""

@@ -137,6 +137,9 @@ class Sessions:
 
     def open_stream(self, session: Session) -> Stream:
         """Return a new event stream of ``session``, and end the previous one."""
+        if session.place is not None:
+            # What decides which files are shared may have changed there meanwhile.
+            session.context = None
         previous, session.stream = session.stream, Stream(session)
         if previous is not None:
             previous.end()

@@ -213,6 +213,7 @@ class Alone(Loop):
         self.questions.roots = ["/"]
         self.place_facts: list[dict[str, Any]] = []
         self.places = Places(self.port, self.place_facts.append)
+        self.places.reviewed = self.diffs.reviewed
         self.sessions.name_for = self.places.name_for
         self._stop = asyncio.Event()
         # Importing it may take longer than a bridge waits.

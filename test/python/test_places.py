@@ -2,7 +2,9 @@
 """Remote places: a real outpost in Node.js, with a HOME and a TMPDIR of its own."""
 
 import asyncio
+import base64
 import gc
+import hashlib
 import json
 import os
 import shutil
@@ -17,14 +19,22 @@ from typing import Any
 import psutil
 import pytest
 
-from conftest import Alone, until
+from conftest import Alone, dead_pid, until
 from fake_cli import FakeCli
 from gemini_companion_epc import places
 from gemini_companion_epc.exceptions import EmacsError
 from gemini_companion_epc.places import OUTPOST, Place, Places
+from gemini_companion_epc.system import this_host
 
 pytestmark = pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")
 
+SLOW_LINE = """
+import os, subprocess, sys, time
+with subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE) as command:
+    while data := os.read(command.stdout.fileno(), 4000):
+        os.write(1, data)
+        time.sleep(0.05)
+"""
 RUN = "eval(Buffer.from(process.argv[1],'base64')+'')"
 
 
@@ -43,18 +53,23 @@ class Far:
         (directory / "bin/qwen").touch()  # It has never run.
         (directory / "package.json").write_text('{"version": "1.0.0"}')
 
-    def connect(self, is_counted: Any = False, **more: Any) -> dict[str, Any]:
-        """Connect the place from a directory below the project; return the facts."""
+    def connect(
+        self, is_counted: Any = False, within: tuple[str, ...] = (), **more: Any
+    ) -> dict[str, Any]:
+        """Connect the place from a directory below the project; return the facts.
+
+        The command ``within`` runs the outpost.
+        """
         here = self.directory
         command = ["env", f"PATH={os.environ['PATH']}:{here}/bin"]
         command += [f"HOME={here}/{self.home}", f"TMPDIR={here}/tmp"]
         command += ["node", "-e", RUN, OUTPOST]
         if is_counted:
             # Such a pipe would notice late that the outpost was killed.
-            command = ["sh", "-c", 'tee "$0" | exec "$@"', str(self.asked), *command]
+            within = "sh", "-c", 'tee "$0" | exec "$@"', str(self.asked)
         facts = {
             "name": self.name,
-            "command": command,
+            "command": [*within, *command],
             "mirror": str(self.directory / "mirror"),
             "directories": [str(self.project / "sub")],
             **more,
@@ -70,10 +85,16 @@ class Far:
         content = json.loads(found.read_text())
         return FakeCli(content["port"], content["authToken"])
 
-    def write(self, file: Path, text: str | None = None) -> str:
+    def write(
+        self, file: Path, text: str | None = None, expected: bytes | None = None
+    ) -> str:
         """Write ``text`` to ``file``, or delete it; return the problem, or ""."""
+        if expected is None:
+            expected = file.read_bytes()
+        hash_of = hashlib.sha256(expected).hexdigest()
+        coded = None if text is None else base64.b64encode(text.encode()).decode()
         try:
-            self.alone.run(_place(self).update(str(file), text))
+            self.alone.run(_place(self).update(str(file), hash_of, coded))
         except EmacsError as error:
             return str(error)
         return ""
@@ -135,37 +156,75 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     file.unlink()
     until(lambda: not far.copy(file).exists())
     # A revert writes the file, or deletes it.
-    assert far.write(file, "b2xkCg==") == ""
+    file.write_text("mine\n")
+    assert far.write(file, "old\n") == ""
     assert file.read_text() == far.copy(file).read_text() == "old\n"
-    # The first of two leaves the copy, which Emacs has written for the second.
-    assert far.alone.run(_copy_between_writes(far, file)) == "old\n"
-    assert far.write(file, "b2xkCg==") == ""
     assert far.write(file) == ""
     assert not file.exists()
     assert not far.copy(file).exists()
-    assert "ENOENT" in far.write(far.project / "none/a.txt", "")
-    # The copy is what is there.
-    constant = Path("/proc/version")
-    assert far.write(constant, "b2xkCg==")
-    assert far.copy(constant).exists()
+    assert "ENOENT" in far.write(file, "", b"")
     # Something has cleaned the temporary directory.
     (far.directory / "mirror").rename(far.directory / "deleted")
-    assert far.write(file, "b2xkCg==") == ""
+    file.write_text("mine\n")
+    assert far.write(file, "old\n") == ""
     assert far.copy(file).read_text() == "old\n"
-    # Each has one round trip; what is written there comes by itself.
-    asked = [json.loads(line) for line in far.asked.read_text().splitlines()]
-    assert [len(line) for line in asked if line[0] == "F"] == [*[3] * 101, *[4] * 8]
     cli.close()
 
 
-async def _copy_between_writes(far: Far, file: Path) -> str:
-    place = _place(far)
-    texts = ("b25lCg==", "dHdvCg==")
-    writes = [asyncio.create_task(place.update(str(file), text)) for text in texts]
-    await writes[0]
-    copy = far.copy(file).read_text()
-    await writes[1]
-    return copy
+def test_a_write_keeps_what_changed_there_and_the_file_itself(far: Far) -> None:
+    far.connect()
+    file, other, link = (far.project / name for name in ("a", "other", "link"))
+    file.write_text("new\n")
+    file.chmod(0o640)
+    other.hardlink_to(file)
+    link.symlink_to("a")
+    before = file.stat()
+    assert "has changed there" in far.write(file, "old\n", b"earlier\n")
+    assert "has changed there" in far.write(file, None, b"earlier\n")
+    assert file.read_text() == far.copy(file).read_text() == "new\n"
+    assert far.write(link, "old\n") == ""
+    assert other.read_text() == far.copy(link).read_text() == "old\n"
+    assert link.is_symlink()
+    after = file.stat()
+    assert [after.st_mode, after.st_ino] == [before.st_mode, before.st_ino]
+    # Neither is read, as that might not end.
+    os.mkfifo(far.project / "fifo")
+    for name in (far.project / "fifo", Path("/dev/zero")):
+        assert "not a regular file" in far.write(name, "", b"")
+
+
+def test_a_full_disk_leaves_the_previous_text(far: Far) -> None:
+    # As on a disk that is full.
+    far.connect(within=("sh", "-c", 'ulimit -f 64; exec "$@"', "sh"))
+    file = far.project / "a"
+    file.write_text("new\n" * 1000)
+    assert "EFBIG" in far.write(file, "older\n" * 90_000)
+    assert file.read_text() == far.copy(file).read_text() == "new\n" * 1000
+
+
+def test_a_place_comes_back_before_texts_that_take_long(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In a tenth of the time, with a line of 80 kB/s and 5 MB.
+    program = base64.b64decode(places._PROGRAM).replace(b"60000", b"6000")
+    monkeypatch.setattr(places, "_PROGRAM", base64.b64encode(program).decode())
+    monkeypatch.setattr(places, "_BEAT", 1.5)
+    monkeypatch.setattr(places, "_SILENCE", 4.5)
+    large, ignored = far.project / "large", far.project / ".geminiignore"
+    large.write_text("old\n" * 125_000)
+    facts = far.connect(within=("python3", "-c", SLOW_LINE), files=(".geminiignore",))
+    cli = far.cli()
+    cli.connect()
+    cli.open_diff(str(large), "new\n")
+    large.write_text("new\n" * 125_000)
+    ignored.write_text("secret\n")
+    os.kill(facts["pid"], signal.SIGKILL)
+    until(lambda: len(far.alone.place_facts) == 3)
+    assert far.copy(ignored).read_text() == "secret\n"
+    assert far.copy(large).read_text() == "old\n" * 125_000
+    until(lambda: far.copy(large).read_text() == large.read_text())
+    assert far.alone.place_facts[-1]["state"] == "connected"
+    cli.close()
 
 
 def test_each_place_has_its_own_token_and_its_own_files(
@@ -206,7 +265,7 @@ def test_each_place_has_its_own_token_and_its_own_files(
     assert thief.request("POST", "{}", path="/tools")[0] == 404
     # Strangers who hold connections keep nobody out.
     address = "127.0.0.1", a.cli().port
-    strangers = [socket.create_connection(address) for _ in range(150)]
+    strangers = [socket.create_connection(address) for _ in range(400)]
     clis["a again"] = a.cli()
     clis["a again"].connect()
     for stranger in strangers:
@@ -264,7 +323,7 @@ def test_an_outcome_for_a_silent_host_waits_for_the_next_outpost(far: Far) -> No
     # Emacs names the files of the reviews that end.
     assert lost["roots"] == back["roots"] != []
     assert (back["port"], back["token"]) == (facts["port"], facts["token"])
-    assert far.copy(file).read_text() == "new\n"
+    until(lambda: far.copy(file).read_text() == "new\n")
     assert far.alone.emacs.written == []
     # The stale discovery file is gone.
     far.cli().connect().close()
@@ -302,6 +361,81 @@ def test_a_lock_file_in_a_home_that_both_hosts_share_stays(far: Far) -> None:
     far.alone.places = Places(port, far.alone.place_facts.append)
     own = lock.with_name(f"{far.connect()['port']}.lock")
     assert (lock.read_text(), own.exists()) == ("here", True)
+
+
+def test_only_own_stale_files_of_this_host_are_removed(far: Far) -> None:
+    directory = far.directory / "tmp/gemini/ide"
+    directory.mkdir(parents=True, mode=0o700)
+    far.connect()
+    (found,) = directory.iterdir()
+    far.alone.do(far.alone.places.stop, far.name)
+    until(lambda: not found.exists())
+    content = {"ideInfo": {"name": "emacs"}, "ppid": dead_pid(), "host": "another"}
+    (directory / "other.json").write_text(json.dumps(content))
+    (directory / "link.json").symlink_to("/dev/zero")
+    os.mkfifo(directory / "fifo.json")
+    content["host"] = this_host()
+    (directory / "stale.json").write_text(json.dumps(content))
+    assert far.connect()["problems"] == []
+    names = {"other.json", "link.json", "fifo.json"}
+    assert {one.name for one in directory.iterdir()} > names
+    assert not (directory / "stale.json").exists()
+
+
+def test_a_discovery_file_that_is_removed_is_written_again(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_BEAT", 0.1)
+    far.connect()
+    (found,) = far.directory.glob("tmp/gemini/ide/*.json")
+    content = found.read_text()
+    found.unlink()
+    until(found.exists)
+    assert found.read_text() == content
+
+
+def test_a_directory_or_port_that_cannot_be_used_is_reported(
+    far_of: Callable[[str], Far], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far, other = far_of("far"), far_of("other")
+    (far.directory / "tmp/gemini").symlink_to(far.project)
+    (problem,) = far.connect()["problems"]
+    assert "is not your own directory" in problem
+    program = base64.b64decode(places._PROGRAM).replace(b"127.0.0.1", b"192.0.2.1")
+    monkeypatch.setattr(places, "_PROGRAM", base64.b64encode(program).decode())
+    facts = other.connect()
+    assert (facts["state"], "EADDRNOTAVAIL" in facts["problem"]) == ("ended", True)
+
+
+def test_the_oldest_copies_go_when_there_are_too_many(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_LARGEST_MIRROR", 3 * 4096)
+    monkeypatch.setattr(places, "_FOLLOWED", 0)
+    monkeypatch.setattr(places, "_BEAT", 0.1)
+    names = (".geminiignore", "a", "b", "c")
+    ignore, *files = (far.project / name for name in names)
+    ignore.write_text("x\n")
+    far.connect(files=(ignore.name,))
+    cli = far.cli()
+    cli.connect()
+    for file in files:
+        file.write_text("old\n")
+        cli.open_diff(str(file), "new\n")
+    (warning,) = far.alone.emacs.warnings
+    assert "too many files are being reviewed" in warning
+    far.alone.do(far.alone.diffs.reject, far.alone.emacs.opened[0].id)
+
+    def has_room() -> bool:
+        with suppress(EmacsError):
+            far.alone.run(_place(far).update(str(files[2])))
+            return True
+        return False
+
+    until(has_room)
+    found = [far.copy(far.project / name).exists() for name in names]
+    assert found == [True, False, True, True]
+    cli.close()
 
 
 HELLO = "echo gemini-companion-outpost; echo nonsense"
@@ -396,7 +530,7 @@ for line in sys.stdin:
     if kind == "H":
         send(json.dumps(["H", facts, number]) + "\\n")
     elif kind == "F":
-        end = '"mtime": 1, "text": ""', f"}}, {number}]\\n"
+        end = '"stamp": "1-0", "text": ""', f"}}, {number}]\\n"
         for piece in ('["F", ', f'{{"path": "{path}", "true": "{path}", ', *end):
             send(piece)
             time.sleep(6)
