@@ -34,6 +34,7 @@
 (declare-function slot-value "eieio")
 (defvar comint-last-input-start)
 (defvar eshell-last-input-start)
+(defvar org-src--beg-marker)
 
 (defvar gemini-companion-send-alist
   '((dired-mode . gemini-companion-point-dired)
@@ -103,6 +104,30 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
     (delete-dups (mapcar (pcase-lambda (`(,_ ,_ ,text)) (string-trim text))
                          (append first others)))))
 
+;;;; What is not shared
+
+(defun gemini-companion-point--hidden (files)
+  "Return the first of FILES that may not be shared, or nil.
+A directory counts as the files in it."
+  (seq-find (lambda (file)
+              (gemini-companion-privacy-name-hidden-p
+               (if (file-directory-p file) (expand-file-name "x" file) file)))
+            files))
+
+(defun gemini-companion-point--shown (buffer)
+  "Return the files whose text is in BUFFER, which may visit none."
+  (with-current-buffer (or (get-buffer buffer)
+                           (user-error "Buffer %s was killed" buffer))
+    (if (bound-and-true-p org-src--beg-marker)
+        (gemini-companion-point--shown (marker-buffer org-src--beg-marker))
+      (ensure-list
+       (or (gemini-companion-text-visited (current-buffer))
+           (and gemini-companion-diff-here
+                (gemini-companion-diff-file-path gemini-companion-diff-here))
+           (bound-and-true-p vc-annotate-parent-file)
+           (bound-and-true-p log-view-vc-fileset)
+           (bound-and-true-p magit-buffer-file-name))))))
+
 (defun gemini-companion-point-dired ()
   "Return references to the marked files, or the one at point."
   (mapcar (lambda (file) (list file nil nil))
@@ -114,14 +139,37 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
   "Return the hits or diagnostics on the lines of the region, or here."
   (save-excursion
     (let ((end (if (use-region-p) (region-end) (point)))
-          (found nil))
+          (found nil)
+          (around nil))
       (when (use-region-p)
         (goto-char (region-beginning)))
+      (push (gemini-companion-point--near -1) around)
       (while (progn
                (push (gemini-companion-point--hit) found)
                (and (zerop (forward-line))
                     (< (point) end))))
-      (delete-dups (delq nil (nreverse found))))))
+      (forward-line -1)
+      (push (gemini-companion-point--near 1) around)
+      (delete-dups
+       (seq-filter
+        ;; Lines without a place may be from the file of one before or after.
+        (if (gemini-companion-point--hidden
+             (mapcar #'car (seq-filter #'consp (append around found))))
+            #'consp
+          #'identity)
+        (nreverse found))))))
+
+(defun gemini-companion-point--near (step)
+  "Return the next hit of a compilation after STEP lines, 1 or -1, or nil."
+  (when (eq 'compilation-mode major-mode)
+    (save-excursion
+      (let ((left 1000)
+            hit)
+        (while (and (not (consp hit))
+                    (< 0 (cl-decf left))
+                    (zerop (forward-line step)))
+          (setq hit (gemini-companion-point--hit)))
+        hit))))
 
 (defun gemini-companion-point--hit ()
   "Return the hit or the diagnostic on this line, or nil.
@@ -141,12 +189,9 @@ Searches have a text property on each, other lists the id of an entry."
     ;; A line that was not displayed has no hit yet.
     (font-lock-ensure start end)
     ;; A line of Make about a directory has a message without a place.
-    (cond ((when-let* ((message (funcall property 'compilation-message)))
-             (setq place (compilation--message->loc message)))
-           (pcase-let ((`(,name ,directory)
-                        (car (compilation--loc->file-struct place))))
-             (list (expand-file-name name directory)
-                   (compilation--loc->line place) text)))
+    (cond ((setq place (gemini-companion-point--location
+                        (funcall property 'compilation-message) text))
+           (append place (list text)))
           ((setq place (funcall property 'xref-item))
            (setq place (xref-item-location place))
            (list (expand-file-name (xref-location-group place))
@@ -165,6 +210,24 @@ Searches have a text property on each, other lists the id of an entry."
           ((and (eq 'compilation-mode major-mode) (not (string-empty-p text)))
            text))))
 
+(defun gemini-companion-point--location (message text)
+  "Return (FILE LINE) of MESSAGE, a text property in a compilation, or of TEXT.
+Any number after a colon may be taken for the line of a file that does not
+exist, and Emacs does not know the formats of all compilers."
+  (seq-find
+   (lambda (place)
+     (and place
+          (or (file-exists-p (car place))
+              (gemini-companion-point--hidden (list (car place))))))
+   (list (when-let* ((loc (and message (compilation--message->loc message))))
+           (list (apply #'expand-file-name
+                        (car (compilation--loc->file-struct loc)))
+                 (compilation--loc->line loc)))
+         (when (and (eq 'compilation-mode major-mode)
+                    (string-match "\\([^][ \t\"'(){}<>:]+\\):\\([0-9]+\\)" text))
+           (list (expand-file-name (match-string 1 text))
+                 (string-to-number (match-string 2 text)))))))
+
 (defun gemini-companion-point--at (buffer place text)
   "Return a reference with TEXT to PLACE, a position in BUFFER.
 For a file that is not visited, Flymake has its name, and (LINE . COLUMN).
@@ -172,9 +235,16 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
   (cond ((stringp buffer)
          (list buffer (car place) text))
         ((buffer-live-p buffer)
-         (if-let* ((file (gemini-companion-text-visited buffer)))
+         (if-let* ((file (or (gemini-companion-text-visited buffer)
+                             (gemini-companion-point--hidden
+                              (gemini-companion-point--shown buffer)))))
              (list file (gemini-companion-text-line buffer place) text)
-           text))))
+           ;; A line of these may be from any file.
+           (unless (seq-some (apply-partially
+                              #'provided-mode-derived-p
+                              (buffer-local-value 'major-mode buffer))
+                             '(compilation-mode diff-mode magit-mode))
+             text)))))
 
 ;;;; Texts
 
@@ -190,40 +260,57 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
              ;; A binary file has no hunk, and the next one is of another file.
              (unless (re-search-backward "^\\(?:diff\\|Index:\\) "
                                          (min end (point)) t)
-               (gemini-companion-point--diff-file))
+               (seq-mapcat #'gemini-companion-point--diff-files
+                           (diff-hunk-file-names)))
              hunk))))
 
-(defun gemini-companion-point--diff-file ()
-  "Return the file of the hunk at point, or nil.
-It may have been deleted; `diff-find-file-name' takes any file with the
-same last name for it then."
-  (when-let* ((name (seq-find (lambda (name)
-                                (not (string-match-p
-                                      "\\`/dev/null\\'\\|\\`#<buffer " name)))
-                              (diff-hunk-file-names)))
-              (name (replace-regexp-in-string
-                     "\\`[abciow]/" ""
-                     ;; Git quotes the bytes of other than ASCII letters.
-                     (if (string-prefix-p "\"" name)
-                         (decode-coding-string (read name) 'utf-8)
-                       name))))
-    (let ((found (diff-find-file-name nil t)))
-      (if (and found (string-suffix-p name (expand-file-name found)))
-          found
-        (expand-file-name name (vc-root-dir))))))
+(defun gemini-companion-point--diff-files (name)
+  "Return the files that NAME, in a diff, may stand for.
+It may have a prefix, and be relative to this directory or the root."
+  (let* ((name (if (string-prefix-p "\"" name)
+                   ;; Git quotes the bytes of other than ASCII letters.
+                   (decode-coding-string (read name) 'utf-8)
+                 name))
+         (bare (replace-regexp-in-string "\\`[^/]+/" "" name)))
+    (cond ((string-match "\\`#<buffer \\(.*\\)>\\'" name)
+           (gemini-companion-point--shown (match-string 1 name)))
+          ;; A command line also has options, and quoted spaces.
+          ((not (string-match-p "\\`\\(?:/dev/null\\'\\|[-\\]\\)" name))
+           (seq-mapcat
+            (lambda (directory)
+              (mapcar (lambda (name) (expand-file-name name directory))
+                      (cond ((not (string-match-p "\\`[[:alnum:]]/" name))
+                             (list name bare))
+                            ((file-exists-p name) (list bare name))
+                            (t (list bare)))))
+            (list (vc-root-dir) default-directory))))))
 
 (defun gemini-companion-point-magit ()
   "Return the hunk at point, with the name of its file."
-  (apply #'gemini-companion-point--hunk (magit-file-at-point)
-         ;; The compiler warns of the name of a slot that it does not know.
-         (mapcar (apply-partially #'slot-value (magit-current-section))
-                 '(start end))))
+  ;; The compiler would warn of the name of a slot that it does not know.
+  (let ((slot (lambda (name &optional section)
+                (ignore-errors
+                  (slot-value (or section (magit-current-section)) name)))))
+    (gemini-companion-point--hunk
+     (delq nil
+           (list (magit-file-at-point)
+                 ;; The file may be renamed or copied.
+                 (or (funcall slot 'source)
+                     (funcall slot 'source (funcall slot 'parent)))))
+     (funcall slot 'start) (funcall slot 'end))))
 
-(defun gemini-companion-point--hunk (file start end)
-  "Return the hunk of FILE, or nil, from START to END."
+(defun gemini-companion-point--hunk (files start end)
+  "Return the hunk of FILES from START to END.
+It has the name of one that is hidden, or else of one that exists."
   (let ((text (string-trim (buffer-substring-no-properties start end)
-                           "\n+" "\n+")))
-    (list (list (expand-file-name (or file (user-error "No hunk or file here")))
+                           "\n+" "\n+"))
+        (files (mapcar #'expand-file-name files)))
+    (list (list (or (gemini-companion-point--hidden
+                     (append files (gemini-companion-point--shown
+                                    (current-buffer))))
+                    (seq-find #'file-exists-p files)
+                    (car files)
+                    (user-error "No hunk or file here"))
                 nil
                 ;; An untracked file in Magit is only its name.
                 (and (string-search "\n" text)
@@ -274,12 +361,15 @@ same last name for it then."
                   "")))
     (when (string-blank-p text)
       (user-error "Nothing here; select a region"))
-    (list (format "From %s:\n%s" (buffer-name)
-                  (gemini-companion-point--fenced
-                   text
-                   (when (derived-mode-p 'prog-mode)
-                     (string-remove-suffix "-mode"
-                                           (symbol-name major-mode))))))))
+    (list (if-let* ((file (gemini-companion-point--hidden
+                           (gemini-companion-point--shown (current-buffer)))))
+              (list file nil nil)
+            (format "From %s:\n%s" (buffer-name)
+                    (gemini-companion-point--fenced
+                     text
+                     (when (derived-mode-p 'prog-mode)
+                       (string-remove-suffix "-mode"
+                                             (symbol-name major-mode)))))))))
 
 (defun gemini-companion-point--fenced (text &optional language)
   "Return TEXT as a code block of Markdown in LANGUAGE."
@@ -357,11 +447,7 @@ is a directory, as the CLI would read all files in it."
                 (or (gemini-companion-point--names file session)
                     (user-error "%s is not a file on the machine of %s" file
                                 (gemini-companion-session-name session))))
-               (hidden (gemini-companion-privacy-name-hidden-p
-                        ;; A directory is hidden as the files in it are.
-                        (if (file-directory-p file)
-                            (expand-file-name "x" file)
-                          file)))
+               (hidden (gemini-companion-point--hidden (list file)))
                (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
     (unless (or (and name (not hidden))
                 (member file gemini-companion-point--agreed)

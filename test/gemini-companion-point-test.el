@@ -9,10 +9,14 @@
 
 ;;; Code:
 
+(require 'diff)
 (require 'gemini-companion-point)
 (require 'gemini-companion-test-helper)
 (require 'grep)
+(require 'org)
+(require 'org-src)
 (require 'shell)
+(require 'vc-annotate)
 
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-define-generic-checker "ext:flycheck")
@@ -286,7 +290,11 @@
       (gemini-companion-point-test-sends "@a")
       (wdired-change-to-wdired-mode)
       (gemini-companion-point-test-sends "@a"))
+    (make-directory "sub")
+    (write-region "" nil "sub/b.txt" nil 'silent)
+    (write-region "" nil "b.txt" nil 'silent)
     (pcase-dolist (`(,name . ,sent) '(("a/sub/a" . "sub/a:")
+                                      ("sub/b.txt" . "@sub/b.txt:")
                                       ("\"a/gr\\303\\266n\"" . "grön:")))
       (gemini-companion-point-test-in (gemini-companion-point-test-deleted name)
         (gemini-companion-point-test-sends
@@ -360,5 +368,164 @@
       (with-temp-buffer
         (text-mode)
         (gemini-companion-point-test-sends "mine")))))
+
+;;;; Texts of files that are not shared
+
+(defun gemini-companion-point-test-filled (mode text)
+  "Return a new buffer in MODE with TEXT, on its last line."
+  (with-current-buffer (generate-new-buffer "*filled*")
+    (insert text)
+    (funcall mode)
+    (goto-char (point-max))
+    (forward-line -1)
+    (current-buffer)))
+
+(defun gemini-companion-point-test-hush-p (buffer all)
+  "Return non-nil if the word hush is sent from BUFFER; of ALL, if it is t.
+The user agrees to each question."
+  (gemini-companion-point-test-in buffer
+    (when all
+      (push-mark (point-min) t t)
+      (goto-char (point-max)))
+    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (string-search "hush" (condition-case nil
+                                (gemini-companion-point-test-sent)
+                              (user-error ""))))))
+
+(defmacro gemini-companion-point-test-with-secret (&rest body)
+  "Run BODY as above, with the files .env and keys/n.org, which are not shared."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-point-test-with
+     (make-directory "keys")
+     (dolist (file '(".env" "b.txt"))
+       (write-region "KEY=hush\nE=2\n" nil file nil 'silent))
+     (write-region "#+begin_src sh\necho hush\n#+end_src\n" nil "keys/n.org" nil
+                   'silent)
+     (write-region "keys/\n" nil ".geminiignore" nil 'silent)
+     (gemini-companion-privacy-refresh)
+     (unwind-protect (progn ,@body)
+       (dolist (file '(".env" "keys/n.org"))
+         (when-let* ((buffer (find-buffer-visiting file)))
+           (kill-buffer buffer))))))
+
+(ert-deftest gemini-companion-point-keeps-hunks-of-two-files-if-one-is-hidden ()
+  (gemini-companion-point-test-with-secret
+    (let ((hunk "@@ -1,2 +1,2 @@\n-KEY=hush\n+KEY=x\n E=2\n"))
+      (dolist (header
+               `("diff --git a/%s b/c\nrename from %s\nrename to c\n--- a/%s\n+++ b/c"
+                 "diff --git a/c b/%s\ncopy from c\ncopy to %s\n--- a/c\n+++ b/%s"
+                 "diff --git %s c\n--- %s\n+++ c"
+                 "diff --git i/%s w/c\n--- i/%s\n+++ w/c"
+                 "diff --git old/%s new/c\n--- old/%s\n+++ new/c"
+                 "--- \"a/%s\"\n+++ \"b/gr\\303\\274n\""
+                 "--- %s\t2024-01-01 10:00:00.0 +0100\n+++ a.txt\t2024-01-01"
+                 "--- c\n+++ ./%s"
+                 "Index: %s\n=====\n--- c\t(revision 1)\n+++ c\t(working copy)"
+                 ,(concat "--- " default-directory "%s\n+++ /dev/null")))
+        (pcase-dolist (`(,name . ,sent)
+                       '((".env" . nil) ("keys/k" . nil) ("b.txt" . t)))
+          (ert-info ((concat name " " header))
+            (should
+             (eq sent
+                 (and (gemini-companion-point-test-hush-p
+                       (gemini-companion-point-test-filled
+                        #'diff-mode
+                        (concat (string-replace "%s" name header) "\n" hunk))
+                       nil)
+                      t)))))))
+    (dolist (switches '("-u" "-c"))
+      (pcase-dolist (`(,old ,new ,sent) '((".env" "a" nil) ("a" ".env" nil)
+                                          ("b.txt" "a" t)))
+        (ert-info ((format "%s %s %s" switches old new))
+          (let ((buffer (save-window-excursion
+                          (diff-no-select (find-file-noselect old)
+                                          (find-file-noselect new)
+                                          switches 'noasync))))
+            (with-current-buffer buffer
+              (goto-char (point-min))
+              (diff-hunk-next))
+            (should (eq sent (and (gemini-companion-point-test-hush-p buffer nil)
+                                  t)))))))))
+
+(ert-deftest gemini-companion-point-keeps-source-lines-in-compilations ()
+  (gemini-companion-point-test-with-secret
+    (dolist (text
+             '("  File \"%s\", line 1, in <module>\n    KEY=\"hush\"\n"
+               "%s:1:5: error: bad\n    1 |   KEY=hush\n      |       ^~~~\n"
+               "error[E0308]: mismatched types\n  --> %s:1:5\n  |\n1 | KEY=hush\n  |\n"
+               "def test():\n>   assert KEY == hush\n\n%s:1: AssertionError\n"
+               ;; It looks like a place.
+               "%s:1: error\nDB=http://hush@db:5432/x\nKEY=hush\n"))
+      (pcase-dolist (`(,name . ,sent) '((".env" . nil) ("keys/k" . nil)
+                                        ("b.txt" . t)))
+        (ert-info ((concat name " " text))
+          (let ((all (concat "a:1: good\nmake: fine\n\n"
+                             (string-replace "%s" name text)
+                             "\na:2: good\nend of it\n")))
+            (should (eq sent (and (gemini-companion-point-test-hush-p
+                                   (gemini-companion-point-test-filled
+                                    #'compilation-mode all)
+                                   t)
+                                  t)))
+            (let ((buffer (gemini-companion-point-test-filled
+                           #'compilation-mode all)))
+              (with-current-buffer buffer
+                (search-backward "hush"))
+              (should (eq sent (and (gemini-companion-point-test-hush-p buffer nil)
+                                    t))))
+            ;; The rest is sent.
+            (gemini-companion-point-test-in
+                (gemini-companion-point-test-filled #'compilation-mode all)
+              (gemini-companion-point-test-sends "end of it"))))))))
+
+(ert-deftest gemini-companion-point-keeps-text-in-buffers-that-show-a-file ()
+  (gemini-companion-point-test-with-secret
+    (dolist (command '("init -q" "add -A" "-c user.name=a -c user.email=a@b commit -qm x"))
+      (should (zerop (call-process-shell-command (concat "git " command)))))
+    (should-not
+     (seq-find
+      (lambda (maker)
+        (ert-info ((format "%S" maker))
+          (let ((buffer (save-window-excursion (funcall maker))))
+            (should (string-search "hush" (with-current-buffer buffer
+                                            (buffer-string))))
+            (gemini-companion-point-test-hush-p buffer t))))
+      (list
+       (lambda ()
+         (find-file "keys/n.org")
+         (forward-line)
+         (org-edit-src-code)
+         (current-buffer))
+       (lambda ()
+         (find-file ".env")
+         (vc-annotate (expand-file-name ".env") "HEAD" nil nil nil 'git)
+         (gemini-companion-test-eventually
+           (string-search "hush" (buffer-string)))
+         (set-buffer (seq-find (lambda (buffer)
+                                 (eq 'vc-annotate-mode
+                                     (buffer-local-value 'major-mode buffer)))
+                               (buffer-list))))
+       (lambda ()
+         (find-file ".env")
+         (with-current-buffer (vc-find-revision (expand-file-name ".env") "HEAD")
+           (current-buffer)))
+       (lambda ()
+         (gemini-companion-point-test-occur
+          "hush" (progn (find-file "keys/n.org")
+                        (forward-line)
+                        (org-edit-src-code)
+                        (current-buffer))))
+       (lambda ()
+         (gemini-companion-point-test-occur
+          "hush" (gemini-companion-point-test-filled
+                  #'compilation-mode ".env:1: error\nKEY=hush\n")))
+       ;; A patch in a directory of such files.
+       (lambda ()
+         (write-region "--- a\n+++ a\n@@ -1 +1 @@\n-hush\n+x\n" nil "keys/x.diff"
+                       nil 'silent)
+         (find-file "keys/x.diff")
+         (goto-char (point-max))
+         (forward-line -1)
+         (current-buffer)))))))
 
 ;;; gemini-companion-point-test.el ends here
