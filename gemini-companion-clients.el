@@ -292,14 +292,5 @@ then save"
                (json-encode value))
       nil)))
 
-;;;;; Options
-
-(defun gemini-companion-settings-save-option (option value)
-  "Set OPTION to VALUE and save it; if that fails, report it."
-  (condition-case problem
-      (customize-save-variable option value)
-    (error (message "Option `%s' not saved (%s)" option
-                    (error-message-string problem)))))
-
 (provide 'gemini-companion-clients)
 ;;; gemini-companion-clients.el ends here

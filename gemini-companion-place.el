@@ -318,8 +318,9 @@ Signal an error if the answer is no."
     (unless (y-or-n-p (format "Connect CLIs on %s, and share your open files \
 there with them? " (gemini-companion-place-title name)))
       (user-error "Not connected"))
-    (gemini-companion-settings-save-option
-     'gemini-companion-places (append gemini-companion-places `((,name)))))
+    (with-demoted-errors "Option not saved: %S"
+      (customize-save-variable 'gemini-companion-places
+                               (append gemini-companion-places `((,name))))))
   t)
 
 (defun gemini-companion-place-connect (name directory connected)

@@ -79,9 +79,6 @@ others; `:environment' and `:path' are what it is started with, and
 (defvar gemini-companion-run--waiting nil
   "Buffers in which a CLI is to start when it can connect.")
 
-(defvar gemini-companion-run--chosen nil
-  "CLI that the user has chosen, for the option when one starts, or nil.")
-
 (defvar gemini-companion-run--exported nil
   "Entries that are in each environment, a list of strings.")
 
@@ -119,9 +116,9 @@ and the ones of buffers, which packages such as envrc and mise make."
 
 (defun gemini-companion-run--choose-client (another remote)
   "Return the CLI to start; ask if several are installed.
-Unless ANOTHER is non-nil, do so once: the option
-`gemini-companion-run-client' is set to the answer when that CLI starts.
-If REMOTE is non-nil, any may be installed there."
+Unless ANOTHER is non-nil, do so once, and set the option
+`gemini-companion-run-client' to the answer.  If REMOTE is non-nil, any
+may be installed there."
   (let ((installed (if (and another remote)
                        (mapcar #'car gemini-companion-clients)
                      (gemini-companion-run-installed))))
@@ -135,8 +132,11 @@ If REMOTE is non-nil, any may be installed there."
                                     (cons (gemini-companion-clients-title name)
                                           name))
                                   installed))))
-             (unless another
-               (setq gemini-companion-run--chosen client))
+             ;; Nothing is saved before the user agrees to the installation.
+             (unless (or another (not (gemini-companion-install-command)))
+               (with-demoted-errors "Option not saved: %S"
+                 (customize-save-variable 'gemini-companion-run-client
+                                          client)))
              client))
           ((car installed))
           (t (caar gemini-companion-clients)))))
@@ -164,8 +164,8 @@ Return nil if the user has to edit a settings file first."
                           (gemini-companion-session-title place)))
         (gemini-companion-settings-set file keys value))
        (t
-        (gemini-companion-settings-save-option
-         'gemini-companion-run-offer-ide nil)
+        (with-demoted-errors "Option not saved: %S"
+          (customize-save-variable 'gemini-companion-run-offer-ide nil))
         t)))))
 
 ;;;; Places
@@ -419,17 +419,23 @@ Wait until the user pauses and has answered what it asks."
                                        (gemini-companion-sessions)))))
     (if (and (gemini-companion-idle-user-p)
              (not (gemini-companion-run--asks-p buffer)))
-        (let ((place (buffer-local-value 'gemini-companion-run-place buffer)))
-          (process-put
-           process 'gemini-companion-run-hint
-           (gemini-companion-revert-announce
-            (format "%s in %s is not connected; %s \
+        (letrec ((place (buffer-local-value 'gemini-companion-run-place buffer))
+                 (withdraw
+                  (gemini-companion-revert-announce
+                   (format "%s in %s is not connected; %s \
 \(M-x gemini-companion-status shows why)"
-                    (gemini-companion-session-title place) (buffer-name buffer)
-                    (if (member (plist-get place :directory)
-                                (list (expand-file-name "~/") "/"))
-                        "start it in a project"
-                      "run /ide enable there")))))
+                           (gemini-companion-session-title place)
+                           (buffer-name buffer)
+                           (if (member (plist-get place :directory)
+                                       (list (expand-file-name "~/") "/"))
+                               "start it in a project"
+                             "run /ide enable there"))))
+                 (changed
+                  (lambda (&rest _)
+                    (remove-hook 'gemini-companion-session-changed-functions
+                                 changed)
+                    (funcall withdraw))))
+          (add-hook 'gemini-companion-session-changed-functions changed))
       (run-at-time 1 nil #'gemini-companion-run--hint buffer process))))
 
 (defun gemini-companion-run--asks-p (buffer)
@@ -441,18 +447,6 @@ That is a list of choices, or about its last 15 lines have the words."
       (skip-chars-backward " \t\n")
       (re-search-backward "[●›] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key"
                           (line-beginning-position -14) t))))
-
-(defun gemini-companion-run--withdraw-hints (&rest _)
-  "Withdraw the hints about CLIs that are connected now."
-  (dolist (session (gemini-companion-sessions))
-    (when-let* ((buffer (gemini-companion-session-terminal session))
-                (process (get-buffer-process buffer))
-                (withdraw (process-get process 'gemini-companion-run-hint)))
-      (process-put process 'gemini-companion-run-hint nil)
-      (funcall withdraw))))
-
-(add-hook 'gemini-companion-session-changed-functions
-          #'gemini-companion-run--withdraw-hints)
 
 ;;;; End
 
@@ -570,11 +564,6 @@ there.  If that CLI is in a selected side window, the window is hidden."
   (let ((remote (plist-get place :remote)))
     (unless gemini-companion-mode
       (gemini-companion-mode 1))
-    ;; Until the user has agreed to the installation, nothing is saved.
-    (when (and gemini-companion-mode gemini-companion-run--chosen)
-      (gemini-companion-settings-save-option
-       'gemini-companion-run-client gemini-companion-run--chosen)
-      (setq gemini-companion-run--chosen nil))
     (when (and gemini-companion-mode
                (if remote
                    (gemini-companion-place-agree remote)

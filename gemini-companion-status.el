@@ -16,7 +16,6 @@
 (require 'gemini-companion)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-clients)
-(require 'gemini-companion-edits)
 (require 'gemini-companion-extension)
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)
@@ -286,20 +285,17 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
   (let (said)
     (seq-mapcat
      (pcase-lambda (`(,title ,mark ,text ,remedy . ,actions))
-       (let* ((ends-p (lambda (text other)
-                        (string-suffix-p (concat ": " other) text)))
-              (reason (seq-find (apply-partially ends-p text) said)))
-         (prog1 (cond ((seq-some (lambda (other) (funcall ends-p other text))
-                                 said)
-                       nil)
-                      (reason
-                       `((,title note ,(string-remove-suffix
-                                        (concat ": " reason) text))))
+       (let* ((end (and (string-match "is not connected\\(: \\)" text)
+                        (match-beginning 1)))
+              (reason (and end (substring text (+ 2 end)))))
+         (prog1 (cond ((member text said) nil)
+                      ((and reason (member reason said))
+                       `((,title note ,(substring text 0 end))))
                       (t
                        `((,title ,mark ,text
                                  ,(unless (member remedy said) remedy)
                                  ,@actions))))
-           (setq said `(,text ,@(ensure-list remedy) ,@said)))))
+           (setq said `(,text ,reason ,remedy ,@said)))))
      findings)))
 
 (defun gemini-companion-status--server (_directory)
@@ -424,10 +420,13 @@ FILES are its settings files, USER is the user's own."
                               (abbreviate-file-name file))))
     (cond
      ((equal value (gemini-companion-settings-get file keys))
-      (if (seq-find #'gemini-companion-status--unasked-p
+      (if (seq-some #'gemini-companion-session-connected-p
                     (cdr (assoc problem gemini-companion-status--corrected)))
-          `(bad ,problem ,(format "Type %s in each running %s, or restart it."
-                                  command title))
+          `(bad ,problem
+                ,(format "Type %s in each running %s, or restart it."
+                         command title)
+                ("Done" . ,(lambda ()
+                             (setq gemini-companion-status--corrected nil))))
         `(good ,(format "%s is %s" place (json-encode value)))))
      ((equal file user)
       `(bad ,problem
@@ -448,16 +447,6 @@ FILES are its settings files, USER is the user's own."
       `(bad ,problem
             ,(format "Remove %s, which overrides your own settings." place)
             ("Open" . ,(apply-partially #'find-file-other-window file)))))))
-
-(defun gemini-companion-status--unasked-p (session)
-  "Return non-nil if SESSION is connected and no edit of it was reviewed."
-  (and (gemini-companion-session-connected-p session)
-       (not (seq-some
-             (lambda (edit)
-               (and (gemini-companion-session-same-p
-                     session (gemini-companion-edit-session edit))
-                    (not (eq 'written (gemini-companion-edit-status edit)))))
-             (gemini-companion-edits)))))
 
 ;;;; Projects
 

@@ -259,11 +259,12 @@ prompts, the last first, and `saved' what would be saved."
                (lambda (&rest _) (error "File is write-protected")))
               (gemini-companion-run-offer-ide t))
       (ert-with-message-capture shown
-        (gemini-companion-run-test-answering "Gemini CLI"
-          (gemini-companion-run))
+        (gemini-companion-test-demoted
+          (gemini-companion-run-test-answering "Gemini CLI"
+            (gemini-companion-run)))
         (pcase-dolist (text '("Setting not saved (Opening output file: Not a "
                               "; set ide.enabled to true where that file is made"
-                              "-run-client' not saved (File is write-pro"))
+                              "Option not saved: (error \"File is write-p"))
           (should (string-search text shown)))))
     (should (equal 1 (length gemini-companion-run-test-started)))))
 
