@@ -514,7 +514,7 @@ That is `pop-to-buffer' or `display-buffer'.  No terminal of a CLI and
 no review is hidden."
   ;; Otherwise Emacs asks whether to read a file again that was just written.
   (gemini-companion-revert-now file)
-  (funcall display (find-file-noselect (gemini-companion-place-file file))
+  (funcall display (find-file-noselect (gemini-companion-place-file file) t)
            (if (gemini-companion-windows-place)
                '((display-buffer-reuse-window
                   display-buffer-below-selected)
