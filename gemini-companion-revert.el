@@ -109,9 +109,7 @@ is non-nil, go to the first change.  For BEFORE, see
   ;; A hook of the user may fail.
   (with-demoted-errors "Reverting a buffer: %S"
     (if-let* ((buffer (gemini-companion-place-buffer file)))
-        ;; A hook of the user must not ask, either.
-        (let ((inhibit-interaction t))
-          (gemini-companion-revert--buffer buffer keys))
+        (gemini-companion-revert--buffer buffer keys)
       (when-let* ((buffer (gemini-companion-revert--visit file)))
         (with-current-buffer buffer
           (let ((text (gemini-companion-text-of-buffer)))
@@ -275,6 +273,8 @@ See `gemini-companion-revert-now' for KEYS."
 Point, markers and undo stay, unless the buffer has bytes.  Return the
 changed lines, if they are known."
   (let* ((inhibit-message t)
+         ;; A hook of the user must not ask, either.
+         (inhibit-interaction t)
          ;; Hooks would call Tramp.
          (local (equal buffer-file-name (gemini-companion-revert--file)))
          (revert-buffer-in-progress-p t)
@@ -445,19 +445,14 @@ if that is not too large."
 
 (defun gemini-companion-merge ()
   "Merge your unsaved text with what a CLI wrote to its file.
-That is the text of this buffer, or else of another one, which is shown.
+If nothing is to be merged here, show and merge another buffer.
 Lines that differ in both are kept twice, as a conflict for
 `smerge-mode'.  Nothing is saved."
   (interactive)
   (unless (gemini-companion-revert--unmerged-p (current-buffer))
-    (let ((names (mapcar #'buffer-name
-                         (seq-filter #'gemini-companion-revert--unmerged-p
-                                     (buffer-list)))))
-      (pop-to-buffer (pcase names
-                       ('nil (user-error "No CLI has written a file since you \
-changed its text"))
-                       (`(,name) name)
-                       (_ (completing-read "Merge buffer: " names nil t))))))
+    (pop-to-buffer
+     (or (seq-find #'gemini-companion-revert--unmerged-p (buffer-list))
+         (user-error "No CLI has written a file since you changed its text"))))
   (unless (gemini-companion-revert--mergeable-p)
     (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
 text is unknown or the program diff3 is missing; \

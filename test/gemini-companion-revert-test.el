@@ -393,31 +393,25 @@ the text that there is then, and the bytes that are saved of that."
       (should (equal merged (gemini-companion-test-text (current-buffer))))
       (should (buffer-modified-p)))))
 
-(ert-deftest gemini-companion-revert-merges-another-buffer-that-waits ()
-  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n") ("b" "1\n2\n3\n"))
+(ert-deftest gemini-companion-revert-merges-one-buffer-after-another ()
+  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n") ("b" "1\n2\n3\n")
+                                          ("unsaved" "1\n") ("written" "1\n"))
     (gemini-companion-revert-start)
     (let ((inhibit-message t))
-      (dolist (name '("a" "b"))
+      (dolist (name '("a" "unsaved" "b" "written"))
         (with-current-buffer (find-file-noselect name)
-          (insert "mine ")
-          (gemini-companion-revert-test-write buffer-file-name "1\n2\ndrei\n"))
-        (unless (equal name "b")
-          (with-temp-buffer
-            (gemini-companion-merge)
-            (should (equal name (buffer-name (window-buffer)))))))
-      ;; If several ones wait, it asks.
-      (with-current-buffer "a"
-        (insert "more ")
-        (gemini-companion-revert-test-write buffer-file-name "1\n2\ntrois\n"))
-      (cl-letf (((symbol-function 'completing-read)
-                 (lambda (_ names &rest _) (car (member "b" names)))))
-        (with-temp-buffer
-          (gemini-companion-merge)))
-      (with-current-buffer "b"
-        (should (equal "mine 1\n2\ndrei\n" (buffer-string))))
+          (unless (equal name "written")
+            (insert "mine "))
+          (unless (equal name "unsaved")
+            (gemini-companion-revert-test-write buffer-file-name
+                                                "1\n2\ndrei\n"))))
       (with-temp-buffer
+        (gemini-companion-merge)
+        (should (member (buffer-name (window-buffer)) '("a" "b"))))
+      (with-current-buffer "written"
         (gemini-companion-merge))
-      (should (equal "mine more 1\n2\ntrois\n" (gemini-companion-test-text "a")))
+      (dolist (name '("a" "b"))
+        (should (equal "mine 1\n2\ndrei\n" (gemini-companion-test-text name))))
       (should-error (gemini-companion-merge) :type 'user-error))))
 
 (ert-deftest gemini-companion-revert-asks-nothing ()
