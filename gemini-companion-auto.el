@@ -99,6 +99,7 @@ If it has to be reviewed nevertheless, record why."
 
 ;;;; Commands
 
+;;;###autoload
 (defun gemini-companion-auto-accept (session)
   "Turn auto-accept for the CLI of SESSION on or off.
 It stays on until this command turns it off, or the CLI exits.

@@ -649,6 +649,7 @@ question; then return nil."
 (defvar gemini-companion-diff--number 0
   "Number of the kept text that was shown last, from 0 on.")
 
+;;;###autoload
 (defun gemini-companion-last-proposal ()
   "Show the last text that you edited or accepted and that was not written.
 It is of a review that you answered in the terminal of the CLI, that

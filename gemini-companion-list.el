@@ -425,6 +425,7 @@ the next open edit."
 
 ;;;; Commands
 
+;;;###autoload
 (defun gemini-companion-list ()
   "List the edits of each CLI: those that await an answer, and others.
 In a buffer of a review, go to the line of that review."

@@ -509,15 +509,5 @@ M-x gemini-companion-run starts one, /ide enable connects a running one"))))
                 (concat text (if (string-search "\n" text) "\n" " ")) session)
                (if unsaved "; save the buffer first" "")))))
 
-;;;###autoload
-(define-obsolete-function-alias 'gemini-companion-send-file
-  #'gemini-companion-send "0.1.0")
-;;;###autoload
-(define-obsolete-function-alias 'gemini-companion-send-region
-  #'gemini-companion-send "0.1.0")
-;;;###autoload
-(define-obsolete-function-alias 'gemini-companion-send-diagnostic-at-point
-  #'gemini-companion-send "0.1.0")
-
 (provide 'gemini-companion-point)
 ;;; gemini-companion-point.el ends here

@@ -66,11 +66,14 @@ Bring buffers up to date before commands."
   (add-hook 'pre-command-hook #'gemini-companion-revert--before-command 90))
 
 (defun gemini-companion-revert-stop ()
-  "Stop watching all files."
+  "Stop watching all files, and keep no texts."
   (mapc #'gemini-companion-revert--end gemini-companion-revert--watches)
   (setq gemini-companion-revert--to-show nil)
   (remove-hook 'first-change-hook #'gemini-companion-revert--keep-ancestor)
-  (remove-hook 'pre-command-hook #'gemini-companion-revert--before-command))
+  (remove-hook 'pre-command-hook #'gemini-companion-revert--before-command)
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (kill-local-variable 'gemini-companion-revert--ancestor))))
 
 ;;;; Watching
 
@@ -443,6 +446,7 @@ if that is not too large."
                 ((gemini-companion-text-attributes file)))
       (not (gemini-companion-revert--current-p)))))
 
+;;;###autoload
 (defun gemini-companion-merge ()
   "Merge your unsaved text with what a CLI wrote to its file.
 If nothing is to be merged here, show and merge another buffer.

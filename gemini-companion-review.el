@@ -623,6 +623,7 @@ If the user has moved to another tab of its frame, the windows stay."
 
 (autoload 'gemini-companion-terminal-show "gemini-companion-terminal")
 
+;;;###autoload
 (defun gemini-companion-review (&optional list)
   "Go to what waits for you.
 That is the review that is shown, laid out again if one of its windows

@@ -398,7 +398,8 @@ ROOT is the workspace root in its remote place, if any."
     (with-current-buffer buffer
       (gemini-companion-run--use-keys gemini-companion-run-map)
       (setq-local desktop-save-buffer #'gemini-companion-run-desktop))
-    (gemini-companion-run--expect-end buffer process)
+    (add-function :around (process-sentinel process)
+                  #'gemini-companion-run--sentinel)
     ;; Until then it may still connect.
     (run-at-time 20 nil #'gemini-companion-run--hint buffer process)))
 
@@ -450,22 +451,31 @@ That is a list of choices, or about its last 15 lines have the words."
 
 ;;;; End
 
-(defun gemini-companion-run--expect-end (buffer process)
-  "Mark BUFFER when its PROCESS ends."
-  (add-function
-   :around (process-sentinel process)
-   (lambda (sentinel process event)
-     ;; vterm would kill the buffer with the error message.
-     (let ((vterm-kill-buffer-on-exit nil))
-       (funcall sentinel process event))
-     (when (and (buffer-live-p buffer)
-                (not (process-live-p process)))
-       (gemini-companion-run--end
-        buffer (format "%s: %s"
-                       (gemini-companion-session-title
-                        (buffer-local-value 'gemini-companion-run-place
-                                            buffer))
-                       (string-trim event)))))))
+(defun gemini-companion-run--sentinel (sentinel process event)
+  "Call SENTINEL with PROCESS and EVENT, and mark the buffer at its end."
+  (let ((buffer (process-buffer process)))
+    ;; vterm would kill the buffer with the error message.
+    (let ((vterm-kill-buffer-on-exit nil))
+      (funcall sentinel process event))
+    (when (and (buffer-live-p buffer)
+               (not (process-live-p process)))
+      (gemini-companion-run--end
+       buffer (format "%s: %s"
+                      (gemini-companion-session-title
+                       (buffer-local-value 'gemini-companion-run-place buffer))
+                      (string-trim event))))))
+
+(defun gemini-companion-run-unload-function ()
+  "Make the terminals of CLIs ordinary ones, for `unload-feature'."
+  (dolist (process (process-list))
+    (remove-function (process-sentinel process)
+                     #'gemini-companion-run--sentinel))
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when gemini-companion-run-place
+        (mapc #'kill-local-variable
+              '(minor-mode-overriding-map-alist desktop-save-buffer)))))
+  nil)
 
 (defun gemini-companion-run--end (buffer reason)
   "Mark BUFFER as one without a CLI, for REASON."
@@ -505,9 +515,6 @@ PREVIOUS are the CLIs that were connected before."
             (message "%s; type %s there (or use M-x gemini-companion-status)"
                      problem command)))))))
 
-(add-hook 'gemini-companion-session-changed-functions
-          #'gemini-companion-run--check-settings)
-
 ;;;; Life
 
 (defun gemini-companion-run-ready (_how)
@@ -525,10 +532,14 @@ PREVIOUS are the CLIs that were connected before."
                                  '("SSH_CONNECTION" "REMOTE_CONTAINERS"
                                    "VSCODE_REMOTE_CONTAINERS_SESSION"))))
          (list "REMOTE_CONTAINERS=1"))))
+  (add-hook 'gemini-companion-session-changed-functions
+            #'gemini-companion-run--check-settings)
   (gemini-companion-run--start))
 
 (defun gemini-companion-run-stop ()
   "Stop starting CLIs, and restore the environment."
+  (remove-hook 'gemini-companion-session-changed-functions
+               #'gemini-companion-run--check-settings)
   (gemini-companion-run--start "The server is not running")
   (gemini-companion-run--export nil)
   (cancel-function-timers #'gemini-companion-run--hint))

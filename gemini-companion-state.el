@@ -131,9 +131,6 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
                           (gemini-companion-state--session record) 'unknown))
     (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
-(add-hook 'gemini-companion-session-changed-functions
-          #'gemini-companion-state--sessions-changed)
-
 (defun gemini-companion-state--diff-changed (diff event)
   "Update the state of the CLI of DIFF if EVENT opened or settled that."
   (when-let* (((memq event '(opened settled)))
@@ -146,9 +143,6 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
                                       record))))
       (setf (gemini-companion-state--reported record) nil))
     (gemini-companion-state--update record)))
-
-(add-hook 'gemini-companion-diff-functions
-          #'gemini-companion-state--diff-changed)
 
 ;;;; State
 
@@ -237,6 +231,24 @@ A turn is seen in the title and reported by a hook, in either order."
   (when-let* ((turn (gemini-companion-state--turn record)))
     (unless (gemini-companion-turn-ended turn)
       (setf (gemini-companion-turn-ended turn) (float-time)))))
+
+;;;; Life
+
+(defun gemini-companion-state-start ()
+  "Follow the CLIs and their reviews."
+  (add-hook 'gemini-companion-session-changed-functions
+            #'gemini-companion-state--sessions-changed)
+  (add-hook 'gemini-companion-diff-functions
+            #'gemini-companion-state--diff-changed))
+
+(defun gemini-companion-state-stop ()
+  "Stop following the CLIs."
+  (cancel-function-timers #'gemini-companion-state--interrupted)
+  (setq gemini-companion-state--records nil)
+  (remove-hook 'gemini-companion-session-changed-functions
+               #'gemini-companion-state--sessions-changed)
+  (remove-hook 'gemini-companion-diff-functions
+               #'gemini-companion-state--diff-changed))
 
 (provide 'gemini-companion-state)
 ;;; gemini-companion-state.el ends here

@@ -196,11 +196,15 @@ It cannot if SESSION waits for an answer, which the text would be."
                                        (process-filter process))
              (gemini-companion-terminal--unwatch process))))))
 
-(add-hook 'gemini-companion-session-changed-functions
-          #'gemini-companion-terminal--watch)
+(defun gemini-companion-terminal-ready (_how)
+  "Watch the terminals of the CLIs that connect."
+  (add-hook 'gemini-companion-session-changed-functions
+            #'gemini-companion-terminal--watch))
 
 (defun gemini-companion-terminal-stop ()
   "Stop watching terminals; their titles will not be up to date."
+  (remove-hook 'gemini-companion-session-changed-functions
+               #'gemini-companion-terminal--watch)
   (mapc #'gemini-companion-terminal--unwatch (process-list)))
 
 (defun gemini-companion-terminal--of-cli-p (process)

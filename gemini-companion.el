@@ -29,6 +29,8 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-server)
 
+(declare-function feature-file "loadhist")
+
 ;; Loaded with the parts, while the server starts.
 (autoload 'gemini-companion-diff-drop-edits-p "gemini-companion-diff")
 (autoload 'gemini-companion-diff-start "gemini-companion-diff")
@@ -198,16 +200,18 @@ ENTRY is one of `gemini-companion-menu-commands'."
   '((gemini-companion-epc)
     (gemini-companion-place ready stop)
     (gemini-companion-outcome ready stop)
+    (gemini-companion-state start stop)
     (gemini-companion-session stop lighter)
     (gemini-companion-edits start stop)
     (gemini-companion-auto start stop lighter)
     (gemini-companion-diff)
     (gemini-companion-notify start stop lighter)
-    (gemini-companion-terminal stop)
+    (gemini-companion-terminal ready stop)
     (gemini-companion-arrival stop)
     (gemini-companion-share start ready stop lighter)
     (gemini-companion-review)
     (gemini-companion-send stop)
+    (gemini-companion-compose stop late)
     (gemini-companion-extension ready stop late)
     (gemini-companion-list stop late)
     (gemini-companion-run ready stop))
@@ -463,6 +467,31 @@ M-x gemini-companion-mode turns it on"))
          (gemini-companion-server-restart))
         ((not (gemini-companion-server-running-p))
          (gemini-companion--start))))
+
+;;;; Unloading
+
+(defun gemini-companion-unload-function ()
+  "Turn the mode off, and unload the other files.
+They use this one, so `unload-feature' needs its argument FORCE."
+  (gemini-companion--turn-off 'rejected 'now)
+  (gemini-companion-mode -1)
+  (let ((ours (apply-partially #'string-prefix-p "gemini-companion"))
+        (directory (file-name-directory (feature-file 'gemini-companion))))
+    (dolist (process (process-list))
+      (when (funcall ours (process-name process))
+        ;; The server deletes its files.
+        (with-timeout (5)
+          (while (accept-process-output process)))
+        (delete-process process)))
+    (dolist (buffer (buffer-list))
+      (when (funcall ours (symbol-name (buffer-local-value 'major-mode buffer)))
+        (kill-buffer buffer)))
+    (dolist (feature (delq 'gemini-companion (copy-sequence features)))
+      (when (and (funcall ours (symbol-name feature))
+                 (equal directory
+                        (file-name-directory (feature-file feature))))
+        (unload-feature feature t))))
+  nil)
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here

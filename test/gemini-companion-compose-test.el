@@ -42,13 +42,13 @@ is none."
                              :pid (process-id
                                    (gemini-companion-compose-test-start
                                     terminal))))
+                 (gemini-companion-state-start)
                  (gemini-companion-session-update (list session)))
                ,@body)
            (gemini-companion-send-stop)
            (gemini-companion-session-stop)
-           (remove-hook 'kill-emacs-hook #'gemini-companion-compose--delete-images)
-           (remove-hook 'gemini-companion-session-changed-functions
-                        #'gemini-companion-compose--delete-images)
+           (gemini-companion-state-stop)
+           (gemini-companion-compose-stop)
            (dolist (buffer (buffer-list))
              (when (or (eq buffer terminal)
                        (string-prefix-p "*prompt: " (buffer-name buffer)))

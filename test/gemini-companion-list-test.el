@@ -19,10 +19,12 @@ No review is shown by itself, and no CLI is connected."
   `(gemini-companion-test-with-edits ,files
      (setq gemini-companion-review-arrival 'notify)
      (gemini-companion-session-update nil)
+     (gemini-companion-state-start)
      (unwind-protect
          (save-window-excursion
            (gemini-companion-list)
            ,@body)
+       (gemini-companion-state-stop)
        (gemini-companion-list-stop))))
 
 (defun gemini-companion-list-test-open (id session file text)

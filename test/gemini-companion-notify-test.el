@@ -31,6 +31,7 @@
              (lambda (_session text)
                (push text notices)
                (lambda () (setq notices (delete text notices))))))
+       (gemini-companion-state-start)
        (gemini-companion-notify-start)
        (unwind-protect
            (save-window-excursion
@@ -40,6 +41,7 @@
          (gemini-companion-notify-stop)
          (gemini-companion-edits-stop)
          (gemini-companion-session-update nil)
+         (gemini-companion-state-stop)
          (delete-process process)
          (kill-buffer terminal)))))
 

@@ -49,7 +49,8 @@ is visited.  If COMMAND is nil there is none; if there is one, skip the
 test without Eglot."
   (declare (indent 2) (debug t))
   `(let ((command ,command))
-     (skip-unless (or (null command) (require 'eglot nil t)))
+     (unless (or (null command) (require 'eglot nil t))
+       (ert-skip "No Eglot"))
      (gemini-companion-test-with-directory ,files
        (dlet ((gemini-companion-diagnostics-timeout 60)
               (gemini-companion-paused nil)

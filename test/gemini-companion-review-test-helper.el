@@ -95,6 +95,7 @@ at once."
      (gemini-companion-test-with-diffs ,files
          (progn
            (setq session (gemini-companion-test-session "one" 1))
+           (gemini-companion-state-start)
            (gemini-companion-session-update (list session))
            (gemini-companion-test-diff-start
             (lambda (&rest _) #'ignore)
@@ -110,7 +111,8 @@ at once."
          (progn
            (gemini-companion-edits-stop)
            (gemini-companion-auto-stop)
-           (gemini-companion-session-update nil))
+           (gemini-companion-session-update nil)
+           (gemini-companion-state-stop))
        ,@body)))
 
 ;; Of a size at which reviews are in Ediff; before the first redisplay, a size

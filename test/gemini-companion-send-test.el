@@ -87,6 +87,7 @@ PROGRAM, a command of the shell."
           (file (find-file-noselect "a")))
       (unwind-protect
           (progn
+            (gemini-companion-state-start)
             (gemini-companion-session-update (list session))
             (should (string-search "waits for an answer; copied"
                                    (gemini-companion-send-insert "x" session)))
@@ -103,7 +104,8 @@ PROGRAM, a command of the shell."
               (should (string-search
                        text (gemini-companion-send-insert "x\ny" session)))
               (should (eq selected (window-buffer)))))
-        (gemini-companion-session-stop)))))
+        (gemini-companion-session-stop)
+        (gemini-companion-state-stop)))))
 
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
 (ert-deftest gemini-companion-send-submits-each-text-though-it-was-shown-before ()

@@ -37,10 +37,14 @@ reported states, the last first."
          (ignore states)
          (unwind-protect
              (progn
+               (gemini-companion-terminal-ready 'started)
+               (gemini-companion-state-start)
                (gemini-companion-session-update (list session))
                ,@body)
            (gemini-companion-diff-stop 'dismissed)
-           (gemini-companion-session-stop))))))
+           (gemini-companion-session-stop)
+           (gemini-companion-state-stop)
+           (gemini-companion-terminal-stop))))))
 
 (ert-deftest gemini-companion-state-is-shown-by-window-titles ()
   (pcase-dolist

@@ -140,6 +140,7 @@
         (should-not (equal filter bare))
         (unwind-protect
             (progn
+              (gemini-companion-terminal-ready 'started)
               (gemini-companion-session-update (list session))
               (should (equal filter (process-filter process)))
               ;; Its question may have been answered meanwhile.
@@ -187,10 +188,13 @@ and waits until its last word is displayed."
                                (gemini-companion-test-file-text "pid"))))))
          (unwind-protect
              (progn
+               (gemini-companion-terminal-ready 'started)
+               (gemini-companion-state-start)
                (gemini-companion-session-update (list session))
                ,@body)
-           (gemini-companion-terminal-stop)
-           (gemini-companion-session-stop))))))
+           (gemini-companion-session-stop)
+           (gemini-companion-state-stop)
+           (gemini-companion-terminal-stop))))))
 
 (defconst gemini-companion-terminal-test-sequences
   "\e]52;c;Zm9v\a\e]0;me@host: ~\a"

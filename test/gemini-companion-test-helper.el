@@ -147,6 +147,30 @@ That includes the timers whose function is one of Emacs."
          (push (cons hook functions) found))))
     (sort found (lambda (a b) (string< (car a) (car b))))))
 
+(defun gemini-companion-test-traces ()
+  "Return what would call a function of the package: (PLACE FUNCTION) lists."
+  (let (found)
+    (cl-flet ((add (place function)
+                (when (and (gemini-companion-test-ours-p function)
+                           (not (string-search "-test-" (format "%S" function))))
+                  (push (list place function) found))))
+      (mapatoms
+       (lambda (symbol)
+         (advice-mapc (lambda (advice _) (add symbol advice)) symbol)
+         (mapc (apply-partially #'add symbol) (get-variable-watchers symbol))
+         (when (string-match-p "-\\(hook\\|functions\\)\\'" (symbol-name symbol))
+           (dolist (buffer (buffer-list))
+             (when (local-variable-p symbol buffer)
+               (add (cons symbol buffer) (buffer-local-value symbol buffer))))
+           (when (default-boundp symbol)
+             (add symbol (default-value symbol))))))
+      (dolist (process (process-list))
+        (add process (process-filter process))
+        (add process (process-sentinel process)))
+      (dolist (timer (append timer-list timer-idle-list))
+        (add timer (timer--function timer)))
+      found)))
+
 ;;;; Buffers and files
 
 (defun gemini-companion-test-text (name)

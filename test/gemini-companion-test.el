@@ -13,6 +13,7 @@
 (require 'gemini-companion-share)
 (require 'gemini-companion-review)
 (require 'gemini-companion-server-test-helper)
+(require 'package)
 
 (defvar epc:live-connections)
 
@@ -48,6 +49,33 @@
                  (file-exists-p discovery)))))
     (gemini-companion-test-leaves-only things)
     (should (equal before (gemini-companion-test-trace)))))
+
+(ert-deftest gemini-companion-mode-off-after-use-calls-nothing ()
+  (gemini-companion-test-with-mode '((".git" "") ("a" "text\n"))
+    (let ((gemini-companion-install-directory (expand-file-name "ours/")))
+      (find-file "a")
+      (insert "more ")
+      (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "new\n")
+      (gemini-companion-review)
+      (gemini-companion-list)
+      (gemini-companion-compose)
+      (insert "A prompt")
+      (should (gemini-companion-test-traces))
+      (should (eq 'gemini-companion-compose-submit (key-binding (kbd "C-c C-c"))))
+      (gemini-companion-mode -1)
+      (gemini-companion-test-eventually (not (gemini-companion-test-traces)))
+      (dolist (buffer (buffer-list))
+        (should-not (string-search "\"text\\n\""
+                                   (format "%S" (buffer-local-variables buffer)))))
+      ;; The draft is still there, and has its keys again.
+      (should (equal "A prompt" (buffer-string)))
+      (gemini-companion-compose)
+      (should (equal "A prompt" (buffer-string)))
+      (should (eq 'gemini-companion-compose-submit (key-binding (kbd "C-c C-c"))))
+      (kill-buffer)
+      (gemini-companion-compose)
+      (should (equal "A prompt" (buffer-string)))
+      (kill-buffer))))
 
 (ert-deftest gemini-companion-mode-sends-new-roots-and-keeps-the-port ()
   (gemini-companion-test-with-mode '(("a" "text"))
@@ -179,6 +207,59 @@ program that does nothing."
     (should-not early)
     (should (equal '(t t t) parts))
     (should-not late)))
+
+(ert-deftest gemini-companion-mode-off-by-unloading-leaves-nothing ()
+  (should
+   (equal
+    '(nil nil nil t)
+    (gemini-companion-test-fresh
+     `(defun wait ()
+        (require 'gemini-companion)
+        (setq gemini-companion-server-command
+              '(,(gemini-companion-test-python) "-m" "gemini_companion_epc"))
+        (gemini-companion-mode 1)
+        (let ((end (+ 120 (float-time))))
+          (while (not (or (gemini-companion-server-ready-p)
+                          (< end (float-time))))
+            (accept-process-output nil 0.01)))
+        (gemini-companion-server-ready-p))
+     '(wait)
+     '(find-file (make-temp-file "unload"))
+     '(gemini-companion-diff-open 1 '(:id "one") buffer-file-name "new\n")
+     '(gemini-companion-review)
+     '(gemini-companion-list)
+     '(gemini-companion-status)
+     '(setq file (cadar (plist-get (gemini-companion-server-info) :discovery)))
+     '(unload-feature 'gemini-companion t)
+     '(setq left (seq-filter
+                  (lambda (feature)
+                    (string-prefix-p "gemini-companion" (symbol-name feature)))
+                  features))
+     '(require 'gemini-companion-test-helper)
+     '(list left (gemini-companion-test-traces) (file-exists-p file)
+            (and (wait) t))))))
+
+(ert-deftest gemini-companion-autoloads-are-enough-for-each-command ()
+  (gemini-companion-test-with-directory '()
+    (dolist (file (directory-files gemini-companion-server-directory t
+                                   "\\`gemini-companion.*\\.el\\'"))
+      (copy-file file directory))
+    (package-generate-autoloads "ours" directory)
+    (pcase-dolist (`(,command . ,message)
+                   '((gemini-companion-review . "No proposal waits")
+                     (gemini-companion-list . "nil")
+                     (gemini-companion-auto-accept . "No CLI is connected")
+                     (gemini-companion-last-proposal . "No unwritten proposal")
+                     (gemini-companion-merge . "No CLI has written")))
+      (ert-info ((symbol-name command))
+        (should
+         (string-prefix-p
+          message
+          (gemini-companion-test-fresh
+           `(load ,(expand-file-name "ours-autoloads.el"))
+           `(condition-case problem
+                (progn (call-interactively ',command) "nil")
+              (error (error-message-string problem))))))))))
 
 (ert-deftest gemini-companion-mode-has-all-loaded-for-the-init-file ()
   (should
