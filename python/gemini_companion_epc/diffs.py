@@ -88,8 +88,7 @@ class Diffs:
     def _settle(self, diff: Diff, content: str | None) -> None:
         session = self._sessions.get(diff.session_id)
         del self._diffs[diff.id]
-        now = asyncio.get_running_loop().time()
-        session.settled[diff.path] = now + self._config.cancel_window
+        self._remember(session.settled, diff.path)
         session.notify(diff.path, content, diff.id)
 
     # From the client
@@ -100,9 +99,7 @@ class Diffs:
         Return when Emacs has it: this process may crash before, and the client
         would wait for an answer to a review that is not displayed.
         """
-        now = asyncio.get_running_loop().time()
-        is_interrupted = now < session.interrupted.pop(path, 0.0)
-        if is_interrupted or self._sessions.is_stopping:
+        if session.interrupted.pop(path, None) or self._sessions.is_stopping:
             session.notify(path)
             return
         if not self._sessions.has(session):
@@ -111,15 +108,15 @@ class Diffs:
         if previous is not None:
             del self._diffs[previous.id]
             self._dismiss(previous, "closed")
+        here = "" if session.place is None else session.place.here(path)
+        diff = Diff(next(self._ids), session.id, path, proposal, here)
+        self._diffs[diff.id] = diff
         if len(proposal) > LARGEST_PROPOSAL:
             self._reviewer.warn(
                 f"Proposal for {path} has more than {LARGEST_PROPOSAL // 1_000_000} "
                 "MB and is not reviewed here; answer in the terminal of the CLI"
             )
             return
-        here = "" if session.place is None else session.place.here(path)
-        diff = Diff(next(self._ids), session.id, path, proposal, here)
-        self._diffs[diff.id] = diff
         await self._open_in_emacs(diff, session)
         self._reviewer.report("diff-opened", diff.id)
 
@@ -165,14 +162,20 @@ class Diffs:
         It sends neither closeDiff for that diff nor the next openDiff, so the
         first sign is closeDiff for a path that is not open.
         """
-        now = asyncio.get_running_loop().time()
-        if session.settled.get(path, now) > now:
+        if path in session.settled:
             # The outcome of this diff is on its way to the client.
             return
         for diff in self.of(session).values():
             # Emacs rejects it, and keeps that until it is written.
             self._dismiss(diff, "interrupted")
-            session.interrupted[path] = now + self._config.cancel_window
+            self._remember(session.interrupted, path)
+
+    def _remember(self, paths: dict[str, asyncio.TimerHandle], path: str) -> None:
+        """Keep ``path`` in ``paths`` for a while."""
+        if previous := paths.get(path):
+            previous.cancel()
+        loop = asyncio.get_running_loop()
+        paths[path] = loop.call_later(self._config.cancel_window, paths.pop, path, None)
 
     def _abandon(self, session: Session, reason: CloseReason) -> None:
         """Dismiss the diffs of ``session``, and report undelivered outcomes."""

@@ -38,9 +38,9 @@ class Session:
         self.version: str | None = None
         self.process: Process | None = None
         self.search: asyncio.Task[None] | None = None
-        # By path, the time of the event loop until which they count.
-        self.interrupted: dict[str, float] = {}
-        self.settled: dict[str, float] = {}
+        # Until their timers end.
+        self.interrupted: dict[str, asyncio.TimerHandle] = {}
+        self.settled: dict[str, asyncio.TimerHandle] = {}
         self.context: bytes | None = None
         self.outcomes: deque[QueuedOutcome] = deque()
         self.flushed = asyncio.Event()

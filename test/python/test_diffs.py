@@ -165,15 +165,35 @@ async def test_the_id_of_an_adopted_diff_is_not_used_again(rig: Rig) -> None:
 
 @in_loop()
 async def test_a_large_proposal_is_left_to_the_terminal(rig: Rig) -> None:
-    session, _ = rig.session()
-    await rig.diffs.open(session, "/small", "x" * LARGEST_PROPOSAL)
-    await rig.diffs.open(session, "/large", "x" * (LARGEST_PROPOSAL + 1))
+    session, stream = rig.session()
+    large = "x" * (LARGEST_PROPOSAL + 1)
+    await rig.diffs.open(session, "/small", large[1:])
+    await rig.diffs.open(session, "/large", large)
     assert [diff.path for diff in rig.emacs.opened] == ["/small"]
     (message,) = rig.emacs.warnings
     assert "/large has more than 8 MB" in message
     assert "answer in the terminal" in message
+    # It rejects no other one, and after Ctrl-C it is rejected.
+    assert await rig.diffs.close(session, "/large") == large
+    assert list(rig.diffs.of(session)) == ["/small"]
     await rig.diffs.close(session, "/small")
-    assert await rig.diffs.close(session, "/large") is None
+    await rig.diffs.open(session, "/large", large)
+    assert await rig.diffs.close(session, "/next") is None
+    assert await take(stream) == rejected("/large")
+
+
+@in_loop(cancel_window=0.01)
+async def test_a_session_does_not_grow_with_its_past(rig: Rig) -> None:
+    session, stream = rig.session()
+    for number in range(50):
+        await rig.diffs.open(session, f"/{number}", "x")
+        rig.diffs.reject(2 * number + 1)
+        await rig.diffs.open(session, f"/interrupted/{number}", "x")
+        await rig.diffs.close(session, f"/next/{number}")
+        await take(stream)
+        await take(stream)
+    await until(lambda: not session.settled)
+    await until(lambda: not session.interrupted)
 
 
 @in_loop()
