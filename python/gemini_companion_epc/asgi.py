@@ -27,7 +27,7 @@ from starlette.responses import (
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .clients import Client, bearers
-from .config import Config
+from .config import LARGEST_BODY, Config
 from .connections import Connections
 from .exceptions import MalformedArgument
 from .places import Places
@@ -166,7 +166,7 @@ class Asgi:
 
     async def _ask(self, request: Request) -> ASGIApp:
         """Answer a request of the bridge, which needs no session."""
-        question = _message(without_lone_surrogates(await request.body()))
+        question = _message(await _body(request))
         if question.get("method") == "connected":
             pids = await asyncio.to_thread(ancestors, question.get("pid"))
             if not self._sessions.has_process(pids):
@@ -179,7 +179,7 @@ class Asgi:
             raise HTTPException(400, f"Bad Request: {error}") from None
 
     async def _post(self, request: Request) -> ASGIApp:
-        body = without_lone_surrogates(await request.body())
+        body = await _body(request)
         is_new = SESSION_HEADER not in request.headers
         if is_new:
             session = self._new_session(request, _message(body))
@@ -243,6 +243,24 @@ class Asgi:
                 name, size = method[1].decode(), len(event)
                 logger.debug("HTTP out: %s %s %d bytes", session.short_id, name, size)
         logger.info("HTTP out: %s end of stream", session.short_id)
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body of ``request``, as `without_lone_surrogates`.
+
+    Raise HTTPException if it is too large, once all of it has been read: before, the
+    client would not read the answer.
+    """
+    body, size = bytearray(), 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > LARGEST_BODY:
+            body.clear()
+        else:
+            body += piece
+    if size > LARGEST_BODY:
+        raise HTTPException(413)
+    return without_lone_surrogates(bytes(body))
 
 
 def without_lone_surrogates(body: bytes) -> bytes:

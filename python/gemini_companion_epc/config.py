@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 from .exceptions import StartError
 
+LARGEST_BODY = 64 * 1024 * 1024
+"""Number of bytes above which the body of a request is refused."""
+
 
 def new_token() -> str:
     """Return a random bearer token."""

@@ -8,7 +8,9 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from errno import EMFILE, ENFILE
 from functools import partial
+from typing import Any
 
 from . import __version__, log, texts
 from .config import Config, new_token, parse_start_line
@@ -83,6 +85,7 @@ class Server:
         """Serve until Emacs asks to stop or disconnects, or a signal arrives."""
         self._open_log()
         on_signals(self.interrupt)
+        asyncio.get_running_loop().set_exception_handler(self._log_failure)
         watch_stdin(self.stop)
         port = await self._listen_to_emacs()
         texts.sweep()
@@ -277,7 +280,21 @@ class Server:
         """Restore the files that a cleanup of temporary files removes."""
         while True:
             await asyncio.sleep(self._config.file_check)
-            self._warn_once(self._discovery.update(self._questions.roots))
+            try:
+                self._warn_once(self._discovery.update(self._questions.roots))
+            except Exception:
+                logger.exception("The discovery files cannot be checked")
+
+    def _log_failure(
+        self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
+    ) -> None:
+        """Log what failed in ``loop``, which tries 100 times a second to accept."""
+        if getattr(context.get("exception"), "errno", None) in (EMFILE, ENFILE):
+            self._warn_once(
+                ["Too many files are open to accept a CLI; raise `ulimit -n'"]
+            )
+        else:
+            loop.default_exception_handler(context)
 
     def _warn_once(self, messages: Iterable[str]) -> None:
         """Show ``messages`` to the user, except those shown before."""

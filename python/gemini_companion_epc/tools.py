@@ -26,7 +26,7 @@ from mcp_types import (
 from starlette.requests import Request
 
 from . import __version__
-from .config import Config
+from .config import LARGEST_BODY, Config
 from .diffs import Diffs
 from .exceptions import MalformedArgument
 from .session import Session
@@ -60,8 +60,6 @@ CLOSE_DIFF = Tool(
         "required": ["filePath"],
     },
 )
-
-_LARGEST_BODY = 64 * 1024 * 1024
 
 
 class Tools:
@@ -130,7 +128,7 @@ def session_manager(diffs: Diffs, config: Config) -> StreamableHTTPSessionManage
         json_response=True,
         stateless=True,
         # Upstream: 4 MB.
-        max_request_body_size=_LARGEST_BODY,
+        max_request_body_size=LARGEST_BODY,
     )
 
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import json
+import re
 import socket
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import BOUND, Alone, CliOf, ServeAlone, until
+from conftest import BOUND, Alone, CliOf, ServeAlone, Start, until
 from fake_cli import PING
 from gemini_companion_epc.asgi import HOSTS, without_lone_surrogates
 from gemini_companion_epc.types import clean
@@ -59,6 +61,35 @@ def test_headers_decide_who_is_let_in(
 
 
 # Requests
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/tools"])
+def test_a_body_that_is_too_large_is_refused(
+    alone: Alone, cli_of: CliOf, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr("gemini_companion_epc.asgi.LARGEST_BODY", 100_000)
+    alone.questions.is_on = True
+    cli = cli_of(alone)
+    for size, is_refused in ((100_000, False), (100_001, True), (10_000_000, True)):
+        status = cli.request("POST", b" " * size, path=path)[0]
+        assert (status == 413) == is_refused
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others have no such file")
+def test_a_body_that_is_too_large_is_not_kept(start: Start, cli_of: CliOf) -> None:
+    emacs = start()
+    cli = cli_of(emacs)
+    cli.initialize()
+    status = Path("/proc", str(emacs.process.pid), "status")
+
+    def most() -> int:
+        """Return the largest memory in MB that the server has had."""
+        (size,) = re.findall(r"VmHWM:\s+(\d+) kB", status.read_text())
+        return int(size) // 1024
+
+    before = most()
+    assert cli.request("POST", bytes(400_000_000))[0] == 413
+    assert most() < before + 200
 
 
 def test_only_the_path_and_its_methods_exist(alone: Alone, cli_of: CliOf) -> None:
