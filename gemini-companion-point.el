@@ -163,13 +163,10 @@ A directory counts as the files in it."
   "Return the next hit of a compilation after STEP lines, 1 or -1, or nil."
   (when (eq 'compilation-mode major-mode)
     (save-excursion
-      (let ((left 1000)
-            hit)
-        (while (and (not (consp hit))
-                    (< 0 (cl-decf left))
-                    (zerop (forward-line step)))
-          (setq hit (gemini-companion-point--hit)))
-        hit))))
+      (cl-loop repeat 200
+               while (zerop (forward-line step))
+               for hit = (gemini-companion-point--hit)
+               when (consp hit) return hit))))
 
 (defun gemini-companion-point--hit ()
   "Return the hit or the diagnostic on this line, or nil.

@@ -215,12 +215,10 @@ Otherwise its output is from a shell, or from what runs there."
        (lambda (session)
          (and (eq (process-buffer process)
                   (gemini-companion-session-terminal session))
-              (let* ((default-directory "/")
-                     (attributes (process-attributes
-                                  (plist-get session :pid))))
-                ;; A process in the background, or suspended, differs.
-                (eql (alist-get 'pgrp attributes)
-                     (alist-get 'tpgid attributes)))))
+              ;; A process in the background, or suspended, differs.
+              (let-alist (let ((default-directory "/"))
+                           (process-attributes (plist-get session :pid)))
+                (eql .pgrp .tpgid))))
        (gemini-companion-sessions))))
 
 (defun gemini-companion-terminal--filter (arguments)
