@@ -215,7 +215,8 @@ Elsewhere outside the project, it does not read them, or asks."
   (let ((file (or (dnd-get-local-file-name uri t)
                   (user-error "Not a file on this machine: %s" uri))))
     (if (and (string-match-p (image-file-name-regexp) file)
-             (not (file-in-directory-p file default-directory)))
+             (not (file-in-directory-p file default-directory))
+             (not (gemini-companion-privacy-name-hidden-p (file-truename file))))
         (gemini-companion-compose--yank-image
          (intern (concat "image/" (file-name-extension file)))
          (gemini-companion-text-bytes file))
