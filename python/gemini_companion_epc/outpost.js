@@ -129,7 +129,7 @@ function receive(kind, key, data, ...rest) {
   else if (kind === 'C') connections.get(key)?.destroySoon(); // A stranger might not close it.
   else if (kind === 'F') sendFile(key, data, ...rest);
   else if (kind === 'W')
-    try { writeFile(data, ...rest); sendFile(key, data, stampOf(data)); }
+    try { writeFile(data, ...rest); sendFile(key, data); }
     catch (error) { sendFile(key, data, undefined, error.message); }
   else if (kind === 'A') unread--;
   else if (kind === 'H') greet(key, data);

@@ -42,7 +42,6 @@ _SOURCE = Path(__file__).with_name("outpost.js")
 _PROGRAM = base64.b64encode(_SOURCE.read_bytes()).decode()
 _LARGEST_FILE = 20 * 1024 * 1024
 _LARGEST_MIRROR = 200 * 1024 * 1024
-_BLOCK = 4096
 _LONGEST_LINE = 32 * 1024 * 1024
 _MOST_CONNECTIONS = 256
 _CHUNK = 64 * 1024
@@ -72,6 +71,8 @@ class Place:
         """By their numbers, the connections that the outpost carries."""
         self._wanted = wanted
         self._places = places
+        self._files: Sequence[str] = wanted.get("files") or ()
+        """Names of what decides what is shared, in a root or, with a tilde, at home."""
         self._pairs = [*(wanted.get("shared") or ()), ("/", self.mirror)]
         self._facts: Facts = {"port": wanted.get("port") or 0}
         self._stdin: StreamWriter | None = None
@@ -80,8 +81,8 @@ class Place:
         """The files whose copies are kept up to date, and until when."""
         self._sizes: dict[str, int] = {}
         """The size of each copy, the oldest first."""
-        self._requests: dict[int, tuple[asyncio.Future[str], str | None]] = {}
-        """By number, the future problem of each, or "", and the text to write."""
+        self._requests: dict[int, asyncio.Future[str]] = {}
+        """By number of each request, what will be wrong, or ""."""
         self._numbers = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._life = asyncio.create_task(self._live())
@@ -117,15 +118,12 @@ class Place:
         another text, or the file cannot be read.
         """
         if _is_below(self.here(path), self.mirror):
-            self._make_mirror()
+            # Systems delete old files from the temporary directory.
+            os.makedirs(self.mirror, 0o700, exist_ok=True)
             self._followed[path] = asyncio.get_running_loop().time() + _FOLLOWED
             kind, data = ("W", change) if change else ("F", (self._stamp(path),))
             if problem := await self._request(kind, path, *data):
                 raise EmacsError(problem)
-
-    def _make_mirror(self) -> None:
-        # Systems delete old files from the temporary directory.
-        os.makedirs(self.mirror, 0o700, exist_ok=True)
 
     def _stamp(self, path: str) -> str:
         """Return the time and size of the copy of the file ``path``, or ""."""
@@ -137,36 +135,32 @@ class Place:
     async def _receive(self, sent: Facts, number: int) -> None:
         """Bring a copy up to date, and answer the request ``number``, if it is one."""
         self.here(sent["path"])
-        problem, text = sent["problem"], sent["text"]
-        _, written = self._requests.get(number, (None, None))
-        if text is None and written is not None and not problem:
-            text = base64.b64decode(written)
-        is_new = text is not None or problem or not sent["stamp"]
-        if is_new and self._is_wanted(sent["path"]):
-            failure = await asyncio.to_thread(self._store, sent, text)
-            problem = problem or failure
+        problem = sent["problem"]
+        is_same = sent["text"] is None and sent["stamp"] and not problem
+        if not is_same and self._is_wanted(sent["path"]):
+            problem = await asyncio.to_thread(self._store, sent) or problem
         self._answer(number, problem)
         self._send("A")
 
     def _is_wanted(self, path: str) -> bool:
         """Return whether the file ``path`` is followed, or decides what is shared."""
-        names = (name.removeprefix("~/") for name in self._wanted.get("files") or ())
-        return path in self._followed or any(path.endswith(f"/{x}") for x in names)
+        names = tuple(f"/{name.removeprefix('~/')}" for name in self._files)
+        return path in self._followed or path.endswith(names)
 
-    def _store(self, sent: Facts, text: bytes | None) -> str:
+    def _store(self, sent: Facts) -> str:
         """Write or delete the copy of a file that was ``sent``; return a problem or "".
 
         The name of a symbolic link there becomes one here.
         """
         # A link could replace one of its directories if that is the same there.
-        name = Path(self.mirror + sent["path"])
+        name, text = Path(self.mirror + sent["path"]), sent["text"]
         try:
             if text is None:
                 name.unlink(missing_ok=True)
             else:
                 self.here(sent["true"])
                 copy = Path(self.mirror + sent["true"])
-                self._make_room(sent["path"], max(len(text), _BLOCK))
+                self._make_room(sent["path"], max(len(text), 4096))
                 # It fails if Emacs has deleted the mirror meanwhile.
                 draft = Path(self.mirror, ".draft")
                 draft.write_bytes(text)
@@ -240,30 +234,11 @@ class Place:
         except OSError as error:
             return f"cannot run {command[0]}: {error.strerror or error}"
         process = Process(transport, streams, loop)
-        assert process.stdout is not None
         assert process.stderr is not None
         errors = asyncio.create_task(_error(process.stderr))
-        beat = asyncio.create_task(self._beat())
-        problem = ""
         try:
-            async for line in _lines(process.stdout):
-                if self._stdin is not None:
-                    await self._handle(*_parsed(line))
-                elif line == _GREETING:  # the shell there may print others before
-                    self._stdin = process.stdin
-                    self._greet()
-        except asyncio.TimeoutError:
-            problem = "no answer"
-        except OSError:
-            pass
-        except MalformedArgument as error:
-            logger.warning("Malformed output of an outpost: %s", error)
-            problem = "malformed output"
-        except Exception:
-            logger.exception("Handling what an outpost has sent failed")
-            problem = "an error in the server, see its log"
+            problem = await self._serve(process)
         finally:
-            beat.cancel()
             self._stdin = None
             self._drop()
             end = asyncio.create_task(_end(process, transport, errors))
@@ -274,6 +249,31 @@ class Place:
                 await end
         words = filter(None, (problem, await errors))
         return ": ".join(words) or f"exit status {process.returncode}"
+
+    async def _serve(self, process: Process) -> str:
+        """Handle what an outpost sends until it ends, and return what is wrong."""
+        assert process.stdout is not None
+        beat = asyncio.create_task(self._beat())
+        try:
+            async for line in _lines(process.stdout):
+                if self._stdin is not None:
+                    await self._handle(*_parsed(line))
+                elif line == _GREETING:  # the shell there may print others before
+                    self._stdin = process.stdin
+                    self._greet()
+        except asyncio.TimeoutError:
+            return "no answer"
+        except MalformedArgument as error:
+            logger.warning("Malformed output of an outpost: %s", error)
+            return "malformed output"
+        except OSError:
+            pass
+        except Exception:
+            logger.exception("The server failed at what an outpost has sent")
+            return "an error in the server, see its log"
+        finally:
+            beat.cancel()
+        return ""
 
     async def is_alive(self) -> bool:
         """Wait for a sign of life; return False if the connection is lost."""
@@ -288,14 +288,14 @@ class Place:
 
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
-        self._make_mirror()
+        os.makedirs(self.mirror, 0o700, exist_ok=True)
         clients = [client.elsewhere(self.token) for client in CLIENTS]
         self._request(
             "H",
             {
                 "directories": self._wanted["directories"],
                 "clients": clients,
-                "files": self._wanted.get("files") or (),
+                "files": self._files,
                 "limit": _LARGEST_FILE,
                 "port": self._facts["port"],
             },
@@ -313,12 +313,12 @@ class Place:
         number = next(self._numbers)
         self._send(kind, number, *data)
         answer = asyncio.get_running_loop().create_future()
-        self._requests[number] = answer, data[-1] if kind == "W" else None
+        self._requests[number] = answer
         return answer
 
     def _answer(self, number: int, problem: str = "") -> bool:
         """Answer a request with ``problem``; return whether it awaits an answer."""
-        answer, _ = self._requests.pop(number, (None, None))
+        answer = self._requests.pop(number, None)
         if answer is not None and not answer.done():
             answer.set_result(problem)
         return answer is not None
@@ -480,20 +480,16 @@ def _parsed(line: bytes | bytearray) -> tuple[str, Any, Any]:
                 "text": None if text is None else base64.b64decode(text),
             }
         elif kind == "H":
-            versions = key["versions"]
+            versions, roots = key["versions"], key["roots"]
             names = [client.name for client in CLIENTS if client.name in versions]
             key = {
-                "port": int(key["port"]),
-                "pid": int(key["pid"]),
+                **{one: int(key[one]) for one in ("port", "pid")},
+                **{one: _shown(key[one]) for one in ("home", "tmp")},
                 "node": _version(key["node"]),
-                "home": _shown(key["home"]),
-                "tmp": _shown(key["tmp"]),
                 "container": bool(key["container"]),
                 "problems": [_shown(one) for one in key["problems"][: len(CLIENTS)]],
                 "versions": [[name, _version(versions[name])] for name in names],
-                "roots": {
-                    name: root and clean(root) for name, root in key["roots"].items()
-                },
+                "roots": {one: root and clean(root) for one, root in roots.items()},
             }
         elif kind != "P":
             key = int(key)

@@ -66,7 +66,7 @@ class Far:
         command += ["node", "-e", RUN, OUTPOST]
         if is_counted:
             # Such a pipe would notice late that the outpost was killed.
-            within = "sh", "-c", 'tee "$0" | exec "$@"', str(self.asked)
+            within = "sh", "-c", 'tee "$0" | exec "$@"', str(self.asked), *within
         facts = {
             "name": self.name,
             "command": [*within, *command],
@@ -168,7 +168,28 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     file.write_text("mine\n")
     assert far.write(file, "old\n") == ""
     assert far.copy(file).read_text() == "old\n"
+    kinds = [json.loads(line)[0] for line in far.asked.read_text().splitlines()]
+    assert (kinds.count("F"), kinds.count("W")) == (101, 4)
     cli.close()
+
+
+def test_a_text_is_sent_when_the_previous_one_has_arrived(far: Far) -> None:
+    far.connect(is_counted=True, within=("python3", "-c", SLOW_LINE))
+    file = far.project / "a"
+    file.write_text("old\n")
+    far.alone.run(_place(far).update(str(file)))
+    numbers = iter(range(200))
+
+    def has_changed_often() -> bool:
+        number = next(numbers, None)
+        if number is not None:
+            file.write_text(f"{number}\n" * 25_000)
+        return number is None
+
+    until(has_changed_often)
+    until(lambda: far.copy(file).read_text() == file.read_text())
+    kinds = [json.loads(line)[0] for line in far.asked.read_text().splitlines()]
+    assert kinds.count("A") < 6
 
 
 def test_a_write_keeps_what_changed_there_and_the_file_itself(far: Far) -> None:
@@ -456,6 +477,14 @@ def test_a_failed_start_is_reported(
     facts = far.connect(command=command)
     assert (facts["state"], facts["problem"][: len(problem)]) == ("ended", problem)
     assert far.connect()["state"] == "connected"  # It can be tried again.
+
+
+def test_an_error_of_the_server_is_not_one_of_the_host(
+    far: Far, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(places, "CLIENTS", None)
+    assert "see its log" in far.connect()["problem"]
+    assert "Traceback" in caplog.text
 
 
 @pytest.mark.parametrize(
