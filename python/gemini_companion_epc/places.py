@@ -77,10 +77,15 @@ class Place:
         self._facts: Facts = {"port": wanted.get("port") or 0}
         self._stdin: StreamWriter | None = None
         """The input of the outpost, or None if it does not run."""
-        self._followed: dict[str, float] = {}
-        """The files whose copies are kept up to date, and until when."""
-        self._sizes: dict[str, int] = {}
+        # A previous server may have left some.
+        copies = [one for one in Path(self.mirror).rglob("*") if one.is_file()]
+        self._sizes = {
+            str(one)[len(self.mirror) :]: one.stat().st_size for one in copies
+        }
         """The size of each copy, the oldest first."""
+        end = asyncio.get_running_loop().time() + _FOLLOWED
+        self._followed = dict.fromkeys(self._sizes, end)
+        """The files whose copies are kept up to date, and until when."""
         self._requests: dict[int, asyncio.Future[str]] = {}
         """By number of each request, what will be wrong, or ""."""
         self._numbers = count(1)

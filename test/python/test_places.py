@@ -353,6 +353,34 @@ def test_an_outcome_for_a_silent_host_waits_for_the_next_outpost(far: Far) -> No
     cli.close()
 
 
+def test_emacs_decides_again_what_is_shared_after_an_outage(far: Far) -> None:
+    facts = far.connect()
+    cli = far.cli()
+    context = [{"path": str(far.copy(far.project / "a")), "timestamp": 1}]
+    events = cli.connect()
+    far.alone.emacs.until(lambda emacs: emacs.sessions)
+    far.alone.do(far.alone.sessions.broadcast, context)
+    assert events.next()["method"] == "ide/contextUpdate"
+    os.kill(facts["pid"], signal.SIGKILL)
+    until(lambda: len(far.alone.place_facts) == 3)
+    events = cli.listen()
+    assert events.nothing()
+    far.alone.do(far.alone.sessions.broadcast, context)
+    assert events.next()["method"] == "ide/contextUpdate"
+    cli.close()
+
+
+def test_a_new_server_follows_what_the_previous_one_copied(far: Far) -> None:
+    far.connect()
+    file = far.project / "a"
+    file.write_text("old\n")
+    far.alone.run(_place(far).update(str(file)))
+    far.alone.do(far.alone.places.stop, far.name)
+    far.connect()
+    file.write_text("newer\n")
+    until(lambda: far.copy(file).read_text() == "newer\n")
+
+
 def test_another_program_that_takes_the_port_there_has_no_token(far: Far) -> None:
     facts = far.connect()
     count = len(far.alone.place_facts)
