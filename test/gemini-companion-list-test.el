@@ -496,6 +496,32 @@ by hand"
                              '("a" "b" "new"))))
       (should-not (buffer-modified-p (get-file-buffer "a"))))))
 
+(ert-deftest gemini-companion-list-reverts-a-turn-on-a-host-one-by-one ()
+  (gemini-companion-list-test-with '(("a" "1\n"))
+    (let ((gemini-companion-place-mirrors `(("/ssh:far:" . ,directory)))
+          (gemini-companion-place-all '(("/ssh:far:" :state "connected")))
+          calls)
+      (dolist (text '("2\n" "3\n" "4\n"))
+        (gemini-companion-diff-accept
+         (gemini-companion-list-test-open 1 1 "a" text)))
+      (cl-letf (((symbol-function 'gemini-companion-server-ask)
+                 (lambda (&rest call) (push call calls))))
+        (revert-buffer)
+        (goto-char (point-min))
+        (gemini-companion-list-test-key "u" nil t)
+        (pcase-dolist (`(,text ,problem ,count) '(("3\n" nil 1) ("2\n" nil 2)
+                                                  (nil "it has changed there" 3)))
+          (should (= count (length calls)))
+          (pcase-let ((`(place-write ,_ ,done ,failed) (car calls)))
+            (if problem
+                (should (equal "Reverted 2 of 3 edits; Cannot revert \
+ssh:far:a (it has changed there)" (funcall failed problem)))
+              (gemini-companion-test-write "a" text)
+              (funcall done t)))))
+      (should (equal '(accepted reverted reverted)
+                     (mapcar #'gemini-companion-edit-state
+                             (gemini-companion-edits)))))))
+
 (ert-deftest gemini-companion-list-fits-its-window ()
   (gemini-companion-list-test-with nil
     (dotimes (i 30)
