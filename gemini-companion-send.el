@@ -39,6 +39,15 @@ A terminal takes a few thousand at once, and Emacs waits for the rest.")
   "Number of checks for which a text must be shown before Enter is pressed.
 A CLI takes an Enter that follows a text at once for a part of a paste.")
 
+(defconst gemini-companion-send--text-behind
+  (let ((text ".*[^ \n\u200b\u2500-\u259f]")
+        (row "[ │]\\{2\\}"))
+    (concat text "\\|.*\n\\(?:[ │]*\n\\)*" row text
+            ;; After an empty line, the footer may be indented, too.
+            "\\(?:.*\n" row ".*\\)*\\(?:.*\n[ │]*\\(?:$\\|[─-▟]\\)\\|.*\\'\\)"))
+  "Regexp for text in a prompt, on the row of the mark or in rows below.
+These are indented.  Below them is the frame, or an empty row.")
+
 (defvar gemini-companion-send--tasks nil
   "Texts that are to be submitted, the last first: lists (TEXT FIND PROBLEM).
 See `gemini-companion-send-submit'.")
@@ -168,35 +177,36 @@ begins with PROBLEM."
 (defun gemini-companion-send--step (task left &optional mark shown)
   "Type what is next of TASK, and go on soon, at most LEFT times.
 First type MARK, a space, until it is shown, then the text, with another
-one unless it is a command, and then press Enter.  SHOWN is nil before
-the text, and else the number of checks in a row that have found MARK."
+one unless it is a command, and then press Enter.  SHOWN is t before the
+text if the last check has found MARK, and else nil; after the text it
+is the number of checks in a row that have found MARK."
   (pcase-let* ((`(,text ,find) task)
                (session (funcall find))
                (process (gemini-companion-terminal-process session))
                (found (and process mark
-                           (gemini-companion-send--shown-p mark process))))
+                           (gemini-companion-send--shown-p mark process)))
+               (obstacle (and found (eq shown t)
+                              (gemini-companion-send--obstacle process found))))
     (cond ((or (< left 0)
                (and session
                     (not (gemini-companion-session-terminal session))
                     (not (gemini-companion-session-connected-p session))))
            (gemini-companion-send--end task (nth 2 task)))
-          ((and found (not shown)
-                (gemini-companion-send--in-shell-mode-p process found))
+          (obstacle
            (gemini-companion-send--delete-mark mark process found)
            (gemini-companion-send--end
-            task (format "%s is in shell mode"
-                         (gemini-companion-session-name session))))
+            task (format obstacle (gemini-companion-session-name session))))
           ((and found (eql shown gemini-companion-send--shown-checks))
            (gemini-companion-send--enter task session process))
           (t
-           (cond (shown
+           (cond ((numberp shown)
                   (setq shown (if found (1+ shown) 0)))
+                 ;; The rows below it may be drawn later.
+                 ((not (eq shown (and found t)))
+                  (setq shown (not shown)))
                  (found
-                  (when (and (gemini-companion-send--delete-mark
-                              mark process found)
-                             (string-match-p "\\`[[:graph:]]" text))
-                    (setq text (concat "\n" text)))
-                  (setq mark (gemini-companion-send--type-text process text)
+                  (setq mark (gemini-companion-send--type-text
+                              text mark process found)
                         shown 0))
                  ((and process
                        (if mark
@@ -209,14 +219,18 @@ the text, and else the number of checks in a row that have found MARK."
                         #'gemini-companion-send--step
                         task (1- left) mark shown)))))
 
-(defun gemini-companion-send--in-shell-mode-p (process position)
-  "Return non-nil if the prompt at POSITION would be run by a shell.
-POSITION is in the terminal of PROCESS."
+(defun gemini-companion-send--obstacle (process position)
+  "Return why no text is to be submitted by PROCESS, or nil.
+It is a format for a name.  A mark is in the prompt at POSITION."
   (with-current-buffer (process-buffer process)
     (save-excursion
-      (goto-char position)
-      (re-search-backward "^[ │]*[!*>]" nil t)
-      (looking-at-p "[ │]*!"))))
+      (goto-char (1+ position))
+      (cond ((looking-at-p gemini-companion-send--text-behind)
+             "%s has text behind the cursor in its prompt")
+            ((progn
+               (re-search-backward "^[ │]*[!*>]" nil t)
+               (looking-at-p "[ │]*!"))
+             "%s is in shell mode")))))
 
 (defun gemini-companion-send--enter (task session process)
   "Submit the text of TASK, typed in PROCESS, the terminal of SESSION."
@@ -257,12 +271,22 @@ is behind a text that the user has begun."
   (with-current-buffer (process-buffer process)
     (save-excursion
       (goto-char (1+ position))
-      (dotimes (_ (- (skip-chars-backward mark)))
-        (gemini-companion-send--write process "\177"))
+      (gemini-companion-send--write
+       process
+       (make-string (- (skip-chars-backward mark))
+                    ;; In this mode of Qwen Code, DEL deletes nothing.
+                    (if (save-excursion
+                          (re-search-forward "^ *-- NORMAL --" nil t))
+                        ?u
+                      ?\177)))
       (looking-back "[[:graph:]]" (line-beginning-position)))))
 
-(defun gemini-companion-send--type-text (process text)
-  "Type TEXT and a space into PROCESS, and return what is to be shown."
+(defun gemini-companion-send--type-text (text mark process position)
+  "Type TEXT and a space in place of MARK, at POSITION in PROCESS.
+Return what is to be shown."
+  (when (and (gemini-companion-send--delete-mark mark process position)
+             (string-match-p "\\`[[:graph:]]" text))
+    (setq text (concat "\n" text)))
   (let ((mark (gemini-companion-send--unused-mark process)))
     (cond
      ;; With a space, Enter may choose another command.

@@ -57,7 +57,7 @@ is none."
 (defun gemini-companion-compose-test-start (terminal)
   "Start a program in TERMINAL that displays what is typed; return it."
   (with-current-buffer terminal
-    (gemini-companion-terminal-start '("sh" "-c" "echo up; exec cat"))
+    (gemini-companion-terminal-start '("sh" "-c" "stty -echoctl; echo up; exec cat"))
     (gemini-companion-test-eventually
       (string-search "up" (buffer-string)))
     (get-buffer-process terminal)))

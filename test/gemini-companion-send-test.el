@@ -69,7 +69,9 @@ PROGRAM, a command of the shell."
            (with-current-buffer terminal
              (let ((gemini-companion-terminal 'term))
                (gemini-companion-terminal-start
-                (list "sh" "-c" (concat "echo up; exec " ,program))))
+                (list "sh" "-c"
+                      ;; A CLI displays nothing of what is around a paste.
+                      (concat "stty -echoctl; echo up; exec " ,program))))
              (set-process-query-on-exit-flag (get-buffer-process terminal) nil)
              (gemini-companion-test-eventually
                (string-search "up" (buffer-string))))
@@ -159,5 +161,40 @@ PROGRAM, a command of the shell."
       (should (equal "before" (car kill-ring)))
       (funcall end terminal)
       (gemini-companion-test-eventually (equal "Too long" (car kill-ring))))))
+
+;; All that is in the prompt would be submitted.
+(ert-deftest gemini-companion-send-takes-its-mark-back-before-other-text ()
+  (pcase-dolist
+      (`(,screen . ,taken)
+       '(("> beg%sun" . "177")
+         ("> one%s\n\n  two\n────\n  project" . "177")
+         ;; Without colors, there is no frame.
+         (" > %s\n   two\n\n   workspace\n [INSERT]" . "177")
+         ("│ > one%s │\n│   two │\n╰───╯" . "177")
+         ;; In this mode, that character deletes nothing.
+         ("> worl%sd\n────\n  -- NORMAL --" . "165")
+         ;; Neither the frame is text of the prompt nor what is below it.
+         ("> one%s  \u200b\n────\n  project\n  mode")
+         (" > %s   \n▀▀▀▀\n   workspace\n [INSERT]")
+         (" > %s\n   \n   workspace\n [INSERT]")
+         (" > %s\n\n workspace\n    model")
+         ("│ > %s │\n╰───╯\n  project")))
+    (gemini-companion-send-test-with-reason-terminal
+        (mapconcat
+         #'shell-quote-argument
+         (list "sh" "-c" "stty raw -echo; printf ready
+get() { dd bs=1 count=$1 2>/dev/null; }
+get 6 >/dev/null; mark=$(get 3); get 6 >/dev/null # a paste
+printf \"\\r\\n$1\\r\\n\" \"$mark\"
+printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
+               "sh" (string-replace "\n" "\\r\\n" screen))
+         " ")
+      (gemini-companion-test-eventually
+        (string-search "ready" (gemini-companion-test-text terminal)))
+      (gemini-companion-diff-reject-with-reason diff)
+      (gemini-companion-test-eventually
+        (string-search (if taken (concat "taken " taken) "Too long")
+                       (gemini-companion-test-text terminal)))
+      (should (equal (if taken "Too long" "before") (car kill-ring))))))
 
 ;;; gemini-companion-send-test.el ends here

@@ -137,6 +137,17 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     cli.wait_for("second done")
     assert "prompt 9 please" in last_message(cli)
 
+    # What is behind the cursor would be submitted with it.
+    emacs.holds(f"(eq 'ready {STATE})")
+    emacs.eval(typed % "one two")
+    begun = "(?m)^ *> one two[ \u200b]*$"
+    cli.terminal.wait_for_match(begun)
+    emacs.eval(typed % "\\e[D")
+    submit(emacs, "prompt 10 please")
+    emacs.becomes("(car kill-ring)", "prompt 10 please")
+    cli.terminal.wait_for_match(begun)
+    emacs.eval(typed % "\\C-e\\C-u")
+
     # No prompt is a command of the shell, for which the CLI may be waiting.
     emacs.holds(f"(eq 'ready {STATE})")
     toggle = typed % "!"
