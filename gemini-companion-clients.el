@@ -49,6 +49,7 @@ vim voice"
      :conversations ("--list-sessions")
      :drops-edits t
      :hides-interrupts t
+     :searches t
      :images "tmp/%s/images/"
      :ignore-files (".geminiignore")
      :titles (("\\`\u25c7" . ready)
@@ -122,6 +123,7 @@ text that it proposes for that file, and is written all the same;
 the same answer;
 `:hides-interrupts', non-nil if it does not close the review when the
 user interrupts its question by \\`C-c';
+`:searches', non-nil if it takes a part of the name of a file for it;
 `:images', the directory of pasted images, below its own; %s stands for
 the name of the project in its projects.json;
 `:ignore-files', the names of files that list what is not shared;

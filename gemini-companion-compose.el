@@ -128,17 +128,13 @@ completions if a key is typed meanwhile."
 Their names are quoted for the CLI; the values are absolute names, or
 whether the file may be shared if that was checked."
   (or gemini-companion-compose--files
-      (let ((directory (file-truename default-directory)))
+      (let ((default-directory (file-truename default-directory)))
         (setq gemini-companion-compose--files
-              (when-let* ((project (project-current nil directory)))
-                (mapcar (lambda (file)
-                          (cons (gemini-companion-point-escape
-                                 ;; The latter is slow for many files.
-                                 (if (string-prefix-p directory file)
-                                     (substring file (length directory))
-                                   (file-relative-name file directory)))
-                                file))
-                        (project-files project)))))))
+              (mapcar (lambda (file)
+                        (cons (gemini-companion-point-escape
+                               (string-remove-prefix default-directory file))
+                              file))
+                      (gemini-companion-send-files))))))
 
 (defun gemini-companion-compose--client ()
   "Return the client of the prompt, or of `gemini-companion-run'."
@@ -251,7 +247,8 @@ The header line names it."
 Their names are for the CLI of this buffer, or for one to start."
   (gemini-companion-point--text
    things (or (gemini-companion-compose--find-session)
-              (list :directory default-directory))))
+              (list :directory default-directory
+                    :client (gemini-companion-compose--client)))))
 
 (defun gemini-companion-compose-submit (&optional insert)
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
@@ -262,7 +259,9 @@ While the CLI works, it queues the prompt."
     (when (string-empty-p text)
       (user-error "Nothing to submit"))
     (gemini-companion-compose--check-command text)
-    (setq text (gemini-companion-compose--quote text))
+    (setq text (gemini-companion-send-quote
+                text (or session
+                         (list :client (gemini-companion-compose--client)))))
     (cond ((null session)
            (gemini-companion-compose--start text))
           ((eq 'waiting (gemini-companion-session-state session))
@@ -281,25 +280,6 @@ While the CLI works, it queues the prompt."
     ;; In the terminal, the text is to be completed.
     (save-selected-window
       (gemini-companion-compose-close))))
-
-(defun gemini-companion-compose--quote (text)
-  "Return TEXT in which no @ refers to a file by a part of its name only.
-For @property, the CLI may search, and read src/property.py."
-  (replace-regexp-in-string
-   "\\\\\\(?:.\\|\n\\)\\|@\\(?:\\\\.\\|[^][:space:]()\\,;!?]\\)+"
-   (lambda (word)
-     (let ((case-fold-search t)
-           (name (substring word 1)))
-       (if (and (string-prefix-p "@" word)
-                (save-match-data
-                  (and (not (file-exists-p (string-replace "\\" "" name)))
-                       (seq-some (lambda (file)
-                                   (string-match-p (regexp-quote name)
-                                                   (car file)))
-                                 (gemini-companion-compose--file-names)))))
-           (concat "\\" word)
-         word)))
-   text t t))
 
 (defun gemini-companion-compose--check-command (text)
   "Ask if TEXT begins like a command that is unknown."

@@ -422,15 +422,12 @@ LOCAL the name on this machine, in its true directory; it may be a link."
          (text (mapconcat
                 (lambda (thing)
                   (if (stringp thing)
-                      (gemini-companion-point--quoted thing)
+                      thing
                     (apply #'gemini-companion-point--reference session thing)))
-                things "\n")))
+                things "\n"))
+         (text (gemini-companion-send-quote text session t)))
     ;; It must not be a command of the CLI, as the name of a file can be.
     (concat (and (gemini-companion-send-command text) "About ") text)))
-
-(defun gemini-companion-point--quoted (text)
-  "Return TEXT in which no @ refers to a file."
-  (replace-regexp-in-string "@\\([^[:space:]]\\)" "\\\\@\\1" text))
 
 (defun gemini-companion-point--reference (session file lines text)
   "Return a reference for SESSION to FILE, with LINES and TEXT.
@@ -456,14 +453,16 @@ name it anyway? ")
       (user-error "Nothing was sent"))
     (push file gemini-companion-point--agreed)
     (concat (if (or (plist-get session :place) (file-regular-p file))
-                (concat "@" (gemini-companion-point-escape (or name file)))
-              (gemini-companion-point--quoted (or name file)))
+                (propertize
+                 (concat "@" (gemini-companion-point-escape (or name file)))
+                 'gemini-companion-reference t)
+              (or name file))
             (cond ((null lines) "")
                   ((eql first last) (format " (line %d)" first))
                   (t (format " (lines %d-%d)" first last)))
             (and text (not hidden)
                  (concat (if (string-search "\n" text) ":\n" ": ")
-                         (gemini-companion-point--quoted text))))))
+                         text)))))
 
 (defun gemini-companion-point-escape (name)
   "Return the file NAME, quoted for the prompt of a CLI."

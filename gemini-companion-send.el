@@ -25,6 +25,7 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
+(require 'project)
 
 ;;;; State
 
@@ -44,7 +45,7 @@ A CLI takes an Enter that follows a text at once for a part of a paste.")
         (row "[ │]\\{2\\}"))
     (concat text "\\|.*\n\\(?:[ │]*\n\\)*" row text
             ;; After an empty line, the footer may be indented, too.
-            "\\(?:.*\n" row ".*\\)*\\(?:.*\n[ │]*\\(?:$\\|[─-▟]\\)\\|.*\\'\\)"))
+            "\\(?:.*\n" row "\\)*\\(?:.*\n[ │]*\\(?:$\\|[─-▟]\\)\\|.*\\'\\)"))
   "Regexp for text in a prompt, on the row of the mark or in rows below.
 These are indented.  Below them is the frame, or an empty row.")
 
@@ -71,6 +72,51 @@ Return nil if it is none.  The CLIs ignore any white space before it."
     (when (string-match "\\`[\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\
 \u202f\u205f\u3000\ufeff]*\\([/!]\\)" text)
       (substring text (match-beginning 1)))))
+
+(defun gemini-companion-send-quote (text session &optional quotation)
+  "Return TEXT for the prompt of SESSION, with a backslash before some @.
+It is before each one by which the CLI would read a file whose name the
+user has not written: src/property.py for @property.  In a QUOTATION, only
+an @ with the text property `gemini-companion-reference' names a file."
+  (let ((default-directory (or (plist-get session :directory)
+                               default-directory))
+        ;; Most of the time would be spent on collecting garbage.
+        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
+        (part "\\(?:\\\\.\\|[^][\\(){} \t\n\r,;!?%s]\\)")
+        names)
+    (replace-regexp-in-string
+     (concat "\\\\@\\|@" (format part "") "*" (format part "."))
+     (lambda (word)
+       (let ((name (string-replace "\\" "" (substring word 1))))
+         (if (or (string-prefix-p "\\" word)
+                 (get-text-property 0 'gemini-companion-reference word)
+                 (save-match-data
+                   (not (if (or (plist-get session :place)
+                                (file-exists-p name))
+                            quotation
+                          (string-search
+                           (concat (and (string-search "/" name) "\n")
+                                   (downcase (file-name-nondirectory name)))
+                           (setq names
+                                 (or names (gemini-companion-send--names
+                                            session))))))))
+             word
+           (concat "\\" word))))
+     text t t)))
+
+(defun gemini-companion-send--names (session)
+  "Return the names of files here, for a search by the CLI of SESSION.
+Each is after a newline, in lower case and without its directory."
+  (if (gemini-companion-clients-get (plist-get session :client) :searches)
+      (downcase (mapconcat (lambda (file)
+                             (concat "\n" (file-name-nondirectory file)))
+                           (gemini-companion-send-files) ""))
+    ""))
+
+(defun gemini-companion-send-files ()
+  "Return the absolute names of the files of the project in this directory."
+  (when-let* ((project (project-current)))
+    (project-files project (list default-directory))))
 
 (defun gemini-companion-send--write (process string)
   "Send STRING to PROCESS, unless that has just exited."
@@ -385,7 +431,8 @@ current buffer, else the one that is shown."
       (gemini-companion-send--check-length text)
       (gemini-companion-diff-reject diff)
       (let* ((session (gemini-companion-diff-session diff))
-             (name (gemini-companion-session-name session)))
+             (name (gemini-companion-session-name session))
+             (text (gemini-companion-send-quote text session)))
         (if (not (gemini-companion-session-terminal session))
             (gemini-companion-send--keep
              text

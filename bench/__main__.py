@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 
 GROUPS = (
     *("commands", "latency", "review", "cli", "calls"),
-    *("mode", "memory", "rest", "asked", "names"),
+    *("mode", "memory", "rest", "asked", "names", "files"),
 )
 RESULTS = HERE / "results.json"
 README = HERE / "README.org"

@@ -143,11 +143,10 @@
     (flymake-start)
     (gemini-companion-test-eventually (flymake-diagnostics))
     (goto-char 7)
-    ;; Its @ refers to no file.
-    (gemini-companion-point-test-sends "@a (line 2): \\@Bad number")
+    (gemini-companion-point-test-sends "@a (line 2): @Bad number")
     ;; It goes on there.
     (forward-line)
-    (gemini-companion-point-test-sends "@a (line 3): \\@Bad number")
+    (gemini-companion-point-test-sends "@a (line 3): @Bad number")
     (save-window-excursion
       (flymake-show-buffer-diagnostics))
     (gemini-companion-point-test-in
@@ -155,7 +154,7 @@
                     (string-match-p "Flymake diagnostics" (buffer-name buffer)))
                   (buffer-list))
       (goto-char (point-min))
-      (gemini-companion-point-test-sends "@a (line 2): \\@Bad number"))))
+      (gemini-companion-point-test-sends "@a (line 2): @Bad number"))))
 
 (ert-deftest gemini-companion-point-includes-the-errors-of-flycheck ()
   (skip-unless (require 'flycheck nil t))
@@ -298,7 +297,7 @@
                                       ("\"a/gr\\303\\266n\"" . "grön:")))
       (gemini-companion-point-test-in (gemini-companion-point-test-deleted name)
         (gemini-companion-point-test-sends
-         (concat sent "\n```diff\n\\@@ -1 +0,0 \\@@\n-gone\n```"))))
+         (concat sent "\n```diff\n@@ -1 +0,0 @@\n-gone\n```"))))
     (gemini-companion-point-test-in (gemini-companion-point-test-deleted "a/c")
       (forward-line -1)
       (save-excursion
@@ -354,7 +353,7 @@
       (insert "First.\n\nMail a@b.c,\nthen ``` it.\n\nLast.\n")
       (goto-char 12)
       (gemini-companion-point-test-sends
-       "From *notes*:\n````\nMail a\\@b.c,\nthen ``` it.\n````")
+       "From *notes*:\n````\nMail a@b.c,\nthen ``` it.\n````")
       (push-mark (point-min) t t)
       (goto-char 7)
       (gemini-companion-point-test-sends "From *notes*:\n```\nFirst.\n```"))
@@ -368,6 +367,29 @@
       (with-temp-buffer
         (text-mode)
         (gemini-companion-point-test-sends "mine")))))
+
+;; Only Gemini CLI searches for a part of a name.
+(ert-deftest gemini-companion-point-quotes-an-at-sign-only-before-a-file ()
+  (gemini-companion-point-test-with
+    (gemini-companion-test-write "src/Property.py" "")
+    (pcase-dolist (`(,text ,gemini ,qwen)
+                   '(("@@ -1 +1 @@ root@vm: me@example.com.")
+                     ("@property" "\\@property" "@property")
+                     ("(@x/prop), @src/rop" "(\\@x/prop), @src/rop"
+                      "(@x/prop), @src/rop")
+                     ("@a. b@src/Property.py" "\\@a. b\\@src/Property.py"
+                      "\\@a. b\\@src/Property.py")
+                     ("\\@a \\\\@a @ @.. a@,")))
+      (pcase-dolist (`(,client . ,quoted) `(("gemini" . ,gemini)
+                                            ("qwen" . ,qwen)))
+        (gemini-companion-session-update
+         `((:id "1" :client ,client :directory ,default-directory)))
+        (gemini-companion-point-test-in (generate-new-buffer "*notes*")
+          (insert text)
+          (let ((project-find-functions
+                 (list (lambda (directory) (cons 'transient directory)))))
+            (gemini-companion-point-test-sends
+             (format "From *notes*:\n```\n%s\n```" (or quoted text)))))))))
 
 ;;;; Texts of files that are not shared
 

@@ -1,0 +1,50 @@
+;;; bench-files.el --- Prompts in a project of many files  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The processor time for the names of files in a prompt, without that of Git.
+
+;;; Code:
+
+(require 'bench)
+(require 'gemini-companion-compose)
+(require 'project)
+
+(defun bench-files-cost (function directory)
+  "Return the ms of processor time that FUNCTION takes in DIRECTORY."
+  (let ((default-directory directory)
+        began)
+    (garbage-collect)
+    (setq began (get-internal-run-time))
+    (funcall function)
+    (* 1000 (float-time (time-subtract (get-internal-run-time) began)))))
+
+(defun bench-files-list ()
+  "List the files of the project."
+  (unless (project-files (project-current))
+    (error "No files")))
+
+(defun bench-files-quote ()
+  "Look for 100 names after an @, one of which a file has."
+  (let ((text (mapconcat (lambda (number) (format "some@word%d" number))
+                         (number-sequence 1 99) ", ")))
+    (unless (equal (concat text " \\@e77.py")
+                   (gemini-companion-send-quote
+                    (concat text " @e77.py")
+                    (list :client "gemini" :directory default-directory)))
+      (error "Not quoted as expected"))))
+
+(defun bench-files-complete ()
+  "Complete a name after an @ in a new buffer for a prompt."
+  (with-temp-buffer
+    (text-mode)
+    (gemini-companion-compose-mode)
+    (insert "See @d7/file7777")
+    (completion-at-point)
+    (unless (looking-back "@d7/file7777\\.py ?" (point-min))
+      (error "Not completed: %s" (buffer-string)))))
+
+(provide 'bench-files)
+;;; bench-files.el ends here

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names of files in a prompt, in a project of 100,000 files.
+
+The comparator is the same with a tenth of the files; the limit is that Emacs lists
+the 100,000 files.  All are processor time of Emacs, without Git's.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from editor import Editor, in_background
+from harness.emacs import lisp
+from harness.tools import Tools
+from rows import Goal, Row, alternate, row
+
+FILES = 100_000
+ROUNDS = 5
+EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+ROWS = {"quote": "100 @ in a prompt", "complete": "name completed after @"}
+
+
+def measure(directory: Path) -> Iterator[Row]:
+    large, small = (project(directory / str(n), n) for n in (FILES, FILES // 10))
+    with in_background(Tools.find(), "(require 'bench-files)") as emacs:
+        for function, what in ROWS.items():
+            samples = alternate(
+                ROUNDS,
+                ours=partial(cost, emacs, function, large),
+                comparator=partial(cost, emacs, function, small),
+                limit=partial(cost, emacs, "list", large),
+            )
+            # Linear is 10 times; a regexp for each file and each @, 20 times the limit.
+            goals = Goal(times=3, side="limit"), Goal(times=16)
+            yield row(f"{what}, 100k files, ms", samples, *goals)
+
+
+def cost(emacs: Editor, function: str, project: Path) -> float:
+    """Return the ms that ``function`` takes in ``project``."""
+    form = f"(bench-files-cost #'bench-files-{function} {lisp(f'{project}/')})"
+    return float(emacs.ask(form))
+
+
+def project(directory: Path, files: int) -> Path:
+    """Make a project that has ``files``, as Git knows them, in ``directory``."""
+    subprocess.run(["git", "init", "-q", directory], check=True)
+    lines = [f"100644 {EMPTY}\td{n // 1000}/file{n}.py\n" for n in range(files)]
+    subprocess.run(
+        ["git", "update-index", "--index-info"],
+        cwd=directory, input="".join(lines), text=True, check=True,
+    )  # fmt: skip
+    return directory
