@@ -159,9 +159,15 @@ A directory counts as the files in it."
           #'identity)
         (nreverse found))))))
 
+(defun gemini-companion-point--compilation-p ()
+  "Return non-nil if this is a compilation, maybe in Comint mode."
+  (or (eq 'compilation-mode major-mode)
+      (and (derived-mode-p 'comint-mode)
+           (bound-and-true-p compilation-arguments))))
+
 (defun gemini-companion-point--near (step)
   "Return the next hit of a compilation after STEP lines, 1 or -1, or nil."
-  (when (eq 'compilation-mode major-mode)
+  (when (gemini-companion-point--compilation-p)
     (save-excursion
       (cl-loop repeat 200
                while (zerop (forward-line step))
@@ -204,7 +210,8 @@ Searches have a text property on each, other lists the id of an entry."
           (id (list (flycheck-error-filename id) (flycheck-error-line id)
                     (flycheck-error-message id)))
           ;; In results of a search, it may be from a file that is not shared.
-          ((and (eq 'compilation-mode major-mode) (not (string-empty-p text)))
+          ((and (gemini-companion-point--compilation-p)
+                (not (string-empty-p text)))
            text))))
 
 (defun gemini-companion-point--location (message text)
@@ -220,8 +227,9 @@ exist, and Emacs does not know the formats of all compilers."
            (list (apply #'expand-file-name
                         (car (compilation--loc->file-struct loc)))
                  (compilation--loc->line loc)))
-         (when (and (eq 'compilation-mode major-mode)
-                    (string-match "\\([^][ \t\"'(){}<>:]+\\):\\([0-9]+\\)" text))
+         (when (and (gemini-companion-point--compilation-p)
+                    (string-match "\\([^][ \t\"'(){}<>:]+\\):\\([0-9]+\\)"
+                                  text))
            (list (expand-file-name (match-string 1 text))
                  (string-to-number (match-string 2 text)))))))
 
@@ -315,8 +323,10 @@ It has the name of one that is hidden, or else of one that exists."
 
 (defun gemini-companion-point-shell ()
   "Return the region, or the last command and the end of its output."
-  (if (use-region-p)
-      (gemini-companion-point-text)
+  (if-let* ((function (cond ((gemini-companion-point--compilation-p)
+                             #'gemini-companion-point-hits)
+                            ((use-region-p) #'gemini-companion-point-text))))
+      (funcall function)
     (save-excursion
       (if-let* ((start (or (bound-and-true-p eshell-last-input-start)
                            (bound-and-true-p comint-last-input-start))))

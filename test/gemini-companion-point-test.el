@@ -541,6 +541,13 @@ The user agrees to each question."
          (gemini-companion-point-test-occur
           "hush" (gemini-companion-point-test-filled
                   #'compilation-mode ".env:1: error\nKEY=hush\n")))
+       ;; With a prefix, as for commands that read input.
+       (lambda ()
+         (compile "printf '.env:1: error\n  KEY=hush\n'" t)
+         (set-buffer "*compilation*")
+         (gemini-companion-test-eventually
+           (string-match-p "finished" (buffer-string)))
+         (current-buffer))
        ;; A patch in a directory of such files.
        (lambda ()
          (write-region "--- a\n+++ a\n@@ -1 +1 @@\n-hush\n+x\n" nil "keys/x.diff"
