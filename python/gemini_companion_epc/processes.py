@@ -4,13 +4,15 @@
 import os
 import re
 from contextlib import suppress
+from itertools import islice
 
 import psutil
 
 from .clients import Client, client_of
-from .system import descendants, is_own_process, peer_process
+from .system import is_own_process, peer_process, tree
 from .types import Facts, Process
 
+_FAMILY = 50
 _ACP_OPTIONS = {"--acp", "--experimental-acp"}
 
 
@@ -22,7 +24,7 @@ def process_of(
     Return None if it is unknown, as for other users' processes.  This may read much
     about all processes: do not call it in the event loop.
     """
-    process = peer_process(peer, server_port, descendants(emacs_pid))
+    process = peer_process(peer, server_port, islice(tree(emacs_pid), _FAMILY))
     if process is None:
         return None
     directory = None

@@ -128,9 +128,12 @@ def peer_process(
 
 
 def _pids(likely: Iterable[int]) -> Iterator[int]:
-    yield from likely
+    searched = []
+    for pid in likely:
+        yield pid
+        searched.append(pid)
     # One that has just connected was probably started recently.
-    yield from sorted(psutil.pids(), reverse=True)
+    yield from sorted(set(psutil.pids()).difference(searched), reverse=True)
 
 
 def _own_socket(peer: tuple[str, int], port: int) -> int | None:
@@ -159,13 +162,13 @@ def _own_socket(peer: tuple[str, int], port: int) -> int | None:
     return int(inode) if is_own else 0
 
 
-def descendants(pid: int) -> Iterator[int]:
-    """Yield the processes that process ``pid`` has started, where Linux knows them."""
+def tree(pid: int) -> Iterator[int]:
+    """Yield process ``pid`` and those that it has started, where Linux knows them."""
+    yield pid
     for name in glob(f"/proc/{pid}/task/*/children"):
         with suppress(OSError):
-            for child in map(int, Path(name).read_text().split()):
-                yield child
-                yield from descendants(child)
+            for child in Path(name).read_text().split():
+                yield from tree(int(child))
 
 
 def _has_socket(inode: int, pid: int) -> bool:
