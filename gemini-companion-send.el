@@ -223,15 +223,15 @@ begins with PROBLEM."
 (defun gemini-companion-send--step (task left &optional mark shown)
   "Type what is next of TASK, and go on soon, at most LEFT times.
 First type MARK, a space, until it is shown, then the text, with another
-one unless it is a command, and then press Enter.  SHOWN is t before the
-text if the last check has found MARK, and else nil; after the text it
-is the number of checks in a row that have found MARK."
+one unless it is a command, and then press Enter.  SHOWN is the number
+of checks in a row that have found MARK after the text; before it, it is
+less by 4, or nil if the last one has not."
   (pcase-let* ((`(,text ,find) task)
                (session (funcall find))
                (process (gemini-companion-terminal-process session))
                (found (and process mark
                            (gemini-companion-send--shown-p mark process)))
-               (obstacle (and found (eq shown t)
+               (obstacle (and found (eql shown -1)
                               (gemini-companion-send--obstacle process found))))
     (cond ((or (< left 0)
                (and session
@@ -245,11 +245,11 @@ is the number of checks in a row that have found MARK."
           ((and found (eql shown gemini-companion-send--shown-checks))
            (gemini-companion-send--enter task session process))
           (t
-           (cond ((numberp shown)
-                  (setq shown (if found (1+ shown) 0)))
-                 ;; The rows below it may be drawn later.
-                 ((not (eq shown (and found t)))
-                  (setq shown (not shown)))
+           (cond ((not (or found (null shown)))
+                  (setq shown (and (<= 0 shown) 0)))
+                 ;; Rows below it, and a mark typed again, may be shown later.
+                 ((and found (not (eql shown -1)))
+                  (setq shown (1+ (or shown -4))))
                  (found
                   (setq mark (gemini-companion-send--type-text
                               text mark process found)
