@@ -84,7 +84,7 @@ def discovery_files(client: str) -> list[tuple[str, int]]:
             status = os.lstat(path)
         except OSError:
             continue
-        if _is_own(status):
+        if is_own(status):
             found.append((path, status.st_mtime_ns))
     return found
 
@@ -98,14 +98,15 @@ def content_of(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         with open(path, "rb", opener=lambda *to: os.open(to[0], to[1] | flags)) as file:
             status = os.fstat(file.fileno())
-            is_usable = stat.S_ISREG(status.st_mode) and _is_own(status)
+            is_usable = stat.S_ISREG(status.st_mode) and is_own(status)
             content = json.loads(file.read(LARGEST_FILE)) if is_usable else None
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 
 
-def _is_own(status: os.stat_result) -> bool:
+def is_own(status: os.stat_result) -> bool:
+    """Return whether a file with ``status`` belongs to this user."""
     return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from .bridge import content_of
+from .bridge import content_of, is_own
 from .clients import CLIENTS, IDE_INFO, Client
 from .processes import has_exited
-from .system import IS_WINDOWS, is_own, make_directories, this_host
+from .system import IS_WINDOWS, make_directories, this_host
 
 logger = logging.getLogger(__name__)
 

@@ -20,14 +20,11 @@ from pathlib import Path
 
 import psutil
 
+from .bridge import is_own
+
 IS_WINDOWS = sys.platform == "win32"
 
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
-
-
-def is_own(found: os.stat_result) -> bool:
-    """Return whether a file with the status ``found`` belongs to this user."""
-    return IS_WINDOWS or found.st_uid == os.geteuid()
 
 
 def make_directories(path: Path) -> None:
@@ -158,8 +155,7 @@ def _own_socket(peer: tuple[str, int], port: int) -> int | None:
     uid, inode = struct.unpack_from("=II", answer, 80)
     # It may be the socket that listens at the port of the peer.  One that its process
     # has closed has no inode, and any user.
-    is_own = answer[20:24] == ports and uid == os.geteuid()
-    return int(inode) if is_own else 0
+    return int(inode) if answer[20:24] == ports and uid == os.geteuid() else 0
 
 
 def tree(pid: int) -> Iterator[int]:

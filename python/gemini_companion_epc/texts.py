@@ -15,10 +15,11 @@ from pathlib import Path
 
 from sexpdata import Symbol
 
+from .bridge import is_own
 from .exceptions import EmacsError, MalformedArgument, StartError
 from .processes import has_exited
 from .sexp import Sexp
-from .system import is_own, this_host
+from .system import this_host
 
 logger = logging.getLogger(__name__)
 
