@@ -342,25 +342,15 @@ the CLI does; submit it? "
 \\{gemini-companion-compose-mode-map}"
   :lighter nil
   :interactive nil
-  (if gemini-companion-compose-mode
-      (gemini-companion-compose--set-up)
-    (setq header-line-format nil)
-    (kill-local-variable 'dnd-protocol-alist)
-    (remove-hook 'completion-at-point-functions
-                 #'gemini-companion-compose--complete t)))
-
-(defun gemini-companion-compose--set-up ()
-  "Set up the current buffer for a prompt."
   (setq header-line-format '(:eval (gemini-companion-compose--header)))
   (add-hook 'completion-at-point-functions
             #'gemini-companion-compose--complete nil t)
-  ;; As Emacs does by itself when it exits.
-  (add-hook 'kill-buffer-hook (lambda () (do-auto-save t t)) nil t)
+  (gemini-companion-compose--save-on-kill)
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-compose--delete-images)
   (setq-local dnd-protocol-alist
               (cons '("^file:" . gemini-companion-compose--drop)
-                    (default-value 'dnd-protocol-alist)))
+                    dnd-protocol-alist))
   (when (fboundp 'yank-media-handler)
     (yank-media-handler "image/.*" #'gemini-companion-compose--yank-image))
   (unless gemini-companion-compose-history
@@ -368,15 +358,20 @@ the CLI does; submit it? "
           (ignore-errors (read (gemini-companion-text-read
                                 (gemini-companion-compose--file "history")))))))
 
+(defun gemini-companion-compose--save-on-kill ()
+  "Save the draft when it is killed, as Emacs does by itself when it exits."
+  (add-hook 'kill-buffer-hook (lambda () (do-auto-save t t)) nil t))
+
 (defun gemini-companion-compose-stop ()
-  "Leave what was written as plain text, and delete the images."
+  "Leave drafts in their major mode only, and delete the images."
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-compose--delete-images)
   (gemini-companion-compose--delete-images)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (when gemini-companion-compose-mode
-        (gemini-companion-compose-mode -1)))))
+        (funcall major-mode)
+        (gemini-companion-compose--save-on-kill)))))
 
 (defun gemini-companion-compose--header ()
   "Return the header line: the CLI and its state, and the keys."
@@ -441,7 +436,8 @@ draft."
                                  (window . ,window)
                                  (window-height
                                   . ,(max 5 (/ (window-height window) 3))))))
-    (gemini-companion-compose-mode)
+    (unless gemini-companion-compose-mode
+      (gemini-companion-compose-mode))
     (setq gemini-companion-compose--session session)
     (goto-char (point-max))
     (when text
