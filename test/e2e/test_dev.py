@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The summary of ``dev/test``, which runs small tests in a directory of their own."""
+"""``dev/test`` with small tests, and ``dev/package``, in directories of their own."""
 
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
-from harness.tools import Tools
+from harness.tools import DEPS, Tools
 
 ROOT = Path(__file__).parents[2]
 PYTEST = """
@@ -69,3 +70,50 @@ def test_nothing_passes_that_did_not_run(
     for words in said:
         assert words in ran.stdout, ran.stdout
     assert said[-1] in ran.stdout.splitlines()[-1]
+
+
+def built(directory: Path, command: list[str], **environ: str) -> dict[str, bytes]:
+    """Run ``command`` in a copy of the repository; return the files of the package."""
+    hidden = shutil.ignore_patterns(".*", "dist", "test", "bench", "__pycache__")
+    shutil.copytree(ROOT, directory, ignore=hidden)
+    subprocess.run(command, cwd=directory, env=os.environ | environ, check=True)
+    assert not (directory / ".venv").exists()
+    with tarfile.open(*directory.glob("dist/*.tar")) as tar:
+        files = [(name, tar.extractfile(name)) for name in tar.getnames()]
+        return {name: file.read() if file else b"" for name, file in files}
+
+
+def test_a_package_is_built_with_nothing_and_is_that_of_eask(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "cat", "cp", "dirname", "env", "mkdir", "rm", "sed", "tar"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    ours = built(tmp_path / "ours", ["dev/package"])
+    bare = built(tmp_path / "bare", ["dev/package"], PATH=str(programs))
+    eask = built(
+        tmp_path / "eask",
+        [f"{DEPS}/npm/node_modules/.bin/eask", "package"],
+        HOME=str(tmp_path),
+        EASK_ARCHIVE=os.environ.get("EASK_ARCHIVE", f"{DEPS}/elpa/"),
+    )
+
+    (made,) = (name for name in ours if name.endswith("-pkg.el"))
+    assert ours.keys() == eask.keys()
+    assert [name for name in ours if ours[name] != eask[name]] == [made]
+    without = {name.rpartition("/")[2] for name in ours.keys() - bare.keys()}
+    assert without == {"gemini-companion.info", "dir"}
+    read = """(progn (require 'package) (dolist (file command-line-args-left)
+        (let ((desc (with-temp-buffer (insert-file-contents file)
+                      (package-process-define-package (read (current-buffer))))))
+          (print (list (package-desc-full-name desc) (package-desc-summary desc)
+                       (package-desc-reqs desc) (package-desc-extras desc))))))"""
+    for name, files in (("1.el", ours), ("2.el", eask)):
+        (tmp_path / name).write_bytes(files[made])
+    printed = subprocess.run(
+        [Tools.find().emacs, "-Q", "--batch", "--eval", read, "1.el", "2.el"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    first, second = printed.stdout.split("\n")[1::2]
+    assert first == second != "", printed
