@@ -93,7 +93,7 @@ Its home is that of this run.  Then start it."
   (find-file "hello.py")
   (run--check)
   (setq header-line-format
-        " Review C-c g r; then accept C-c C-c, reject C-c C-k; leave C-x C-c")
+        " Leave C-x C-c; go to the review C-c g r, accept C-c C-c")
   (run--link))
 
 (provide 'run)

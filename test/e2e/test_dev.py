@@ -117,3 +117,17 @@ def test_a_package_is_built_with_nothing_and_is_that_of_eask(tmp_path: Path) -> 
     )
     first, second = printed.stdout.split("\n")[1::2]
     assert first == second != "", printed
+
+
+def test_the_sdist_has_the_server_and_its_tests_only(tmp_path: Path) -> None:
+    uv = Path(sys.executable).with_name("uv")
+    subprocess.run([uv, "build", "-q", "--sdist", "-o", tmp_path, ROOT], check=True)
+    with tarfile.open(*tmp_path.glob("*.tar.gz")) as tar:
+        found = {"/".join(name.split("/")[1:3]) for name in tar.getnames()}
+
+    assert {name for name in found if "/" in name} == {
+        "python/gemini_companion_epc",
+        "python/requirements-build.txt",
+        "python/requirements.txt",
+        "test/python",
+    }
