@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import stat
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -177,19 +178,21 @@ def test_a_text_is_sent_when_the_previous_one_has_arrived(far: Far) -> None:
     far.connect(is_counted=True, within=("python3", "-c", SLOW_LINE))
     file = far.project / "a"
     file.write_text("old\n")
+    began = time.monotonic()
     far.alone.run(_place(far).update(str(file)))
-    numbers = iter(range(200))
+    numbers = iter(range(500))
 
     def has_changed_often() -> bool:
         number = next(numbers, None)
         if number is not None:
-            file.write_text(f"{number}\n" * 25_000)
+            file.write_text(f"{number:03}\n" * 25_000)
         return number is None
 
     until(has_changed_often)
+    most = 4 + (time.monotonic() - began) / 1.6  # Each text takes longer.
     until(lambda: far.copy(file).read_text() == file.read_text())
     kinds = [json.loads(line)[0] for line in far.asked.read_text().splitlines()]
-    assert kinds.count("A") < 6
+    assert kinds.count("A") < most
 
 
 def test_a_write_keeps_what_changed_there_and_the_file_itself(far: Far) -> None:
