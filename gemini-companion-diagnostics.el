@@ -14,14 +14,14 @@
 ;; nothing is said.
 ;;
 ;; An error is new if it is not among the errors of the text before.  Those are
-;; read when a buffer is reverted.  For a file that no buffer visits, the language
-;; server of its project gets the text after the edit, and the text before it.
+;; read when a buffer is reverted; if they are not known, only errors in new lines
+;; are new.  For a file that no buffer visits, the language server of its project
+;; gets the text after the edit, and the text before it.
 
 ;;; Code:
 
 (require 'flymake)
 (require 'gemini-companion-lookup)
-(require 'gemini-companion-diff)
 (require 'gemini-companion-events)
 (require 'gemini-companion-text)
 (require 'jsonrpc)
@@ -269,25 +269,27 @@ and CONTENT its line."
 (defun gemini-companion-diagnostics--new (errors text old-errors old-text)
   "Return the ERRORS in TEXT that are new, as lists (ERROR KIND CONTENT).
 OLD-ERRORS are the errors of OLD-TEXT, the earlier text.  An error that
-has only moved is not new, nor is one that may be a changed form of an
-earlier error.  If an error is gone that may have hidden others, only
-errors in new lines are new."
+has only moved or was copied is not new, nor is one that may be a changed
+form of an earlier error.  If an error is gone that may have hidden
+others, or OLD-ERRORS is `unknown', only errors in new lines are new."
   (let* ((key (pcase-lambda (`(,_ ,kind ,content))
                 (cons kind (string-trim content))))
          (old (mapcar key (gemini-companion-diagnostics--located
-                           old-errors old-text)))
+                           (and (listp old-errors) old-errors) old-text)))
+         (left (copy-sequence old))
          (new (seq-remove
                (lambda (one)
-                 (when-let* ((same (member (funcall key one) old)))
-                   (setcar same nil)
-                   t))
+                 (when-let* ((same (member (funcall key one) left)))
+                   (setcar same nil))
+                 (member (funcall key one) old))
                (gemini-companion-diagnostics--located errors text)))
-         (gone (mapcar #'car (remq nil old)))
+         (gone (mapcar #'car (remq nil left)))
          (case-fold-search t))
     (setq new (seq-remove (lambda (one) (member (nth 1 one) gone)) new))
-    (when (seq-some (apply-partially #'string-match-p
-                                     gemini-companion-diagnostics--hiding)
-                    gone)
+    (when (or (eq 'unknown old-errors)
+              (seq-some (apply-partially #'string-match-p
+                                         gemini-companion-diagnostics--hiding)
+                        gone))
       (setq old-text (concat "\n" (string-replace "\r" "\n" old-text) "\n")
             new (seq-remove
                  (lambda (one)
@@ -363,38 +365,22 @@ there are none, or if they are not known within three seconds."
     ;; The edit may repair errors of other files, so these are checked again.
     (dolist (check gemini-companion-diagnostics--checks)
       (setf (gemini-companion-diagnostics--check-place check) nil))
-    (gemini-companion-diagnostics--add file before after callback)))
-
-(defun gemini-companion-diagnostics--arrived (diff)
-  "Find the errors in the file of DIFF, which was proposed.
-Return nil; this is a function of `gemini-companion-arrival-functions'."
-  (gemini-companion-events-guarded 'errors
-    (let ((file (gemini-companion-diff-file-path diff)))
-      (when (and (not (gemini-companion-text-unreadable-reason file))
-                 (< 0 (or (file-attribute-size
-                           (gemini-companion-text-attributes file))
-                          0)
-                    gemini-companion-diagnostics--largest))
-        (gemini-companion-diagnostics--add
-         (gemini-companion-text-true-name file)
-         nil (gemini-companion-text-read file) #'ignore))))
-  nil)
-
-(defun gemini-companion-diagnostics--add (file before after callback)
-  "Begin to check FILE, a true name, with the texts BEFORE and AFTER.
-Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
-  (gemini-companion-diagnostics--end-of file)
-  (unless gemini-companion-diagnostics--checks
-    (run-at-time 0 0.05 #'gemini-companion-diagnostics--step))
-  (setq gemini-companion-diagnostics--checks
-        (append gemini-companion-diagnostics--checks
-                (list (gemini-companion-diagnostics--check-make
-                       :file file
-                       :before (and before (gemini-companion-text-plain before))
-                       :after (gemini-companion-text-plain after)
-                       :callback callback
-                       :end (+ (float-time)
-                               gemini-companion-diagnostics-timeout))))))
+    (gemini-companion-diagnostics--end-of file)
+    (if (< gemini-companion-diagnostics--largest
+           (max (string-bytes (or before "")) (string-bytes after)))
+        (funcall callback nil)
+      (unless gemini-companion-diagnostics--checks
+        (run-at-time 0 0.05 #'gemini-companion-diagnostics--step))
+      (setq gemini-companion-diagnostics--checks
+            (append gemini-companion-diagnostics--checks
+                    (list (gemini-companion-diagnostics--check-make
+                           :file file
+                           :before (and before
+                                        (gemini-companion-text-plain before))
+                           :after (gemini-companion-text-plain after)
+                           :callback callback
+                           :end (+ (float-time)
+                                   gemini-companion-diagnostics-timeout))))))))
 
 (defun gemini-companion-diagnostics--step ()
   "Continue the first check, and end those whose time is up."
@@ -424,32 +410,37 @@ Return nil if no checker knows about it, or if it may not be shared."
                (buffer (gemini-companion-lookup-buffer file))
                (place (and (gemini-companion-lookup-shared-p file)
                            (or buffer (gemini-companion-lookup-neighbor file))))
-               (server (and place (gemini-companion-lookup-server place))))
+               (server (and place (gemini-companion-lookup-server place)))
+               (size (max (string-bytes (or before "")) (string-bytes after))))
     (when (and place
                (or server (gemini-companion-diagnostics-checker place))
-               (<= (max (string-bytes (or before "")) (string-bytes after))
-                   (if buffer
-                       gemini-companion-diagnostics--largest
-                     gemini-companion-lookup-sendable)))
+               (or buffer (<= size gemini-companion-lookup-sendable)))
       (let* ((names (and server before
                          (gemini-companion-diagnostics--changed-names
                           before after)))
              (others (and names (gemini-companion-diagnostics--find-others
                                  file server names)))
+             (answers (with-current-buffer place
+                        (gemini-companion-lookup-error-requests file)))
              (old (assoc (cons file before) gemini-companion-diagnostics--known)))
+        ;; Of a text like the last one, a server need not report.
+        (unless (if (and buffer answers) old
+                  (and (listp (nth 1 old)) (or buffer (not (or answers others)))))
+          (setq old nil))
         (setf (gemini-companion-diagnostics--check-place check) place
               (gemini-companion-diagnostics--check-server check) server
               (gemini-companion-diagnostics--check-names check) names
               (gemini-companion-diagnostics--check-others check) others
               (gemini-companion-diagnostics--check-asked check)
-              (and old
-                   (or buffer (and (listp (nth 1 old)) (null others)))
-                   (list (cons before old)))
+              (and old (list (cons before old)))
               (gemini-companion-diagnostics--check-left check)
-              (cond ((null before) (list after))
+              (cond ((or (null before) (and buffer (null old))) (list after))
+                    ((or buffer (and answers (null others)))
+                     (list after before))
                     ;; The server may know the text after the edit from the file.
                     (others (list before after))
-                    (t (list after before))))))))
+                    ;; Other programs may have changed what was known.
+                    (t `(,after ,before ,@(and old (list before)) ,after))))))))
 
 (defun gemini-companion-diagnostics--learn (check)
   "Ask for the errors of the texts of CHECK, and end it when all are known."
@@ -480,9 +471,27 @@ Return nil if no checker knows about it, or if it may not be shared."
          (setf (gemini-companion-diagnostics--check-left check)
                ;; Without errors after the edit, those before it do not matter.
                (and (or errors (not (eq text after))) rest))
+         (when (and rest (not (eq text after))
+                    (gemini-companion-diagnostics--doubtful-p check errors))
+           (setf (gemini-companion-diagnostics--check-asked check)
+                 (unless (cdr rest) (list (cons text known)))))
          (when (eq text after)
            (gemini-companion-diagnostics--ask-others check))
          (gemini-companion-diagnostics--learn check)))))))
+
+(defun gemini-companion-diagnostics--doubtful-p (check old-errors)
+  "Return non-nil unless all new errors of CHECK are in lines of its edit.
+OLD-ERRORS are those before it.  A server that is loading files may
+report others for a while."
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
+                           before after asked)
+                check)
+               (errors (cadr (alist-get after asked)))
+               (new (lambda (old-errors)
+                      (gemini-companion-diagnostics--new errors after
+                                                         old-errors before))))
+    (or (string-blank-p before)
+        (seq-difference (funcall new old-errors) (funcall new 'unknown)))))
 
 (defun gemini-companion-diagnostics--ask (check text)
   "Ask for the errors of TEXT of CHECK, to remember them."
@@ -520,7 +529,10 @@ Request its errors if the server supports that."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check
                           file place server version)
                check))
-    (when (and (memq check gemini-companion-diagnostics--checks)
+    ;; Another edit may have begun CHECK again.
+    (when (and place
+               (rassq known (gemini-companion-diagnostics--check-asked check))
+               (memq check gemini-companion-diagnostics--checks)
                (jsonrpc-running-p server))
       (when version
         (gemini-companion-lookup-close file server))
@@ -538,7 +550,9 @@ Request its errors if the server supports that."
                 check)
                (new (gemini-companion-diagnostics--new
                      (cadr (alist-get after asked)) after
-                     (cadr (alist-get before asked)) (or before "")))
+                     (if before
+                         (nth 1 (alist-get before asked '(nil unknown))))
+                     (or before "")))
                (elsewhere
                 (delq nil (mapcar (lambda (buffer)
                                     (gemini-companion-diagnostics--new-in-other
@@ -729,8 +743,9 @@ A quick server reports about the next text before the check of it begins."
 Request the errors if it supports that."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check file server others)
                check))
-    (when others
-      ;; Some servers check other files when a file is saved.
+    ;; Some servers check other files when a file is saved; clangd finds more in
+    ;; those that include a header than have a changed name.
+    (when (or others (and server (string-match-p "\\.h[^/.]*\\'" file)))
       (jsonrpc-notify server :textDocument/didSave
                       `(:textDocument (:uri ,(gemini-companion-lookup-uri file)))))
     (dolist (buffer others)
@@ -771,10 +786,17 @@ number, and the first one."
 (defun gemini-companion-diagnostics--before-revert ()
   "Remember the errors of this buffer, or request them."
   (gemini-companion-events-guarded 'errors
-    (when (and buffer-file-truename (not (buffer-modified-p)))
+    (when (and buffer-file-truename (not (buffer-modified-p))
+               (<= (buffer-size) gemini-companion-diagnostics--largest))
       (let ((file (expand-file-name buffer-file-truename))
             (text (gemini-companion-text-of-buffer))
-            (errors (gemini-companion-diagnostics--current)))
+            (errors (unless (seq-some
+                             (lambda (check)
+                               (memq (current-buffer)
+                                     (gemini-companion-diagnostics--check-others
+                                      check)))
+                             gemini-companion-diagnostics--checks)
+                      (gemini-companion-diagnostics--current))))
         (gemini-companion-diagnostics--keep-reports)
         (when (or errors (gemini-companion-lookup-error-requests file))
           (gemini-companion-lookup-sync)
@@ -798,7 +820,6 @@ number, and the first one."
     (flymake-diagnostic-functions . gemini-companion-diagnostics--begins)
     (flycheck-before-syntax-check-hook . gemini-companion-diagnostics--begins)
     (flycheck-after-syntax-check-hook . gemini-companion-diagnostics--flycheck-ended)
-    (gemini-companion-arrival-functions . gemini-companion-diagnostics--arrived)
     (before-revert-hook . gemini-companion-diagnostics--before-revert))
   "Functions that are on hooks while edits are checked.")
 

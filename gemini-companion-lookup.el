@@ -201,15 +201,20 @@ the last one first."
 
 (defun gemini-companion-lookup-neighbor (file)
   "Return a buffer with the language server of FILE, or nil.
-It visits a file with the same extension, and FILE is below the root of
-its server; if there are several such roots, take the innermost."
-  (let ((extension (file-name-extension file))
+It visits a file with the same extension, or both are of C or C++, and FILE
+is below the root of its server; if there are several such roots, take the
+innermost."
+  (let ((kind (lambda (name)
+                (let ((extension (or (file-name-extension name) "")))
+                  (if (string-match-p "\\`[ch]\\(?:[ch]\\|pp\\|xx\\|\\+\\+\\)?\\'"
+                                      extension)
+                      "c"
+                    extension))))
         best)
     (dolist (buffer (buffer-list) (car best))
-      (when-let* (extension
-                  (other (buffer-file-name buffer))
+      (when-let* ((other (buffer-file-name buffer))
                   ((not (file-remote-p other)))
-                  ((equal extension (file-name-extension other)))
+                  ((equal (funcall kind file) (funcall kind other)))
                   (server (gemini-companion-lookup-server buffer))
                   ((fboundp 'eglot-workspace-folders))
                   (root (gemini-companion-lookup-path

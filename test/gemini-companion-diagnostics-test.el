@@ -258,6 +258,8 @@ The text of the first one is the first line."
            ("a\nerror old" "a\n")
            ("x\r\ny\r\n" "\U0001D11E\r\nerror c\r\n" "2: error: c is wrong [test]")
            (nil "error d" "1: error: d is wrong [test]")
+           ;; A line that was copied.
+           ("error x\nfine\n" "error x\nfine\nerror x\n")
            ;; The same error in an edited line.
            ("error x\n" "edited error x\n")
            ;; Its number is that of a line.
@@ -374,8 +376,11 @@ The text of the first one is the first line."
       (cancel-timer timer)
       (signal-process process 'SIGUSR1)
       (should (gemini-companion-diagnostics-test-edit "a.txt" "" text)))
-    (should-not (gemini-companion-diagnostics-test-edit
-                 "a.txt" "" (concat (make-string 1000000 ?\n) "error x")))))
+    ;; A large one is not even looked at.
+    (should (equal '(nil) (funcall (gemini-companion-diagnostics-test-begin
+                                    "a.txt" ""
+                                    (concat (make-string 1000000 ?\n)
+                                            "error x")))))))
 
 (ert-deftest gemini-companion-diagnostics-reports-nothing-of-files-not-shared ()
   (gemini-companion-diagnostics-test-with '("versions") nil
@@ -439,33 +444,33 @@ The text of the first one is the first line."
           (should (equal '(nil) (funcall answers))))))
     (should-not (gemini-companion-diagnostics-test-edit "e.txt" "" "error x"))))
 
-(ert-deftest gemini-companion-diagnostics-knows-the-errors-of-a-proposal-s-file ()
-  (gemini-companion-diagnostics-test-with '("versions" "once")
-      '(("a.txt" "error old"))
-    (let ((diff (gemini-companion-diff--make
-                 :file-path (expand-file-name "a.txt"))))
-      (should-not (run-hook-with-args-until-success
-                   'gemini-companion-arrival-functions diff))
-      (gemini-companion-test-eventually
-        (null gemini-companion-diagnostics--checks))
-      ;; The server reports nothing of the text before any more.
-      (should (equal '("2: error: x is wrong [test]")
-                     (gemini-companion-diagnostics-test-edit
-                      "a.txt" "error old" "error old\nerror x")))
-      ;; Nor of the text after that edit, which is known.
-      (should (equal '("1: error: y is wrong [test]")
-                     (gemini-companion-diagnostics-test-edit
-                      "a.txt" "error old\nerror x"
-                      "error y\nerror old\nerror x")))
-      ;; After an edit of another file it may have other errors.
-      (gemini-companion-diagnostics-test-edit "b.txt" "" "other")
-      (let ((answers (gemini-companion-diagnostics-test-begin
-                      "a.txt" "error y\nerror old\nerror x"
-                      "error z\nerror y\nerror old\nerror x")))
-        (gemini-companion-test-eventually
-          (equal "error y\nerror old\nerror x"
-                 (cdaar gemini-companion-diagnostics--known)))
-        (should-not (funcall answers))))))
+(ert-deftest gemini-companion-diagnostics-reports-nothing-that-a-start-brings ()
+  ;; The server reports an error until it has loaded the project.
+  (gemini-companion-diagnostics-test-with '("versions" "loads") nil
+    (should-not (gemini-companion-diagnostics-test-edit
+                 "a.txt" "fine\n" "fine\nmore\n"))
+    (should (equal '("2: error: x is wrong [test]")
+                   (gemini-companion-diagnostics-test-edit
+                    "a.txt" "fine\nmore\n" "fine\nerror x\n")))))
+
+(ert-deftest gemini-companion-diagnostics-trusts-no-report-of-an-earlier-check ()
+  (gemini-companion-diagnostics-test-with '("versions") nil
+    (with-current-buffer "home.txt"
+      (erase-buffer)
+      (insert "def one\n")
+      (eglot--signal-textDocument/didChange)
+      (gemini-companion-diagnostics-test-known "home.txt")
+      (should-not (gemini-companion-diagnostics-test-edit
+                   "a.txt" "uses one\n" "1\nuses one\n"))
+      ;; As if another program had changed what a.txt includes.
+      (let ((known (copy-tree gemini-companion-diagnostics--known)))
+        (erase-buffer)
+        (eglot--signal-textDocument/didChange)
+        (gemini-companion-diagnostics-test-known "home.txt")
+        (setq gemini-companion-diagnostics--known known))
+      (should-not (gemini-companion-diagnostics-test-edit
+                   "a.txt" "1\nuses one\n" "2\nuses one\n"))
+      (set-buffer-modified-p nil))))
 
 (ert-deftest gemini-companion-diagnostics-forgets-what-another-text-changes ()
   (gemini-companion-diagnostics-test-with '("versions") nil
@@ -561,9 +566,10 @@ The text of the first one is the first line."
     (should (equal '("2: error: y is wrong [test]")
                    (gemini-companion-diagnostics-test-edit
                     "a.txt" "error old\r\n" "error old\r\nerror y\r\n")))
-    ;; Nothing is known of this text.
-    (should-not (gemini-companion-diagnostics-test-edit
-                 "a.txt" "other\n" "error z\n"))
+    ;; Of a text of which nothing is known, those in new lines are.
+    (should (equal '("2: error: z is wrong [test]")
+                   (gemini-companion-diagnostics-test-edit
+                    "a.txt" "error old\n" "error old\nerror z\n")))
     ;; The user types.
     (let ((answers (gemini-companion-diagnostics-test-begin
                     "a.txt" "error z\n" "error z\nerror 9\n")))
@@ -572,6 +578,27 @@ The text of the first one is the first line."
       (should (equal '(nil) (funcall answers))))
     (should-not (gemini-companion-diagnostics-test-edit
                  "a.txt" "error z\nerror 9\n" "error z\nerror 9\nerror 10\n"))))
+
+(ert-deftest gemini-companion-diagnostics-knows-both-of-two-quick-edits ()
+  (gemini-companion-diagnostics-test-with '("versions")
+      '(("a.txt" "fine\n") ("b.txt" "fine\n"))
+    (dolist (file '("a.txt" "b.txt"))
+      (gemini-companion-test-visit file)
+      (gemini-companion-diagnostics-test-known file))
+    (let ((first (gemini-companion-diagnostics-test-begin
+                  "a.txt" "fine\n" "fine\nerror x\n")))
+      (should (equal '("2: error: y is wrong [test]")
+                     (gemini-companion-diagnostics-test-edit
+                      "b.txt" "fine\n" "fine\nerror y\n")))
+      (gemini-companion-test-eventually (funcall first))
+      (should (equal '((2 "x is wrong" "test"))
+                     (plist-get (car (funcall first)) :errors))))
+    ;; The errors of the text between are never known.
+    (gemini-companion-diagnostics-test-begin
+     "a.txt" "fine\nerror x\n" "fine\nerror y\n")
+    (should (equal '("3: error: z is wrong [test]")
+                   (gemini-companion-diagnostics-test-edit
+                    "a.txt" "fine\nerror y\n" "fine\nerror y\nerror z\n")))))
 
 (ert-deftest gemini-companion-diagnostics-believes-no-report-of-the-text-before ()
   (gemini-companion-diagnostics-test-with '("versions")

@@ -161,6 +161,13 @@ print(os.getcwd())
         (gemini-companion-test-with-far-host
           (should-not (gemini-companion-lookup-neighbor file)))))))
 
+(ert-deftest gemini-companion-lookup-asks-a-server-of-c-about-headers ()
+  (gemini-companion-test-in-project (gemini-companion-test-server) '(("a.py" ""))
+    (let ((buffer-file-name (expand-file-name "a.c")))
+      (pcase-dolist (`(,name . ,asked) '(("lib.h" . t) ("b.cpp" . t) ("b.py")))
+        (should (eq asked (bufferp (gemini-companion-lookup-neighbor
+                                    (expand-file-name name)))))))))
+
 ;;;; Texts that a language server does not have
 
 (ert-deftest gemini-companion-lookup-asks-about-large-files-without-their-text ()

@@ -10,7 +10,7 @@ The references to a word are all its places in the same file.  The answer to
 notification `test/pause` makes it read nothing until it gets a signal.
 
 Usage: language_server.py [versions] [pull] [pyright] [busy] [mute] [once] [saved]
-                          [open] [stale] [includes]
+                          [open] [stale] [includes] [loads]
 
 versions   name the version of the text in each report, unless it is 0
 pull       report nothing unless asked
@@ -22,6 +22,7 @@ saved      report on other texts only when a text was saved
 open       know no text that is not open
 stale      read a text that is not open only once
 includes   report no errors of an open text that includes other files than before
+loads      report an error that there is not with the second text
 """
 
 from __future__ import annotations
@@ -114,7 +115,9 @@ def report_others(document: dict[str, Any]) -> None:
 
 def report(uri: str) -> None:
     """Report what is wrong in the text of `uri`."""
-    found = {"uri": uri, "diagnostics": diagnostics(TEXTS[uri])}
+    loads = "loads" in FLAGS and len(REPORTED) == 1
+    text = "error loading\n" * loads + TEXTS[uri]
+    found = {"uri": uri, "diagnostics": diagnostics(text)}
     if "versions" in FLAGS and VERSIONS[uri]:
         found["version"] = VERSIONS[uri]
     TIMERS.append(threading.Timer(0.15, publish, [found, *TIMERS[-1:]]))
