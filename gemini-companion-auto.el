@@ -13,7 +13,7 @@
 ;;; Code:
 
 (require 'gemini-companion-arrival)
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-name)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
@@ -43,31 +43,30 @@ They count while the CLI is connected.")
 (defun gemini-companion-auto-review-p ()
   "Return non-nil if auto-accept is on for the CLI of the current review."
   (gemini-companion-auto-on-p
-   (gemini-companion-diff-session (gemini-companion-diff-current))))
+   (gemini-companion-edit-session (gemini-companion-edit-current))))
 
 ;;;; Acceptance
 
-(defun gemini-companion-auto--take (diff)
-  "Accept DIFF if auto-accept is on for its CLI; return non-nil if so.
+(defun gemini-companion-auto--take (edit)
+  "Accept EDIT if auto-accept is on for its CLI; return non-nil if so.
 If it has to be reviewed nevertheless, record why."
-  (when (gemini-companion-auto-on-p (gemini-companion-diff-session diff))
-    (if-let* ((objection (gemini-companion-auto--objection diff)))
-        (ignore (setf (gemini-companion-diff-auto diff)
-                      (concat "not auto-accepted: " objection)))
-      (setf (gemini-companion-diff-auto diff) 'accepted)
-      (gemini-companion-diff-take diff)
+  (when (gemini-companion-auto-on-p (gemini-companion-edit-session edit))
+    (if-let* ((objection (gemini-companion-auto--objection edit)))
+        (ignore (gemini-companion-edit-object
+                 edit (concat "not auto-accepted: " objection)))
+      (gemini-companion-edit-take edit 'automatic)
       (unless (active-minibuffer-window)
-        (message "Auto-accepted edit of %s" (gemini-companion-diff-name diff)))
+        (message "Auto-accepted edit of %s" (gemini-companion-edit-name edit)))
       t)))
 
-(defun gemini-companion-auto--objection (diff)
-  "Return why DIFF must be reviewed, a short text, or nil."
-  (let ((file (gemini-companion-diff-file-path diff)))
+(defun gemini-companion-auto--objection (edit)
+  "Return why EDIT must be reviewed, a short text, or nil."
+  (let ((file (gemini-companion-edit-file edit)))
     (pcase-let ((`(,name ,root ,own)
                  (gemini-companion-name-place
-                  file (gemini-companion-diff-session diff))))
+                  file (gemini-companion-edit-session edit))))
       (cond ((gemini-companion-text-unreadable-reason file))
-            ((gemini-companion-diff-emptied-p diff) "no text is left")
+            ((gemini-companion-edit-emptied-p edit) "no text is left")
             ((not own) "outside the project of the CLI")
             ((let ((case-fold-search t)
                    (below (substring name
@@ -75,7 +74,7 @@ If it has to be reviewed nevertheless, record why."
                (seq-some (lambda (regexp) (string-match-p regexp below))
                          gemini-companion-auto--active))
              "hidden, or may be run automatically")
-            ((gemini-companion-diff-touched-file-p diff)
+            ((gemini-companion-edit-touched-file-p edit)
              "file changed since the proposal")
             ((gemini-companion-revert-unsaved-p file)
              "unsaved changes here")))))
@@ -116,8 +115,8 @@ connected CLI; if there are several, ask for one."
   (interactive
    (list
     (gemini-companion-auto-confirm
-     (if gemini-companion-diff-here
-         (gemini-companion-diff-session gemini-companion-diff-here)
+     (if gemini-companion-edit-here
+         (gemini-companion-edit-session gemini-companion-edit-here)
        (gemini-companion-session-read
         (or (gemini-companion-sessions)
             (user-error "No CLI is connected; M-x gemini-companion-run \
@@ -133,8 +132,8 @@ starts one")))))))
       (gemini-companion-arrival-offer 'again)
       (message "Auto-accept on for %s; %s ends it%s" name
                (substitute-command-keys "\\[gemini-companion-auto-accept]")
-               (if (seq-some same (mapcar #'gemini-companion-diff-session
-                                          (gemini-companion-diffs)))
+               (if (seq-some same (mapcar #'gemini-companion-edit-session
+                                          (gemini-companion-edits-open)))
                    " (open reviews still await your answer)"
                  ""))))
   (force-mode-line-update t))

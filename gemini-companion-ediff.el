@@ -12,7 +12,7 @@
 ;;; Code:
 
 (require 'ediff)
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-header)
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
@@ -113,33 +113,33 @@ Its buffers are the control panel, the proposal and the original.")
 (cl-defmethod gemini-companion-view-open
   ((view gemini-companion-ediff-view) keep)
   "Show VIEW as an Ediff session; KEEP is as in the generic function."
-  (let* ((diff (gemini-companion-view-diff view))
-         (original (gemini-companion-view-original view))
-         (proposal (gemini-companion-diff-proposal-buffer diff)))
+  (let* ((edit (gemini-companion-view-edit view))
+         (original (gemini-companion-edit-original edit))
+         (proposal (gemini-companion-edit-proposal-buffer edit)))
     (dolist (buffer (list original proposal))
       (with-current-buffer buffer
         (widen)
-        (gemini-companion-highlight (gemini-companion-diff-file-path diff))
+        (gemini-companion-highlight (gemini-companion-edit-file edit))
         (gemini-companion-ediff--set-faces)))
     (let ((panel (gemini-companion-text-keeping-message
-                   (gemini-companion-ediff--start diff original proposal
+                   (gemini-companion-ediff--start edit original proposal
                                                   keep))))
       (setf (gemini-companion-view-buffers view) (list panel proposal original))
       (with-current-buffer panel
-        (gemini-companion-ediff--compared))
+        (gemini-companion-ediff--compared view))
       (with-current-buffer original
         (setq header-line-format " File on disk"))
       (with-current-buffer proposal
         (gemini-companion-header-set)))))
 
-(defun gemini-companion-ediff--start (diff original proposal keep)
-  "Start Ediff on ORIGINAL and PROPOSAL of DIFF.
+(defun gemini-companion-ediff--start (edit original proposal keep)
+  "Start Ediff on ORIGINAL and PROPOSAL of EDIT.
 If KEEP is non-nil, the selected window stays visible.  Return the
 control panel.  The user's own hooks for Ediff do not run."
   (let (panel)
     (condition-case problem
         (progn
-          (select-window (gemini-companion-ediff--make-window original diff keep))
+          (select-window (gemini-companion-ediff--make-window original edit keep))
           ;; The original is current now: other buffers may have local values,
           ;; which would be bound instead of the default ones.
           (let ((change-major-mode-hook nil)
@@ -147,7 +147,7 @@ control panel.  The user's own hooks for Ediff do not run."
                 (ediff-mode-hook
                  (list (lambda ()
                          (setq panel (current-buffer))
-                         (gemini-companion-ediff--set-up diff))))
+                         (gemini-companion-ediff--set-up edit))))
                 (ediff-prepare-buffer-hook nil)
                 (ediff-startup-hook nil)
                 (ediff-make-buffers-readonly-at-startup nil)
@@ -163,9 +163,9 @@ control panel.  The user's own hooks for Ediff do not run."
     (bury-buffer ediff-registry-buffer)
     panel))
 
-(defun gemini-companion-ediff--set-up (diff)
-  "Set up the control panel, which is current and new, for the review of DIFF."
-  (gemini-companion-diff-adopt diff)
+(defun gemini-companion-ediff--set-up (edit)
+  "Set up the control panel, which is current and new, for the review of EDIT."
+  (gemini-companion-edit-adopt edit)
   (setq-local ediff-mode-map gemini-companion-ediff--panel-map
               ediff-window-setup-function #'ediff-setup-windows-plain
               ediff-before-setup-windows-hook
@@ -209,17 +209,17 @@ control panel.  The user's own hooks for Ediff do not run."
 (define-error 'gemini-companion-ediff-too-small
   "This frame is too small for Ediff" 'user-error)
 
-(defun gemini-companion-ediff--make-window (buffer diff &optional keep)
-  "Show BUFFER of DIFF in a window that fits Ediff, and return the window.
+(defun gemini-companion-ediff--make-window (buffer edit &optional keep)
+  "Show BUFFER of EDIT in a window that fits Ediff, and return the window.
 If KEEP is non-nil, the selected window stays visible."
-  (let* ((terminal (gemini-companion-windows-terminal diff))
+  (let* ((terminal (gemini-companion-windows-terminal edit))
          (window (gemini-companion-windows-make
-                  buffer diff #'gemini-companion-windows-ediff-lines
+                  buffer edit #'gemini-companion-windows-ediff-lines
                   (* 2 gemini-companion-windows-side-columns) keep)))
     (when (or (null window)
               ;; Beside a unified diff, the terminal may stay visible.
               (and keep terminal
-                   (not (gemini-companion-windows-terminal diff))))
+                   (not (gemini-companion-windows-terminal edit))))
       (signal 'gemini-companion-ediff-too-small nil))
     window))
 
@@ -281,7 +281,7 @@ The control panel is current."
 (defun gemini-companion-ediff--write-panel ()
   "Write the current hunk and the keys into the control panel.
 It is current.  Where its keys do not work, they are dimmed."
-  (when-let* ((window (and gemini-companion-diff-here (get-buffer-window))))
+  (when-let* ((window (and gemini-companion-edit-here (get-buffer-window))))
     (let ((inhibit-read-only t)
           (inhibit-modification-hooks t))
       (erase-buffer)
@@ -314,14 +314,12 @@ The control panel is current."
       (widen)
       (move-overlay bounds (point-min) (point-max))))
   (ediff-update-diffs)
-  (gemini-companion-ediff--compared))
+  (gemini-companion-ediff--compared (gemini-companion-review-of-buffer)))
 
-(defun gemini-companion-ediff--compared ()
-  "Record which hunks the session has.  The control panel is current."
-  (gemini-companion-review-set-hunks
-   gemini-companion-diff-here
-   (with-current-buffer ediff-diff-buffer (gemini-companion-text-hunks))
-   ediff-buffer-A)
+(defun gemini-companion-ediff--compared (view)
+  "Record which hunks VIEW displays.  Its control panel is current."
+  (setf (gemini-companion-view-hunks view)
+        (gemini-companion-edit-hunks gemini-companion-edit-here))
   (gemini-companion-ediff--selected))
 
 (cl-defmethod gemini-companion-view-compare ((view gemini-companion-ediff-view))
@@ -338,13 +336,13 @@ The control panel is current."
             (select-window
              (or window
                  (gemini-companion-ediff--make-window
-                  panel (gemini-companion-view-diff view)))
+                  panel (gemini-companion-view-edit view)))
              'norecord)
             (with-current-buffer panel
               (gemini-companion-ediff-compare-again))))))))
 
 (cl-defmethod gemini-companion-view-mark
-  ((view gemini-companion-ediff-view) _hunk)
+  ((view gemini-companion-ediff-view) _redraw)
   "Display in VIEW whether the current hunk is excluded."
   (with-current-buffer (gemini-companion-ediff--panel view)
     (gemini-companion-ediff--selected)))
@@ -372,7 +370,7 @@ The control panel is current."
 The control panel is current."
   (cl-find (gemini-companion-text-line ediff-buffer-B
                                        (ediff-get-diff-posn 'B 'beg n))
-           (gemini-companion-diff-hunks gemini-companion-diff-here)
+           (gemini-companion-edit-known-hunks gemini-companion-edit-here)
            :key #'cl-third))
 
 (cl-defmethod gemini-companion-view-move
@@ -394,7 +392,7 @@ The control panel is current."
         (select-window ediff-control-window 'norecord))
       (ediff-jump-to-difference (1+ number)))))
 
-(cl-defmethod gemini-companion-view-edit ((view gemini-companion-ediff-view))
+(cl-defmethod gemini-companion-view-edit-proposal ((view gemini-companion-ediff-view))
   "Select the window of the proposal of VIEW, or from there the panel."
   (pcase-let ((`(,panel ,proposal . ,_) (gemini-companion-view-buffers view)))
     (if-let* ((window (get-buffer-window
@@ -429,7 +427,7 @@ hooks of the user, many of which kill the compared buffers."
             (mapc #'kill-local-variable
                   '( mode-line-buffer-identification mode-line-format
                      face-remapping-alist line-prefix wrap-prefix)))))
-      (mapc #'gemini-companion-diff-discard
+      (mapc #'gemini-companion-edit-discard
             (list ediff-diff-buffer ediff-custom-diff-buffer
                   ediff-fine-diff-buffer ediff-error-buffer
                   (get-buffer ediff-tmp-buffer) (get-buffer ediff-msg-buffer)
@@ -438,7 +436,7 @@ hooks of the user, many of which kill the compared buffers."
     (if (or ediff-session-registry
             (get-buffer-window "*Ediff Registry*" t))
         (ediff-update-registry)
-      (gemini-companion-diff-discard (get-buffer "*Ediff Registry*")))))
+      (gemini-companion-edit-discard (get-buffer "*Ediff Registry*")))))
 
 (provide 'gemini-companion-ediff)
 ;;; gemini-companion-ediff.el ends here

@@ -29,7 +29,7 @@
 (require 'gemini-companion-share)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
-(require 'gemini-companion-edits)
+(require 'gemini-companion-edit)
 (require 'json)
 (require 'map)
 
@@ -269,7 +269,7 @@ new file, and after the edit, or functions that insert them."
                             ;; It is linked, and not connected.
                             (list :id (concat "?" client) :client client))))
     (gemini-companion-revert path before)
-    (gemini-companion-edits-written session path before after)
+    (gemini-companion-edit-written session path before after)
     (gemini-companion-diagnostics-after-edit path before after answer)))
 
 ;;;; Status

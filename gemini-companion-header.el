@@ -12,7 +12,7 @@
 ;;; Code:
 
 (require 'gemini-companion-clients)
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-name)
 (require 'gemini-companion-revert)
@@ -33,17 +33,17 @@
 It has the file, remarks on it, the amount of change, and the keys in
 this buffer, as far as they fit into WIDTH, by default the
 width of the window."
-  (let ((diff gemini-companion-diff-here))
+  (let ((edit gemini-companion-edit-here))
     (string-replace
      "%" "%%"
      (concat " " (gemini-companion-name-fit
-                  (append (gemini-companion-header--subject diff)
-                          (gemini-companion-header--amount diff)
-                          (gemini-companion-header--answers diff))
+                  (append (gemini-companion-header--subject edit)
+                          (gemini-companion-header--amount edit)
+                          (gemini-companion-header--answers edit))
                   (1- (or width (window-width))))))))
 
-(defun gemini-companion-header--answers (diff)
-  "Return the keys that answer DIFF, parts of a header line."
+(defun gemini-companion-header--answers (edit)
+  "Return the keys that answer EDIT, parts of a header line."
   ;; While a header line is computed, its own window is selected.
   (let* ((window (old-selected-window))
          (window (if (and (window-live-p window) (window-minibuffer-p window))
@@ -51,9 +51,9 @@ width of the window."
                    window))
          (selected (and (window-live-p window) (window-buffer window))))
     (if (and selected
-             (eq diff (buffer-local-value 'gemini-companion-diff-here selected)))
+             (eq edit (buffer-local-value 'gemini-companion-edit-here selected)))
         (gemini-companion-header--keys
-         (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
+         (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
            (if (eq (current-buffer) proposal)
                ;; The mark of removed lines is empty, so no character has it.
                (seq-some (lambda (mark)
@@ -68,19 +68,19 @@ width of the window."
 
 ;; The ranks: 0 is a remark that guards text of the user, 2 a key that answers;
 ;; all others are omitted before the name is shortened.
-(defun gemini-companion-header--subject (diff)
-  "Return the file of DIFF and remarks on it, parts of a header line.
+(defun gemini-companion-header--subject (edit)
+  "Return the file of EDIT and remarks on it, parts of a header line.
 What guards text comes first, the longest last: a long name may not fit."
-  (let ((name (copy-sequence (gemini-companion-diff-name diff)))
-        (session (gemini-companion-diff-session diff))
-        (remarks (gemini-companion-diff-remarks diff)))
+  (let ((name (copy-sequence (gemini-companion-edit-name edit)))
+        (session (gemini-companion-edit-session edit))
+        (remarks (gemini-companion-edit-remarks edit)))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (append
      (mapcar
       (lambda (remark) (list 0 (concat (propertize remark 'face 'bold) "; ")))
       (append
        (when (gemini-companion-revert-unsaved-p
-              (gemini-companion-diff-file-path diff))
+              (gemini-companion-edit-file edit))
          '("unsaved changes here"))
        (when (memq 'changed remarks)
          '("file changed since the proposal"))
@@ -88,38 +88,38 @@ What guards text comes first, the longest last: a long name may not fit."
          '("not UTF-8"))
        (when (and (gemini-companion-clients-get (plist-get session :client)
                                                 :discards-edits)
-                  (or (gemini-companion-diff-edited-p diff)
+                  (or (gemini-companion-edit-edited-p edit)
                       (gemini-companion-hunk-marks
-                       (gemini-companion-diff-proposal-buffer diff))))
+                       (gemini-companion-edit-proposal-buffer edit))))
          '("answer here: a yes in the terminal writes the CLI's own text"))))
      (list (list nil name))
      (mapcar
       (pcase-lambda (`(,rank ,remark))
         (list rank (concat ", " (propertize remark 'face 'bold))))
       (append
-       (pcase (gemini-companion-diff-state diff)
+       (pcase (gemini-companion-edit-decision edit)
          ;; Its buffers stay while the user types in them.
          ('dismissed '((0 "closed")))
          ((and state (or 'accepted 'rejected))
           `((0 ,(symbol-name state)))))
-       (when-let* ((objection (gemini-companion-diff-objection diff)))
+       (when-let* ((objection (gemini-companion-edit-auto-objection edit)))
          `((3 ,objection)))
        (unless (gemini-companion-session-connected-p session)
          '((3 "not connected")))
        (when (memq 'new remarks)
          '((3 "new file"))))))))
 
-(defun gemini-companion-header--amount (diff)
-  "Return the amount of change in DIFF, parts of a header line."
-  (let ((diffs (gemini-companion-diffs)))
+(defun gemini-companion-header--amount (edit)
+  "Return the amount of change in EDIT, parts of a header line."
+  (let ((edits (gemini-companion-edits-open)))
     (append
-     (pcase (gemini-companion-diff-counts diff)
+     (pcase (gemini-companion-edit-counts edit)
        (`(,hunks ,excluded ,added ,removed)
         (list
          (list 5 (concat "  " (gemini-companion-hunk-lines added removed)))
          (list 7 (if-let* ((hunk (get-text-property (point)
                                                     'gemini-companion-hunk))
-                           (index (seq-position (gemini-companion-diff-hunks diff)
+                           (index (seq-position (gemini-companion-edit-known-hunks edit)
                                                 hunk)))
                      (format ", hunk %d of %d" (1+ index) hunks)
                    (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks)))
@@ -127,16 +127,16 @@ What guards text comes first, the longest last: a long name may not fit."
                      ""
                    (concat ", " (propertize (format "%d excluded" excluded)
                                             'face 'bold)))))))
-     (when (gemini-companion-diff-edited-p diff)
+     (when (gemini-companion-edit-edited-p edit)
        (list (list 6 (concat ", " (propertize "edited" 'face 'bold)))))
-     (when (cdr diffs)
+     (when (cdr edits)
        (list (list 6 (format ", %d of %d"
-                             (1+ (or (seq-position diffs diff #'eq) 0))
-                             (length diffs)))))
+                             (1+ (or (seq-position edits edit #'eq) 0))
+                             (length edits)))))
      ;; Two CLIs may propose files of one name.
      (list (list (if (cdr (gemini-companion-sessions)) 3 10)
                  (concat ", " (gemini-companion-session-name
-                               (gemini-companion-diff-session diff))))))))
+                               (gemini-companion-edit-session edit))))))))
 
 (defun gemini-companion-header--keys (excluded &optional panel)
   "Return the keys in the current buffer, or what follows after an answer.
@@ -145,9 +145,9 @@ the hunk at point is excluded.  In a control panel, for which PANEL is
 non-nil, the keys are letters, and more."
   (let (;; Include the keys that a new review ignores for a moment.
         (gemini-companion-review-new-until 0)
-        (diff gemini-companion-diff-here))
-    (if (memq (gemini-companion-diff-state diff) '(accepted rejected))
-        '((2 "  next edit follows here; any key closes this"))
+        (edit gemini-companion-edit-here))
+    (if (memq (gemini-companion-edit-decision edit) '(accepted rejected))
+        '((2 "  waiting for the next edit; any other key closes this"))
       (mapcar
        (pcase-lambda (`(,rank ,command ,name))
          (list rank
@@ -160,11 +160,11 @@ non-nil, the keys are letters, and more."
                          (substitute-command-keys (format "\\[%s]" command)))
                        name)))
        (append
-        '((2 gemini-companion-diff-accept "accept")
-          (2 gemini-companion-diff-reject "reject")
-          (9 gemini-companion-diff-reject-with-reason "with reason"))
+        '((2 gemini-companion-edit-accept "accept")
+          (2 gemini-companion-edit-reject "reject")
+          (9 gemini-companion-edit-reject-with-reason "with reason"))
         (let ((editing (eq (current-buffer)
-                           (gemini-companion-diff-proposal-buffer diff))))
+                           (gemini-companion-edit-proposal-buffer edit))))
           (if (and editing (gemini-companion-review-unified-p))
               '((3 gemini-companion-review-edit "back to the diff"))
             `((8 gemini-companion-review-toggle-hunk ,(if excluded

@@ -15,7 +15,7 @@
 ;;; Code:
 
 (require 'gemini-companion-auto)
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-name)
 (require 'gemini-companion-notify)
@@ -25,7 +25,6 @@
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
-(require 'gemini-companion-edits)
 (require 'gemini-companion-unified)
 (require 'gemini-companion-windows)
 (require 'map)
@@ -84,7 +83,8 @@
     (unwritten "not written" warning)
     (rejected "rejected" error)
     (dismissed "closed" shadow)
-    (written "written without review" warning)
+    (written "written" success)
+    (unreviewed "written without review" warning)
     (reverted "reverted" shadow)
     (deleted "deleted" shadow))
   "Alist of (STATUS LABEL FACE).")
@@ -151,7 +151,7 @@ files and lines, how long it took, and the prompt, as far as known."
             (list 0 (propertize (apply #'gemini-companion-list--columns
                                        (format-time-string "%H:%M" began)
                                        (append
-                                        (gemini-companion-edits-total edits)
+                                        (gemini-companion-edit-total edits)
                                         (list took)))
                                 'face 'shadow))
             (list nil (gemini-companion-list--columns
@@ -173,28 +173,29 @@ files and lines, how long it took, and the prompt, as far as known."
 
 (defun gemini-companion-list--edit-line (edit width)
   "Return the heading of EDIT, with its state padded to WIDTH, and remarks."
-  (let ((name (gemini-companion-edits-name edit)))
+  (let ((name (gemini-companion-edit-name edit)))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (gemini-companion-list--fit
      (list 0 (concat "    "
                      (string-pad (gemini-companion-list--label edit) width)
-                     (format "%10s  " (or (gemini-companion-edits-lines
+                     (format "%10s  " (or (gemini-companion-edit-lines
                                            (list edit))
                                           "?"))))
      (list nil name)
-     (list 1 (if-let* ((diff (gemini-companion-edit-diff edit))
-                       (proposal (gemini-companion-diff-proposal-buffer diff)))
+     (list 1 (if (gemini-companion-edit-open-p edit)
                  (propertize
                   (gemini-companion-list--columns
-                   (pcase (length (gemini-companion-hunk-excluded proposal))
+                   (pcase (length (gemini-companion-hunk-excluded
+                                   (gemini-companion-edit-proposal-buffer
+                                    edit)))
                      (0 nil)
                      (count (format "%d excluded" count)))
-                   (pcase (length (gemini-companion-diff-comments diff))
+                   (pcase (length (gemini-companion-edit-comments edit))
                      (0 nil)
                      (count (format (ngettext "%d comment" "%d comments" count)
                                     count)))
-                   (gemini-companion-diff-problem diff)
-                   (gemini-companion-diff-objection diff))
+                   (gemini-companion-edit-problem edit)
+                   (gemini-companion-edit-auto-objection edit))
                   'face 'shadow)
                "")))))
 
@@ -264,33 +265,39 @@ FOLDS is as in `gemini-companion-list--folds'."
 
 ;;;; Diffs
 
+(defvar gemini-companion-list--drawn (make-hash-table :weakness 'key)
+  "Table from edits to what was drawn, conses of a state and a text.")
+
 (defun gemini-companion-list--diff-text (edit)
-  "Return the diff of EDIT, drawn again if it is another one."
-  (let* ((hunks (gemini-companion-edits-hunks edit))
-         (diff (gemini-companion-edit-diff edit))
+  "Return the diff of EDIT, drawn again if it differs."
+  (let* ((hunks (condition-case nil
+                    (gemini-companion-edit-hunks edit)
+                  (error 'failed)))
+         (open (and (gemini-companion-edit-open-p edit) edit))
          (unfolded gemini-companion-unified-unfolded)
-         (comments (and diff (gemini-companion-diff-comments diff)))
-         (state (list (car (gemini-companion-edit-compared edit))
+         (comments (and open (gemini-companion-edit-comments edit)))
+         (state (list (gemini-companion-edit-compared edit)
                       unfolded
-                      (and diff
+                      (and open
                            (gemini-companion-hunk-excluded
-                            (gemini-companion-diff-proposal-buffer diff)))
+                            (gemini-companion-edit-proposal-buffer edit)))
                       comments))
          (draw (lambda (old new)
                  (with-temp-buffer
                    (gemini-companion-unified-insert
-                    (gemini-companion-edit-file edit) old new hunks diff
+                    (gemini-companion-edit-file edit) old new hunks open
                     unfolded (gemini-companion-edit-id edit))
                    (gemini-companion-list--insert-comments comments)
                    (buffer-string)))))
-    (unless (equal state (car (gemini-companion-edit-drawn edit)))
-      (setf (gemini-companion-edit-drawn edit)
-            (cons state
-                  (pcase hunks
-                    ('nil "    no difference\n")
-                    ('failed "    cannot be compared\n")
-                    (_ (gemini-companion-edits-call-with-texts edit draw))))))
-    (cdr (gemini-companion-edit-drawn edit))))
+    (unless (equal state (car (gethash edit gemini-companion-list--drawn)))
+      (puthash edit
+               (cons state
+                     (pcase hunks
+                       ('nil "    no difference\n")
+                       ('failed "    cannot be compared\n")
+                       (_ (gemini-companion-edit-call-with-texts edit draw))))
+               gemini-companion-list--drawn))
+    (cdr (gethash edit gemini-companion-list--drawn))))
 
 (defun gemini-companion-list--insert-comments (comments)
   "Insert COMMENTS after the lines of this buffer that they are about."
@@ -348,7 +355,7 @@ that CLI ended at least a minute ago.
   ;; An ellipsis after the name of a file could be a part of it.
   (setq buffer-invisibility-spec '(outline))
   (gemini-companion-page-set-up #'gemini-companion-list--write
-                                '(gemini-companion-edits-changed-hook
+                                '(gemini-companion-edit-functions
                                   gemini-companion-session-changed-functions
                                   gemini-companion-state-functions))
   ;; A diff is drawn when it is unfolded.  Emacs 29 has declared the hook obsolete,
@@ -371,17 +378,17 @@ that CLI ended at least a minute ago.
   (or (gemini-companion-list--get :edit)
       (user-error "No edit on this line")))
 
-(defun gemini-companion-list--open-diff ()
-  "Return the open diff of the edit at point, or nil."
+(defun gemini-companion-list--open-edit ()
+  "Return the edit at point if it awaits an answer, or nil."
   (when-let* ((edit (gemini-companion-list--get :edit)))
-    (gemini-companion-edit-diff edit)))
+    (and (gemini-companion-edit-open-p edit) edit)))
 
-(defun gemini-companion-list--diff ()
-  "Return the diff of the edit at point, or signal an error."
+(defun gemini-companion-list--unsettled ()
+  "Return the edit at point, which awaits an answer, or signal an error."
   (let ((edit (gemini-companion-list--edit)))
-    (or (gemini-companion-edit-diff edit)
+    (or (gemini-companion-list--open-edit)
         (user-error "No review of %s is open: %s"
-                    (gemini-companion-edits-name edit)
+                    (gemini-companion-edit-name edit)
                     (gemini-companion-list--label edit)))))
 
 (defun gemini-companion-list--session ()
@@ -390,29 +397,29 @@ that CLI ended at least a minute ago.
       (user-error "No CLI on this line")))
 
 (defun gemini-companion-list--answer (verb function)
-  "Call FUNCTION with the diff at point, or with each one of the CLI at point.
-If there are several diffs, ask for confirmation with VERB.  Then go to
+  "Call FUNCTION with the edit at point, or with each one of the CLI at point.
+If there are several edits, ask for confirmation with VERB.  Then go to
 the next open edit."
-  (let ((diffs
+  (let ((edits
          (if (gemini-companion-list--get :edit)
-             (list (gemini-companion-list--diff))
+             (list (gemini-companion-list--unsettled))
            (let ((session (gemini-companion-list--session)))
-             (or (gemini-companion-diffs session)
+             (or (gemini-companion-edits-open session)
                  (user-error "No review of %s is open"
                              (gemini-companion-session-name session)))))))
-    (when (or (null (cdr diffs))
-              (y-or-n-p (format "%s %d proposals? " verb (length diffs))))
-      ;; Some diffs may end while a question is asked.
-      (dolist (diff diffs)
-        (when (memq diff (gemini-companion-diffs))
-          (funcall function diff)))
+    (when (or (null (cdr edits))
+              (y-or-n-p (format "%s %d proposals? " verb (length edits))))
+      ;; Some edits may end while a question is asked.
+      (dolist (edit edits)
+        (when (memq edit (gemini-companion-edits-open))
+          (funcall function edit)))
       (with-current-buffer gemini-companion-list--buffer
         (gemini-companion-list--go-to-open)))))
 
 (defun gemini-companion-list--go-to-open ()
   "Go to the next edit that awaits an answer, or else to the first one."
   (gemini-companion-list--go-to (lambda ()
-                                  (and (gemini-companion-list--open-diff)
+                                  (and (gemini-companion-list--open-edit)
                                        (not (invisible-p (point)))))))
 
 (defun gemini-companion-list--go-to (predicate)
@@ -433,16 +440,16 @@ In a buffer of a review, go to the line of that review."
   (with-current-buffer (get-buffer-create gemini-companion-list--buffer)
     (unless (derived-mode-p 'gemini-companion-list-mode)
       (gemini-companion-list-mode)))
-  (let ((diff gemini-companion-diff-here))
+  (let ((edit gemini-companion-edit-here))
     (pop-to-buffer gemini-companion-list--buffer
                    '((display-buffer-reuse-window
                       gemini-companion-windows-display-over)
                      (window-height . 0.6)))
     (gemini-companion-page-refresh)
     ;; Unless point is in its section.
-    (unless (or (null diff) (eq diff (gemini-companion-list--open-diff)))
+    (unless (or (null edit) (eq edit (gemini-companion-list--open-edit)))
       (gemini-companion-list--go-to
-       (lambda () (eq diff (gemini-companion-list--open-diff))))))
+       (lambda () (eq edit (gemini-companion-list--open-edit))))))
   (when (bobp)
     (gemini-companion-list--go-to-open)))
 
@@ -473,18 +480,18 @@ lines again."
 If the edit at point has ended, visit its file at that line instead."
   (interactive nil gemini-companion-list-mode)
   (if-let* ((edit (gemini-companion-list--get :edit)))
-      (if (gemini-companion-edit-diff edit)
+      (if (gemini-companion-edit-open-p edit)
           (gemini-companion-list--review)
         (let* ((file (gemini-companion-edit-file edit))
                (properties (text-properties-at (point)))
-               (line (if (memq (gemini-companion-edit-state edit)
+               (line (if (memq (gemini-companion-edit-status edit)
                                '(rejected unwritten))
                          (or (plist-get properties 'gemini-companion-old)
                              (car (plist-get properties
                                              'gemini-companion-hunk)))
                        (plist-get properties 'gemini-companion-line))))
           (unless (file-exists-p file)
-            (user-error "%s does not exist" (gemini-companion-edits-name edit)))
+            (user-error "%s does not exist" (gemini-companion-edit-name edit)))
           (gemini-companion-list--show-file file #'pop-to-buffer)
           (when line
             (goto-char (gemini-companion-hunk-line line)))))
@@ -493,7 +500,7 @@ If the edit at point has ended, visit its file at that line instead."
 (defun gemini-companion-list--review ()
   "Show and select the review at point, at the hunk at point."
   (gemini-companion-review-go-to
-   (gemini-companion-list--diff)
+   (gemini-companion-list--unsettled)
    (get-text-property (point) 'gemini-companion-line)))
 
 (defun gemini-companion-list-edit ()
@@ -525,7 +532,7 @@ no review is hidden."
 (defun gemini-companion-list-accept ()
   "Accept the proposal at point, or all proposals of the CLI at point."
   (interactive nil gemini-companion-list-mode)
-  (gemini-companion-list--answer "Accept" #'gemini-companion-diff-accept))
+  (gemini-companion-list--answer "Accept" #'gemini-companion-edit-accept))
 
 (defun gemini-companion-list-reject ()
   "Reject the proposal at point, or all proposals of the CLI at point.
@@ -533,27 +540,26 @@ Comments on their lines are sent as the reason."
   (interactive nil gemini-companion-list-mode)
   (gemini-companion-list--answer
    "Reject"
-   (lambda (diff)
-     (if (gemini-companion-diff-comments diff)
-         (gemini-companion-diff-reject-with-reason diff "")
-       (gemini-companion-diff-reject diff)))))
+   (lambda (edit)
+     (if (gemini-companion-edit-comments edit)
+         (gemini-companion-edit-reject-with-reason edit "")
+       (gemini-companion-edit-reject edit)))))
 
 (defun gemini-companion-list-reject-with-reason ()
   "Reject the proposal at point with a reason and the comments on its lines."
   (interactive nil gemini-companion-list-mode)
-  (gemini-companion-diff-reject-with-reason (gemini-companion-list--diff)))
+  (gemini-companion-edit-reject-with-reason (gemini-companion-list--unsettled)))
 
 (defun gemini-companion-list-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it."
   (interactive nil gemini-companion-list-mode)
-  (let ((diff (gemini-companion-list--diff))
-        (edit (gemini-companion-list--edit))
+  (let ((edit (gemini-companion-list--unsettled))
         (hunk (or (get-text-property (point) 'gemini-companion-hunk)
                   (user-error "No hunk here"))))
-    (unless (member hunk (gemini-companion-edits-hunks edit))
+    (unless (member hunk (gemini-companion-edit-hunks edit))
       (gemini-companion-page-refresh)
       (user-error "The proposal has changed; its diff was updated"))
-    (message (if (gemini-companion-review-toggle diff hunk)
+    (message (if (gemini-companion-edit-toggle edit hunk)
                  "Hunk excluded"
                "Hunk restored"))
     (gemini-companion-page-refresh)))
@@ -562,15 +568,15 @@ Comments on their lines are sent as the reason."
   "Comment on the line at point; an empty text deletes the comment.
 If the proposal is rejected, the comment becomes part of the reason."
   (interactive nil gemini-companion-list-mode)
-  (let* ((diff (gemini-companion-list--diff))
+  (let* ((edit (gemini-companion-list--unsettled))
          (place (or (gemini-companion-list--place)
                     (user-error "No line of the file here")))
          (comment (gemini-companion-send-read
-                   diff (format "Comment on line %d: " (cdr place))
-                   (cdr (assoc place (gemini-companion-diff-comments diff))))))
+                   edit (format "Comment on line %d: " (cdr place))
+                   (cdr (assoc place (gemini-companion-edit-comments edit))))))
     (when comment
-      (gemini-companion-diff-comment
-       diff place (and (not (string-blank-p comment)) comment))
+      (gemini-companion-edit-comment
+       edit place (and (not (string-blank-p comment)) comment))
       (gemini-companion-page-refresh))))
 
 (defun gemini-companion-list-auto-accept ()
@@ -590,10 +596,10 @@ On the line of a turn or a CLI, revert all edits of the turn."
     (let* ((edit (gemini-companion-list--edit))
            (file (gemini-companion-edit-file edit))
            (new (eq 'new (gemini-companion-edit-before edit))))
-      (gemini-companion-edits-check-revert edit)
+      (gemini-companion-edit-check-revert edit)
       (when (y-or-n-p (format (if new "%s was new; delete it? "
                                 "Revert the edit of %s, and save? ")
-                              (gemini-companion-edits-name edit)))
+                              (gemini-companion-edit-name edit)))
         ;; Before that, so that undo in its buffer brings the edit back.
         (unless (or new
                     (gemini-companion-revert-encoded-p file)
@@ -601,11 +607,11 @@ On the line of a turn or a CLI, revert all edits of the turn."
                     (and (gemini-companion-place-of file)
                          (null (gemini-companion-place-buffer file))))
           (gemini-companion-list--show-file file #'display-buffer))
-        (gemini-companion-edits-revert edit)))))
+        (gemini-companion-edit-revert edit)))))
 
 (defun gemini-companion-list--revert-turn (edits)
   "Revert EDITS, a turn, if the user wants that."
-  (let* ((edits (or (seq-remove #'gemini-companion-edits-unwritten edits)
+  (let* ((edits (or (seq-remove #'gemini-companion-edit-unwritten edits)
                     (user-error "This turn has no edit to revert")))
          (new (seq-count (lambda (edit)
                            (eq 'new (gemini-companion-edit-before edit)))
@@ -633,7 +639,7 @@ PROBLEMS are those of the previous ones."
         (message "Reverted %d of %d edits%s" (- count (length problems)) count
                  (string-join problems))
       (condition-case problem
-          (gemini-companion-edits-revert (car edits) next)
+          (gemini-companion-edit-revert (car edits) next)
         (error (funcall next (error-message-string problem)))))))
 
 (provide 'gemini-companion-list)

@@ -11,8 +11,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-diff)
-(require 'gemini-companion-edits)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-events)
 (require 'gemini-companion-name)
 (require 'gemini-companion-revert)
@@ -62,7 +61,7 @@ Show that soon."
                       #'gemini-companion-session-same-p)))
     (gemini-companion-notify--withdraw shown)
     (run-at-time (if (and (eq state 'waiting)
-                          (null (gemini-companion-diffs session))
+                          (null (gemini-companion-edits-open session))
                           (eq state (cadr shown)))
                      ;; What was accepted may still be written.
                      (* 6 gemini-companion-notify--seconds)
@@ -96,10 +95,10 @@ Show that soon."
 
 (defun gemini-companion-notify--count ()
   "Return the number of reviews and of questions in terminals that wait."
-  (+ (length (gemini-companion-diffs))
+  (+ (length (gemini-companion-edits-open))
      (seq-count (pcase-lambda (`(,session ,state))
                   (and (eq 'waiting state)
-                       (null (gemini-companion-diffs session))))
+                       (null (gemini-companion-edits-open session))))
                 gemini-companion-notify--shown)))
 
 (defun gemini-companion-notify-lighter ()
@@ -143,24 +142,24 @@ The value is a cons of a text and a function that returns a tooltip."
                (let ((buffer (window-buffer window)))
                  (or (eq buffer terminal)
                      ;; The window of one that was answered awaits the next.
-                     (memq (buffer-local-value 'gemini-companion-diff-here
+                     (memq (buffer-local-value 'gemini-companion-edit-here
                                                buffer)
-                           (gemini-companion-diffs session)))))
+                           (gemini-companion-edits-open session)))))
              (window-list frame 'never))))
      (frame-list))))
 
 (defun gemini-companion-notify--ask (session)
   "Notify that SESSION waits for an answer."
   (let ((name (gemini-companion-session-name session))
-        (diff (car (gemini-companion-diffs session))))
-    (cond ((null diff)
+        (edit (car (gemini-companion-edits-open session))))
+    (cond ((null edit)
            (gemini-companion-notify--send
             session (format "%s asks in its terminal" name)))
           ;; The arrival of a review is announced in the echo area anyway.
           ((not (eq gemini-companion-notify 'message))
            (gemini-companion-notify--send
             session (format "%s proposes an edit of %s" name
-                            (gemini-companion-diff-name diff 'plain)))))))
+                            (gemini-companion-edit-name edit 'plain)))))))
 
 (defun gemini-companion-notify--end (session)
   "Notify that SESSION has ended its turn, if that was a long one."
@@ -177,7 +176,7 @@ The value is a cons of a text and a function that returns a tooltip."
        session
        (concat (gemini-companion-session-name session) " is done"
                (and edits ": ")
-               (string-join (gemini-companion-edits-total edits) ", "))))))
+               (string-join (gemini-companion-edit-total edits) ", "))))))
 
 (defun gemini-companion-notify--send (session text)
   "Notify about SESSION with TEXT."
@@ -203,7 +202,7 @@ SHOWN is an element of `gemini-companion-notify--shown'."
   "Go to the review of SESSION, or else to its terminal."
   (let ((terminal (gemini-companion-session-terminal session)))
     (select-frame-set-input-focus (selected-frame))
-    (cond ((gemini-companion-diffs session)
+    (cond ((gemini-companion-edits-open session)
            ;; It loads the views.
            (call-interactively 'gemini-companion-review))
           (terminal (gemini-companion-terminal-show terminal)))))

@@ -122,8 +122,8 @@ A directory counts as the files in it."
         (gemini-companion-point--shown (marker-buffer org-src--beg-marker))
       (ensure-list
        (or (gemini-companion-text-visited (current-buffer))
-           (and gemini-companion-diff-here
-                (gemini-companion-diff-file-path gemini-companion-diff-here))
+           (and gemini-companion-edit-here
+                (gemini-companion-edit-file gemini-companion-edit-here))
            (bound-and-true-p vc-annotate-parent-file)
            (bound-and-true-p log-view-vc-fileset)
            (bound-and-true-p magit-buffer-file-name))))))

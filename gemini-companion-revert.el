@@ -390,7 +390,7 @@ and no review.  Return the window, or nil."
                                (or (eq window (selected-window))
                                    (window-dedicated-p window)
                                    (get-buffer-process (window-buffer window))
-                                   (local-variable-p 'gemini-companion-diff-here
+                                   (local-variable-p 'gemini-companion-edit-here
                                                      (window-buffer window))))
                              (window-list nil 'no-minibuffer))))))
     (set-window-buffer window buffer)

@@ -5,14 +5,14 @@
 
 ;;; Commentary:
 
-;; The review of a diff: its view and how to switch to another one, the buffer
-;; of the original, and excluded hunks.  The two views are loaded when used.
+;; The review of an edit on the screen: its view, how to switch to another one,
+;; and the keys.  The two views are loaded when used.
 
 ;;; Code:
 
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-clients)
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-place)
@@ -60,9 +60,9 @@ ignored in such a review for the first second."
 ;;;; Keys
 
 (defconst gemini-companion-review-letters
-  '(("a" . gemini-companion-diff-accept)
-    ("r" . gemini-companion-diff-reject)
-    ("R" . gemini-companion-diff-reject-with-reason)
+  '(("a" . gemini-companion-edit-accept)
+    ("r" . gemini-companion-edit-reject)
+    ("R" . gemini-companion-edit-reject-with-reason)
     ("x" . gemini-companion-review-toggle-hunk)
     ("e" . gemini-companion-review-edit)
     ("n" . gemini-companion-review-next-hunk)
@@ -96,9 +96,9 @@ ignored in such a review for the first second."
 (let ((map gemini-companion-review-mode-map))
   (dolist (key (list (kbd "C-c C-c") [remap save-buffer]))
     (define-key map key
-      (gemini-companion-review--key #'gemini-companion-diff-accept)))
-  (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject)
-  (define-key map (kbd "C-c C-r") 'gemini-companion-diff-reject-with-reason)
+      (gemini-companion-review--key #'gemini-companion-edit-accept)))
+  (define-key map (kbd "C-c C-k") #'gemini-companion-edit-reject)
+  (define-key map (kbd "C-c C-r") 'gemini-companion-edit-reject-with-reason)
   (dolist (letter '("v" "x" "e" "n" "p"))
     (define-key map (kbd (concat "C-c C-" letter))
       (cdr (assoc letter gemini-companion-review-letters))))
@@ -142,17 +142,17 @@ For several reviews in a row, it refers to the first.")
 A constructor takes the slots of a `gemini-companion-view' as keywords.")
 
 (cl-defstruct (gemini-companion-view (:constructor nil) (:copier nil))
-  "The review of DIFF on the screen.
+  "The review of EDIT on the screen.
 Each kind of view is a type that includes this one, with methods for the
-generic functions `gemini-companion-view-...'.  ORIGINAL is the buffer
-of the original; BUFFERS are the buffers in the windows of the view,
-first the one to go to.  KIND is its key in
+generic functions `gemini-companion-view-...'.  BUFFERS are the buffers
+in the windows of the view, first the one to go to, and HUNKS those that
+it displays.  KIND is its key in
 `gemini-companion-review-kinds', CHOSEN the kind that the user has
 chosen, or nil.  FRAME is the frame of the view, and SIZE the size of
 the frame when the view was opened; LAYOUT are the windows before the
 review, WINDOWS those of BUFFERS when it was opened, and TERMINAL is
 the window of the CLI beside them, or nil."
-  diff original buffers kind chosen frame size layout windows terminal)
+  edit buffers hunks kind chosen frame size layout windows terminal)
 
 (cl-defgeneric gemini-companion-view-open (view keep)
   "Display VIEW on the selected frame, and set its buffers.
@@ -171,7 +171,7 @@ If KEEP is non-nil, the selected window stays visible.")
 (cl-defgeneric gemini-companion-view-go-to (view number)
   "Go to the hunk with NUMBER, from 0 on, in VIEW.")
 
-(cl-defgeneric gemini-companion-view-edit (view)
+(cl-defgeneric gemini-companion-view-edit-proposal (view)
   "Go to the proposal of VIEW to edit it, or back.")
 
 (cl-defgeneric gemini-companion-view-fits-p (view)
@@ -182,9 +182,9 @@ By default, a window must show one of its buffers."
 (cl-defgeneric gemini-companion-view-compare (view)
   "Compare the original and the proposal of VIEW again.")
 
-(cl-defgeneric gemini-companion-view-mark (view hunk)
-  "Display in VIEW that HUNK was excluded or restored.
-If HUNK is nil, some hunks were restored, or the review has ended.")
+(cl-defgeneric gemini-companion-view-mark (view redraw)
+  "Display in VIEW which hunks are excluded, and whether the review has ended.
+If REDRAW is nil, the view will be compared again anyway.")
 
 (cl-defgeneric gemini-companion-view-edited (_view)
   "Update a view soon, as the user has edited its proposal."
@@ -193,122 +193,59 @@ If HUNK is nil, some hunks were restored, or the review has ended.")
 (cl-defgeneric gemini-companion-view-close (view)
   "Close VIEW, but leave windows, original and proposal alone.")
 
-(defun gemini-companion-review-main (diff)
-  "Return the buffer to go to in the view of DIFF, or nil."
-  (when-let* ((view (gemini-companion-diff-view diff)))
+(defun gemini-companion-review-main (edit)
+  "Return the buffer to go to in the view of EDIT, or nil."
+  (when-let* ((view (gemini-companion-edit-view edit)))
     (car (gemini-companion-view-buffers view))))
 
 (defun gemini-companion-review-view-here ()
   "Return the view of the current buffer, or the one that is shown."
-  (or (gemini-companion-diff-view (gemini-companion-diff-current))
+  (or (gemini-companion-edit-view (gemini-companion-edit-current))
       (user-error "This proposal is not shown yet")))
 
 (defun gemini-companion-review-of-buffer ()
   "Return the view of the current buffer, or signal an error."
-  (unless gemini-companion-diff-here
+  (unless gemini-companion-edit-here
     (user-error "No review in this buffer; %s goes to one"
                 (substitute-command-keys "\\[gemini-companion-review]")))
   (gemini-companion-review-view-here))
 
-(defvar-local gemini-companion-review--tick nil
-  "Tick of the proposal when it was last compared with this original.")
-
-;;;; A review as data
-
-;; For other displays, such as the list; the diff need not be shown.
-
-(defun gemini-companion-review-set-hunks (diff hunks original)
-  "Record HUNKS, the differences between ORIGINAL and the proposal of DIFF.
-ORIGINAL is a buffer; the proposal must not have changed since they were
-compared.  Excluded hunks that are not among them are restored."
-  (setf (gemini-companion-diff-hunks diff) hunks)
-  (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
-    (with-current-buffer original
-      (setq gemini-companion-review--tick
-            (buffer-chars-modified-tick proposal)))
-    (with-current-buffer proposal
-      (setq gemini-companion-diff-compared (buffer-chars-modified-tick))
-      (add-hook 'after-change-functions #'gemini-companion-review--edited
-                nil t)))
-  (gemini-companion-review--prune diff hunks original))
-
-(defun gemini-companion-review--prune (diff &optional hunks original)
-  "Restore the excluded hunks of DIFF that were edited, and report that.
-With HUNKS of ORIGINAL, restore also those that are not among them."
-  (let ((count (gemini-companion-hunk-prune
-                (gemini-companion-diff-proposal-buffer diff) hunks original)))
-    (when (< 0 count)
-      (message
-       (ngettext "An excluded hunk of %2$s has changed and was restored"
-                 "%1$d excluded hunks of %2$s have changed and were restored"
-                 count)
-       count (gemini-companion-diff-name diff 'plain))
-      (when-let* ((view (gemini-companion-diff-view diff)))
-        (gemini-companion-view-mark view nil))
-      (gemini-companion-diff-notify diff 'changed))))
-
-(defun gemini-companion-review--edited (&rest _)
-  "Restore the excluded hunks in the current buffer that were just edited.
-Update the view of its diff soon, if it shows the text by itself."
-  (when-let* ((diff gemini-companion-diff-here))
-    (gemini-companion-review--prune diff)
-    (when-let* ((view (gemini-companion-diff-view diff)))
-      (gemini-companion-view-edited view))
-    (gemini-companion-diff-notify diff 'changed)))
-(put 'gemini-companion-review--edited 'permanent-local-hook t)
-
-(defun gemini-companion-review-toggle (diff hunk)
-  "Exclude HUNK from the proposal of DIFF, or restore it.
-The proposal must not have changed since HUNK was found.  Return non-nil
-if HUNK is excluded now.  Ask before excluding the last one."
-  (gemini-companion-diff-unsettled diff)
-  (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
-         (view (gemini-companion-diff-view diff)))
-    (unless (or (member hunk (gemini-companion-hunk-excluded proposal))
-                (pcase (gemini-companion-diff-counts diff)
-                  (`(,hunks ,excluded . ,_) (< (1+ excluded) hunks)))
-                (gemini-companion-diff-ask
-                 diff
-                 (lambda ()
-                   (y-or-n-p "Nothing would be left of this proposal; \
-exclude its last hunk? "))))
-      (user-error "Hunk not excluded"))
-    (prog1 (if view
-               (gemini-companion-hunk-toggle
-                hunk (gemini-companion-view-original view) proposal)
-             (with-temp-buffer
-               (insert (gemini-companion-review--text diff))
-               (gemini-companion-hunk-toggle hunk (current-buffer) proposal)))
-      (when view
-        (gemini-companion-view-mark view hunk))
-      (gemini-companion-diff-notify diff 'changed))))
-
-(defun gemini-companion-review-go-to (diff line)
-  "Show DIFF and select it, at the hunk with LINE, or the last one before.
+(defun gemini-companion-review-go-to (edit line)
+  "Show EDIT and select it, at the hunk with LINE, or the last one before.
 LINE is counted in the proposal, or nil."
-  (gemini-companion-arrival-view diff)
-  (gemini-companion-review--go-to diff line))
+  (gemini-companion-arrival-view edit)
+  (gemini-companion-review--go-to edit line))
 
-(defun gemini-companion-review--go-to (diff line)
-  "Go to the hunk with LINE in the view of DIFF, which is selected.
+(defun gemini-companion-review--go-to (edit line)
+  "Go to the hunk with LINE in the view of EDIT, which is selected.
 See `gemini-companion-review-go-to'."
   (when-let* ((line)
-              (hunks (gemini-companion-diff-hunks diff))
-              (view (gemini-companion-diff-view diff))
+              (hunks (gemini-companion-edit-known-hunks edit))
+              (view (gemini-companion-edit-view edit))
               (number (seq-count (lambda (hunk) (<= (nth 2 hunk) line)) hunks)))
     (gemini-companion-view-go-to view (max 0 (1- number)))))
 
 (defun gemini-companion-review--hunk (view)
   "Return the hunk at point in VIEW, or nil.
-If the proposal has changed, compare again: what is typed beside a hunk,
+If the texts have changed, compare again: what is typed beside a hunk,
 also as a part of another line, becomes a part of it."
-  (unless (eql (buffer-local-value 'gemini-companion-review--tick
-                                   (gemini-companion-view-original view))
-               (buffer-chars-modified-tick
-                (gemini-companion-diff-proposal-buffer
-                 (gemini-companion-view-diff view))))
-    (gemini-companion-view-compare view))
+  (let ((edit (gemini-companion-view-edit view)))
+    (unless (or (gemini-companion-edit-decision edit)
+                (eq (gemini-companion-view-hunks view)
+                    (gemini-companion-edit-hunks edit)))
+      (gemini-companion-view-compare view)))
   (gemini-companion-view-hunk view))
+
+(cl-defmethod gemini-companion-view-follow ((view gemini-companion-view) event)
+  "Update VIEW after EVENT of its edit."
+  (pcase event
+    ('file-changed (gemini-companion-view-compare view)
+                   (force-mode-line-update t))
+    ('toggled (gemini-companion-view-mark view t))
+    ('restored (gemini-companion-view-mark view nil))
+    ('changed (gemini-companion-view-edited view))
+    ('waits (gemini-companion-review--await-next view))
+    ('hide (gemini-companion-review--close view))))
 
 ;;;; Menu state
 
@@ -316,7 +253,7 @@ also as a part of another line, becomes a part of it."
 
 (defun gemini-companion-review-subject ()
   "Return the file name and the amount of change of the current review."
-  (gemini-companion-diff-summary (gemini-companion-diff-current)))
+  (gemini-companion-edit-summary (gemini-companion-edit-current)))
 
 (defun gemini-companion-review-hunk-p ()
   "Return the hunk of a review at point, or nil."
@@ -325,8 +262,8 @@ also as a part of another line, becomes a part of it."
 (defun gemini-companion-review-excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
   (member (gemini-companion-review-hunk-p)
-          (gemini-companion-hunk-excluded (gemini-companion-diff-proposal-buffer
-                                           gemini-companion-diff-here))))
+          (gemini-companion-hunk-excluded (gemini-companion-edit-proposal-buffer
+                                           gemini-companion-edit-here))))
 
 (defun gemini-companion-review-unified-p ()
   "Return non-nil if the review here is a unified diff."
@@ -335,39 +272,38 @@ also as a part of another line, becomes a part of it."
 
 ;;;; Views
 
-(defun gemini-companion-review-show (diff &optional select)
-  "Show DIFF and return its view.
-SELECT is `select' if the user asked for DIFF, `next' if DIFF takes the
+(defun gemini-companion-review-show (edit &optional select)
+  "Show EDIT, or select its view; return the view.
+SELECT is `select' if the user asked for EDIT, `next' if EDIT takes the
 place of a review that the user has just answered, or nil if it appears
-by itself.  Signal an error if DIFF cannot be shown."
+by itself.  Signal an error if EDIT cannot be shown."
   (unless gemini-companion-review-view
     (user-error "No review of %s, as `gemini-companion-review-view' is nil"
-                (gemini-companion-diff-name diff)))
-  (let* ((frame (gemini-companion-windows-frame
-                 (delq nil (list (gemini-companion-session-terminal
-                                  (gemini-companion-diff-session diff))
-                                 (gemini-companion-place-buffer
-                                  (gemini-companion-diff-file-path diff))))))
-         (original (gemini-companion-review--original diff)))
+                (gemini-companion-edit-name edit)))
+  (if-let* ((view (gemini-companion-edit-view edit)))
+      (gemini-companion-windows-at-once
+        ;; Its keys work at once.
+        (setq gemini-companion-review-new-until 0)
+        (gemini-companion-review--select view 'lay-out)
+        (gemini-companion-edit-view edit))
     (unless (eq select 'next)
       (setq gemini-companion-review--by-itself (not select)))
-    (condition-case problem
-        (progn
-          (when (string= (gemini-companion-text-of-buffer original)
-                         (gemini-companion-text-of-buffer
-                          (gemini-companion-diff-proposal-buffer diff)))
-            (user-error "Proposal for %s contains no changes"
-                        (gemini-companion-diff-name diff)))
-          (gemini-companion-review--open
-           diff (gemini-companion-review--kind diff original frame) original
-           (gemini-companion-windows-layout frame)
-           gemini-companion-review--by-itself))
-      ((error quit)
-       (gemini-companion-diff-discard original)
-       (signal (car problem) (cdr problem))))
-    (when (memq select '(nil next))
-      (gemini-companion-review--focus (gemini-companion-diff-view diff) select))
-    (gemini-companion-diff-view diff)))
+    (unless (gemini-companion-edit-hunks edit)
+      (user-error "Proposal for %s contains no changes"
+                  (gemini-companion-edit-name edit)))
+    (let ((frame (gemini-companion-windows-frame
+                  (delq nil (list (gemini-companion-session-terminal
+                                   (gemini-companion-edit-session edit))
+                                  (gemini-companion-place-buffer
+                                   (gemini-companion-edit-file edit)))))))
+      (gemini-companion-review--open
+       edit (gemini-companion-review--kind edit frame)
+       (gemini-companion-windows-layout frame)
+       gemini-companion-review--by-itself)
+      (setq view (gemini-companion-edit-view edit))
+      (when (memq select '(nil next))
+        (gemini-companion-review--focus view select))
+      view)))
 
 (defun gemini-companion-review--focus (view selected)
   "Select VIEW, which appears by itself, if the user wants that.
@@ -377,8 +313,8 @@ Some of its keys do nothing for a second."
             (pcase gemini-companion-review-focus
               ('terminal (eq (window-buffer)
                              (gemini-companion-session-terminal
-                              (gemini-companion-diff-session
-                               (gemini-companion-view-diff view)))))
+                              (gemini-companion-edit-session
+                               (gemini-companion-view-edit view)))))
               (wanted wanted)))
     (setq gemini-companion-review-new-until (1+ (float-time)))
     (when (or (not selected)
@@ -388,32 +324,31 @@ Some of its keys do nothing for a second."
                        (gemini-companion-view-frame view))))
       (gemini-companion-review--select view))))
 
-(defun gemini-companion-review--kind (diff original frame)
-  "Return the kind of view that DIFF, an edit of ORIGINAL, has on FRAME.
+(defun gemini-companion-review--kind (edit frame)
+  "Return the kind of view that EDIT has on FRAME.
 That is `gemini-companion-review-view', unless Ediff does not fit."
   (if (and (assq gemini-companion-review-view gemini-companion-review-kinds)
            (or (not (eq 'ediff gemini-companion-review-view))
-               (and (not (memq 'new (gemini-companion-diff-remarks diff)))
+               (and (not (memq 'new (gemini-companion-edit-remarks edit)))
                     (gemini-companion-windows-fits-ediff-p frame)
                     ;; Ediff shows all of a line.
                     (seq-every-p
                      (lambda (buffer)
                        (<= (nth 1 (buffer-line-statistics buffer)) 4000))
-                     (list original
-                           (gemini-companion-diff-proposal-buffer diff))))))
+                     (list (gemini-companion-edit-original edit)
+                           (gemini-companion-edit-proposal-buffer edit))))))
       gemini-companion-review-view
     'diff))
 
-(defun gemini-companion-review--open (diff kind original layout &optional keep)
-  "Open a view of DIFF of KIND on the frame of LAYOUT, the windows before.
+(defun gemini-companion-review--open (edit kind layout &optional keep)
+  "Open a view of EDIT of KIND on the frame of LAYOUT, the windows before.
 If Ediff has no room or fails, it is a unified diff; if that fails,
-restore the windows.  ORIGINAL is the buffer of the original.  If KEEP
-is non-nil, the selected window stays visible and selected."
+restore the windows.  If KEEP is non-nil, the selected window stays
+visible and selected."
   (let* ((frame (car layout))
          (selected (frame-selected-window frame))
          (view (funcall (alist-get kind gemini-companion-review-kinds)
-                        :diff diff :kind kind :original original
-                        :layout layout)))
+                        :edit edit :kind kind :layout layout)))
     (condition-case problem
         (progn
           (with-selected-frame frame
@@ -421,14 +356,14 @@ is non-nil, the selected window stays visible and selected."
           (when (and keep (window-live-p selected))
             (set-frame-selected-window frame selected 'norecord))
           (gemini-companion-review--record-windows view)
-          (setf (gemini-companion-diff-view diff) view))
+          (gemini-companion-edit-set-view edit view))
       ((error quit)
        (gemini-companion-windows-restore layout)
        (when (or (eq kind 'diff) (eq 'quit (car problem)))
          (signal (car problem) (cdr problem)))
        (unless (eq (car problem) 'gemini-companion-ediff-too-small)
          (message "%s; showing a unified diff" (error-message-string problem)))
-       (gemini-companion-review--open diff 'diff original layout keep)))))
+       (gemini-companion-review--open edit 'diff layout keep)))))
 
 (defun gemini-companion-review--record-windows (view)
   "Record the frame and windows of VIEW, and the window of the CLI there.
@@ -448,7 +383,7 @@ Follow the size of the frame."
           (gemini-companion-review--frame-size frame)
           (gemini-companion-view-terminal view)
           (gemini-companion-windows-terminal
-           (gemini-companion-view-diff view) frame))))
+           (gemini-companion-view-edit view) frame))))
 
 (defun gemini-companion-review--frame-size (frame)
   "Return the size of FRAME."
@@ -473,25 +408,17 @@ of files."
                                   (gemini-companion-view-buffers view))))
       (select-window window))))
 
-(cl-defmethod gemini-companion-diff-view-select ((view gemini-companion-view))
-  "Select VIEW; its keys work at once."
-  (setq gemini-companion-review-new-until 0)
-  (gemini-companion-windows-at-once
-    (gemini-companion-review--select view 'lay-out)))
-
 (defun gemini-companion-review--fit (view &optional keep)
   "Show VIEW on the selected frame in the kind that fits; return the view.
 If KEEP is non-nil, the selected window stays visible and selected."
   (setf (gemini-companion-view-frame view) (selected-frame)
         (gemini-companion-view-size view)
         (gemini-companion-review--frame-size (selected-frame)))
-  (let* ((diff (gemini-companion-view-diff view))
+  (let* ((edit (gemini-companion-view-edit view))
          (kind (or (gemini-companion-view-chosen view)
-                   (gemini-companion-review--kind
-                    diff (gemini-companion-view-original view)
-                    (selected-frame))))
+                   (gemini-companion-review--kind edit (selected-frame))))
          (terminal (gemini-companion-view-terminal view))
-         (proposal (gemini-companion-diff-proposal-buffer diff))
+         (proposal (gemini-companion-edit-proposal-buffer edit))
          (place (and (eq proposal (window-buffer)) (window-point))))
     (unless (and (eq kind (gemini-companion-view-kind view))
                  (or (null terminal) (window-live-p terminal))
@@ -504,20 +431,20 @@ If KEEP is non-nil, the selected window stays visible and selected."
       (when place
         (unless (eq proposal (window-buffer))
           (with-current-buffer (window-buffer)
-            (gemini-companion-view-edit view)))
+            (gemini-companion-view-edit-proposal view)))
         (set-window-point nil place)))
     view))
 
 (defun gemini-companion-review--replace (view kind &optional keep)
   "Close VIEW, open one of KIND on the selected frame, and return it.
 It is at the same hunk.  If that fails, open one as before; if that fails
-too, the diff waits again.  If KEEP is non-nil, the selected window stays
+too, the edit waits again.  If KEEP is non-nil, the selected window stays
 visible and selected."
-  (let* ((diff (gemini-companion-view-diff view))
+  (let* ((edit (gemini-companion-view-edit view))
          (line (gemini-companion-review--line view)))
     (gemini-companion-windows-at-once
       (gemini-companion-review--restore-windows view)
-      (setf (gemini-companion-diff-view diff) nil)
+      (gemini-companion-edit-set-view edit nil)
       (gemini-companion-view-close view)
       (condition-case problem
           (gemini-companion-review--reopen view kind keep)
@@ -525,14 +452,14 @@ visible and selected."
          (gemini-companion-review--reopen
           view (gemini-companion-view-kind view) keep)
          (user-error "%s" (error-message-string problem))))
-      (gemini-companion-review--go-to diff line)
-      (gemini-companion-diff-view diff))))
+      (gemini-companion-review--go-to edit line)
+      (gemini-companion-edit-view edit))))
 
 (defun gemini-companion-review--line (view)
   "Return the line of the proposal at point in VIEW."
-  (let* ((diff (gemini-companion-view-diff view))
-         (proposal (gemini-companion-diff-proposal-buffer diff)))
-    (with-current-buffer (if (eq diff gemini-companion-diff-here)
+  (let* ((edit (gemini-companion-view-edit view))
+         (proposal (gemini-companion-edit-proposal-buffer edit)))
+    (with-current-buffer (if (eq edit gemini-companion-edit-here)
                              (current-buffer)
                            (car (gemini-companion-view-buffers view)))
       (if (eq (current-buffer) proposal)
@@ -542,27 +469,23 @@ visible and selected."
 
 (defun gemini-companion-review--reopen (view kind keep)
   "Open a view of KIND in place of VIEW, which is closed.
-If that fails, its diff waits to be shown again.  For KEEP, see
-`gemini-companion-review--open'."
-  (let ((diff (gemini-companion-view-diff view)))
-    (setf (gemini-companion-diff-state diff) 'pending)
+For KEEP, see `gemini-companion-review--open'."
+  (let ((edit (gemini-companion-view-edit view)))
     (gemini-companion-review--open
-     diff kind (gemini-companion-view-original view)
-     (gemini-companion-windows-layout (selected-frame)) keep)
-    (setf (gemini-companion-diff-state diff) 'shown
-          (gemini-companion-view-chosen (gemini-companion-diff-view diff))
+     edit kind (gemini-companion-windows-layout (selected-frame)) keep)
+    (setf (gemini-companion-view-chosen (gemini-companion-edit-view edit))
           (gemini-companion-view-chosen view))))
 
 (defun gemini-companion-review--resized (window)
   "Show the review in WINDOW in another way soon, if its frame was resized."
   (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame
-                       (buffer-local-value 'gemini-companion-diff-here
+                       (buffer-local-value 'gemini-companion-edit-here
                                            (window-buffer window))))
 (put 'gemini-companion-review--resized 'permanent-local-hook t)
 
-(defun gemini-companion-review--follow-frame (diff)
-  "Show the view of DIFF as its frame has room for it, between two commands."
-  (when-let* ((view (and diff (gemini-companion-diff-view diff)))
+(defun gemini-companion-review--follow-frame (edit)
+  "Show the view of EDIT as its frame has room for it, between two commands."
+  (when-let* ((view (and edit (gemini-companion-edit-view edit)))
               (frame (gemini-companion-view-frame view))
               ;; The user may have resized a window.
               ((not (equal (gemini-companion-view-size view)
@@ -573,26 +496,12 @@ If that fails, its diff waits to be shown again.  For KEEP, see
                        (lambda (buffer) (get-buffer-window-list buffer nil t))
                        (gemini-companion-view-buffers view)))))
     (if (not (gemini-companion-idle-between-commands-p))
-        (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame diff)
+        (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame edit)
       (with-demoted-errors "Following the size of the frame: %S"
         (with-selected-frame frame
           (with-current-buffer (window-buffer)
             (gemini-companion-review--fit
-             view (not (eq diff gemini-companion-diff-here)))))))))
-
-(cl-defmethod gemini-companion-diff-view-refresh ((view gemini-companion-view))
-  "Read the original of VIEW again, as its file has changed, and compare."
-  (let ((diff (gemini-companion-view-diff view)))
-    (with-current-buffer (gemini-companion-view-original view)
-      (when (gemini-companion-text-replace (gemini-companion-review--text diff))
-        (gemini-companion-diff-set-changed diff))
-      (set-buffer-modified-p nil)))
-  (gemini-companion-view-compare view)
-  (force-mode-line-update t))
-
-(cl-defmethod gemini-companion-diff-view-wait ((view gemini-companion-view))
-  "Display that the keys of VIEW do nothing any more."
-  (gemini-companion-view-mark view nil))
+             view (not (eq edit gemini-companion-edit-here)))))))))
 
 ;;;; Closing
 
@@ -603,18 +512,51 @@ If that fails, its diff waits to be shown again.  For KEEP, see
    (gemini-companion-view-buffers view)
    (gemini-companion-view-windows view)))
 
-(cl-defmethod gemini-companion-diff-view-close ((view gemini-companion-view))
+(defun gemini-companion-review--close (view)
   "Close VIEW, but leave its proposal alone.
 If the user has moved to another tab of its frame, the windows stay."
-  (let ((proposal (gemini-companion-diff-proposal-buffer
-                   (gemini-companion-view-diff view))))
+  (let* ((edit (gemini-companion-view-edit view))
+         (proposal (gemini-companion-edit-proposal-buffer edit)))
     (gemini-companion-review--restore-windows view)
-    (gemini-companion-diff-discard (gemini-companion-view-original view))
     (gemini-companion-view-close view)
     (when (buffer-live-p proposal)
       (with-current-buffer proposal
         (setq header-line-format nil)
         (bury-buffer)))))
+
+(defun gemini-companion-review--await-next (view)
+  "Show that VIEW, which was answered, stays until the next edit takes its place.
+Its keys then only say so, and any other key closes it."
+  (dolist (buffer (gemini-companion-view-buffers view))
+    (with-current-buffer buffer
+      (add-hook 'pre-command-hook #'gemini-companion-review--key-after-answer
+                nil t)))
+  (gemini-companion-view-mark view nil)
+  (force-mode-line-update t))
+
+(defun gemini-companion-review--key-after-answer ()
+  "Let a key in the buffer of a review that was answered do nothing else.
+A click does what it does in the windows that the user sees; the review
+is then closed after that."
+  (unless (consp (car-safe (cdr-safe last-command-event)))
+    (setq this-command
+          (if (rassq this-command gemini-companion-review-letters)
+              #'gemini-companion-review-ended
+            #'gemini-companion-review-leave))))
+
+(defun gemini-companion-review-ended ()
+  "Say that the review has ended, and wait on for the next edit."
+  (interactive)
+  (let ((view (gemini-companion-review-of-buffer)))
+    (gemini-companion-arrival-wait-on)
+    (message "This review has ended: %s; waiting for the next edit"
+             (gemini-companion-edit-status (gemini-companion-view-edit view)))))
+
+(defun gemini-companion-review-leave ()
+  "Close this review, which was answered."
+  (interactive)
+  (gemini-companion-edit-finish
+   (gemini-companion-view-edit (gemini-companion-review-of-buffer))))
 
 ;;;; Commands
 
@@ -631,16 +573,16 @@ was deleted, or the terminal beside it; else the next proposal; else
 the terminal that has waited longest for an answer.  If nothing waits,
 show what each CLI is doing.  With prefix argument LIST, list the edits."
   (interactive "P")
-  (let ((diff (or (gemini-companion-diff-shown)
+  (let ((edit (or (gemini-companion-edit-shown)
                   (gemini-companion-arrival-waiting)
-                  (car (gemini-companion-diffs))))
+                  (car (gemini-companion-edits-open))))
         (waiting (seq-filter
                   (lambda (session)
                     (and (eq 'waiting (gemini-companion-session-state session))
                          (gemini-companion-session-terminal session)))
                   (gemini-companion-sessions))))
     (cond (list (gemini-companion-list))
-          (diff (gemini-companion-arrival-view diff))
+          (edit (gemini-companion-arrival-view edit))
           (waiting
            (gemini-companion-terminal-show
             (gemini-companion-session-terminal
@@ -659,19 +601,19 @@ show what each CLI is doing.  With prefix argument LIST, list the edits."
                         (gemini-companion-sessions) ""))))))
 
 (defun gemini-companion-review-quit ()
-  "Ask whether to accept, reject or keep reviewing the current diff."
+  "Ask whether to accept, reject or keep reviewing the current edit."
   (interactive)
-  (let ((diff (gemini-companion-diff-unsettled nil)))
-    (pcase (car (gemini-companion-diff-ask
-                 diff
+  (let ((edit (gemini-companion-edit-unsettled nil)))
+    (pcase (car (gemini-companion-edit-ask
+                 edit
                  (lambda ()
                    (read-multiple-choice
-                    (format "Answer for %s" (gemini-companion-diff-name diff))
+                    (format "Answer for %s" (gemini-companion-edit-name edit))
                     '((?a "accept" "The CLI writes the proposal")
                       (?r "reject" "The file is not written")
                       (?k "keep reviewing" "Nothing is decided"))))))
-      (?a (gemini-companion-diff-accept diff))
-      (?r (gemini-companion-diff-reject diff)))))
+      (?a (gemini-companion-edit-accept edit))
+      (?r (gemini-companion-edit-reject edit)))))
 
 (defun gemini-companion-review-accept-as-saved ()
   "Accept the current review, as :w and ZZ of Evil save a file.
@@ -679,7 +621,7 @@ With a file name, as in :w FILE, do what Evil does."
   (interactive)
   (if (bound-and-true-p evil-ex-argument)
       (call-interactively 'evil-write)
-    (gemini-companion-diff-accept)))
+    (gemini-companion-edit-accept)))
 
 (defun gemini-companion-review-switch-view ()
   "Switch this review between Ediff and the unified diff.
@@ -700,13 +642,13 @@ the excluded hunks stay."
 Accepting sends the rest."
   (interactive)
   (let* ((view (gemini-companion-review-of-buffer))
-         (diff (gemini-companion-view-diff view))
+         (edit (gemini-companion-view-edit view))
          (hunk (or (gemini-companion-review--hunk view)
                    (user-error
                     "No hunk here; %s goes to the next one"
                     (gemini-companion-review--shortest-key
                      'gemini-companion-review-next-hunk)))))
-    (if (gemini-companion-review-toggle diff hunk)
+    (if (gemini-companion-edit-toggle edit hunk)
         (message "Hunk excluded; %s restores it"
                  (gemini-companion-review--shortest-key
                   'gemini-companion-review-toggle-hunk))
@@ -733,49 +675,7 @@ Accepting sends the rest."
 (defun gemini-companion-review-edit ()
   "Go to the proposal to edit it, or from there back to the review."
   (interactive)
-  (gemini-companion-view-edit (gemini-companion-review-of-buffer)))
-
-;;;; Original
-
-(defun gemini-companion-review--original (diff)
-  "Return a read-only buffer with the original of DIFF."
-  (let ((text (gemini-companion-review--text diff)))
-    (with-current-buffer
-        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-          ;; The new buffer has the same directory.
-          (generate-new-buffer
-           (format "*gemini original: %s*"
-                   (gemini-companion-diff-name diff 'plain))))
-      (buffer-disable-undo)
-      (let ((inhibit-modification-hooks t))
-        (insert text))
-      (goto-char (point-min))
-      (set-buffer-modified-p nil)
-      (setq buffer-read-only t)
-      (gemini-companion-diff-adopt diff)
-      (current-buffer))))
-
-(defun gemini-companion-review--text (diff)
-  "Return the original of DIFF, and record the remarks on it.
-It is the text of the file, decoded as its CLI decodes it, or empty for
-a new file."
-  (let* ((file (gemini-companion-diff-file-path diff))
-         (new (null (gemini-companion-text-attributes file)))
-         (text (if new "" (gemini-companion-text-read file)))
-         (bytes "[\x3fff80-\x3fffff]")
-         (raw (string-match-p bytes text)))
-    (setf (gemini-companion-diff-remarks diff)
-          (append (cond (new '(new))
-                        (raw '(not-utf-8)))
-                  (seq-intersection '(changed)
-                                    (gemini-companion-diff-remarks diff))))
-    (when raw
-      (setq text (replace-regexp-in-string bytes "\uFFFD" text)))
-    (when (gemini-companion-clients-get
-           (plist-get (gemini-companion-diff-session diff) :client)
-           :restores-mark)
-      (setq text (string-remove-prefix "\uFEFF" text)))
-    (string-replace "\r\n" "\n" text)))
+  (gemini-companion-view-edit-proposal (gemini-companion-review-of-buffer)))
 
 ;;;; Evil
 

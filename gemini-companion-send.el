@@ -21,7 +21,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
@@ -355,13 +355,13 @@ Return what is to be shown."
 
 ;;;; Reasons
 
-(defun gemini-companion-send-read (diff prompt &rest arguments)
-  "Return what the user types after PROMPT, or nil if DIFF ended meanwhile.
+(defun gemini-companion-send-read (edit prompt &rest arguments)
+  "Return what the user types after PROMPT, or nil if EDIT ended meanwhile.
 Text typed until then is in the kill ring.  PROMPT and ARGUMENTS are those
 of `read-string'."
   (let ((typed ""))
-    (gemini-companion-diff-ask
-     diff
+    (gemini-companion-edit-ask
+     edit
      (lambda ()
        (minibuffer-with-setup-hook
            (lambda ()
@@ -370,19 +370,19 @@ of `read-string'."
                          (setq typed (minibuffer-contents-no-properties)))
                        nil t))
          (setq typed (apply #'read-string prompt arguments)))))
-    (if (gemini-companion-diff-open-p diff)
+    (if (gemini-companion-edit-open-p edit)
         typed
       (gemini-companion-send--keep typed "This review has ended already")
       nil)))
 
-(defun gemini-companion-send--read-reason (diff)
-  "Return the user's reason to reject DIFF, or nil if DIFF ended meanwhile."
+(defun gemini-companion-send--read-reason (edit)
+  "Return the user's reason to reject EDIT, or nil if EDIT ended meanwhile."
   (gemini-companion-send-read
-   diff
+   edit
    (format "Reject %s; reason for %s%s: "
-           (gemini-companion-diff-name diff)
-           (gemini-companion-session-title (gemini-companion-diff-session diff))
-           (if (gemini-companion-diff-comments diff)
+           (gemini-companion-edit-name edit)
+           (gemini-companion-session-title (gemini-companion-edit-session edit))
+           (if (gemini-companion-edit-comments edit)
                " (in addition to your comments)"
              ""))
    nil nil nil t))
@@ -394,43 +394,43 @@ of `read-string'."
     (kill-new text)
     (message "%s; your text is in the kill ring" problem)))
 
-(defun gemini-companion-send--comments (diff)
-  "Return the comments on DIFF, a list of lines for a prompt."
-  (let* ((file (gemini-companion-diff-file-path diff))
-         (directory (plist-get (gemini-companion-diff-session diff) :directory))
+(defun gemini-companion-send--comments (edit)
+  "Return the comments on EDIT, a list of lines for a prompt."
+  (let* ((file (gemini-companion-edit-file edit))
+         (directory (plist-get (gemini-companion-edit-session edit) :directory))
          (name (if directory (file-relative-name file directory) file)))
     (mapcar (pcase-lambda (`((,side . ,line) . ,comment))
               (format "%s:%d%s: %s" name line
                       (if (eq side 'before) " (removed line)" "")
                       comment))
-            (seq-sort-by #'cdar #'< (gemini-companion-diff-comments diff)))))
+            (seq-sort-by #'cdar #'< (gemini-companion-edit-comments edit)))))
 
 ;;;; Commands
 
-(defun gemini-companion-diff-reject-with-reason (&optional diff reason)
-  "Reject DIFF with REASON, which is by default read in the minibuffer.
-The reason, and the comments on the lines of DIFF, are sent as the next
+(defun gemini-companion-edit-reject-with-reason (&optional edit reason)
+  "Reject EDIT with REASON, which is by default read in the minibuffer.
+The reason, and the comments on the lines of EDIT, are sent as the next
 prompt of the CLI if it runs in a terminal of this Emacs; otherwise they
-are added to the kill ring.  Without DIFF, take the review of the
+are added to the kill ring.  Without EDIT, take the review of the
 current buffer, else the one that is shown."
   (interactive)
-  (let ((diff (gemini-companion-diff-unsettled diff)))
-    (when-let* ((reason (or reason (gemini-companion-send--read-reason diff)))
+  (let ((edit (gemini-companion-edit-unsettled edit)))
+    (when-let* ((reason (or reason (gemini-companion-send--read-reason edit)))
                 (text (string-join
                        (append (unless (string-blank-p reason) (list reason))
-                               (gemini-companion-send--comments diff))
+                               (gemini-companion-send--comments edit))
                        "\n")))
       (when (string-empty-p text)
         (user-error "No reason given; %s rejects without one"
                     (substitute-command-keys
                      "\\<gemini-companion-review-mode-map>\
-\\[gemini-companion-diff-reject]")))
+\\[gemini-companion-edit-reject]")))
       ;; It must not be a command of the CLI.
       (when (gemini-companion-send-command text)
         (setq text (concat "No: " text)))
       (gemini-companion-send--check-length text)
-      (gemini-companion-diff-reject diff)
-      (let* ((session (gemini-companion-diff-session diff))
+      (gemini-companion-edit-reject edit)
+      (let* ((session (gemini-companion-edit-session edit))
              (name (gemini-companion-session-name session))
              (text (gemini-companion-send-quote text session)))
         (if (not (gemini-companion-session-terminal session))

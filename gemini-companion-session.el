@@ -63,6 +63,31 @@ counts once."
            (eql (plist-get a :pid) (plist-get b :pid))
            (eql (plist-get a :identity) (plist-get b :identity)))))
 
+(cl-defstruct (gemini-companion-turn
+               (:constructor gemini-companion-turn-make)
+               (:copier nil))
+  "A prompt of a CLI and what follows it.
+PROMPT is the first line of the prompt, or nil if that is unknown.
+BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
+  (prompt nil) (began (float-time)) (ended nil)
+  (reported nil :documentation "Non-nil if the CLI reported the prompt."))
+
+(defvar gemini-companion-session--turns nil
+  "Alist of sessions and their last turns, as far as known.")
+
+(defun gemini-companion-session-turn (session)
+  "Return the current turn of SESSION, or else its last one, or nil.
+It is a record: see the accessors `gemini-companion-turn-prompt',
+`gemini-companion-turn-began' and `gemini-companion-turn-ended'."
+  (alist-get session gemini-companion-session--turns nil nil
+             #'gemini-companion-session-same-p))
+
+(defun gemini-companion-session-set-turn (session turn)
+  "Set the current turn of SESSION to TURN, or forget it if TURN is nil."
+  (setf (alist-get session gemini-companion-session--turns nil 'remove
+                   #'gemini-companion-session-same-p)
+        turn))
+
 (defun gemini-companion-session-title (session)
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."
   (gemini-companion-clients-title (plist-get session :client)))

@@ -14,22 +14,13 @@
 ;;; Code:
 
 (require 'gemini-companion-clients)
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-session)
 
 (defvar gemini-companion-state-functions nil
   "Functions called after the state of a CLI or its turn has changed.
 Each is called with the session and its state, as in
 `gemini-companion-session-state'.")
-
-(cl-defstruct (gemini-companion-turn
-               (:constructor gemini-companion-state-make-turn)
-               (:copier nil))
-  "A prompt of a CLI and what follows it.
-PROMPT is the first line of the prompt, or nil if that is unknown.
-BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
-  (prompt nil) (began (float-time)) (ended nil)
-  (reported nil :documentation "Non-nil if the CLI reported the prompt."))
 
 (cl-defstruct (gemini-companion-state--record
                (:constructor gemini-companion-state--make)
@@ -38,9 +29,9 @@ BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
   "State of SESSION, whose terminal is PROCESS, or nil.
 REPORTED is the state that its hooks have reported, or nil; SENT the
 first line of the last prompt that Emacs has submitted, until its turn
-begins; REVIEW the diff that awaits an answer first, or nil; ASKED the
-diffs that were open when its title showed last that it was not ready."
-  session process reported sent turn review asked
+begins; REVIEW the edit that awaits an answer first, or nil; ASKED the
+edits that were open when its title showed last that it was not ready."
+  session process reported sent review asked
   (state 'unknown)
   (since (float-time)))
 
@@ -61,13 +52,6 @@ user in its terminal or in a review, or `unknown'."
   "Return when the state of SESSION began, in seconds, or nil."
   (when-let* ((record (gemini-companion-state--of session)))
     (gemini-companion-state--since record)))
-
-(defun gemini-companion-session-turn (session)
-  "Return the current turn of SESSION, or else its last one, or nil.
-It is a record: see the accessors `gemini-companion-turn-prompt',
-`gemini-companion-turn-began' and `gemini-companion-turn-ended'."
-  (when-let* ((record (gemini-companion-state--of session)))
-    (gemini-companion-state--turn record)))
 
 ;;;; Sources
 
@@ -128,16 +112,18 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
                                     #'eq))
       (gemini-companion-state--end record)
       (run-hook-with-args 'gemini-companion-state-functions
-                          (gemini-companion-state--session record) 'unknown))
+                          (gemini-companion-state--session record) 'unknown)
+      (gemini-companion-session-set-turn
+       (gemini-companion-state--session record) nil))
     (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
-(defun gemini-companion-state--diff-changed (diff event)
-  "Update the state of the CLI of DIFF if EVENT opened or settled that."
+(defun gemini-companion-state--edit-changed (edit event)
+  "Update the state of the CLI of EDIT if EVENT opened or settled that."
   (when-let* (((memq event '(opened settled)))
               (record (gemini-companion-state--of
-                       (gemini-companion-diff-session diff))))
+                       (gemini-companion-edit-session edit))))
     ;; Gemini CLI then ends its turn, which no hook reports.
-    (when (pcase (gemini-companion-diff-state diff)
+    (when (pcase (gemini-companion-edit-decision edit)
             ('rejected t)
             ('dismissed (eq 'waiting (gemini-companion-state--reported
                                       record))))
@@ -168,8 +154,8 @@ The user has interrupted its question, which it does not report."
   (when (and (eq asked (gemini-companion-state--asked record))
              (eq 'ready (gemini-companion-state--titled record)))
     (setf (gemini-companion-state--asked record) nil)
-    (dolist (diff asked)
-      (gemini-companion-diff-close (gemini-companion-diff-id diff)
+    (dolist (edit asked)
+      (gemini-companion-edit-close (gemini-companion-edit-id edit)
                                    'interrupted))))
 
 (defun gemini-companion-state--update (record &optional changed)
@@ -179,7 +165,7 @@ A CLI that waits for another answer than before is in another state."
          (titled (gemini-companion-state--titled record))
          (previous (gemini-companion-state--state record))
          (asked (gemini-companion-state--asked record))
-         (review (car (gemini-companion-diffs session)))
+         (review (car (gemini-companion-edits-open session)))
          (state (cond ((and review (not (and asked (eq titled 'ready))))
                        'waiting)
                       (titled)
@@ -190,7 +176,7 @@ A CLI that waits for another answer than before is in another state."
                  (and titled
                       (gemini-companion-clients-get (plist-get session :client)
                                                     :hides-interrupts)
-                      (gemini-companion-diffs session))))
+                      (gemini-companion-edits-open session))))
           (asked
            (run-at-time 1 nil #'gemini-companion-state--interrupted
                         record asked)))
@@ -212,23 +198,25 @@ A CLI that waits for another answer than before is in another state."
 (defun gemini-companion-state--begin (record prompt)
   "Begin a turn of RECORD; PROMPT is the prompt that a hook reported, or nil.
 A turn is seen in the title and reported by a hook, in either order."
-  (let ((turn (gemini-companion-state--turn record)))
+  (let* ((session (gemini-companion-state--session record))
+         (turn (gemini-companion-session-turn session)))
     (cond ((or (null turn)
                (gemini-companion-turn-ended turn)
                (and prompt (gemini-companion-turn-reported turn)))
            (gemini-companion-state--end record)
-           (setf (gemini-companion-state--turn record)
-                 (gemini-companion-state-make-turn
-                  :prompt (or prompt (gemini-companion-state--sent record))
-                  :reported (and prompt t))
-                 (gemini-companion-state--sent record) nil))
+           (gemini-companion-session-set-turn
+            session (gemini-companion-turn-make
+                     :prompt (or prompt (gemini-companion-state--sent record))
+                     :reported (and prompt t)))
+           (setf (gemini-companion-state--sent record) nil))
           (prompt
            (setf (gemini-companion-turn-prompt turn) prompt
                  (gemini-companion-turn-reported turn) t)))))
 
 (defun gemini-companion-state--end (record)
   "End the turn of RECORD, if any."
-  (when-let* ((turn (gemini-companion-state--turn record)))
+  (when-let* ((turn (gemini-companion-session-turn
+                     (gemini-companion-state--session record))))
     (unless (gemini-companion-turn-ended turn)
       (setf (gemini-companion-turn-ended turn) (float-time)))))
 
@@ -238,8 +226,8 @@ A turn is seen in the title and reported by a hook, in either order."
   "Follow the CLIs and their reviews."
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-state--sessions-changed)
-  (add-hook 'gemini-companion-diff-functions
-            #'gemini-companion-state--diff-changed))
+  (add-hook 'gemini-companion-edit-functions
+            #'gemini-companion-state--edit-changed))
 
 (defun gemini-companion-state-stop ()
   "Stop following the CLIs."
@@ -247,8 +235,8 @@ A turn is seen in the title and reported by a hook, in either order."
   (setq gemini-companion-state--records nil)
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-state--sessions-changed)
-  (remove-hook 'gemini-companion-diff-functions
-               #'gemini-companion-state--diff-changed))
+  (remove-hook 'gemini-companion-edit-functions
+               #'gemini-companion-state--edit-changed))
 
 (provide 'gemini-companion-state)
 ;;; gemini-companion-state.el ends here

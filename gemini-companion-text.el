@@ -306,6 +306,7 @@ A name of a directory in place of FILE ends with a slash."
 (defun gemini-companion-text--insert-bytes (file)
   "Insert the bytes of the regular FILE, at most as many as its size."
   (let ((attributes (gemini-companion-text-attributes file))
+        (inhibit-modification-hooks t)
         (file-name-handler-alist nil))
     (unless (or (null attributes) (file-regular-p file))
       (signal 'file-error (list "Not a regular file" file)))

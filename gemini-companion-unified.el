@@ -14,7 +14,7 @@
 ;;; Code:
 
 (require 'diff-mode)
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-header)
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
@@ -54,8 +54,8 @@ Only so many of the characters in hunks are compared word by word.")
 (defconst gemini-companion-unified--least-lines 8
   "Minimum number of lines of a window for a diff.")
 
-(defvar-local gemini-companion-unified--original nil
-  "The buffer with the original of this diff.")
+(defvar-local gemini-companion-unified--view nil
+  "The view that this buffer belongs to.")
 
 (defvar-local gemini-companion-unified-unfolded nil
   "Folds whose lines are shown; see `gemini-companion-unified-insert'.")
@@ -120,10 +120,10 @@ have colors.  A last line without a newline has the property
 ;;;; Inserting
 
 (defun gemini-companion-unified-insert
-    (file original proposal hunks diff unfolded &optional id)
+    (file original proposal hunks edit unfolded &optional id)
   "Insert before point the lines of HUNKS of FILE.
 HUNKS are the differences between the buffers ORIGINAL and PROPOSAL, the
-text of DIFF, an open diff, or of an edit that has ended if it is nil.
+text of EDIT, which is nil if it has ended.
 UNFOLDED are the folds whose lines are shown; each is a list of ID, the
 first lines and the number of lines, or (ID more N) for the rest of a
 diff of which N lines are displayed.
@@ -136,7 +136,7 @@ The lines have these text properties:
 changes in a long line;
 `gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
 the lines that were in one, have the fold."
-  (let* ((data (gemini-companion-unified--data file original proposal diff
+  (let* ((data (gemini-companion-unified--data file original proposal edit
                                                unfolded id))
          (room (gemini-companion-unified--data-room data))
          (last nil))
@@ -152,21 +152,21 @@ the lines that were in one, have the fold."
       (gemini-companion-unified--insert-fold
        data "... more lines" (list id 'more room)))))
 
-(defun gemini-companion-unified--data (file original proposal diff unfolded id)
+(defun gemini-companion-unified--data (file original proposal edit unfolded id)
   "Return the data of the texts of FILE in the buffers ORIGINAL and PROPOSAL.
-For DIFF, UNFOLDED and ID, see `gemini-companion-unified-insert'."
+For EDIT, UNFOLDED and ID, see `gemini-companion-unified-insert'."
   (dolist (text (list original proposal))
     (with-current-buffer text
       (gemini-companion-highlight file)))
   (let ((last (gemini-companion-unified--last original)))
     (gemini-companion-unified--data-make
      :old original :new proposal :last last
-     :excluded (and diff (gemini-companion-hunk-excluded
-                          (gemini-companion-diff-proposal-buffer diff)))
-     :edits (and diff
-                 (gemini-companion-diff-edited-p diff)
+     :excluded (and edit (gemini-companion-hunk-excluded
+                          (gemini-companion-edit-proposal-buffer edit)))
+     :edits (and edit
+                 (gemini-companion-edit-edited-p edit)
                  (gemini-companion-text-diff
-                  (list (gemini-companion-diff-proposed-text diff)
+                  (list (gemini-companion-edit-proposed edit)
                         (gemini-companion-text-of-buffer proposal))))
      :unfolded unfolded :id id
      :room (ash gemini-companion-unified--most-lines
@@ -481,27 +481,27 @@ Its buffers are that of the diff and the proposal.")
 (cl-defmethod gemini-companion-view-open
   ((view gemini-companion-unified-view) keep)
   "Show VIEW as a unified diff; KEEP is as in the generic function."
-  (let* ((diff (gemini-companion-view-diff view))
-         (original (gemini-companion-view-original view))
+  (let* ((edit (gemini-companion-view-edit view))
+         (original (gemini-companion-edit-original edit))
          (buffer (with-current-buffer original ; for its directory
                    (generate-new-buffer
                     (format "*gemini diff: %s*"
-                            (gemini-companion-diff-name diff 'plain))))))
+                            (gemini-companion-edit-name edit 'plain))))))
     (setf (gemini-companion-view-buffers view)
-          (list buffer (gemini-companion-diff-proposal-buffer diff)))
+          (list buffer (gemini-companion-edit-proposal-buffer edit)))
     (condition-case problem
         (progn
           (with-current-buffer buffer
             ;; A failing hook of the user must not prevent the review.
             (with-demoted-errors "Mode for the review: %S"
               (gemini-companion-unified-mode))
-            (setq gemini-companion-unified--original original)
-            (gemini-companion-diff-adopt diff)
+            (setq gemini-companion-unified--view view)
+            (gemini-companion-edit-adopt edit)
             (gemini-companion-header-set)
             (gemini-companion-page-refresh))
-          (gemini-companion-unified--display buffer diff keep))
+          (gemini-companion-unified--display buffer edit keep))
       ((error quit)
-       (gemini-companion-diff-discard buffer)
+       (gemini-companion-edit-discard buffer)
        (signal (car problem) (cdr problem))))))
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-unified-view))
@@ -511,9 +511,9 @@ Its buffers are that of the diff and the proposal.")
   (get-text-property (point) 'gemini-companion-hunk))
 
 (cl-defmethod gemini-companion-view-mark
-  ((view gemini-companion-unified-view) hunk)
-  "Draw VIEW again; if HUNK is nil, the next comparison does that."
-  (when hunk
+  ((view gemini-companion-unified-view) redraw)
+  "Draw VIEW again if REDRAW is non-nil."
+  (when redraw
     (gemini-companion-view-compare view)))
 
 (cl-defmethod gemini-companion-view-compare
@@ -529,10 +529,10 @@ Its buffers are that of the diff and the proposal.")
 
 (cl-defmethod gemini-companion-view-close ((view gemini-companion-unified-view))
   "Kill the buffer of the diff of VIEW."
-  (gemini-companion-diff-discard (gemini-companion-unified--buffer view)))
+  (gemini-companion-edit-discard (gemini-companion-unified--buffer view)))
 
-(defun gemini-companion-unified--display (buffer diff &optional keep)
-  "Show and select BUFFER, the view of DIFF.
+(defun gemini-companion-unified--display (buffer edit &optional keep)
+  "Show and select BUFFER, the view of EDIT.
 If KEEP is non-nil, the selected window stays visible.  The user's
 `display-buffer-alist' comes first."
   (select-window
@@ -540,13 +540,13 @@ If KEEP is non-nil, the selected window stays visible.  The user's
         buffer
         (list (list ;; The terminal may be in the selected window.
                     (lambda (buffer alist)
-                      (unless (or (gemini-companion-windows-terminal diff)
+                      (unless (or (gemini-companion-windows-terminal edit)
                                   (< (window-body-height)
                                      gemini-companion-unified--least-lines))
                         (display-buffer-same-window buffer alist)))
                     (lambda (buffer _)
                       (gemini-companion-windows-make
-                       buffer diff
+                       buffer edit
                        (lambda (_) gemini-companion-unified--least-lines)
                        gemini-companion-windows-side-columns
                        keep))
@@ -555,34 +555,39 @@ If KEEP is non-nil, the selected window stays visible.  The user's
               '(inhibit-switch-frame . t)
               (cons 'inhibit-same-window keep)))
        (user-error "No window for the review of %s"
-                   (gemini-companion-diff-name diff)))))
+                   (gemini-companion-edit-name edit)))))
 
 ;;;; Text
 
 (defun gemini-companion-unified--write ()
   "Compare again, and draw the diff; the first time, go to its first hunk."
-  (let* ((diff gemini-companion-diff-here)
-         (original gemini-companion-unified--original)
-         (proposal (gemini-companion-diff-proposal-buffer diff))
-         (hunks (gemini-companion-hunk-find original proposal))
-         (unfolded gemini-companion-unified-unfolded)
+  (let* ((edit gemini-companion-edit-here)
          (first (zerop (buffer-size))))
-    (gemini-companion-review-set-hunks diff hunks original)
+    ;; One that has ended stays as it was answered.
+    (when (gemini-companion-edit-open-p edit)
+      (gemini-companion-unified--draw edit (gemini-companion-edit-hunks edit)))
+    (when first
+      (goto-char (or (text-property-not-all (point-min) (point-max)
+                                            'gemini-companion-change nil)
+                     (point-min))))
+    (force-mode-line-update)))
+
+(defun gemini-companion-unified--draw (edit hunks)
+  "Draw HUNKS of EDIT in the current buffer, and record that."
+  (let ((unfolded gemini-companion-unified-unfolded))
     (gemini-companion-page-replace
      (with-temp-buffer
        ;; A hook of the user may fail.
        (with-silent-modifications
          (if hunks
              (gemini-companion-unified-insert
-              (gemini-companion-diff-file-path diff) original proposal hunks
-              diff unfolded)
+              (gemini-companion-edit-file edit)
+              (gemini-companion-edit-original edit)
+              (gemini-companion-edit-proposal-buffer edit)
+              hunks edit unfolded)
            (insert "No differences left.\n")))
        (buffer-string)))
-    (when first
-      (goto-char (or (text-property-not-all (point-min) (point-max)
-                                            'gemini-companion-change nil)
-                     (point-min))))
-    (force-mode-line-update)))
+    (setf (gemini-companion-view-hunks gemini-companion-unified--view) hunks)))
 
 (cl-defmethod gemini-companion-view-line ((_ gemini-companion-unified-view))
   "Return the line of the proposal here, or the next one that is shown."
@@ -614,8 +619,7 @@ If KEEP is non-nil, the selected window stays visible.  The user's
   (when-let* ((window (get-buffer-window
                        (gemini-companion-unified--buffer view))))
     (with-selected-window window
-      (when-let* ((hunk (nth number (gemini-companion-diff-hunks
-                                     gemini-companion-diff-here)))
+      (when-let* ((hunk (nth number (gemini-companion-view-hunks view)))
                   (place (cl-loop
                           thereis (text-property-any (point-min) (point-max)
                                                      'gemini-companion-line
@@ -656,7 +660,7 @@ If BACK is non-nil, return where the previous one begins."
 
 ;;;; Editing
 
-(cl-defmethod gemini-companion-view-edit ((view gemini-companion-unified-view))
+(cl-defmethod gemini-companion-view-edit-proposal ((view gemini-companion-unified-view))
   "Show the proposal of VIEW in the window of its diff, or the other way round.
 Go to the same line, or to the fold that it is in."
   (pcase-let* ((`(,buffer ,proposal) (gemini-companion-view-buffers view))

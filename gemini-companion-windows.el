@@ -12,7 +12,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-session)
 
 ;;;; Several changes
@@ -76,8 +76,8 @@ lines each."
          (<= (gemini-companion-windows-ediff-lines columns)
              (window-total-height (frame-root-window frame))))))
 
-(defun gemini-companion-windows-make (buffer diff lines columns &optional keep)
-  "Show BUFFER of DIFF in a window of the selected frame, and return it.
+(defun gemini-companion-windows-make (buffer edit lines columns &optional keep)
+  "Show BUFFER of EDIT in a window of the selected frame, and return it.
 The terminal of its CLI stays visible if there is room beside it, else
 the window gets the whole frame.  If KEEP is non-nil, the selected window
 stays visible and selected in any case; return nil if there is no room.
@@ -90,7 +90,7 @@ COLUMNS is the desired width."
                         (if (window-minibuffer-p)
                             (car (gemini-companion-windows--main))
                           (selected-window)))))
-         (terminal (gemini-companion-windows-terminal diff))
+         (terminal (gemini-companion-windows-terminal edit))
          (beside (or (and terminal
                           (gemini-companion-windows--beside
                            (delete-dups (delq nil (list used terminal)))
@@ -112,11 +112,11 @@ COLUMNS is the desired width."
   (seq-remove (lambda (window) (window-parameter window 'window-side))
               (window-list nil 'no-minibuffer)))
 
-(defun gemini-companion-windows-terminal (diff &optional frame)
-  "Return the window of the terminal of DIFF's CLI on FRAME, or nil.
+(defun gemini-companion-windows-terminal (edit &optional frame)
+  "Return the window of the terminal of EDIT's CLI on FRAME, or nil.
 FRAME is the selected frame by default."
   (when-let* ((buffer (gemini-companion-session-terminal
-                       (gemini-companion-diff-session diff))))
+                       (gemini-companion-edit-session edit))))
     (get-buffer-window buffer frame)))
 
 (defun gemini-companion-windows--beside (kept lines columns)
@@ -193,7 +193,7 @@ or neither a review nor a terminal."
                                (memq (window-buffer window) terminals))
                              windows))
          (review (seq-find (lambda (window)
-                             (buffer-local-value 'gemini-companion-diff-here
+                             (buffer-local-value 'gemini-companion-edit-here
                                                  (window-buffer window)))
                            others)))
     (cond (review)

@@ -32,9 +32,9 @@
 (declare-function feature-file "loadhist")
 
 ;; Loaded with the parts, while the server starts.
-(autoload 'gemini-companion-diff-drop-edits-p "gemini-companion-diff")
-(autoload 'gemini-companion-diff-start "gemini-companion-diff")
-(autoload 'gemini-companion-diff-stop "gemini-companion-diff")
+(autoload 'gemini-companion-edit-drop-p "gemini-companion-edit")
+(autoload 'gemini-companion-edit-start "gemini-companion-edit")
+(autoload 'gemini-companion-edit-settle-all "gemini-companion-edit")
 (autoload 'gemini-companion-arrival-start "gemini-companion-arrival")
 (autoload 'gemini-companion-share-roots "gemini-companion-share")
 (autoload 'gemini-companion-review-offered-p "gemini-companion-review")
@@ -92,11 +92,11 @@ nothing now, and `:on' is the state of what it turns on or off.")
 
 (defconst gemini-companion-menu-review
   '(("Answer"
-     ("a" gemini-companion-diff-accept "Accept"
+     ("a" gemini-companion-edit-accept "Accept"
       :enable gemini-companion-review-view-here)
-     ("r" gemini-companion-diff-reject "Reject"
+     ("r" gemini-companion-edit-reject "Reject"
       :enable gemini-companion-review-view-here)
-     ("R" gemini-companion-diff-reject-with-reason "Reject with a reason"
+     ("R" gemini-companion-edit-reject-with-reason "Reject with a reason"
       :enable gemini-companion-review-view-here)
      ("q" gemini-companion-review-quit "Quit (asks first)"
       :enable gemini-companion-review-view-here))
@@ -122,7 +122,7 @@ The transient stays after those with `:stay'.")
 
 ;; Loaded on use, also where no autoloads file was loaded.
 (pcase-dolist (`(,file . ,commands)
-               '((auto auto-accept) (compose compose) (diff last-proposal)
+               '((auto auto-accept) (compose compose) (edit last-proposal)
                  (events events-buffer) (extension tools) (list list)
                  (menu menu) (point send) (resume resume) (review review)
                  (run run connect disconnect) (share pause) (status status)))
@@ -165,7 +165,7 @@ ENTRY is one of `gemini-companion-menu-commands'."
 
 (easy-menu-define gemini-companion-menu-map nil
   "Menu of gemini-companion, which begins with the review if one is open."
-  (let* ((open '(gemini-companion-menu-state 'gemini-companion-diffs))
+  (let* ((open '(gemini-companion-menu-state 'gemini-companion-edits-open))
          (review (seq-mapcat #'cdr gemini-companion-menu-review))
          (commands (cons 'gemini-companion-review (mapcar #'cadr review))))
     `("Gemini"
@@ -199,12 +199,10 @@ ENTRY is one of `gemini-companion-menu-commands'."
 (defconst gemini-companion--parts
   '((gemini-companion-epc)
     (gemini-companion-place ready stop)
-    (gemini-companion-outcome ready stop)
     (gemini-companion-state start stop)
     (gemini-companion-session stop lighter)
-    (gemini-companion-edits start stop)
+    (gemini-companion-edit start ready stop)
     (gemini-companion-auto start stop lighter)
-    (gemini-companion-diff)
     (gemini-companion-notify start stop lighter)
     (gemini-companion-terminal ready stop)
     (gemini-companion-arrival stop)
@@ -282,8 +280,8 @@ selected text.  Its edits wait until you pause, and are then displayed
 for review.
 
 \\<gemini-companion-review-mode-map>\
-In a review, \\[gemini-companion-diff-accept] accepts the proposal with your changes, and
-\\[gemini-companion-diff-reject] rejects it."
+In a review, \\[gemini-companion-edit-accept] accepts the proposal with your changes, and
+\\[gemini-companion-edit-reject] rejects it."
   :global t
   :package-version '(gemini-companion . "0.1.0")
   :lighter (:eval (gemini-companion-lighter))
@@ -296,7 +294,7 @@ In a review, \\[gemini-companion-diff-accept] accepts the proposal with your cha
         ((and (called-interactively-p 'any)
               ;; The user may also quit the question.
               (setq gemini-companion-mode t)
-              (not (gemini-companion-diff-drop-edits-p)))
+              (not (gemini-companion-edit-drop-p)))
          (user-error "Mode not turned off, as a proposal has edits"))
         (t
          (setq gemini-companion-mode nil)
@@ -320,14 +318,14 @@ Install the packages of the server first, if needed."
    :roots #'gemini-companion-share-roots
    :offer-tools #'gemini-companion-review-offered-p
    :methods
-   `((open-diff . gemini-companion-diff-open)
-     (diff-opened . gemini-companion-outcome-opened)
-     (close-diff . gemini-companion-diff-close)
+   `((open-diff . gemini-companion-edit-open)
+     (diff-opened . gemini-companion-edit-acknowledge)
+     (close-diff . gemini-companion-edit-close)
      (ask . gemini-companion-extension-ask)
      (place-update . gemini-companion-place-update)
      (sessions-update . gemini-companion-session-update)
-     (outcome-written . gemini-companion-outcome-written)
-     (outcome-undelivered . gemini-companion-outcome-undelivered)
+     (outcome-written . gemini-companion-edit-delivered)
+     (outcome-undelivered . gemini-companion-edit-undeliverable)
      (warn . ,(lambda (message) (display-warning 'gemini-companion message) t)))
    :on-ready #'gemini-companion--ready
    :on-end #'gemini-companion--ended)
@@ -345,7 +343,6 @@ Install the packages of the server first, if needed."
     (when (gemini-companion-install-extension-p)
       (require 'gemini-companion-extension))
     (mapc #'funcall (gemini-companion--functions 'start))
-    (gemini-companion-diff-start 'gemini-companion-outcome-send)
     (gemini-companion-arrival-start 'gemini-companion-review-show)))
 
 (defun gemini-companion--turn-off (state &optional now)
@@ -354,7 +351,7 @@ Close their views immediately if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
   (gemini-companion-install-cancel)
-  (gemini-companion-diff-stop state now)
+  (gemini-companion-edit-settle-all state now)
   (gemini-companion-server-stop)
   (mapc #'funcall (reverse (gemini-companion--functions 'stop)))
   (setq gemini-companion-share-directory nil))

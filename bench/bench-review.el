@@ -18,9 +18,9 @@
 (defconst bench-review--bound 30
   "Seconds after which a review that is not displayed is an error.")
 
-(declare-function gemini-companion-diff-accept "gemini-companion-diff")
-(declare-function gemini-companion-diff-reject "gemini-companion-diff")
-(declare-function gemini-companion-diffs "gemini-companion-diff")
+(declare-function gemini-companion-edit-accept "gemini-companion-edit")
+(declare-function gemini-companion-edit-reject "gemini-companion-edit")
+(declare-function gemini-companion-edits-open "gemini-companion-edit")
 (defvar gemini-companion-review-arrival)
 
 ;;;; Screen
@@ -66,7 +66,7 @@ Both sides must be in windows."
   "Report when a review is on the screen; ARRIVAL is how it arrives.
 That is a value of `gemini-companion-review-arrival'."
   (setq gemini-companion-review-arrival arrival)
-  (add-hook 'gemini-companion-diff-opened-functions #'bench-review--shown))
+  (add-hook 'gemini-companion-edit-opened-functions #'bench-review--shown))
 
 (defun bench-review--shown (_diff)
   "Report when a review is on the screen, all of it, and of what kind."
@@ -75,7 +75,7 @@ That is a value of `gemini-companion-review-arrival'."
 (defun bench-review-accept ()
   "Accept the displayed review; return the time of the call."
   (prog1 (float-time)
-    (gemini-companion-diff-accept)))
+    (gemini-companion-edit-accept)))
 
 ;;;; Writing
 

@@ -96,7 +96,7 @@ def _shown(
 
 def _ours(pair: Pair, emacs: Editor, one: Client) -> float:
     took = open_diff(pair, emacs, one)
-    emacs.ask("(gemini-companion-diff-reject)")
+    emacs.ask("(gemini-companion-edit-reject)")
     one.until("ide/diffRejected")
     return took
 

@@ -91,8 +91,8 @@ def edits(world: World, picture: Path) -> None:
     reviews.accept()
     emacs.holds(
         "(seq-some (lambda (diff) (string-search"
-        ' "test_" (gemini-companion-diff-file-path diff)))'
-        " (gemini-companion-diffs))"
+        ' "test_" (gemini-companion-edit-file diff)))'
+        " (gemini-companion-edits-open))"
     )
     emacs.eval("(progn (gemini-companion-list) (delete-other-windows) nil)")
     press(emacs, "TAB")

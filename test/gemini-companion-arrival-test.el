@@ -36,7 +36,7 @@
         (ert-info ((format "%s in %d" file width))
           (let* ((diff (gemini-companion-arrival-test-propose file))
                  (expected (concat expected key)))
-            (setf (gemini-companion-diff-auto diff) objection)
+            (gemini-companion-edit-object diff objection)
             (should (member expected
                             (gemini-companion-test-messages
                               (cl-letf (((symbol-function 'frame-width)
@@ -44,7 +44,7 @@
                                 (gemini-companion-test-wait
                                  (lambda () (member expected messages)))))))
             (should (< (string-width expected) width))
-            (gemini-companion-diff-reject diff)))))))
+            (gemini-companion-edit-reject diff)))))))
 
 (ert-deftest gemini-companion-arrival-names-a-key-with-a-percent-sign ()
   (let ((map (current-global-map)))
@@ -58,8 +58,8 @@
             (let* ((diff (gemini-companion-arrival-test-propose "a"))
                    (shown (gemini-companion-test-messages
                             (gemini-companion-test-wait
-                             (lambda () (gemini-companion-diff-shown)))))
-                   (session (gemini-companion-diff-session diff)))
+                             (lambda () (gemini-companion-edit-shown)))))
+                   (session (gemini-companion-edit-session diff)))
               (should (string-match-p "; C-c % r selects it" (car shown)))
               (should (string-search "type C-c % r"
                                      (funcall (cdr (gemini-companion-notify-lighter)))))
@@ -76,18 +76,18 @@
                            (setq diff (gemini-companion-test-open "b" "new\n" 2 session))
                            (gemini-companion-test-wait
                             (lambda ()
-                              (eq 'accepted
-                                  (gemini-companion-diff-auto diff))))))
+                              (eq 'automatic
+                                  (gemini-companion-edit-decision diff))))))
                      ("; C-c % o shows your edits"
                       . ,(lambda ()
-                           (setq diff (car (gemini-companion-diffs)))
+                           (setq diff (car (gemini-companion-edits-open)))
                            (with-current-buffer
-                               (gemini-companion-diff-proposal-buffer diff)
+                               (gemini-companion-edit-proposal-buffer diff)
                              (insert "mine ")
-                             (gemini-companion-diff-close 1 'exited)
+                             (gemini-companion-edit-close 1 'exited)
                              (insert "more "))
                            (gemini-companion-test-wait
-                            (lambda () (null gemini-companion-diff-ending)))))))
+                            (lambda () (null (gemini-companion-edits-ending))))))))
                 (should (seq-some
                          (lambda (line) (string-search expected line))
                          (cl-letf (((symbol-function 'y-or-n-p) #'always))
@@ -107,28 +107,28 @@
                                   (lambda (&rest _) time)))
                          (prog1 (gemini-companion-test-open
                                  "b" "new\n" 2
-                                 (gemini-companion-diff-session first))
+                                 (gemini-companion-edit-session first))
                            (gemini-companion-test-wait
-                            (lambda () (gemini-companion-diff-shown)))))))
-          (should (eq 'shown (gemini-companion-diff-state second)))
+                            (lambda () (gemini-companion-edit-shown)))))))
+          (should (eq 'shown (gemini-companion-edit-status second)))
           (should (eq (= 3600 seconds)
-                      (null (buffer-local-value 'gemini-companion-diff-here
+                      (null (buffer-local-value 'gemini-companion-edit-here
                                                 (window-buffer))))))))))
 
 (ert-deftest gemini-companion-arrival-shows-a-written-file-after-the-last-review ()
   (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
     (let* ((gemini-companion-after-write 'show)
            (first (gemini-companion-test-show "a" "new\n"))
-           (file (gemini-companion-diff-file-path first))
+           (file (gemini-companion-edit-file first))
            (second (gemini-companion-test-open
-                    "b" "new\n" 2 (gemini-companion-diff-session first))))
+                    "b" "new\n" 2 (gemini-companion-edit-session first))))
       (gemini-companion-test-accept-inside first)
       (write-region "new\n" nil file nil 'silent)
       (gemini-companion-test-eventually
         (with-current-buffer (get-file-buffer file)
           (equal "new\n" (buffer-string))))
       (should-not (get-buffer-window (get-file-buffer file)))
-      (gemini-companion-diff-reject second)
+      (gemini-companion-edit-reject second)
       (gemini-companion-test-eventually
         (get-buffer-window (get-file-buffer file))))))
 
@@ -137,13 +137,13 @@
     (let ((first (gemini-companion-test-arrive "a" "new\n" 1)))
       (gemini-companion-test-open "b" "new\n" 2)
       (gemini-companion-test-open "c" "new\n" 3)
-      (gemini-companion-arrival-view (gemini-companion-diff-of-id 2))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer first)
-        (let ((real-this-command #'gemini-companion-diff-accept))
-          (gemini-companion-diff-accept)))
+      (gemini-companion-arrival-view (gemini-companion-edit-of-id 2))
+      (with-current-buffer (gemini-companion-edit-proposal-buffer first)
+        (let ((real-this-command #'gemini-companion-edit-accept))
+          (gemini-companion-edit-accept)))
       (should (equal '(shown pending)
-                     (mapcar #'gemini-companion-diff-state
-                             (gemini-companion-diffs)))))))
+                     (mapcar #'gemini-companion-edit-status
+                             (gemini-companion-edits-open)))))))
 
 (ert-deftest gemini-companion-arrival-closes-an-answered-review-after-a-click ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
@@ -158,8 +158,8 @@
         (should (eq #'mouse-drag-mode-line this-command))
         (should-not unread-command-events)
         (sit-for 0.5)  ; a drag goes on while timers run
-        (should (equal (list diff) gemini-companion-diff-ending)))
-      (gemini-companion-test-eventually (null gemini-companion-diff-ending)))))
+        (should (equal (list diff) (gemini-companion-edits-ending))))
+      (gemini-companion-test-eventually (null (gemini-companion-edits-ending))))))
 
 (ert-deftest gemini-companion-arrival-shows-a-review-although-a-hook-fails ()
   (dolist (gemini-companion-review-view '(ediff diff))
@@ -172,9 +172,9 @@
               ediff-prepare-buffer-hook ediff-mode-hook ediff-startup-hook
               ediff-cleanup-hook ediff-select-hook ediff-unselect-hook
               ediff-quit-hook gemini-companion-unified-mode-hook
-              gemini-companion-review-mode-hook gemini-companion-diff-functions
-              gemini-companion-diff-opened-functions
-              gemini-companion-diff-closed-functions)
+              gemini-companion-review-mode-hook gemini-companion-edit-functions
+              gemini-companion-edit-opened-functions
+              gemini-companion-edit-closed-functions)
            ;; With these there may be no view.
            (nil first-change-hook before-change-functions
                 after-change-functions kill-buffer-hook
@@ -193,11 +193,11 @@
                                  (gemini-companion-test-open "a.el" "new\n")))
                     (gemini-companion-test-wait
                      (lambda () (or (null diff)
-                                    (gemini-companion-diff-problem diff)
+                                    (gemini-companion-edit-problem diff)
                                     (eq 'shown
-                                        (gemini-companion-diff-state diff)))))
-                    (setq state (and diff (gemini-companion-diff-state diff)))
-                    (ignore-errors (gemini-companion-diff-accept diff)))
+                                        (gemini-companion-edit-status diff)))))
+                    (setq state (and diff (gemini-companion-edit-status diff)))
+                    (ignore-errors (gemini-companion-edit-accept diff)))
                 (set-default hook previous))
               (when shown
                 (should (eq 'shown state)))

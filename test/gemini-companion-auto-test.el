@@ -18,22 +18,22 @@
                   "b" "2\n" 2 (gemini-companion-test-session "two" 2))))
       (gemini-companion-test-open "b" "new\n" 3 session)
       (gemini-companion-auto-accept session)
-      (should (equal '((3 . accepted)) outcomes))
+      (should (equal '((3 . automatic)) outcomes))
       (should (equal "new\n" (gemini-companion-test-file-text "b")))
       (gemini-companion-test-open "c" "new\n" 4 session)
       (gemini-companion-test-eventually
-        (equal '((4 . accepted) (3 . accepted)) outcomes))
-      (should (equal (list shown other) (gemini-companion-diffs))))))
+        (equal '((4 . automatic) (3 . automatic)) outcomes))
+      (should (equal (list shown other) (gemini-companion-edits-open))))))
 
 (defun gemini-companion-auto-test-reviewed (file session)
   "Propose an edit of FILE by SESSION; return why it is reviewed, or nil."
   (let ((diff (gemini-companion-test-open file "new\n" 1 session)))
     (gemini-companion-test-eventually
-      (or (gemini-companion-diff-problem diff)
-          (not (eq 'pending (gemini-companion-diff-state diff)))))
-    (unless (eq 'accepted (gemini-companion-diff-state diff))
-      (gemini-companion-diff-close 1 'closed)
-      (gemini-companion-diff-objection diff))))
+      (or (gemini-companion-edit-problem diff)
+          (not (eq 'pending (gemini-companion-edit-status diff)))))
+    (unless (eq 'automatic (gemini-companion-edit-status diff))
+      (gemini-companion-edit-close 1 'closed)
+      (gemini-companion-edit-auto-objection diff))))
 
 (ert-deftest gemini-companion-auto-leaves-a-file-that-changed-to-the-user ()
   (pcase-dolist
@@ -50,7 +50,7 @@
         (gemini-companion-auto-accept session)
         (should-not outcomes)
         (should (equal (concat "not auto-accepted: " objection)
-                       (gemini-companion-diff-objection diff)))))))
+                       (gemini-companion-edit-auto-objection diff)))))))
 
 (ert-deftest gemini-companion-auto-accepts-in-the-project-of-the-cli-only ()
   (gemini-companion-test-with-edits '(("outside" "old\n"))

@@ -25,7 +25,7 @@
       (gemini-companion-test-open
        "a" "new\n" 1 (append (list :client client)
                              (gemini-companion-test-session "one")))
-      (gemini-companion-test-eventually (gemini-companion-diff-shown))
+      (gemini-companion-test-eventually (gemini-companion-edit-shown))
       (with-current-buffer "*gemini original: a*"
         (should (equal text (buffer-string)))
         (should (eq remark
@@ -110,7 +110,7 @@
           (gemini-companion-arrival-view diff)
           (should (equal before (gemini-companion-test-window-names)))))
       (delete-other-windows)
-      (gemini-companion-diff-reject diff)
+      (gemini-companion-edit-reject diff)
       (should (equal layout (gemini-companion-test-layout))))))
 
 (ert-deftest gemini-companion-ediff-moves-without-a-message ()
@@ -168,7 +168,7 @@
             (with-current-buffer buffer
               (goto-char (point-max))
               (call-interactively compare))
-            (setq text (gemini-companion-diff-text diff))
+            (setq text (gemini-companion-edit-text diff))
             (with-selected-window (get-buffer-window "*gemini proposal: a*")
               (goto-char (point-min))
               (search-forward "four")
@@ -176,7 +176,7 @@
                            (not (gemini-companion-review-hunk-p)))
                 (gemini-companion-review-toggle-hunk)
                 (setq text (string-replace "four" "4" text))))
-            (should (equal text (gemini-companion-diff-text diff)))))))))
+            (should (equal text (gemini-companion-edit-text diff)))))))))
 
 (ert-deftest gemini-companion-ediff-stays-at-point-when-the-file-changes ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
@@ -185,7 +185,7 @@
         (goto-char (point-max))
         (gemini-companion-test-write "a" "1\n2\n3\n4\n")
         (gemini-companion-test-eventually
-          (memq 'changed (gemini-companion-diff-remarks diff)))
+          (memq 'changed (gemini-companion-edit-remarks diff)))
         (should (eobp))))))
 
 (ert-deftest gemini-companion-ediff-runs-no-hook-of-the-user ()
@@ -209,7 +209,7 @@
             (dotimes (_ 2)
               (with-current-buffer (gemini-companion-review-main diff)
                 (gemini-companion-review-switch-view)))
-            (gemini-companion-diff-accept)
+            (gemini-companion-edit-accept)
             (should-not ran)
             (should (equal '((1 accepted "one\n2\nthree\n")) outcomes))
             (should (equal layout (gemini-companion-test-layout))))

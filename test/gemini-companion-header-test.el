@@ -20,7 +20,7 @@
                  (t nil 50 nil) (t "file changed since the proposal" 79 nil)))
             (with-current-buffer visiting
               (set-buffer-modified-p unsaved))
-            (setf (gemini-companion-diff-remarks diff)
+            (setf (gemini-companion-edit-remarks diff)
                   (and changed '(changed)))
             (let ((text (cl-letf (((symbol-function 'old-selected-window)
                                    #'selected-window))
@@ -52,7 +52,7 @@
 (ert-deftest gemini-companion-header-offers-to-restore-removed-lines-at-point ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
     (let* ((diff (gemini-companion-test-show "a" "1\n3\nfour\n"))
-           (proposal (gemini-companion-diff-proposal-buffer diff)))
+           (proposal (gemini-companion-edit-proposal-buffer diff)))
       (gemini-companion-test-call #'gemini-companion-review-toggle-hunk)
       (select-window (get-buffer-window proposal))
       (goto-char 3)
@@ -63,7 +63,7 @@
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let* ((gemini-companion-review-view 'diff)
            (diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
-           (proposal (gemini-companion-diff-proposal-buffer diff)))
+           (proposal (gemini-companion-edit-proposal-buffer diff)))
       (gemini-companion-test-call #'gemini-companion-review-toggle-hunk)
       ;; The selected window may have been deleted since the last redisplay.
       (let ((window (split-window)))
@@ -72,12 +72,12 @@
           (should (with-current-buffer proposal
                     (gemini-companion-header-text)))))
       (should (equal "1\n2\nthree\n"
-                     (gemini-companion-diff-text diff)))
+                     (gemini-companion-edit-text diff)))
       ;; It has the keys of the user.
       (let ((map (make-sparse-keymap)))
         (set-keymap-parent map gemini-companion-review-mode-map)
         (define-key map (kbd "C-c C-k") #'ignore)
-        (define-key map (kbd "<f8>") #'gemini-companion-diff-reject)
+        (define-key map (kbd "<f8>") #'gemini-companion-edit-reject)
         (with-current-buffer proposal
           (setq minor-mode-overriding-map-alist
                 `((gemini-companion-review-mode . ,map))))

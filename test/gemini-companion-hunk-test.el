@@ -120,20 +120,20 @@ Drop those that do not consist of whole lines as before."
         (revert-buffer)
       (call-interactively (key-binding "g"))))
   (gemini-companion-hunk-test-compared
-   (gemini-companion-diff-hunks diff)
-   (gemini-companion-test-file-text (gemini-companion-diff-file-path diff))))
+   (gemini-companion-edit-hunks diff)
+   (gemini-companion-test-file-text (gemini-companion-edit-file diff))))
 
 (defun gemini-companion-hunk-test-check (diff)
   "Assert that what is shown and sent of DIFF equals the model.
 The hunks were just compared."
   (let ((text (gemini-companion-hunk-test-expected))
         (buffer (gemini-companion-review-main diff)))
-    (should (equal text (gemini-companion-diff-text diff)))
+    (should (equal text (gemini-companion-edit-text diff)))
     (should (equal (length gemini-companion-hunk-test-marks)
-                   (nth 1 (or (gemini-companion-diff-counts diff) '(0 0)))))
+                   (nth 1 (or (gemini-companion-edit-counts diff) '(0 0)))))
     (with-current-buffer buffer
       (if (gemini-companion-review-unified-p)
-          (when (gemini-companion-diff-hunks diff)
+          (when (gemini-companion-edit-hunks diff)
             (save-excursion
               (while (when-let* ((fold (text-property-not-all
                                         (point-min) (point-max)
@@ -173,7 +173,7 @@ The hunks were just compared."
 
 (defun gemini-companion-hunk-test-edit (diff beg count text)
   "Replace COUNT characters of the proposal of DIFF from BEG on by TEXT."
-  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+  (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
     (undo-boundary)
     (when (< 0 count)
       (delete-region (1+ beg) (+ 1 beg count))
@@ -185,7 +185,7 @@ The hunks were just compared."
 
 (defun gemini-companion-hunk-test-undo (diff)
   "Undo the last edit of the proposal of DIFF."
-  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+  (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
     (undo-boundary)
     (let ((change (lambda (beg end count)
                     (gemini-companion-hunk-test-change
@@ -209,7 +209,7 @@ The hunks were just compared."
            (dotimes (_ n)
              (ignore-error user-error (gemini-companion-review-next-hunk))))
           ((zerop n)
-           (set-buffer (gemini-companion-diff-proposal-buffer diff))
+           (set-buffer (gemini-companion-edit-proposal-buffer diff))
            (goto-char (1+ (random (1+ (buffer-size))))))
           (t
            (ignore-errors (ediff-jump-to-difference n))))))
@@ -223,18 +223,18 @@ One hunk must change, the one at point."
                      (progn (gemini-companion-review-toggle-hunk) t)
                    (user-error nil)))
            (hunks (with-temp-buffer
-                    (insert-file-contents (gemini-companion-diff-file-path diff))
+                    (insert-file-contents (gemini-companion-edit-file diff))
                     (gemini-companion-hunk-find
                      (current-buffer)
-                     (gemini-companion-diff-proposal-buffer diff))))
+                     (gemini-companion-edit-proposal-buffer diff))))
            (file (gemini-companion-test-file-text
-                  (gemini-companion-diff-file-path diff)))
+                  (gemini-companion-edit-file diff)))
            (marks (mapcar (lambda (hunk)
                             (gemini-companion-hunk-test-mark hunk file))
                           (gemini-companion-hunk-excluded
-                           (gemini-companion-diff-proposal-buffer diff))))
+                           (gemini-companion-edit-proposal-buffer diff))))
            (before (gemini-companion-hunk-test-compared hunks file)))
-      (should (equal hunks (gemini-companion-diff-hunks diff)))
+      (should (equal hunks (gemini-companion-edit-hunks diff)))
       (should (eql (if done 1 0)
                    (+ (length (seq-difference marks before))
                       (length (seq-difference before marks)))))
@@ -261,7 +261,7 @@ Return what was done."
       ('file
        (let ((text (gemini-companion-hunk-test-mutate
                     (gemini-companion-test-file-text file))))
-         (unless (string= text (gemini-companion-diff-proposed-text diff))
+         (unless (string= text (gemini-companion-edit-proposed diff))
            (write-region text nil file nil 'silent)
            (set-file-times file (cl-incf gemini-companion-hunk-test-time))
            (gemini-companion-test-eventually
@@ -291,10 +291,10 @@ Return what was done."
             ;; Nothing but the user has edited it.
             (should (equal gemini-companion-hunk-test-text
                            (with-current-buffer
-                               (gemini-companion-diff-proposal-buffer diff)
+                               (gemini-companion-edit-proposal-buffer diff)
                              (buffer-string))))
             (should (equal (gemini-companion-hunk-test-expected)
-                           (gemini-companion-diff-text diff)))
+                           (gemini-companion-edit-text diff)))
             ;; An edit need not be followed by a comparison.
             (when (memq (or (car-safe (car steps)) (car steps))
                         '(compare switch file))

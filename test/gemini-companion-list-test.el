@@ -117,10 +117,10 @@ question in the minibuffer."
       (gemini-companion-arrival-view
        (gemini-companion-list-test-open 1 1 "a" "one\n2\n3\n"))
       (gemini-companion-list-test-open 2 1 "b" "C\n")
-      (gemini-companion-diff-reject
+      (gemini-companion-edit-reject
        (gemini-companion-list-test-open 3 2 "new" "N\n"))
-      (gemini-companion-edits-written two (concat directory "x") "" "1\n2\n")
-      (gemini-companion-edits-written '(:id "?qwen" :client "qwen")
+      (gemini-companion-edit-written two (concat directory "x") "" "1\n2\n")
+      (gemini-companion-edit-written '(:id "?qwen" :client "qwen")
                                       "/gemini-companion-test" nil "1\n")
       (gemini-companion-list-test-shows
        "  shown  +2 −1  a"
@@ -147,7 +147,7 @@ a file outside your projects: /gemin...panion-test")
                      ("new" "n\n" "+1 −0")))
       (let ((diff (gemini-companion-list-test-open 1 1 file text)))
         (gemini-companion-list-test-go-to (format "%s  %s" lines file))
-        (gemini-companion-diff-close (gemini-companion-diff-id diff) 'lost)))
+        (gemini-companion-edit-close (gemini-companion-edit-id diff) 'lost)))
     (gemini-companion-list-test-open 1 1 "a" "one\n")
     (gemini-companion-list-test-go-to "+0 −2  a")
     (gemini-companion-test-write "a" "1\n")
@@ -159,7 +159,7 @@ a file outside your projects: /gemin...panion-test")
 
 (ert-deftest gemini-companion-list-shows-colors-and-line-numbers ()
   (gemini-companion-list-test-with nil
-    (gemini-companion-edits-written
+    (gemini-companion-edit-written
      (gemini-companion-test-session "s1" 1) (concat directory "a.el")
      "(setq a 1)\r\n(setq b 2)\r\n" "(setq a 1)\r\n(defun b ())\r\n")
     (gemini-companion-list-test-key "TAB" "+1 −1  a.el")
@@ -246,7 +246,7 @@ a file outside your projects: /gemin...panion-test")
         (set-window-point window (point)))
       (let ((before (mapcar seen (list (selected-window) other))))
         (should (equal '(("-20" "-25") ("-50" "-51")) before))
-        (gemini-companion-diff-reject first)
+        (gemini-companion-edit-reject first)
         (gemini-companion-list-test-open 3 1 "c" "x\n")
         (gemini-companion-test-eventually
           (member "  waiting  +1 −0  c" (gemini-companion-list-test-lines)))
@@ -288,10 +288,10 @@ a file outside your projects: /gemin...panion-test")
 
 (ert-deftest gemini-companion-list-answers-all-of-one-cli ()
   (gemini-companion-list-test-with '(("a" "one\n"))
-    (let ((gemini-companion-diff-closed-functions
+    (let ((gemini-companion-edit-closed-functions
            (list (lambda (diff)
-                   (when (eql 3 (gemini-companion-diff-id diff))
-                     (gemini-companion-diff-close 4 'closed))))))
+                   (when (eql 3 (gemini-companion-edit-id diff))
+                     (gemini-companion-edit-close 4 'closed))))))
       (pcase-dolist (`(,id ,session ,file)
                      '((1 1 "a") (2 2 "b") (3 1 "c") (4 1 "d") (5 1 "e")))
         (gemini-companion-list-test-open id session file "new\n"))
@@ -299,10 +299,10 @@ a file outside your projects: /gemin...panion-test")
       (should-not outcomes)
       ;; Some end meanwhile.
       (gemini-companion-list-test-key
-       "a" nil (lambda (_) (gemini-companion-diff-close 1 'closed) t))
+       "a" nil (lambda (_) (gemini-companion-edit-close 1 'closed) t))
       (should (equal '((5 . accepted) (3 . accepted)) outcomes))
-      (should (equal '(2) (mapcar #'gemini-companion-diff-id
-                                  (gemini-companion-diffs)))))))
+      (should (equal '(2) (mapcar #'gemini-companion-edit-id
+                                  (gemini-companion-edits-open)))))))
 
 (ert-deftest gemini-companion-list-excludes-and-restores-a-hunk ()
   (gemini-companion-list-test-with '(("a" "1\n2\n3\n"))
@@ -314,9 +314,9 @@ a file outside your projects: /gemin...panion-test")
                                       ("+three" "one\n2\nthree\n")
                                       ("+one" "1\n2\nthree\n")))
         (gemini-companion-list-test-key "x" line)
-        (should (equal text (gemini-companion-diff-text diff))))
+        (should (equal text (gemini-companion-edit-text diff))))
       (gemini-companion-list-test-go-to "+1 −1  a  1 excluded")
-      (gemini-companion-diff-accept diff)
+      (gemini-companion-edit-accept diff)
       (gemini-companion-list-test-shows
        "  accepted  +1 −1  a"
        " 1" " 2" "-3" "+three"))))
@@ -339,8 +339,8 @@ a file outside your projects: /gemin...panion-test")
      "  waiting  +2 −2  a  3 comments"
      "+zero" "  >> why?" " 1" "-2" "-3" "  >> keep it"
      "+three" "  >> as a digit")
-    (with-current-buffer (gemini-companion-diff-proposal-buffer
-                          (cadr (gemini-companion-diffs)))
+    (with-current-buffer (gemini-companion-edit-proposal-buffer
+                          (cadr (gemini-companion-edits-open)))
       (goto-char (point-min))
       (insert "before\n")
       (narrow-to-region (point-min) (point-min)))
@@ -362,7 +362,7 @@ a:3 (removed line): keep it\na:4: as a digit"
     (gemini-companion-list-test-key "TAB" "+1 −0  c")
     (gemini-companion-list-test-key
      "c" "last"
-     (lambda (&rest _) (gemini-companion-diff-close 3 'closed) "half a com"))
+     (lambda (&rest _) (gemini-companion-edit-close 3 'closed) "half a com"))
     (should (equal "half a com" (current-kill 0)))))
 
 (ert-deftest gemini-companion-list-visits-the-line-or-shows-the-review ()
@@ -371,14 +371,14 @@ a:3 (removed line): keep it\na:4: as a digit"
       ;; Emacs would ask about a file that has changed since.
       (find-file-noselect "a")
       (gemini-companion-list-test-key "RET" "+2 −1  a")
-      (should (eq 'shown (gemini-companion-diff-state diff)))
+      (should (eq 'shown (gemini-companion-edit-status diff)))
       (gemini-companion-list-test-key "a")
       (gemini-companion-list-test-key "TAB")
       (gemini-companion-list-test-key "RET" "+three")
       (should (equal (expand-file-name "a") (buffer-file-name)))
       (should (= 4 (line-number-at-pos)))
       (gemini-companion-list)
-      (gemini-companion-diff-reject
+      (gemini-companion-edit-reject
        (gemini-companion-list-test-open 2 1 "a" "0\n2\nthree\n4\n"))
       (gemini-companion-list-test-key "TAB" "+1 −1  a")
       (gemini-companion-list-test-key "RET" "\n three")
@@ -391,14 +391,14 @@ a:3 (removed line): keep it\na:4: as a digit"
       (gemini-companion-list-test-with nil
         (let ((file-name-handler-alist nil))
           (gemini-companion-test-write name "1\ncaf\351\r\n")
-          (gemini-companion-diff-accept
+          (gemini-companion-edit-accept
            (gemini-companion-list-test-open 1 1 name "one\n")))
         (gemini-companion-list-test-key "u" (concat "  " name) t)
         (should (equal "1\ncaf\351\r\n" (gemini-companion-text-bytes name)))))))
 
 (ert-deftest gemini-companion-list-reverts-an-edit ()
   (gemini-companion-list-test-with '(("a" "1\n"))
-    (gemini-companion-diff-accept
+    (gemini-companion-edit-accept
      (gemini-companion-list-test-open 1 1 "a" "one\n"))
     (gemini-companion-list-test-key "u" "+1 −1  a" t)
     (should (derived-mode-p 'gemini-companion-list-mode))
@@ -456,13 +456,13 @@ a:3 (removed line): keep it\na:4: as a digit"
                      (lambda (prompt) (push prompt asked) t)))
             (gemini-companion-session-update (list session))
             (gemini-companion-state-report session 'prompt "Begin")
-            (gemini-companion-diff-accept
+            (gemini-companion-edit-accept
              (gemini-companion-list-test-open 1 1 "first" "x\n"))
             (gemini-companion-state-report session 'prompt "Count to three")
             (pcase-dolist (`(,file ,text) '(("a" "2\n") ("a" "3\n") ("b" "2\n")
                                             ("b" "2\n") ("new" "1\n") ("b" "no\n")))
-              (funcall (if (equal text "no\n") #'gemini-companion-diff-reject
-                         #'gemini-companion-diff-accept)
+              (funcall (if (equal text "no\n") #'gemini-companion-edit-reject
+                         #'gemini-companion-edit-accept)
                        (gemini-companion-list-test-open 1 1 file text)))
             (gemini-companion-state-report session 'end nil)
             (let ((turn (gemini-companion-session-turn session)))
@@ -502,7 +502,7 @@ by hand"
           (gemini-companion-place-all '(("/ssh:far:" :state "connected")))
           calls)
       (dolist (text '("2\n" "3\n" "4\n"))
-        (gemini-companion-diff-accept
+        (gemini-companion-edit-accept
          (gemini-companion-list-test-open 1 1 "a" text)))
       (cl-letf (((symbol-function 'gemini-companion-server-ask)
                  (lambda (&rest call) (push call calls))))
@@ -519,7 +519,7 @@ ssh:far:a (it has changed there)" (funcall failed problem)))
               (gemini-companion-test-write "a" text)
               (funcall done t)))))
       (should (equal '(accepted reverted reverted)
-                     (mapcar #'gemini-companion-edit-state
+                     (mapcar #'gemini-companion-edit-status
                              (gemini-companion-edits)))))))
 
 (ert-deftest gemini-companion-list-fits-its-window ()

@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-list)
 (require 'gemini-companion-menu)
 (require 'gemini-companion-review-test-helper)
@@ -110,7 +110,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
       (gemini-companion-test-connect)
       (should (equal " Gemini:2" (cadr (gemini-companion-lighter))))
       (dotimes (id 3)
-        (gemini-companion-diff-open id (list :id (format "%d" id))
+        (gemini-companion-edit-open id (list :id (format "%d" id))
                                     (expand-file-name "a") "new"))
       (should (equal " Gemini:2?3" (cadr (gemini-companion-lighter))))
       (should (string-match-p "\

@@ -37,9 +37,9 @@
            (save-window-excursion
              (gemini-companion-session-update (list session))
              ,@body)
-         (gemini-companion-diff-stop 'dismissed)
+         (gemini-companion-edit-settle-all 'dismissed)
          (gemini-companion-notify-stop)
-         (gemini-companion-edits-stop)
+         (gemini-companion-edit-stop)
          (gemini-companion-session-update nil)
          (gemini-companion-state-stop)
          (delete-process process)
@@ -75,8 +75,8 @@
       (should (equal "?1" (car (gemini-companion-notify-lighter))))
       (should (string-search "1 review or question waits; type "
                              (gemini-companion-notify-test-help)))
-      (gemini-companion-diff-start #'ignore)
-      (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
+      (gemini-companion-edit-start #'ignore)
+      (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
       (should (equal "?1" (car (gemini-companion-notify-lighter))))
       (dolist (show '(gemini-companion-status gemini-companion-list))
         (funcall show)
@@ -90,11 +90,11 @@
         (should (equal '("Gemini CLI (shop) asks in its terminal") notices)))
       (gemini-companion-state-report session 'edit nil)
       (should-not notices))
-    (gemini-companion-diff-start #'ignore)
+    (gemini-companion-edit-start #'ignore)
     ;; Qwen Code asks all at once.
     (gemini-companion-notify-test-settled 'question
       (dolist (file '("a" "b"))
-        (gemini-companion-diff-open file session (expand-file-name file) "new\n")))
+        (gemini-companion-edit-open file session (expand-file-name file) "new\n")))
     (with-temp-buffer
       (switch-to-buffer (current-buffer))
       (cl-letf (((symbol-function 'frame-focus-state) #'always))
@@ -104,9 +104,9 @@
             (string-match-p (format "\\`Gemini CLI (shop) %s\\'" notice)
                             (or (car notices) "")))
           (should-not (cdr notices))
-          (when-let* ((diff (car (gemini-companion-diffs))))
-            (gemini-companion-diff-accept diff)
-            (setq gemini-companion-diff-here diff)))))
+          (when-let* ((diff (car (gemini-companion-edits-open))))
+            (gemini-companion-edit-accept diff)
+            (setq gemini-companion-edit-here diff)))))
     (gemini-companion-session-update nil)
     (gemini-companion-test-eventually (null notices))))
 
@@ -118,10 +118,10 @@
         (gemini-companion-notify-test-settled 'edit)
         (gemini-companion-notify-test-settled 'question
           (should (eq missed (and notices t))))))
-    (gemini-companion-diff-start #'ignore)
-    (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
-    (switch-to-buffer (gemini-companion-diff-proposal-buffer
-                       (car (gemini-companion-diffs))))
+    (gemini-companion-edit-start #'ignore)
+    (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
+    (switch-to-buffer (gemini-companion-edit-proposal-buffer
+                       (car (gemini-companion-edits-open))))
     (cl-letf (((symbol-function 'frame-focus-state) #'always))
       (gemini-companion-notify-test-settled 'edit)
       (should-not notices))))
@@ -142,7 +142,7 @@
                   (gemini-companion-session-turn session))
                  1000)
         (pcase-dolist (`(,name ,before ,after) edits)
-          (gemini-companion-edits-written session (expand-file-name name)
+          (gemini-companion-edit-written session (expand-file-name name)
                                           before after))
         (gemini-companion-notify-test-settled 'end
           (gemini-companion-test-eventually
@@ -163,8 +163,8 @@
           (gemini-companion-notify-test-settled 'edit
             (should-not (string-search "asks" (or shown "")))))
         (setq gemini-companion-notify 'message)
-        (gemini-companion-diff-start #'ignore)
-        (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
+        (gemini-companion-edit-start #'ignore)
+        (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
         (gemini-companion-notify-test-settled 'question
           (should-not (string-search "proposes" (or shown ""))))))))
 

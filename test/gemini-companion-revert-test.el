@@ -348,7 +348,7 @@ the text that there is then, and the bytes that are saved of that."
       ;; A terminal stays, and a review of another CLI.
       (dolist (set-up (list (lambda () (make-pipe-process :name "cli" :noquery t
                                                           :buffer "*other*"))
-                            (lambda () (setq-local gemini-companion-diff-here t))))
+                            (lambda () (setq-local gemini-companion-edit-here t))))
         (let ((file (expand-file-name "a" directory))
               (split-height-threshold nil))
           (with-current-buffer (get-buffer-create "*other*")

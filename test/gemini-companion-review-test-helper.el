@@ -9,8 +9,7 @@
 ;;; Code:
 
 (require 'gemini-companion-auto)
-(require 'gemini-companion-diff)
-(require 'gemini-companion-edits)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-review)
 (require 'gemini-companion-test-helper)
 (require 'gemini-companion-unified)
@@ -27,22 +26,19 @@ at once."
                (progn ,start ,@body)
              ,stop)
          (gemini-companion-arrival-stop)
-         (gemini-companion-diff-stop 'rejected 'now)
-         (mapc #'gemini-companion-diff-finish
-               (copy-sequence gemini-companion-diff-ending))
-         (setq gemini-companion-diff--kept nil)))))
+         (gemini-companion-edit-settle-all 'rejected 'now)
+         (mapc #'gemini-companion-edit-finish (gemini-companion-edits-ending))
+         (gemini-companion-edit-stop)
+         (gemini-companion-test-forget-edits)))))
+
+(defun gemini-companion-test-forget-edits ()
+  "Drop also the texts that were kept for `gemini-companion-last-proposal'."
+  (setq gemini-companion-edit--all nil))
 
 (defun gemini-companion-test-diff-start (show outcome)
   "Show diffs by the function SHOW, and call OUTCOME with settled ones."
-  (gemini-companion-diff-start outcome)
+  (gemini-companion-edit-start outcome)
   (gemini-companion-arrival-start show))
-
-(cl-defmethod gemini-companion-diff-view-close (view)
-  "Close VIEW, a function."
-  (funcall view))
-
-(cl-defmethod gemini-companion-diff-view-refresh (_view)
-  "Do nothing.")
 
 (defmacro gemini-companion-test-messages (&rest body)
   "Evaluate BODY, and return the messages meanwhile, the last one first."
@@ -62,16 +58,17 @@ at once."
 
 (defun gemini-companion-test-open (file text &optional id session)
   "Open the diff ID of SESSION, to change FILE to TEXT; return it."
-  (gemini-companion-diff-open (or id 1)
+  (gemini-companion-edit-open (or id 1)
                               (or session (gemini-companion-test-session "one"))
                               (expand-file-name file) text)
-  (car (last (gemini-companion-diffs))))
+  (car (last (gemini-companion-edits-open))))
 
 (defun gemini-companion-test-outcome (diff)
   "Return how DIFF ended: a list of its ID, its state and the accepted text."
-  (list (gemini-companion-diff-id diff)
-        (gemini-companion-diff-state diff)
-        (gemini-companion-diff-accepted-text diff)))
+  (list (gemini-companion-edit-id diff)
+        (gemini-companion-edit-decision diff)
+        (and (memq (gemini-companion-edit-decision diff) '(accepted automatic))
+             (gemini-companion-edit-after diff))))
 
 (defun gemini-companion-test-last-proposal ()
   "Return the text of `gemini-companion-last-proposal', or nil if there is none."
@@ -98,18 +95,17 @@ at once."
            (gemini-companion-state-start)
            (gemini-companion-session-update (list session))
            (gemini-companion-test-diff-start
-            (lambda (&rest _) #'ignore)
+            (lambda (&rest _) t)
             (lambda (diff)
-              (when-let* ((text (gemini-companion-diff-accepted-text diff)))
-                (gemini-companion-test-write
-                 (gemini-companion-diff-file-path diff) text))
-              (push (cons (gemini-companion-diff-id diff)
-                          (gemini-companion-diff-state diff))
+              (when (memq (gemini-companion-edit-decision diff)
+                          '(accepted automatic))
+                (gemini-companion-test-write (gemini-companion-edit-file diff)
+                                             (gemini-companion-edit-after diff)))
+              (push (cons (gemini-companion-edit-id diff)
+                          (gemini-companion-edit-decision diff))
                     outcomes)))
-           (gemini-companion-auto-start)
-           (gemini-companion-edits-start))
+           (gemini-companion-auto-start))
          (progn
-           (gemini-companion-edits-stop)
            (gemini-companion-auto-stop)
            (gemini-companion-session-update nil)
            (gemini-companion-state-stop))
@@ -141,7 +137,7 @@ at once."
 For ID and SESSION see `gemini-companion-test-open'."
   (let ((diff (gemini-companion-test-open file text id session)))
     (gemini-companion-test-eventually
-      (eq 'shown (gemini-companion-diff-state diff)))
+      (eq 'shown (gemini-companion-edit-status diff)))
     diff))
 
 (defmacro gemini-companion-test-in-each-view (files &rest body)
@@ -198,8 +194,8 @@ excluded or it was edited, and with NUMBERS those of the line."
 (defun gemini-companion-test-accept-inside (diff)
   "Accept DIFF as its key in the review does: the next one may follow."
   (with-current-buffer (gemini-companion-review-main diff)
-    (let ((real-this-command #'gemini-companion-diff-accept))
-      (gemini-companion-diff-accept))))
+    (let ((real-this-command #'gemini-companion-edit-accept))
+      (gemini-companion-edit-accept))))
 
 (defun gemini-companion-test-layout ()
   "Return all that is seen of the windows of the frame."

@@ -13,8 +13,8 @@
 (defun gemini-companion-review-test-toggle-all (diff)
   "Exclude each hunk of DIFF, or restore it; answer yes if that asks."
   (cl-letf (((symbol-function 'y-or-n-p) #'always))
-    (dolist (hunk (gemini-companion-diff-hunks diff))
-      (gemini-companion-review-toggle diff hunk))))
+    (dolist (hunk (gemini-companion-edit-hunks diff))
+      (gemini-companion-edit-toggle diff hunk))))
 
 ;;;; A view of another package
 
@@ -27,18 +27,17 @@
 (cl-defmethod gemini-companion-view-open
   ((view gemini-companion-review-test-view) _keep)
   "Show VIEW, whatever is to be kept."
-  (let* ((diff (gemini-companion-view-diff view))
-         (original (gemini-companion-view-original view))
-         (proposal (gemini-companion-diff-proposal-buffer diff)))
+  (let* ((edit (gemini-companion-view-edit view))
+         (proposal (gemini-companion-edit-proposal-buffer edit)))
     (pop-to-buffer proposal)
-    (setf (gemini-companion-view-buffers view) (list proposal))
-    (gemini-companion-review-set-hunks
-     diff (gemini-companion-hunk-find original proposal) original)))
+    (setf (gemini-companion-view-buffers view) (list proposal)
+          (gemini-companion-view-hunks view)
+          (gemini-companion-edit-hunks edit))))
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-review-test-view))
   "Return the current hunk of VIEW."
   (nth (gemini-companion-review-test-view-number view)
-       (gemini-companion-diff-hunks (gemini-companion-view-diff view))))
+       (gemini-companion-view-hunks view)))
 
 (cl-defmethod gemini-companion-view-move
   ((view gemini-companion-review-test-view) count)
@@ -60,15 +59,15 @@
         (gemini-companion-review-view 'test))
     (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
       (let ((diff (gemini-companion-test-show "a" "one\n2\n3\n4\nfive\n")))
-        (should (eq (gemini-companion-diff-proposal-buffer diff)
+        (should (eq (gemini-companion-edit-proposal-buffer diff)
                     (window-buffer)))
         (gemini-companion-test-call #'gemini-companion-review-next-hunk)
         (gemini-companion-test-call #'gemini-companion-review-toggle-hunk)
         ;; The other views have what was excluded here.
         (gemini-companion-test-call #'gemini-companion-review-switch-view)
         (should (eq 'ediff (gemini-companion-view-kind
-                            (gemini-companion-diff-view diff))))
-        (gemini-companion-test-call #'gemini-companion-diff-accept)
+                            (gemini-companion-edit-view diff))))
+        (gemini-companion-test-call #'gemini-companion-edit-accept)
         (should (equal '((1 accepted "one\n2\n3\n4\n5\n")) outcomes))))))
 
 (ert-deftest gemini-companion-review-goes-to-the-hunk-of-a-line ()
@@ -79,7 +78,7 @@
         (gemini-companion-review-go-to diff line)
         (gemini-companion-test-call #'gemini-companion-review-toggle-hunk))
       (should (equal "1\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
-                     (gemini-companion-diff-text diff))))))
+                     (gemini-companion-edit-text diff))))))
 
 (ert-deftest gemini-companion-review-switch-stays-at-the-hunk ()
   (gemini-companion-test-with-reviews
@@ -128,12 +127,12 @@
       (let* ((gemini-companion-review-view view)
              (diff (gemini-companion-test-show "a" "one\n2\n")))
         (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
-          (should-error (gemini-companion-review-toggle
-                         diff (car (gemini-companion-diff-hunks diff)))
+          (should-error (gemini-companion-edit-toggle
+                         diff (car (gemini-companion-edit-hunks diff)))
                         :type 'user-error))
         (gemini-companion-review-test-toggle-all diff)
         (with-current-buffer (window-buffer)
-          (gemini-companion-diff-accept))
+          (gemini-companion-edit-accept))
         (should (equal '((1 accepted "1\n2\n")) outcomes))))))
 
 (ert-deftest gemini-companion-review-letters-mean-the-same-and-are-described ()
@@ -149,14 +148,14 @@
         (call-interactively (key-binding (kbd "C-h m")))))
     (dolist (key (cons "C-c C-c" (and (eq view 'diff) '("a"))))
       (should (string-match-p
-               (format "^%s[ \t]+gemini-companion-diff-accept" key)
+               (format "^%s[ \t]+gemini-companion-edit-accept" key)
                (gemini-companion-test-text "*Help*"))))))
 
 (ert-deftest gemini-companion-review-replaced-by-another-keeps-its-exclusions ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n")))
-      (gemini-companion-review-toggle
-       diff (car (gemini-companion-diff-hunks diff)))
+      (gemini-companion-edit-toggle
+       diff (car (gemini-companion-edit-hunks diff)))
       (should (member "New proposal for a; \
 M-x gemini-companion-last-proposal shows your edits of the previous one"
                       (gemini-companion-test-messages
@@ -170,10 +169,10 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
           (press (lambda (diff key)
                    (with-current-buffer (gemini-companion-review-main diff)
                      (call-interactively (key-binding (kbd key)))))))
-      (let ((real-this-command 'gemini-companion-diff-accept))
+      (let ((real-this-command 'gemini-companion-edit-accept))
         (funcall press first "C-c C-c"))
       (gemini-companion-test-eventually
-        (eq 'shown (gemini-companion-diff-state next)))
+        (eq 'shown (gemini-companion-edit-status next)))
       (cl-letf (((symbol-function 'float-time) (lambda (&rest _) 9.5))
                 (gemini-companion-review-new-until 10))
         (funcall press next "C-c C-c")
@@ -181,11 +180,11 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
         (should (string-search " C-c C-c accept "
                                (gemini-companion-test-header
                                 (gemini-companion-review-main next)))))
-      (should (eq 'shown (gemini-companion-diff-state next)))
+      (should (eq 'shown (gemini-companion-edit-status next)))
       ;; The clock was set back.
       (let ((gemini-companion-review-new-until most-positive-fixnum))
         (funcall press next "C-x C-s"))
-      (should (eq 'accepted (gemini-companion-diff-state next))))))
+      (should (eq 'accepted (gemini-companion-edit-status next))))))
 
 (ert-deftest gemini-companion-review-that-follows-has-the-same-windows ()
   (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
@@ -230,7 +229,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
           (gemini-companion-review)
           (should (equal review (gemini-companion-test-layout)))
           (gemini-companion-list)
-          (gemini-companion-diff-accept diff)
+          (gemini-companion-edit-accept diff)
           (should (equal "*gemini reviews*" (buffer-name (window-buffer))))
           (quit-window)
           ;; Which window is selected depends on how the list was opened.
@@ -241,12 +240,12 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
 (ert-deftest gemini-companion-review-sends-what-is-hidden-by-narrowing ()
   (gemini-companion-test-in-each-view '(("a" "1\n2\n3\n4\n"))
     (let* ((diff (gemini-companion-test-show "a" "one\n2\n3\nfour\n")))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+      (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
         (narrow-to-region 5 7))
       (gemini-companion-review-test-toggle-all diff)
-      (should (equal "1\n2\n3\n4\n" (gemini-companion-diff-text diff)))
+      (should (equal "1\n2\n3\n4\n" (gemini-companion-edit-text diff)))
       (gemini-companion-review-test-toggle-all diff)
-      (gemini-companion-diff-accept)
+      (gemini-companion-edit-accept)
       (should (equal '((1 accepted "one\n2\n3\nfour\n")) outcomes)))))
 
 (defun gemini-companion-review-test-state ()
@@ -275,7 +274,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
            (state (progn
                     ;; Emacs makes buffers of its own at the first one.
                     (gemini-companion-test-show "a" "one\n2\n")
-                    (gemini-companion-diff-reject)
+                    (gemini-companion-edit-reject)
                     (gemini-companion-test-run-timers)
                     ;; One that was killed has not always ended.
                     (gemini-companion-test-eventually
@@ -286,7 +285,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
        (gemini-companion-test-show "a" "one\n2\n"))
       (gemini-companion-test-call #'gemini-companion-review-switch-view)
       (gemini-companion-test-call #'gemini-companion-review-switch-view)
-      (gemini-companion-diff-reject)
+      (gemini-companion-edit-reject)
       (gemini-companion-test-run-timers)
       (gemini-companion-test-leaves-only things)
       (should (equal state (gemini-companion-review-test-state)))
@@ -314,7 +313,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
     (let ((diff (gemini-companion-test-show "a" "2\n"))
           (create-lockfiles t)
           asked)
-      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+      (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
         (insert "mine")
         (should-not buffer-file-name)
         (should-not buffer-auto-save-file-name))
@@ -323,7 +322,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                    (setq asked (seq-filter prompter buffers))
                    0)))
         (save-some-buffers))
-      (should-not (memq (gemini-companion-diff-proposal-buffer diff) asked))
+      (should-not (memq (gemini-companion-edit-proposal-buffer diff) asked))
       (should (equal '("a") (directory-files directory nil "\\`[^.]\\|#"))))))
 
 (ert-deftest gemini-companion-review-that-cannot-be-shown-leaves-nothing ()
@@ -351,16 +350,16 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
           (cl-progv (and symbol (list symbol)) (list value)
             (let ((diff (gemini-companion-test-open file text)))
               (gemini-companion-test-eventually
-                (gemini-companion-diff-problem diff))
+                (gemini-companion-edit-problem diff))
               (gemini-companion-arrival-view diff)
               (should (string-search problem
-                                     (gemini-companion-diff-problem diff)))
-              (should (eq 'pending (gemini-companion-diff-state diff)))
+                                     (gemini-companion-edit-problem diff)))
+              (should (eq 'pending (gemini-companion-edit-status diff)))
               (should (equal layout (gemini-companion-test-layout)))
-              (should (equal (list (gemini-companion-diff-proposal-buffer diff))
+              (should (equal (list (gemini-companion-edit-proposal-buffer diff))
                              (seq-difference (buffer-list) buffers)))
-              (should (equal text (gemini-companion-diff-close 1 'closed))))
-            (gemini-companion-diff-accept
+              (should (equal text (gemini-companion-edit-close 1 'closed))))
+            (gemini-companion-edit-accept
              (gemini-companion-test-open file text))
             (should (equal `((1 accepted ,text)) outcomes))))))))
 
@@ -378,13 +377,13 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (gemini-companion-test-write program (format "#!/bin/sh\ntouch '%s'\n" marker))
       (set-file-modes program #o700)
       (dolist (file '("/mark:host:/x" "/none:host:/x"))
-        (gemini-companion-diff-open 1 '(:id "one") file "new\n")
+        (gemini-companion-edit-open 1 '(:id "one") file "new\n")
         (save-window-excursion
           (gemini-companion-list)
           (gemini-companion-test-eventually
-            (gemini-companion-diff-problem (car (gemini-companion-diffs)))))
+            (gemini-companion-edit-problem (car (gemini-companion-edits-open)))))
         (gemini-companion-list-stop)
-        (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
+        (should (equal "new\n" (gemini-companion-edit-close 1 'closed)))
         (should-not (file-exists-p marker))))))
 
 (ert-deftest gemini-companion-review-commands-report-that-no-review-is-here ()

@@ -28,15 +28,15 @@ outcomes."
                   (lambda (&rest _) (funcall ,answer))))
          (unwind-protect
              (let (diff)
-               (gemini-companion-diff-start
+               (gemini-companion-edit-start
                 (lambda (diff)
-                  (push (gemini-companion-diff-state diff) outcomes)))
-               (gemini-companion-diff-open
+                  (push (gemini-companion-edit-status diff) outcomes)))
+               (gemini-companion-edit-open
                 1 ,session (expand-file-name "a" directory) "new\n")
-               (setq diff (car (gemini-companion-diffs)))
+               (setq diff (car (gemini-companion-edits-open)))
                ,@body)
            (gemini-companion-send-stop)
-           (gemini-companion-diff-stop 'dismissed))))))
+           (gemini-companion-edit-settle-all 'dismissed))))))
 
 (ert-deftest gemini-companion-send-reason-that-cannot-be-typed-is-kept ()
   (pcase-dolist
@@ -48,14 +48,14 @@ outcomes."
          (,(lambda () (signal 'quit nil)) nil "before")
          ;; The review ends while the user types.
          (,(lambda ()
-             (gemini-companion-diff-reject (car (gemini-companion-diffs)))
+             (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
              "Too long")
           (rejected) "Too long")))
     (gemini-companion-send-test-with-reason answer '(:id "one")
       (ignore-error (quit user-error)
-        (gemini-companion-diff-reject-with-reason diff))
+        (gemini-companion-edit-reject-with-reason diff))
       (should (equal sent outcomes))
-      (should (eq (null sent) (and (gemini-companion-diffs) t)))
+      (should (eq (null sent) (and (gemini-companion-edits-open) t)))
       (should (equal kept (car kill-ring))))))
 
 (defmacro gemini-companion-send-test-with-reason-terminal (program &rest body)
@@ -85,7 +85,7 @@ PROGRAM, a command of the shell."
 
 (ert-deftest gemini-companion-send-inserts-where-the-terminal-takes-input ()
   (gemini-companion-send-test-with-reason-terminal "cat"
-    (let ((session (gemini-companion-diff-session diff))
+    (let ((session (gemini-companion-edit-session diff))
           (file (find-file-noselect "a")))
       (unwind-protect
           (progn
@@ -94,7 +94,7 @@ PROGRAM, a command of the shell."
             (should (string-search "waits for an answer; copied"
                                    (gemini-companion-send-insert "x" session)))
             (should (equal "x" (car kill-ring)))
-            (gemini-companion-diff-reject diff)
+            (gemini-companion-edit-reject diff)
             (delete-other-windows)
             (pcase-dolist
                 (`(,mode ,text ,selected)
@@ -112,7 +112,7 @@ PROGRAM, a command of the shell."
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
 (ert-deftest gemini-companion-send-submits-each-text-though-it-was-shown-before ()
   (gemini-companion-send-test-with-reason-terminal "cat >/dev/null"
-    (gemini-companion-diff-reject diff)
+    (gemini-companion-edit-reject diff)
     (let ((process (get-buffer-process terminal))
           (shown-p (lambda (regexp)
                      (string-match-p regexp
@@ -121,7 +121,7 @@ PROGRAM, a command of the shell."
       (gemini-companion-test-eventually (funcall shown-p "[?]"))
       (dolist (text '("???" "Please"))
         (gemini-companion-send-submit
-         text (lambda () (gemini-companion-diff-session diff)) 30 "Lost"))
+         text (lambda () (gemini-companion-edit-session diff)) 30 "Lost"))
       (term-emulate-terminal process "\e[H\e[J")
       (gemini-companion-test-eventually
         (funcall shown-p "[?]\\{3\\}.*\n.*Please.*\n")))
@@ -151,11 +151,11 @@ PROGRAM, a command of the shell."
     (gemini-companion-send-test-with-reason-terminal (format "sh -c '%s'" program)
       (gemini-companion-test-eventually
         (string-search "ready" (gemini-companion-test-text terminal)))
-      (should-error (gemini-companion-diff-reject-with-reason
+      (should-error (gemini-companion-edit-reject-with-reason
                      diff (make-string 200001 ?x))
                     :type 'user-error)
-      (should (gemini-companion-diffs))
-      (gemini-companion-diff-reject-with-reason diff)
+      (should (gemini-companion-edits-open))
+      (gemini-companion-edit-reject-with-reason diff)
       (should (equal "before" (car kill-ring)))
       (funcall end terminal)
       (gemini-companion-test-eventually (equal "Too long" (car kill-ring))))))
@@ -189,7 +189,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
          " ")
       (gemini-companion-test-eventually
         (string-search "ready" (gemini-companion-test-text terminal)))
-      (gemini-companion-diff-reject-with-reason diff)
+      (gemini-companion-edit-reject-with-reason diff)
       (gemini-companion-test-eventually
         (string-search (if taken (concat "taken " taken) "Too long")
                        (gemini-companion-test-text terminal)))
@@ -202,7 +202,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
     (write-region "" nil "property.py" nil 'silent)
     (let ((project-find-functions
            (list (lambda (directory) (cons 'transient directory)))))
-      (gemini-companion-diff-reject-with-reason diff))
+      (gemini-companion-edit-reject-with-reason diff))
     (should (equal "As @a, no \\@property" (car kill-ring)))))
 
 ;;; gemini-companion-send-test.el ends here

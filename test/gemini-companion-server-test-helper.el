@@ -10,7 +10,7 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-session)
 (require 'gemini-companion-test-helper)
 (require 'json)

@@ -43,11 +43,11 @@
             (run-at-time
              0 0.02
              (lambda ()
-               (dolist (diff (gemini-companion-diffs))
-                 (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+               (dolist (diff (gemini-companion-edits-open))
+                 (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
                    (goto-char (point-min))
                    (insert "!"))
-                 (gemini-companion-diff-accept diff)))))
+                 (gemini-companion-edit-accept diff)))))
            (clients (mapcar #'gemini-companion-server-test-cli '("one" "two"))))
       (unwind-protect
           (progn
@@ -96,8 +96,8 @@
       (gemini-companion-test-eventually
         (not (memql (gemini-companion-server-test-pid) (list nil pid))))
       (should (equal (list (expand-file-name "a"))
-                     (mapcar #'gemini-companion-diff-file-path
-                             (gemini-companion-diffs))))
+                     (mapcar #'gemini-companion-edit-file
+                             (gemini-companion-edits-open))))
       (let ((events (with-current-buffer (gemini-companion-events-buffer)
                       (buffer-string))))
         (should (string-search " <- open-diff 2 " events))
@@ -169,14 +169,14 @@ each process: timers that limit its time are running as well."
 
 (ert-deftest gemini-companion-restart-sends-outcomes-that-a-crash-interrupted ()
   (gemini-companion-test-with-mode '(("a" "text"))
-    (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "new")
-    (gemini-companion-diff-open 2 '(:id "one") (expand-file-name "b") "new")
+    (gemini-companion-edit-open 1 '(:id "one") (expand-file-name "a") "new")
+    (gemini-companion-edit-open 2 '(:id "one") (expand-file-name "b") "new")
     (gemini-companion-restart)
     (gemini-companion-test-kill-server)
     (should-not (gemini-companion-server-ready-p))
-    (gemini-companion-diff-accept (car (gemini-companion-diffs)))
+    (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
     ;; The CLI, which waits for its outcome, was interrupted.
-    (gemini-companion-diff-close 2 'interrupted)
+    (gemini-companion-edit-close 2 'interrupted)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
     (let ((events (gemini-companion-test-events)))
       (should (string-search " -> adopt-diff 1 \"one\" " events))
@@ -253,18 +253,18 @@ each process: timers that limit its time are running as well."
                                  :newContent "new")
       (delete-directory temporary t)
       (write-region "" nil (directory-file-name temporary))
-      (let ((diff (car (gemini-companion-diffs))))
-        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+      (let ((diff (car (gemini-companion-edits-open))))
+        (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
           (erase-buffer)
           (insert (make-string 300000 ?x)))
-        (should-error (gemini-companion-diff-accept diff))
-        (should (gemini-companion-diff-open-p diff))
+        (should-error (gemini-companion-edit-accept diff))
+        (should (gemini-companion-edit-open-p diff))
         (delete-file (directory-file-name temporary))
         (make-directory temporary)
-        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
           (erase-buffer)
           (insert "less"))
-        (gemini-companion-diff-accept diff)
+        (gemini-companion-edit-accept diff)
         (let ((event nil))
           (gemini-companion-test-eventually
             (setq event (gemini-companion-test-ask client "next"))
@@ -277,9 +277,9 @@ each process: timers that limit its time are running as well."
   "Have CLIENT propose TEXT for FILE, and return the proposal it gets back.
 Before that make EDITED, if non-nil, the text of the proposal."
   (gemini-companion-test-ask client "openDiff" :filePath file :newContent text)
-  (gemini-companion-test-eventually (gemini-companion-diffs))
-  (with-current-buffer (gemini-companion-diff-proposal-buffer
-                        (car (gemini-companion-diffs)))
+  (gemini-companion-test-eventually (gemini-companion-edits-open))
+  (with-current-buffer (gemini-companion-edit-proposal-buffer
+                        (car (gemini-companion-edits-open)))
     (should (equal text (buffer-string)))
     (when edited
       (erase-buffer)

@@ -9,7 +9,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-test-helper)
@@ -41,7 +41,7 @@ reported states, the last first."
                (gemini-companion-state-start)
                (gemini-companion-session-update (list session))
                ,@body)
-           (gemini-companion-diff-stop 'dismissed)
+           (gemini-companion-edit-settle-all 'dismissed)
            (gemini-companion-session-stop)
            (gemini-companion-state-stop)
            (gemini-companion-terminal-stop))))))
@@ -77,11 +77,11 @@ reported states, the last first."
 (ert-deftest gemini-companion-state-elsewhere-is-known-from-reviews-and-hooks ()
   (gemini-companion-state-test-with nil
     (should (eq 'unknown (gemini-companion-session-state session)))
-    (gemini-companion-diff-start #'ignore)
-    (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
+    (gemini-companion-edit-start #'ignore)
+    (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
     (should (eq 'waiting (gemini-companion-session-state session)))
     (gemini-companion-state-report session 'question nil)
-    (gemini-companion-diff-reject (car (gemini-companion-diffs)))
+    (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
     (should (eq 'unknown (gemini-companion-session-state session)))
     (pcase-dolist (`(,event . ,state)
                    '((prompt . working) (question . waiting) (edit . working)
@@ -153,20 +153,20 @@ reported states, the last first."
          ("qwen" ("✳︎ Qwen - p" "Qwen - p"))))
     (gemini-companion-state-test-with client
       (let (sent)
-        (gemini-companion-diff-start (lambda (diff) (push diff sent)))
-        (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
-        (let ((diff (car (gemini-companion-diffs))))
+        (gemini-companion-edit-start (lambda (diff) (push diff sent)))
+        (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
+        (let ((diff (car (gemini-companion-edits-open))))
           (dolist (title titles)
             (if (stringp title)
                 (gemini-companion-state-title process title)
               (gemini-companion-session-update
                (list session `(:id "2" ,@(cddr session) :identity 2)))))
-          (should (eq 'pending (gemini-companion-diff-state diff)))
+          (should (eq 'pending (gemini-companion-edit-status diff)))
           (should (eq (if ended 'ready 'waiting)
                       (gemini-companion-session-state session)))
           (gemini-companion-test-run-timers)
           (should (eq (if ended 'dismissed 'pending)
-                      (gemini-companion-diff-state diff)))
+                      (gemini-companion-edit-status diff)))
           ;; Which frees the CLI.
           (should (equal (and ended (list diff)) sent)))))))
 

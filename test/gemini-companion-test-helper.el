@@ -158,7 +158,10 @@ That includes the timers whose function is one of Emacs."
        (lambda (symbol)
          (advice-mapc (lambda (advice _) (add symbol advice)) symbol)
          (mapc (apply-partially #'add symbol) (get-variable-watchers symbol))
-         (when (string-match-p "-\\(hook\\|functions\\)\\'" (symbol-name symbol))
+         (when (and (string-match-p "-\\(hook\\|functions\\)\\'"
+                                    (symbol-name symbol))
+                    ;; In Emacs 28, what `after-revert-hook' was at the last revert.
+                    (not (eq symbol 'revert-buffer-internal-hook)))
            (dolist (buffer (buffer-list))
              (when (local-variable-p symbol buffer)
                (add (cons symbol buffer) (buffer-local-value symbol buffer))))

@@ -29,7 +29,7 @@
         (should buffer-read-only)
         (should (string-match-p header (gemini-companion-test-header
                                         (current-buffer)))))
-      (gemini-companion-diff-reject))))
+      (gemini-companion-edit-reject))))
 
 (ert-deftest gemini-companion-unified-folds-what-is-unchanged ()
   (gemini-companion-unified-test-with
@@ -72,7 +72,7 @@
           (should (= 50 moves))
           (gemini-companion-review-toggle-hunk))
         (should (string-suffix-p "odd\n98\none\n100"
-                                 (gemini-companion-diff-text diff)))))))
+                                 (gemini-companion-edit-text diff)))))))
 
 (ert-deftest gemini-companion-unified-marks-the-words-of-a-line-that-is-like-it ()
   (gemini-companion-unified-test-with
@@ -161,7 +161,7 @@
       (gemini-companion-test-show "a" "new\n")
       (should (equal "*gemini diff: a*" (buffer-name (window-buffer))))
       (should (equal 1 (length (frame-list))))
-      (gemini-companion-diff-reject)
+      (gemini-companion-edit-reject)
       (should (equal layout (gemini-companion-test-layout)))
       (should (eq selected (selected-window)))
       (delete-window)
@@ -175,7 +175,7 @@
       (gemini-companion-test-show "a" "new\n")
       (should (equal 2 (length (window-list))))
       (should (equal "*gemini diff: a*" (buffer-name (window-buffer))))
-      (gemini-companion-diff-accept)
+      (gemini-companion-edit-accept)
       (should (equal layout (gemini-companion-test-layout))))))
 
 (ert-deftest gemini-companion-unified-comes-back-to-the-line-that-was-edited ()
@@ -241,7 +241,7 @@
           (should (equal "1one" (concat (mapcar #'char-after struck)))))
         (revert-buffer)
         (funcall shows nil "x-1" "x+one" " 2" " 3" " 4" " 5" " 6" "-7" "+seven")
-        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
           (goto-char (point-min))
           (forward-line 3)
           (delete-region (point) (line-beginning-position 2))
@@ -251,7 +251,7 @@
         (should (gemini-companion-review-hunk-p))
         (funcall shows t "x-1" "x+one" " 2" " 3" "-4" " 5" " 6"
                  "-7" "+seven" "*+8"))
-      (gemini-companion-diff-accept diff)
+      (gemini-companion-edit-accept diff)
       (should (equal '((1 accepted "1\n2\n3\n5\n6\nseven\n8\n"))
                      outcomes)))))
 

@@ -178,7 +178,7 @@ def arrive_from_there(emacs: Emacs, file: Path) -> Reviews:
     # A report would make the echo area larger.
     emacs.eval(
         f"""(progn (message nil)
-                   (gemini-companion-diff-open
+                   (gemini-companion-edit-open
                     (setq e2e-id (1+ e2e-id))
                     (list :id "one" :pid (process-id (get-process "cli"))
                           :directory {lisp(file.parent)})
@@ -247,7 +247,7 @@ def test_selected_review_is_ediff_beside_the_terminal(world: World) -> None:
 
 
 TYPES = """
-(add-hook 'gemini-companion-diff-opened-functions
+(add-hook 'gemini-companion-edit-opened-functions
           (lambda (_) (setq unread-command-events (list ?r ?a))))
 """
 
@@ -352,7 +352,7 @@ def test_announcement_leaves_a_report(world: World) -> None:
     report = "exited; review closed, a.txt not written"
     emacs, file = started(world, option("view", "ediff"))
     arrive(emacs, file, "uno\n")
-    emacs.eval("(progn (gemini-companion-diff-close e2e-id 'exited) nil)")
+    emacs.eval("(progn (gemini-companion-edit-close e2e-id 'exited) nil)")
     emacs.wait_for(report)
     arrive(emacs, world.project / "b.txt", "due\n", "two")
     emacs.wait_for("M-x gemini-companion-review selects it")
@@ -399,10 +399,10 @@ ONE_BY_ONE = """
        (setq e2e-flashes (1+ e2e-flashes))))
 (defun e2e-write (diff)
   "Write what was accepted in DIFF, as a CLI does."
-  (when (eq 'accepted (gemini-companion-diff-state diff))
-    (write-region (gemini-companion-diff-accepted-text diff) nil
-                  (gemini-companion-diff-file-path diff) nil 'silent)))
-(add-hook 'gemini-companion-diff-closed-functions #'e2e-write)
+  (when (eq 'accepted (gemini-companion-edit-status diff))
+    (write-region (gemini-companion-edit-after diff) nil
+                  (gemini-companion-edit-file diff) nil 'silent)))
+(add-hook 'gemini-companion-edit-closed-functions #'e2e-write)
 (defun e2e-places ()
   "Return where the windows of this frame are."
   (format "%s" (mapcar #'window-edges (window-list nil 'no-minibuffer
@@ -437,7 +437,7 @@ def test_next_review_takes_the_place_of_the_last(world: World, view: str) -> Non
     emacs.says("Accepted a.txt: 1 of 2 hunks (+1 \u22121); 2 more waiting")
     reviews.shown("b.txt")
     emacs.becomes("(e2e-line)", 5)
-    emacs.holds(f"(eq 'gemini-companion-diff-reject {R_HERE})", "keys work")
+    emacs.holds(f"(eq 'gemini-companion-edit-reject {R_HERE})", "keys work")
     emacs.becomes("(e2e-places)", places)
     emacs.keys("r")
     emacs.says("Rejected b.txt; 1 more waiting")
@@ -448,4 +448,4 @@ def test_next_review_takes_the_place_of_the_last(world: World, view: str) -> Non
     emacs.keys("C-x", "k", "Enter")
     emacs.says("Rejected c.txt")
     emacs.holds("(one-window-p)")
-    emacs.eval("(remove-hook 'gemini-companion-diff-closed-functions #'e2e-write)")
+    emacs.eval("(remove-hook 'gemini-companion-edit-closed-functions #'e2e-write)")

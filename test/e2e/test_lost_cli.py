@@ -14,15 +14,15 @@ from harness.world import World
 pytestmark = pytest.mark.once
 
 SHOWN = """
-(seq-find (lambda (diff) (eq 'shown (gemini-companion-diff-state diff)))
-          (gemini-companion-diffs))
+(seq-find (lambda (diff) (eq 'shown (gemini-companion-edit-status diff)))
+          (gemini-companion-edits-open))
 """
 LAST_MESSAGES = '(with-current-buffer "*Messages*" (buffer-string))'
 
 
 def pid_of_shown(emacs: Emacs) -> int:
     """Return the process of the CLI of the displayed review."""
-    session = f"(gemini-companion-diff-session {SHOWN})"
+    session = f"(gemini-companion-edit-session {SHOWN})"
     return int(emacs.eval(f"(plist-get {session} :pid)"))
 
 

@@ -43,8 +43,8 @@ CALLS = """
 
 REVERT = """
 (ignore-errors
-  (null (mapc #'gemini-companion-edits-revert
-              (seq-remove #'gemini-companion-edits-unwritten
+  (null (mapc #'gemini-companion-edit-revert
+              (seq-remove #'gemini-companion-edit-unwritten
                           (reverse (gemini-companion-edits))))))
 """
 
@@ -272,11 +272,11 @@ def test_two_places_and_here_are_apart_and_nothing_is_left_there(
         cli.ask()
         reviews.wait_until(index + 1)
     names = emacs.value(
-        "(mapcar #'gemini-companion-diff-name (gemini-companion-diffs))"
+        "(mapcar #'gemini-companion-edit-name (gemini-companion-edits-open))"
     )
     link = "docker:far:b.txt (by the symbolic link a.txt)"
     assert names == ["docker:near:a.txt", link, "a.txt"]
-    emacs.eval("(mapc #'gemini-companion-diff-accept (gemini-companion-diffs))")
+    emacs.eval("(mapc #'gemini-companion-edit-accept (gemini-companion-edits-open))")
     for cli in clis:
         cli.wait_for("done")
     emacs.becomes(text_of(places[1], files[1]), "1\n")

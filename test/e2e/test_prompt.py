@@ -36,7 +36,7 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     emacs.eval("(setq gemini-companion-review-arrival 'notify)")
     cli.model.script(write_file(file, "uno\n"), say("all done"))
     cli.ask()
-    emacs.holds("(gemini-companion-diffs)")
+    emacs.holds("(gemini-companion-edits-open)")
     assert "copied" in emacs.eval(INSERT.format('"words"'))
     # Before Emacs knows that the CLI asks, the text waits for the answer, too.
     emacs.eval("(setq gemini-companion-state--records nil)")

@@ -83,7 +83,7 @@ def test_edits_are_auto_accepted_and_reverted(world: World) -> None:
 
 
 ACCEPTS = """(with-current-buffer (window-buffer)
-  (eq 'gemini-companion-diff-accept (key-binding (kbd "C-c C-c"))))"""
+  (eq 'gemini-companion-edit-accept (key-binding (kbd "C-c C-c"))))"""
 
 
 # Where the windows are whenever they are drawn; the echo area takes lines at times.

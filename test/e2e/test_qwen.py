@@ -67,7 +67,7 @@ def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None
     gemini.prompt()
     reviews.wait_until(2)
     for _ in range(2):
-        emacs.eval("(gemini-companion-diff-accept (car (gemini-companion-diffs)))")
+        emacs.eval("(gemini-companion-edit-accept (car (gemini-companion-edits-open)))")
 
     cli.wait_for("qwen done")
     gemini.wait_for("gemini done")
@@ -176,7 +176,7 @@ def test_qwen_that_writes_without_asking_is_reported_and_set(world: World) -> No
     cli.model.script(read_file(file), write_file(file, "uno\n"), say("done"))
     cli.prompt()
     cli.wait_for("done")
-    assert emacs.value("(gemini-companion-diffs)") is None
+    assert emacs.value("(gemini-companion-edits-open)") is None
 
     emacs.eval(
         """(with-current-buffer "*gemini-companion status*"

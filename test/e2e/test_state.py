@@ -92,7 +92,7 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     reviews.select("C-c", "C-c")
     cli.terminal.wait_for("Allow execution")
     is_(emacs, "waiting")
-    emacs.holds("(null gemini-companion-diff-ending)", "the question closes it")
+    emacs.holds("(null (gemini-companion-edits-ending))", "the question closes it")
     assert emacs.value("e2e-states")[-1:] == ["ready"]
     cli.answer("llow once")
     cli.wait_for("all done")

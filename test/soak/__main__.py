@@ -210,10 +210,10 @@ class Soak:
     async def _stop(self, emacs: Emacs) -> None:
         scratch = self._scratch
         # The server waits half a minute for a CLI whose connection was cut.
-        await emacs.until("(null (gemini-companion-diffs))")
+        await emacs.until("(null (gemini-companion-edits-open))")
         for cli in self._clis:
             await cli.open_some()
-        await emacs.until(f"(= {5 * CLIS} (length (gemini-companion-diffs)))")
+        await emacs.until(f"(= {5 * CLIS} (length (gemini-companion-edits-open)))")
         for cli in self._clis:
             # The server is stopped when the CLI opens the next stream.
             assert cli.session is not None

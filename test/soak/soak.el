@@ -13,7 +13,7 @@
 (require 'cl-lib)
 (require 'gemini-companion)
 (require 'gemini-companion-arrival)
-(require 'gemini-companion-diff)
+(require 'gemini-companion-edit)
 (require 'json)
 
 (setq message-log-max 1000
@@ -54,8 +54,8 @@
   (let ((coding-system-for-write 'utf-8-unix))
     (write-region
      (concat (json-encode
-              `((session . ,(plist-get (gemini-companion-diff-session diff) :id))
-                (path . ,(gemini-companion-diff-file-path diff))
+              `((session . ,(plist-get (gemini-companion-edit-session diff) :id))
+                (path . ,(gemini-companion-edit-file diff))
                 (state . ,state)
                 (sha . ,(and text (soak--sha text)))))
              "\n")
@@ -63,19 +63,19 @@
 
 (defun soak--closed (diff)
   "Record the outcome of DIFF."
-  (soak--note diff (gemini-companion-diff-state diff)
-              (and (eq (gemini-companion-diff-state diff) 'accepted)
-                   (gemini-companion-diff-accepted-text diff))))
+  (soak--note diff (gemini-companion-edit-status diff)
+              (and (eq (gemini-companion-edit-status diff) 'accepted)
+                   (gemini-companion-edit-after diff))))
 
 ;;;; Answers
 
 (defun soak--name (diff)
   "Return the name of the file of DIFF, without its directory."
-  (file-name-nondirectory (gemini-companion-diff-file-path diff)))
+  (file-name-nondirectory (gemini-companion-edit-file diff)))
 
 (defun soak--edit (diff)
   "Edit the proposal of DIFF at random, but not its first line."
-  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+  (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
     (goto-char (point-max))
     (insert "x" (aref soak--additions (random (length soak--additions))))
     (goto-char (point-min))
@@ -88,27 +88,27 @@
   (unless (gethash diff soak--edited)
     (puthash diff t soak--edited)
     (soak--edit diff)
-    (soak--note diff 'edited (gemini-companion-diff-text diff))))
+    (soak--note diff 'edited (gemini-companion-edit-text diff))))
 
 (defun soak--answer (diff)
   "Answer DIFF according to its name."
   (pcase (car (split-string (soak--name diff) "-"))
-    ((or "accept" "race") (gemini-companion-diff-accept diff))
-    ("edit" (soak--edit diff) (gemini-companion-diff-accept diff))
-    ("reject" (gemini-companion-diff-reject diff))
-    ("kill" (kill-buffer (gemini-companion-diff-proposal-buffer diff)))
+    ((or "accept" "race") (gemini-companion-edit-accept diff))
+    ("edit" (soak--edit diff) (gemini-companion-edit-accept diff))
+    ("reject" (gemini-companion-edit-reject diff))
+    ("kill" (kill-buffer (gemini-companion-edit-proposal-buffer diff)))
     ("holdedit" (soak--edit-once diff))))
 
 (defun soak--answer-some ()
   "Answer some of the diffs."
-  (dolist (diff (gemini-companion-diffs))
-    (when (and (zerop (random 2)) (memq diff (gemini-companion-diffs)))
+  (dolist (diff (gemini-companion-edits-open))
+    (when (and (zerop (random 2)) (memq diff (gemini-companion-edits-open)))
       (condition-case problem
           (soak--answer diff)
         (error
          ;; If the server has just been killed, the next round answers.
          (unless (and (string-match-p "epc con" (error-message-string problem))
-                      (memq diff (gemini-companion-diffs)))
+                      (memq diff (gemini-companion-edits-open)))
            (push (format "%s: %s" (soak--name diff)
                          (error-message-string problem))
                  soak-problems)))))))
@@ -147,7 +147,7 @@
                               "closure")))
                         (seq-remove (lambda (timer) (memq timer soak--timers))
                                     (append timer-list timer-idle-list)))
-        :diffs (length (gemini-companion-diffs))))
+        :diffs (length (gemini-companion-edits-open))))
 
 (defun soak-live-bytes ()
   "Collect garbage and return the size of the live objects."
@@ -160,7 +160,7 @@
   "Turn on the mode, and start the simulated user."
   (setq soak-before (soak-state))
   (add-hook 'gemini-companion-ready-hook (lambda () (cl-incf soak-ready)))
-  (add-hook 'gemini-companion-diff-closed-functions #'soak--closed)
+  (add-hook 'gemini-companion-edit-closed-functions #'soak--closed)
   (gemini-companion-mode)
   (setq soak--timers
         (list (run-at-time 0.02 0.02 #'soak--answer-some)

@@ -117,9 +117,8 @@ The term of Emacs 28 to 30 may lose what follows one."
 
 RESET = f"""
 (let ((ignore-window-parameters t) (kill-buffer-query-functions nil))
-  (mapc #'gemini-companion-diff-reject (gemini-companion-diffs))
-  (gemini-companion-arrival--stop-waiting)
-  (gemini-companion-arrival--finish)
+  (mapc #'gemini-companion-edit-reject (gemini-companion-edits-open))
+  (mapc #'gemini-companion-edit-finish (gemini-companion-edits-ending))
   ;; Otherwise a message about an unwritten file follows.
   (gemini-companion-revert-stop)
   (gemini-companion-revert-start)
@@ -137,7 +136,7 @@ RESET = f"""
   (when (get-buffer "*terminal*") (switch-to-buffer "*terminal*"))
   (setq kill-ring nil
         gemini-companion-arrival--pause {PAUSE}
-        gemini-companion-edits--edits nil)
+        gemini-companion-edit--all nil)
   (message nil)
   (with-current-buffer "*Messages*"
     (let ((inhibit-read-only t)) (erase-buffer)))
@@ -329,7 +328,7 @@ class Emacs(Screen):
     def reset(self) -> None:
         """Reject all reviews, and restore windows, buffers and options."""
         self.act(RESET)
-        self.holds("(null (gemini-companion-diffs))", "no review is left")
+        self.holds("(null (gemini-companion-edits-open))", "no review is left")
 
     def quit(self) -> None:
         """Exit Emacs by Lisp, and wait until it has exited."""
@@ -409,11 +408,11 @@ class Reviews:
 
     def paths(self) -> list[str]:
         """Return the paths of the unsettled diffs, oldest first."""
-        return self._all("file-path")
+        return self._all("file")
 
     def states(self) -> list[str]:
         """Return the states of the unsettled diffs, oldest first."""
-        return self._all("state")
+        return self._all("status")
 
     def proposed(self, cli: Gemini, file: Path, *turns: Part) -> None:
         """Prompt ``cli`` for ``turns``, and wait for the review of ``file``."""
@@ -431,10 +430,10 @@ class Reviews:
         """Wait until a diff of the file ``name`` is shown; return its place."""
         shown = f"""
             (seq-find (lambda (diff)
-                        (and (eq 'shown (gemini-companion-diff-state diff))
+                        (and (eq 'shown (gemini-companion-edit-status diff))
                              (string-suffix-p
-                              {lisp(name)} (gemini-companion-diff-file-path diff))))
-                      (gemini-companion-diffs))"""
+                              {lisp(name)} (gemini-companion-edit-file diff))))
+                      (gemini-companion-edits-open))"""
         self.emacs.holds(shown, f"a review of {name} is shown")
         return self.place(name)
 
@@ -485,22 +484,22 @@ class Reviews:
         self.select()
         self.emacs.eval(
             "(select-window (get-buffer-window"
-            f" (gemini-companion-diff-proposal-buffer {self._diff(place)}) t))"
+            f" (gemini-companion-edit-proposal-buffer {self._diff(place)}) t))"
         )
 
     def _all(self, slot: str) -> list[str]:
-        code = f"(mapcar #'gemini-companion-diff-{slot} (gemini-companion-diffs))"
+        code = f"(mapcar #'gemini-companion-edit-{slot} (gemini-companion-edits-open))"
         return list(self.emacs.value(code) or [])
 
     def _call(self, verb: str, place: int) -> None:
         # After a command, the next review would be selected.
-        call = f"(gemini-companion-diff-{verb} {self._diff(place)})"
+        call = f"(gemini-companion-edit-{verb} {self._diff(place)})"
         self.emacs.eval(f"(let (real-this-command) {call})")
 
     def _in_proposal(self, place: int, body: str) -> str:
-        buffer = f"(gemini-companion-diff-proposal-buffer {self._diff(place)})"
+        buffer = f"(gemini-companion-edit-proposal-buffer {self._diff(place)})"
         return f"(with-current-buffer {buffer} {body})"
 
     @staticmethod
     def _diff(place: int) -> str:
-        return f"(nth {place} (gemini-companion-diffs))"
+        return f"(nth {place} (gemini-companion-edits-open))"

@@ -11,15 +11,15 @@ PROPOSE = """
 (defvar e2e-id 0)
 (defun e2e-propose (session file text)
   "Propose TEXT for FILE as a CLI named SESSION, in its directory, would."
-  (gemini-companion-diff-open
+  (gemini-companion-edit-open
    (setq e2e-id (1+ e2e-id))
    (list :id session :directory (file-name-directory file))
    file text)
   nil)
 (defvar e2e-ends nil "The states in which diffs ended, the last one first.")
 (setq e2e-ends nil)
-(add-hook 'gemini-companion-diff-closed-functions
-          (lambda (diff) (push (gemini-companion-diff-state diff) e2e-ends)))
+(add-hook 'gemini-companion-edit-closed-functions
+          (lambda (diff) (push (gemini-companion-edit-status diff) e2e-ends)))
 """
 
 

@@ -1,0 +1,1317 @@
+;;; gemini-companion-edit.el --- The edits of CLIs, from proposal to revert  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; An edit is what a CLI wants to write, or has written, to one file.  It has one
+;; record, `gemini-companion-edit', whose decision, texts and file state only this
+;; file changes.  It begins with `gemini-companion-edit-open', if the CLI proposes
+;; it for a review, or with `gemini-companion-edit-written', if the CLI reports a
+;; write without one.
+;;
+;; The decision is nil while the edit awaits an answer, and is then set once, by
+;; one function, so that an outcome is sent exactly once.  The file state is what
+;; has become of the file since, which a later report may move again.
+;;
+;; How an edit is displayed, and when, is not known here.
+
+;;; Code:
+
+(require 'gemini-companion-clients)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-idle)
+(require 'gemini-companion-name)
+(require 'gemini-companion-place)
+(require 'gemini-companion-revert)
+(require 'gemini-companion-server)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'gemini-companion-watch)
+
+;;;; Customization
+
+(defgroup gemini-companion-reviews nil
+  "Reviews of proposed edits."
+  :group 'gemini-companion)
+
+(defcustom gemini-companion-edit-opened-functions nil
+  "Functions called with each edit when it is shown, also when it is again."
+  :type 'hook
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-edit-closed-functions nil
+  "Functions called with each reviewed edit after its review was closed.
+`gemini-companion-edit-status' returns its outcome."
+  :type 'hook
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; Keys
+
+(define-minor-mode gemini-companion-review-mode
+  "Answer a proposal of a CLI.
+\\{gemini-companion-review-mode-map}"
+  :lighter nil
+  :keymap (make-sparse-keymap))
+(put 'gemini-companion-review-mode 'permanent-local t)
+
+;;;; State
+
+(defconst gemini-companion-edit--most-bytes (* 5 1024 1024)
+  "Maximum size of the text of a file to keep.")
+
+(cl-defstruct (gemini-companion-edit
+               (:constructor gemini-companion-edit--make)
+               (:copier nil))
+  "An edit of FILE, a name as the CLI sent it, by SESSION.
+DECISION is nil while the edit awaits an answer, and then `accepted',
+`automatic' if that was done without review, `rejected', `dismissed' if
+the CLI closed it or has exited, or `unreviewed' if there was no review.
+FILE-STATE is nil until it is known; `written'; `unwritten' if the CLI did
+not write the file in a minute; `reverted' if the user then did that, or
+`deleted' if the file was new.
+
+BEFORE is the text that the file had, undecoded, `new' if there was no
+file, or `unknown'; PROPOSED is the text that the CLI proposed, and AFTER
+the text that was answered or written, or nil while the edit is open.
+ORIGINAL-BUFFER and PROPOSAL-BUFFER are the buffers of the two texts during
+a review; the user may edit the second."
+  id session file decision file-state before proposed after
+  original-buffer proposal-buffer
+  (true-name (gemini-companion-text-true-name file)
+             :documentation "True name of the file when it arrived.")
+  (time (float-time) :documentation "When it arrived or ended, in seconds.")
+  (turn nil :documentation "Its turn, which is a guess if it is unknown.")
+  (watch nil :documentation "The watch of its file while it is open.")
+  (remarks nil :documentation "What is to be known of its file: a list of
+`changed' since the proposal, `new' and `not-utf-8'.")
+  (objection nil :documentation "Why it is not auto-accepted, a string, or
+`offered' if there is no reason; nil until it was offered to auto-accept.")
+  (view nil :documentation "Its view on the screen, or nil.")
+  (acknowledged nil :documentation "Whether the CLI knows that it is open.")
+  (outcome nil :documentation "`sent' until the CLI has the outcome.")
+  (problem nil :documentation "Why it cannot be shown, or was closed, a \
+string, or nil.")
+  (compared nil :documentation "Cons of a state of the texts and their hunks.")
+  (commented nil :documentation "Alist of places and comments of the user.")
+  (reported nil :documentation "Non-nil if the CLI reported its write.")
+  (kept nil :documentation "Cons of a time and a text that was not written,
+for `gemini-companion-last-proposal'."))
+
+(defvar gemini-companion-edit--all nil
+  "The recorded edits, the last one first.")
+
+(defvar gemini-companion-edit--send #'gemini-companion-edit--send-outcome
+  "Function called with each edit that was accepted or rejected.
+If it signals an error, the edit stays open.")
+
+(defvar gemini-companion-edit-functions nil
+  "Functions called with an edit and what has happened to it.
+That is `opened', `shown', `hidden' or `changed' while it is open, and for
+its view `file-changed', `toggled', `restored' and `hide'; `accepting'
+before it is accepted and its file may be written; `settled' when it has
+ended, `answered' after that if the user has settled it from inside,
+`waits' if its view then awaits the next edit, and `closed' when its view
+is closed; and `written', `unwritten' or
+`reverted' when its file is.  These functions must be fast.  An error
+in one is only reported.")
+
+(cl-defgeneric gemini-companion-view-follow (_view _event)
+  "Update a view after an event of its edit; see `gemini-companion-edit-functions'."
+  nil)
+
+(defvar-local gemini-companion-edit-here nil
+  "The edit whose review this buffer belongs to, or nil.")
+(put 'gemini-companion-edit-here 'permanent-local t)
+
+;;;; Edits
+
+(defun gemini-companion-edits ()
+  "Return the recorded edits, oldest first."
+  (reverse gemini-companion-edit--all))
+
+(defun gemini-companion-edits-open (&optional session)
+  "Return the edits that await an answer, oldest first.
+If SESSION is non-nil, return only its edits."
+  (let (edits)
+    (dolist (edit gemini-companion-edit--all edits)
+      (when (and (null (gemini-companion-edit-decision edit))
+                 (or (null session)
+                     (gemini-companion-session-same-p
+                      session (gemini-companion-edit-session edit))))
+        (push edit edits)))))
+
+(defun gemini-companion-edits-ending ()
+  "Return the edits that have ended and whose views are still to be closed."
+  (seq-filter (lambda (edit)
+                (and (gemini-companion-edit-decision edit)
+                     (gemini-companion-edit-proposal-buffer edit)))
+              gemini-companion-edit--all))
+
+(defun gemini-companion-edit-of-id (id)
+  "Return the edit ID if it awaits an answer, or nil."
+  (cl-find id (gemini-companion-edits-open) :key #'gemini-companion-edit-id))
+
+(defun gemini-companion-edit-open-p (edit)
+  "Return non-nil if EDIT awaits an answer."
+  (null (gemini-companion-edit-decision edit)))
+
+(defun gemini-companion-edit-shown ()
+  "Return the edit that awaits an answer and is shown, or nil."
+  (cl-find-if (lambda (edit)
+                (and (null (gemini-companion-edit-decision edit))
+                     (gemini-companion-edit-view edit)))
+              gemini-companion-edit--all))
+
+(defun gemini-companion-edit-current ()
+  "Return the edit of the current buffer, else the one that is shown."
+  (or gemini-companion-edit-here
+      (gemini-companion-edit-shown)
+      (user-error "No review is displayed")))
+
+(defun gemini-companion-edit-unsettled (edit)
+  "Return EDIT, or the current one if it is nil, if it awaits an answer."
+  (let ((edit (or edit (gemini-companion-edit-current))))
+    (unless (gemini-companion-edit-open-p edit)
+      (user-error "This review has ended already: %s"
+                  (gemini-companion-edit-status edit)))
+    edit))
+
+(defun gemini-companion-edit-status (edit)
+  "Return what has become of EDIT.
+That is `pending' or `shown' while it is open; else its file state if that
+is `reverted', `deleted' or `unwritten', `written' if its file was written
+though it was not accepted, or its decision."
+  (pcase (cons (gemini-companion-edit-decision edit)
+               (gemini-companion-edit-file-state edit))
+    (`(nil . ,_) (if (gemini-companion-edit-view edit) 'shown 'pending))
+    (`(,_ . ,(and state (or 'reverted 'deleted))) state)
+    (`(,(or 'accepted 'automatic) . unwritten) 'unwritten)
+    (`(dismissed . written) 'written)
+    (`(,decision . ,_) decision)))
+
+(defun gemini-companion-edit-written-p (edit)
+  "Return non-nil if EDIT has changed its file."
+  (pcase (gemini-companion-edit-file-state edit)
+    ('nil (memq (gemini-companion-edit-decision edit) '(accepted automatic)))
+    (state (eq state 'written))))
+
+(defun gemini-companion-edit-name (edit &optional plain)
+  "Return the name of the file of EDIT for the user.
+With PLAIN non-nil, without warnings; see `gemini-companion-name'."
+  (gemini-companion-name (gemini-companion-edit-file edit)
+                         (gemini-companion-edit-session edit)
+                         plain))
+
+(defun gemini-companion-edit-title (edit)
+  "Return the name of the program of EDIT's CLI."
+  (gemini-companion-session-title (gemini-companion-edit-session edit)))
+
+(defun gemini-companion-edit--add (edit)
+  "Keep EDIT, in its turn, and the last hundred edits, or 40 MB of texts."
+  (let* ((session (gemini-companion-edit-session edit))
+         (kept (gemini-companion-edit--kept-edits))
+         (last (cl-find session gemini-companion-edit--all
+                        :key #'gemini-companion-edit-session
+                        :test #'gemini-companion-session-same-p))
+         (room 100))
+    (setf (gemini-companion-edit-turn edit)
+          (cond ((gemini-companion-session-turn session))
+                ((and last
+                      (or (gemini-companion-edit-open-p last)
+                          (< (- (float-time) (gemini-companion-edit-time last))
+                             60)))
+                 (gemini-companion-edit-turn last))
+                (t (gemini-companion-turn-make))))
+    (setq gemini-companion-edit--all
+          (seq-filter
+           (lambda (edit)
+             (let ((texts (seq-filter #'stringp
+                                      (list (gemini-companion-edit-before edit)
+                                            (gemini-companion-edit-after edit)))))
+               (cl-decf room (max 1 (/ (apply #'+ (mapcar #'string-bytes texts))
+                                       400000)))
+               (or (<= 0 room)
+                   (gemini-companion-edit-proposal-buffer edit)
+                   (gemini-companion-edit-outcome edit)
+                   (memq edit kept))))
+           (cons edit gemini-companion-edit--all)))))
+
+(defun gemini-companion-edit-notify (edit event)
+  "Call `gemini-companion-edit-functions' with EDIT and EVENT.
+Call also the functions that the user has for it."
+  (force-mode-line-update t)
+  (with-demoted-errors "Updating a review: %S"
+    (gemini-companion-view-follow (gemini-companion-edit-view edit) event))
+  (run-hook-wrapped 'gemini-companion-edit-functions
+                    (lambda (function)
+                      (with-demoted-errors "Following the edits: %S"
+                        (ignore (funcall function edit event)))))
+  (with-demoted-errors "A function of the review hooks failed: %S"
+    (pcase event
+      ('shown (run-hook-with-args 'gemini-companion-edit-opened-functions
+                                  edit))
+      ('closed (run-hook-with-args 'gemini-companion-edit-closed-functions
+                                   edit)))))
+
+;;;; Texts
+
+;; The texts before and after an edit are compared as its CLI sees them: decoded
+;; from UTF-8, with plain line ends and, if the CLI restores it, without a byte
+;; order mark.
+
+(defun gemini-companion-edit--plain (edit text)
+  "Return TEXT as the CLI of EDIT sees it."
+  (let ((text (string-replace "\r\n" "\n" text)))
+    (if (gemini-companion-clients-get
+         (plist-get (gemini-companion-edit-session edit) :client)
+         :restores-mark)
+        (string-remove-prefix "\uFEFF" text)
+      text)))
+
+(defun gemini-companion-edit--read (edit)
+  "Read the text of the file of EDIT, which is not written yet.
+Record the remarks on it, and update the buffer of the original."
+  (let* ((file (gemini-companion-edit-file edit))
+         (new (null (gemini-companion-text-attributes file))))
+    (setf (gemini-companion-edit-before edit)
+          (cond (new 'new)
+                ((and (gemini-companion-edit--kept-p file)
+                      (ignore-error file-error
+                        (gemini-companion-text-bytes file))))
+                (t 'unknown))
+          (gemini-companion-edit-remarks edit)
+          (append (and new '(new))
+                  (seq-intersection '(changed)
+                                    (gemini-companion-edit-remarks edit))))
+    (when-let* ((buffer (gemini-companion-edit-original-buffer edit))
+                ((buffer-live-p buffer))
+                (text (gemini-companion-edit--text-before edit)))
+      (with-current-buffer buffer
+        (when (gemini-companion-text-replace text)
+          (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
+        (set-buffer-modified-p nil)))))
+
+(defun gemini-companion-edit--kept-p (file)
+  "Return non-nil if FILE exists and its text can be kept."
+  (when-let* (((not (gemini-companion-text-unreadable-reason file)))
+              (attributes (gemini-companion-text-attributes file)))
+    (<= (file-attribute-size attributes) gemini-companion-edit--most-bytes)))
+
+(defun gemini-companion-edit--text-before (edit)
+  "Return the text before EDIT, as its CLI sees it."
+  (let ((before (gemini-companion-edit-before edit))
+        (bytes "[\x3fff80-\x3fffff]"))
+    (if (eq 'new before)
+        ""
+      (let ((text (decode-coding-string
+                   (if (stringp before)
+                       before
+                     (gemini-companion-text-bytes
+                      (gemini-companion-edit-file edit)))
+                   'utf-8-unix)))
+        (when (string-match-p bytes text)
+          (cl-pushnew 'not-utf-8 (gemini-companion-edit-remarks edit))
+          (setq text (replace-regexp-in-string bytes "\uFFFD" text)))
+        (gemini-companion-edit--plain edit text)))))
+
+(defun gemini-companion-edit-original (edit)
+  "Return a read-only buffer with the text before EDIT, which is open."
+  (or (gemini-companion-edit-original-buffer edit)
+      (let ((text (gemini-companion-edit--text-before edit)))
+        (with-current-buffer
+            (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
+              ;; The new buffer has the same directory.
+              (generate-new-buffer
+               (format "*gemini original: %s*"
+                       (gemini-companion-edit-name edit 'plain))))
+          (buffer-disable-undo)
+          (let ((inhibit-modification-hooks t))
+            (insert text))
+          (goto-char (point-min))
+          (set-buffer-modified-p nil)
+          (setq buffer-read-only t)
+          (gemini-companion-edit-adopt edit)
+          (setf (gemini-companion-edit-original-buffer edit)
+                (current-buffer))))))
+
+(defun gemini-companion-edit--discard-original (edit)
+  "Kill the buffer of the original of EDIT, if any."
+  (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
+  (setf (gemini-companion-edit-original-buffer edit) nil))
+
+(defun gemini-companion-edit--make-buffer (edit proposal)
+  "Make the buffer with the PROPOSAL of EDIT.
+It visits no file, so that nothing locks, saves or formats it.  If
+PROPOSAL cannot be read, no buffer is left."
+  (with-current-buffer (generate-new-buffer
+                        (format "*gemini proposal: %s*"
+                                (gemini-companion-edit-name edit 'plain)))
+    ;; The nearest directory that exists.
+    (setq default-directory
+          (let ((file-name-handler-alist nil))
+            (or (locate-dominating-file (gemini-companion-edit-file edit)
+                                        #'file-directory-p)
+                "/")))
+    (condition-case problem
+        (let ((inhibit-modification-hooks t)
+              (buffer-undo-list t))
+          (if (stringp proposal)
+              (insert proposal)
+            (funcall proposal)))
+      (error
+       (kill-buffer)
+       (signal (car problem) (cdr problem))))
+    (set-buffer-modified-p nil)
+    (goto-char (point-min))
+    (gemini-companion-edit-adopt edit)
+    (add-hook 'after-change-functions #'gemini-companion-edit--edited nil t)
+    (setf (gemini-companion-edit-proposal-buffer edit) (current-buffer)
+          (gemini-companion-edit-proposed edit)
+          (gemini-companion-text-of-buffer))))
+
+(defun gemini-companion-edit-text (edit)
+  "Return the text that EDIT has written, or that accepting it sends.
+While it is open, that is the proposal as the user has edited it,
+without the excluded hunks."
+  (or (gemini-companion-edit-after edit)
+      (gemini-companion-hunk-remaining-text
+       (gemini-companion-edit-proposal-buffer edit))))
+
+(defun gemini-companion-edit-edited-p (edit)
+  "Return non-nil if the user has edited the proposal of EDIT."
+  (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
+    (and (buffer-modified-p proposal)
+         (not (equal (gemini-companion-edit-proposed edit)
+                     (gemini-companion-text-of-buffer proposal))))))
+
+(defun gemini-companion-edit-emptied-p (edit)
+  "Return non-nil if the user has left no text of the proposal of EDIT."
+  (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
+    (and (or (zerop (buffer-size proposal))
+             (gemini-companion-hunk-marks proposal))
+         (string-empty-p (gemini-companion-edit-text edit))
+         (not (string-empty-p (gemini-companion-edit-proposed edit))))))
+
+(defun gemini-companion-edit--own-text-p (edit text)
+  "Return non-nil if TEXT is neither empty nor the proposal of EDIT."
+  (not (member text (list "" (gemini-companion-edit-proposed edit)))))
+
+(defun gemini-companion-edit--in-file-p (edit text)
+  "Return non-nil if the file of EDIT has TEXT, as a CLI writes it."
+  (let ((file (gemini-companion-edit-file edit)))
+    (and (gemini-companion-edit--kept-p file)
+         (gemini-companion-text-same-written-p
+          text (gemini-companion-text-read file)))))
+
+(defun gemini-companion-edit-call-with-texts (edit function)
+  "Call FUNCTION with buffers of the texts before and after EDIT."
+  (if (gemini-companion-edit-open-p edit)
+      (funcall function (gemini-companion-edit-original edit)
+               (gemini-companion-edit-proposal-buffer edit))
+    (when (eq 'unknown (gemini-companion-edit-before edit))
+      (user-error "The previous text of %s was not kept"
+                  (gemini-companion-edit-name edit)))
+    (with-temp-buffer
+      (insert (gemini-companion-edit--text-before edit))
+      (let ((old (current-buffer)))
+        (with-temp-buffer
+          (insert (gemini-companion-edit--plain
+                   edit (gemini-companion-edit-after edit)))
+          (funcall function old (current-buffer)))))))
+
+;;;; Hunks
+
+(defun gemini-companion-edit--texts-state (edit)
+  "Return a value that differs after a change of the texts of EDIT."
+  (pcase (gemini-companion-edit-original-buffer edit)
+    ((guard (not (gemini-companion-edit-open-p edit))) 'ended)
+    ('nil nil)
+    (original (mapcar #'buffer-chars-modified-tick
+                      (list original
+                            (gemini-companion-edit-proposal-buffer edit))))))
+
+(defun gemini-companion-edit-hunks (edit)
+  "Return the hunks of EDIT; see gemini-companion-hunk.el.
+Signal an error if its texts are unknown or cannot be compared.  Excluded
+hunks that are not among them are restored."
+  (let ((state (gemini-companion-edit--texts-state edit)))
+    (unless (and state (equal state (car (gemini-companion-edit-compared edit))))
+      (gemini-companion-edit-call-with-texts
+       edit
+       (lambda (old new)
+         (let ((hunks (gemini-companion-hunk-find old new)))
+           (setf (gemini-companion-edit-compared edit)
+                 (cons (gemini-companion-edit--texts-state edit) hunks))
+           (when (gemini-companion-edit-open-p edit)
+             (gemini-companion-edit--restore edit hunks old))))))
+    (cdr (gemini-companion-edit-compared edit))))
+
+(defun gemini-companion-edit-known-hunks (edit)
+  "Return the hunks that EDIT had when it was compared last, or nil."
+  (cdr (gemini-companion-edit-compared edit)))
+
+(defun gemini-companion-edit-counts (edit)
+  "Return the numbers of EDIT, or nil if its hunks are not known yet.
+A list (HUNKS EXCLUDED ADDED REMOVED), the last two in lines."
+  (when-let* ((hunks (gemini-companion-edit-known-hunks edit)))
+    (gemini-companion-hunk-counts
+     hunks (gemini-companion-edit-proposal-buffer edit))))
+
+(defun gemini-companion-edit-lines (edits)
+  "Return the numbers of lines that EDITS add and remove, a text.
+Return nil if there are none, or the hunks of one are unknown."
+  (when-let* ((edits)
+              (counts (ignore-errors
+                        (mapcar (lambda (edit)
+                                  (gemini-companion-hunk-counts
+                                   (gemini-companion-edit-hunks edit)
+                                   (gemini-companion-edit-proposal-buffer edit)))
+                                edits))))
+    (gemini-companion-hunk-lines (apply #'+ (mapcar #'cl-third counts))
+                                 (apply #'+ (mapcar #'cl-fourth counts)))))
+
+(defun gemini-companion-edit-total (edits)
+  "Return a list of texts, the number of files of EDITS and of their lines.
+Only the lines of edits that were written count, if all are known."
+  (let ((files (length (seq-uniq (mapcar #'gemini-companion-edit-file edits))))
+        (lines (gemini-companion-edit-lines
+                (seq-filter #'gemini-companion-edit-written-p edits))))
+    (and edits
+         (delq nil (list (format (ngettext "%d file" "%d files" files) files)
+                         lines)))))
+
+(defun gemini-companion-edit-summary (edit &optional plain)
+  "Return the name of the file of EDIT, and its amount of change if known.
+For PLAIN, see `gemini-companion-edit-name'."
+  (concat (gemini-companion-edit-name edit plain)
+          (pcase (and (equal (gemini-companion-edit--texts-state edit)
+                             (car (gemini-companion-edit-compared edit)))
+                      (gemini-companion-edit-counts edit))
+            (`(,hunks ,excluded ,added ,removed)
+             (format ": %s (%s)"
+                     (if (zerop excluded)
+                         (format (ngettext "%d hunk" "%d hunks" hunks) hunks)
+                       (format "%d of %d hunks" (- hunks excluded) hunks))
+                     (gemini-companion-hunk-lines added removed))))))
+
+(defun gemini-companion-edit-toggle (edit hunk)
+  "Exclude HUNK from the proposal of EDIT, or restore it.
+HUNK is one of `gemini-companion-edit-hunks'.  Return non-nil if it is
+excluded now.  Ask before excluding the last one."
+  (gemini-companion-edit-unsettled edit)
+  (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
+    (unless (or (member hunk (gemini-companion-hunk-excluded proposal))
+                (pcase (gemini-companion-edit-counts edit)
+                  (`(,hunks ,excluded . ,_) (< (1+ excluded) hunks)))
+                (gemini-companion-edit-ask
+                 edit
+                 (lambda ()
+                   (y-or-n-p "This is the only remaining hunk; exclude it? "))))
+      (user-error "Hunk not excluded"))
+    (prog1 (gemini-companion-hunk-toggle
+            hunk (gemini-companion-edit-original edit) proposal)
+      (gemini-companion-edit-notify edit 'toggled))))
+
+(defun gemini-companion-edit--restore (edit &optional hunks original)
+  "Restore the excluded hunks of EDIT that were edited, and report that.
+With HUNKS of ORIGINAL, restore also those that are not among them."
+  (let ((count (gemini-companion-hunk-prune
+                (gemini-companion-edit-proposal-buffer edit) hunks original)))
+    (when (< 0 count)
+      (message
+       (ngettext "An excluded hunk of %2$s has changed and was restored"
+                 "%1$d excluded hunks of %2$s have changed and were restored"
+                 count)
+       count (gemini-companion-edit-name edit 'plain))
+      (gemini-companion-edit-notify edit 'restored))))
+
+(defun gemini-companion-edit--edited (&rest _)
+  "Restore the excluded hunks in the current buffer that were just edited."
+  (when-let* ((edit gemini-companion-edit-here))
+    (gemini-companion-edit--restore edit)
+    (gemini-companion-edit-notify edit 'changed)))
+(put 'gemini-companion-edit--edited 'permanent-local-hook t)
+
+;;;; Comments
+
+(defun gemini-companion-edit-comments (edit)
+  "Return the comments on EDIT, an alist of (SIDE . LINE) and texts.
+SIDE is `before' for a removed line, whose number in the file is LINE,
+or `after' for another one, whose number in the proposal it is now."
+  (mapcar (pcase-lambda (`((,side . ,line) . ,text))
+            (when (markerp line)
+              (setq line (gemini-companion-text-line (marker-buffer line) line)))
+            (cons (cons side line) text))
+          (gemini-companion-edit-commented edit)))
+
+(defun gemini-companion-edit-comment (edit place text)
+  "Make TEXT the comment on PLACE, a cons (SIDE . LINE), of EDIT.
+If TEXT is nil, delete that comment.  It follows edits of the proposal."
+  (setf (gemini-companion-edit-commented edit)
+        (cl-loop for comment in (gemini-companion-edit-commented edit)
+                 for (other) in (gemini-companion-edit-comments edit)
+                 unless (equal place other) collect comment))
+  (when text
+    (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
+      (push (cons (pcase place
+                    (`(after . ,line)
+                     ;; A line that is inserted before it is another one.
+                     (cons 'after
+                           (copy-marker (gemini-companion-hunk-line line) t)))
+                    (_ place))
+                  text)
+            (gemini-companion-edit-commented edit))))
+  (gemini-companion-edit-notify edit 'changed))
+
+;;;; Opening
+
+(defun gemini-companion-edit-open (id session file proposal)
+  "Open an edit that proposes PROPOSAL as the text of FILE.
+PROPOSAL is a string, or a function that fills the current buffer with
+the text.  ID is an integer that names the edit; SESSION is a plist with
+the `:id' of the CLI.  An open edit of that CLI for that file is
+replaced; its edited text is kept."
+  (let ((previous (cl-find file (gemini-companion-edits-open session)
+                           :key #'gemini-companion-edit-file :test #'equal))
+        (edit (gemini-companion-edit--make :id id :session session :file file)))
+    (when previous
+      (gemini-companion-edit--keep-edits
+       previous "New proposal for %s; %s shows your edits of the previous one")
+      (gemini-companion-edit--settle previous 'dismissed))
+    (gemini-companion-edit--make-buffer edit proposal)
+    (gemini-companion-edit--read edit)
+    (setf (gemini-companion-edit-watch edit)
+          (gemini-companion-watch-start
+           file
+           (lambda (changed now)
+             (and changed (gemini-companion-edit--file-changed edit now)))))
+    (gemini-companion-edit--add edit)
+    ;; The rest is done later: the server is waiting for the answer.
+    (gemini-companion-edit-notify edit 'opened)
+    t))
+
+(defun gemini-companion-edit-adopt (edit)
+  "Make the current buffer one of EDIT's: add its keys and its hook.
+Killing the buffer rejects EDIT, and asks before that if it was edited."
+  (setq gemini-companion-edit-here edit)
+  (with-demoted-errors "Hook of the review: %S"
+    (gemini-companion-review-mode))
+  (add-hook 'kill-buffer-query-functions #'gemini-companion-edit--kill-p nil t)
+  (add-hook 'kill-buffer-hook #'gemini-companion-edit--buffer-killed nil t))
+(put 'gemini-companion-edit--kill-p 'permanent-local-hook t)
+(put 'gemini-companion-edit--buffer-killed 'permanent-local-hook t)
+
+(defun gemini-companion-edit-discard (buffer)
+  "Kill BUFFER if it is live, without settling its edit."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (set-buffer-modified-p nil)
+      (setq-local gemini-companion-edit-here nil
+                  kill-buffer-query-functions nil)
+      (condition-case nil
+          (kill-buffer)
+        (error
+         ;; A hook of the user has failed, perhaps after the buffer was killed.
+         (when (buffer-live-p buffer)
+           (setq-local kill-buffer-hook nil)
+           (kill-buffer)))))))
+
+(defun gemini-companion-edit--ends-here ()
+  "Return the open edit that ends if this buffer is killed, or nil.
+That is not the edit of an indirect buffer."
+  (and gemini-companion-edit-here
+       (not (buffer-base-buffer))
+       (gemini-companion-edit-open-p gemini-companion-edit-here)
+       gemini-companion-edit-here))
+
+(defun gemini-companion-edit--kill-p ()
+  "Return non-nil if this buffer of a review may be killed."
+  (let ((edit (gemini-companion-edit--ends-here)))
+    (or (null edit) (gemini-companion-edit-drop-p edit))))
+
+(defun gemini-companion-edit--buffer-killed ()
+  "Reject the edit whose buffer is being killed, if it is still open."
+  (when-let* ((edit (gemini-companion-edit--ends-here)))
+    (let ((kept (gemini-companion-edit--keep-edits edit)))
+      (gemini-companion-edit--settle edit 'rejected)
+      (gemini-companion-edit-finish edit)
+      (message (if kept "%s; %s shows your edits" "%s")
+               (gemini-companion-edit--rejected edit)
+               (substitute-command-keys
+                "\\[gemini-companion-last-proposal]")))))
+
+(defun gemini-companion-edit--frame-deleted (frame)
+  "Hide the edit that FRAME alone displays, as FRAME is being deleted.
+It waits again, also if a connection was lost."
+  (when-let* ((edit (gemini-companion-edit-shown)))
+    (when (equal (list frame)
+                 (seq-uniq (cl-loop for window in (window-list-1 nil nil t)
+                                    when (eq edit (buffer-local-value
+                                                   'gemini-companion-edit-here
+                                                   (window-buffer window)))
+                                    collect (window-frame window))))
+      (gemini-companion-edit-hide edit))))
+
+(defun gemini-companion-edit-drop-p (&optional edit)
+  "Return non-nil if the user's text in EDIT, by default all, may be dropped.
+Ask the user if there is any and a question is possible."
+  (let ((edited (seq-filter (lambda (edit)
+                              (and (gemini-companion-edit-open-p edit)
+                                   (gemini-companion-edit-edited-p edit)))
+                            (if edit
+                                (list edit)
+                              (gemini-companion-edits-open)))))
+    (or (null edited)
+        noninteractive
+        inhibit-interaction
+        (yes-or-no-p
+         (format "Reject the proposal for %s and drop your edits? "
+                 (mapconcat (lambda (edit)
+                              (gemini-companion-edit-name edit 'plain))
+                            edited ", "))))))
+
+;;;; Ending
+
+(defun gemini-companion-edit--settle (edit decision)
+  "Set the DECISION about EDIT and send its outcome, unless it is dismissed.
+An edit that was settled is not changed.  Its view is still to be closed."
+  (when (gemini-companion-edit-open-p edit)
+    (setf (gemini-companion-edit-after edit) (gemini-companion-edit-text edit)
+          (gemini-companion-edit-decision edit) decision)
+    (unless (eq decision 'dismissed)
+      (condition-case problem
+          (funcall gemini-companion-edit--send edit)
+        ((error quit)
+         ;; It can be answered again.
+         (setf (gemini-companion-edit-decision edit) nil
+               (gemini-companion-edit-after edit) nil)
+         (signal (car problem) (cdr problem)))))
+    (setf (gemini-companion-edit-time edit) (float-time))
+    (gemini-companion-watch-end (gemini-companion-edit-watch edit))
+    (when (eq decision 'dismissed)
+      ;; Qwen Code writes the file before it closes the review.
+      (unless (gemini-companion-edit--find-in-file edit)
+        (gemini-companion-edit--read edit)))
+    (gemini-companion-edit-notify edit 'settled)))
+
+(defun gemini-companion-edit-close (id reason)
+  "Dismiss the edit ID and return the text that it had then.
+If it was settled at the same moment, return nil.  REASON is `closed' if
+the CLI closed the review, `exited' if the process of the CLI has exited,
+`disconnected' if the CLI has not reconnected in time, `interrupted' if
+it no longer asks about it, and `lost' if the server gave up the edit."
+  (when-let* ((edit (gemini-companion-edit-of-id id))
+              (text (gemini-companion-edit-text edit)))
+    (let ((kept (gemini-companion-edit--keep-edits edit)))
+      (when (and (eq reason 'interrupted) (not kept))
+        (gemini-companion-edit--keep edit text))
+      (when (and (eq reason 'closed) (gemini-companion-edit-emptied-p edit))
+        (message
+         "You emptied the proposal for %s; if you answered yes \
+in the terminal, %s writes its own text"
+         (gemini-companion-edit-name edit) (gemini-companion-edit-title edit)))
+      ;; A CLI that is not connected may write it after an answer there.
+      (gemini-companion-edit--expect edit text)
+      (gemini-companion-edit--settle edit 'dismissed)
+      (when (memq reason '(interrupted disconnected))
+        ;; The CLI may still wait for its outcome.
+        (funcall gemini-companion-edit--send edit))
+      (unless (memq reason '(closed lost))
+        (setf (gemini-companion-edit-problem edit)
+              (message (concat "%s %s; review closed, %s not written"
+                               (and kept "; %s shows your edits"))
+                       (gemini-companion-session-name
+                        (gemini-companion-edit-session edit))
+                       reason
+                       (gemini-companion-edit-name edit)
+                       (substitute-command-keys
+                        "\\[gemini-companion-last-proposal]")))))
+    text))
+
+(defun gemini-companion-edit-take (edit &optional automatic)
+  "Accept EDIT with the text in its proposal buffer, without a question.
+AUTOMATIC is non-nil if that is done without a review."
+  ;; A text of 1 MB would trigger a garbage collection, which takes longer than
+  ;; anything else.
+  (let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
+        (text (gemini-companion-edit-text edit)))
+    (gemini-companion-edit--read edit)
+    (gemini-companion-edit-notify edit 'accepting)
+    (gemini-companion-edit--expect edit text automatic)
+    ;; Until it is written.
+    (when (gemini-companion-edit--own-text-p edit text)
+      (gemini-companion-edit--keep edit text))
+    (gemini-companion-edit--settle edit (if automatic 'automatic 'accepted))))
+
+(defun gemini-companion-edit-finish (edit)
+  "Close the view and the buffers of EDIT, which has ended."
+  ;; The user may have typed in it since it was dismissed.
+  (when (eq 'dismissed (gemini-companion-edit-decision edit))
+    (gemini-companion-edit--keep-edits
+     edit "Review of %s closed; %s shows your edits"))
+  (gemini-companion-edit-hide edit)
+  (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
+  (gemini-companion-edit--discard-original edit)
+  (setf (gemini-companion-edit-proposal-buffer edit) nil)
+  (gemini-companion-edit-notify edit 'closed)
+  (gemini-companion-edit--display-file))
+
+(defun gemini-companion-edit--display-file ()
+  "Display the file that was written last, unless the windows are of reviews."
+  (unless (seq-some #'gemini-companion-edit-proposal-buffer
+                    gemini-companion-edit--all)
+    (gemini-companion-revert-display)))
+
+(defun gemini-companion-edit-show (edit function)
+  "Show EDIT by FUNCTION, which is called with EDIT; its value is the view.
+If it signals an error, record that as the problem of EDIT."
+  (setf (gemini-companion-edit-problem edit) nil)
+  (condition-case problem
+      (progn
+        (when-let* ((problem (gemini-companion-text-unreadable-reason
+                              (gemini-companion-edit-file edit))))
+          (user-error "%s %s" (gemini-companion-edit-name edit) problem))
+        ;; The watch may not have noticed a change of the file yet.
+        (when (gemini-companion-edit-touched-file-p edit)
+          (gemini-companion-edit--read edit)
+          (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
+        (setf (gemini-companion-edit-view edit) (funcall function edit)))
+    (error
+     (gemini-companion-edit--discard-original edit)
+     (setf (gemini-companion-edit-problem edit)
+           (concat
+            ;; An error in a hook of the user, for example.
+            (unless (eq 'user-error (car problem))
+              (format "Cannot show the review of %s: "
+                      (gemini-companion-edit-name edit)))
+            (error-message-string problem)))))
+  (gemini-companion-edit-notify
+   edit (if (gemini-companion-edit-view edit) 'shown 'hidden)))
+
+(defun gemini-companion-edit-object (edit objection)
+  "Record OBJECTION, why EDIT is not auto-accepted, or that it was `offered'."
+  (setf (gemini-companion-edit-objection edit) objection))
+
+(defun gemini-companion-edit-auto-objection (edit)
+  "Return why EDIT was not accepted automatically, a string, or nil."
+  (let ((objection (gemini-companion-edit-objection edit)))
+    (and (stringp objection) objection)))
+
+(defun gemini-companion-edit-set-view (edit view)
+  "Record that EDIT is shown in VIEW, or in none if that is nil."
+  (setf (gemini-companion-edit-view edit) view))
+
+(defun gemini-companion-edit-hide (edit)
+  "Close the view of EDIT, if it has one."
+  (when (gemini-companion-edit-view edit)
+    (gemini-companion-edit-notify edit 'hide)
+    (setf (gemini-companion-edit-view edit) nil)
+    (gemini-companion-edit-notify edit 'hidden)))
+
+(defun gemini-companion-edit-ask (edit ask)
+  "Return the user's answer about EDIT, the value of calling ASK.
+If EDIT ended meanwhile, report that and return nil."
+  (let ((answer (funcall ask)))
+    (if (gemini-companion-edit-open-p edit)
+        answer
+      (message "%s" (or (gemini-companion-edit-problem edit)
+                        "This review has ended already"))
+      nil)))
+
+;;;; Texts of the user
+
+(defun gemini-companion-edit--keep-edits (edit &optional format)
+  "Keep the proposal of EDIT if the user has edited it and left some text.
+Report that by FORMAT, if it was not kept before, and return non-nil."
+  (when (buffer-live-p (gemini-companion-edit-proposal-buffer edit))
+    (let ((text (gemini-companion-hunk-remaining-text
+                 (gemini-companion-edit-proposal-buffer edit))))
+      (when (and (gemini-companion-edit--own-text-p edit text)
+                 ;; A yes in the terminal may have written it.
+                 (not (gemini-companion-edit--in-file-p edit text)))
+        (gemini-companion-edit--keep
+         edit text
+         (unless (equal text (cdr (gemini-companion-edit-kept edit)))
+           format))
+        t))))
+
+(defun gemini-companion-edit--keep (edit text &optional format)
+  "Keep TEXT, of EDIT, for `gemini-companion-last-proposal'.
+Report that by FORMAT, which has places for the name of the file and a
+key, if it is non-nil."
+  (setf (gemini-companion-edit-kept edit) (cons (float-time) text))
+  (when format
+    (message
+     format (gemini-companion-edit-name edit 'plain)
+     (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
+
+(defun gemini-companion-edit--kept-edits ()
+  "Return the ten edits whose texts were kept last, the last one first."
+  (seq-take (seq-sort-by (lambda (edit)
+                           (car (gemini-companion-edit-kept edit)))
+                         #'>
+                         (seq-filter #'gemini-companion-edit-kept
+                                     gemini-companion-edit--all))
+            10))
+
+(defun gemini-companion-last-proposal-p ()
+  "Return non-nil if `gemini-companion-last-proposal' has a text."
+  (seq-some #'gemini-companion-edit-kept gemini-companion-edit--all))
+
+(defvar gemini-companion-edit--number 0
+  "Number of the kept text that was shown last, from 0 on.")
+
+;;;###autoload
+(defun gemini-companion-last-proposal ()
+  "Show the last text that you edited or accepted and that was not written.
+It is of a review that you answered in the terminal of the CLI, that
+another proposal replaced, or that ended in another way than by your
+answer.  After an interrupt of the CLI, it need not be edited.  Call
+this again there for the text before, up to ten of them."
+  (interactive)
+  (let* ((kept (or (gemini-companion-edit--kept-edits)
+                   (user-error "No unwritten proposal to show")))
+         (buffer (get-buffer-create "*gemini last proposal*"))
+         (inhibit-read-only t))
+    (setq gemini-companion-edit--number
+          (if (eq buffer (window-buffer))
+              (% (1+ gemini-companion-edit--number) (length kept))
+            0))
+    (let ((edit (nth gemini-companion-edit--number kept)))
+      (pop-to-buffer buffer)
+      (special-mode)
+      (erase-buffer)
+      (insert (cdr (gemini-companion-edit-kept edit)))
+      (goto-char (point-min))
+      (message "%s, %d of %d"
+               (abbreviate-file-name (gemini-companion-edit-file edit))
+               (1+ gemini-companion-edit--number) (length kept)))))
+
+;;;; The file
+
+(defun gemini-companion-edit-touched-file-p (edit)
+  "Return non-nil if the file of EDIT was touched since the proposal."
+  (not (equal (gemini-companion-watch-first (gemini-companion-edit-watch edit))
+              (gemini-companion-watch-stamp
+               (gemini-companion-edit-file edit)))))
+
+(defun gemini-companion-edit--as-proposed-p (edit)
+  "Return non-nil if the file of EDIT has exactly the proposed text.
+CLIs keep the line ends that a file had."
+  (ignore-error file-error
+    (equal (gemini-companion-text-plain (gemini-companion-edit-proposed edit))
+           (gemini-companion-text-plain
+            (gemini-companion-text-read (gemini-companion-edit-file edit))))))
+
+(defun gemini-companion-edit--file-changed (edit now)
+  "Follow a change of the file of EDIT; return nil if that has to wait.
+If the file has the proposed text, dismiss EDIT, else update its view,
+between two commands unless NOW is non-nil."
+  (cond ((gemini-companion-edit--as-proposed-p edit)
+         (gemini-companion-edit--settle edit 'dismissed)
+         (gemini-companion-revert (gemini-companion-edit-file edit))
+         (unless (gemini-companion-edit-kept edit)
+           (message "%s already has the proposed text; review closed \
+(if %s still prompts, answer there)"
+                    (gemini-companion-edit-name edit)
+                    (gemini-companion-edit-title edit)))
+         t)
+        ((or now (gemini-companion-idle-between-commands-p))
+         (gemini-companion-edit--read edit)
+         (unless (gemini-companion-edit-view edit)
+           (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
+         (gemini-companion-edit-notify edit 'file-changed)
+         t)))
+
+(defun gemini-companion-edit--expect (edit text &optional automatic)
+  "Follow the file of EDIT, which ends with TEXT, until it is written.
+AUTOMATIC is non-nil if the user has not answered it."
+  (gemini-companion-revert-expect
+   (gemini-companion-edit-file edit)
+   (lambda (written)
+     (gemini-companion-edit--follow edit text written))
+   (not automatic)))
+
+(defun gemini-companion-edit--follow (edit text written)
+  "Record whether the file of EDIT, which ended with TEXT, was WRITTEN."
+  (let ((accepted (memq (gemini-companion-edit-decision edit)
+                        '(accepted automatic))))
+    (cond ((gemini-companion-edit--find-in-file edit))
+          ((and written accepted)
+           ;; A program may have formatted it since.
+           (setf (gemini-companion-edit-file-state edit) 'written))
+          ((not written)
+           (setf (gemini-companion-edit-file-state edit) 'unwritten)
+           ;; A user who interrupts Gemini CLI leaves a review that it ignores.
+           (when accepted
+             (gemini-companion-edit--keep
+              edit text "%s was accepted a minute ago but was not written; \
+%s shows the text"))))
+    (gemini-companion-edit-notify edit (if written 'written 'unwritten))
+    (gemini-companion-edit--display-file)))
+
+(defun gemini-companion-edit--find-in-file (edit)
+  "Record that EDIT was written if its file has one of its texts.
+That is the text that was answered, or the one that was proposed: then
+the CLI has ignored the changes of the user, which is reported.  Return
+non-nil if so."
+  (let* ((after (gemini-companion-edit-after edit))
+         (text (seq-find (apply-partially #'gemini-companion-edit--in-file-p
+                                          edit)
+                         (list after (gemini-companion-edit-proposed edit)))))
+    (cond ((null text))
+          ((not (eq text after))
+           (when (gemini-companion-edit--own-text-p edit after)
+             (gemini-companion-edit--keep
+              edit after "%s was written without your edits; %s shows them")))
+          ((equal text (cdr (gemini-companion-edit-kept edit)))
+           (setf (gemini-companion-edit-kept edit) nil)))
+    (when text
+      (setf (gemini-companion-edit-after edit) text
+            (gemini-companion-edit-file-state edit) 'written))))
+
+(defun gemini-companion-edit-written (session file before after)
+  "Record that SESSION has written FILE, maybe without a review.
+BEFORE is the previous text of FILE, nil if it did not exist, and AFTER
+the current one.  An edit of this turn that has that text is not recorded
+again."
+  (let* ((true-name (gemini-companion-text-true-name file))
+         (turn (gemini-companion-session-turn session))
+         (edit (seq-find
+                (lambda (edit)
+                  (and (equal true-name (gemini-companion-edit-true-name edit))
+                       (memq turn (list nil (gemini-companion-edit-turn edit)))
+                       (not (eq 'rejected (gemini-companion-edit-decision edit)))
+                       (or (not (gemini-companion-edit-reported edit))
+                           (not (gemini-companion-edit-written-p edit)))
+                       (gemini-companion-text-same-written-p
+                        after (gemini-companion-edit-text edit))))
+                gemini-companion-edit--all)))
+    (unless edit
+      (setq edit (gemini-companion-edit--make
+                  :id (gensym) :session session :file file
+                  :decision 'unreviewed :proposed after :after after
+                  :before (cond ((null before) 'new)
+                                ((or (< gemini-companion-edit--most-bytes
+                                        (length before))
+                                     ;; The CLI could not decode it.
+                                     (string-search "\uFFFD" before))
+                                 'unknown)
+                                (t (encode-coding-string before 'utf-8)))))
+      (gemini-companion-edit--add edit))
+    (setf (gemini-companion-edit-reported edit) t
+          (gemini-companion-edit-file-state edit) 'written)
+    (gemini-companion-edit-notify edit 'written)))
+
+;;;; Revert
+
+(defun gemini-companion-edit-revert (edit &optional done)
+  "Write the text before EDIT to its file, and bring its buffer up to date.
+A file that was new is deleted, and its buffer is killed.  Signal an
+error if the file has changed since.  Call DONE, if it is non-nil, with
+nil after that, or with the problem; for a remote file, that is later."
+  (let* ((file (gemini-companion-edit-file edit))
+         (new (eq 'new (gemini-companion-edit-before edit)))
+         (end (apply-partially #'gemini-companion-edit--end-revert edit done))
+         ;; It is read before it is checked, as it may be replaced meanwhile.
+         (old (and (gemini-companion-place-of file)
+                   (gemini-companion-edit--kept-p file)
+                   (gemini-companion-text-bytes file))))
+    (gemini-companion-edit-check-revert edit)
+    (let ((bytes (and (not new) (gemini-companion-edit--previous edit))))
+      (cond (old (gemini-companion-place-write file old bytes end))
+            (new (delete-file file 'trash))
+            (t
+             ;; Otherwise Emacs may ask whether to write over a newer text.
+             (gemini-companion-revert-now file)
+             (gemini-companion-text-write file bytes)
+             (gemini-companion-revert-now file)))
+      (unless old
+        (funcall end nil)))))
+
+(defun gemini-companion-edit--end-revert (edit done problem)
+  "Record that EDIT was reverted unless there was a PROBLEM, and call DONE."
+  (let* ((file (gemini-companion-edit-file edit))
+         (name (gemini-companion-edit-name edit))
+         (buffer (gemini-companion-place-buffer file))
+         (new (eq 'new (gemini-companion-edit-before edit))))
+    (cond (problem
+           (setq problem (format "Cannot revert %s (%s)" name problem))
+           (message "%s" problem))
+          (new
+           (when (and buffer (not (buffer-modified-p buffer)))
+             (kill-buffer buffer)))
+          ((gemini-companion-place-of file)
+           (gemini-companion-revert file)))
+    (unless problem
+      (gemini-companion-edit--set-reverted edit (if new 'deleted 'reverted))
+      (message (if new "Deleted %s" "Reverted %s") name))
+    (funcall (or done #'ignore) problem)))
+
+(defun gemini-companion-edit--set-reverted (edit state)
+  "Set the file state STATE of EDIT, and of later edits of the file.
+Their texts are no longer in the file, either."
+  (let ((others gemini-companion-edit--all))
+    (while (not (eq edit (car others)))
+      (let ((other (pop others)))
+        (when (and (equal (gemini-companion-edit-true-name edit)
+                          (gemini-companion-edit-true-name other))
+                   (gemini-companion-edit-written-p other))
+          (setf (gemini-companion-edit-file-state other) 'reverted)))))
+  (setf (gemini-companion-edit-file-state edit) state)
+  (gemini-companion-edit-notify edit 'reverted))
+
+(defun gemini-companion-edit-check-revert (edit)
+  "Signal an error if reverting EDIT would lose text or is impossible."
+  (let ((file (gemini-companion-edit-file edit)))
+    (when-let*
+        ((why (cond
+               ((gemini-companion-edit-unwritten edit))
+               ((eq 'unknown (gemini-companion-edit-before edit))
+                "had a previous text that was not kept")
+               ((gemini-companion-text-unreadable-reason file))
+               ((null (gemini-companion-text-attributes file))
+                "was deleted or renamed since")
+               ((not (equal (gemini-companion-edit-true-name edit)
+                            (gemini-companion-text-true-name file)))
+                "has other symbolic links since; revert this edit by hand")
+               ((gemini-companion-place-check file) nil)
+               ((not (gemini-companion-edit--kept-p file)) "is too large")
+               ((not (gemini-companion-edit--in-file-p
+                      edit (gemini-companion-edit-after edit)))
+                "has changed since; revert later edits first, if there are any, \
+or this one by hand")
+               ((gemini-companion-revert-unsaved-p file)
+                "has unsaved changes; undo them first, or revert this edit by \
+hand"))))
+      (user-error "%s %s" (gemini-companion-edit-name edit) why))))
+
+(defun gemini-companion-edit-unwritten (edit)
+  "Return why EDIT has not changed its file, a predicate, or nil."
+  (pcase (gemini-companion-edit-status edit)
+    ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
+    ('rejected "was not written; its proposal was rejected")
+    ((guard (not (or (memq (gemini-companion-edit-before edit) '(new unknown))
+                     (condition-case nil
+                         (gemini-companion-edit-hunks edit)
+                       (error t)))))
+     "was not changed by this edit")
+    ((guard (gemini-companion-edit--in-file-p
+             edit (gemini-companion-edit-after edit)))
+     nil)
+    ((or 'unwritten 'dismissed) "was not written")
+    ('reverted "was reverted already")
+    ('deleted "was deleted already")))
+
+(defun gemini-companion-edit--previous (edit)
+  "Return the bytes that the file of EDIT had before."
+  (let ((before (gemini-companion-edit-before edit))
+        (file (gemini-companion-edit-file edit)))
+    (if (not (eq 'unreviewed (gemini-companion-edit-decision edit)))
+        before
+      ;; A CLI may report a text with plain line ends and without a byte order
+      ;; mark, and keeps both in the file.
+      (let ((now (gemini-companion-text-bytes file))
+            (mark (encode-coding-string "\uFEFF" 'utf-8)))
+        (concat (and (string-prefix-p mark now)
+                     (not (string-prefix-p mark before))
+                     mark)
+                (if (and (string-search "\r\n" now)
+                         (not (string-search "\r\n" before)))
+                    (string-replace "\n" "\r\n" before)
+                  before))))))
+
+;;;; Commands
+
+(defun gemini-companion-edit-accept (&optional edit)
+  "Accept EDIT with the text in its proposal buffer.
+The CLI then writes that text to the file.  Without EDIT, take
+the review of the current buffer, else the one that is shown."
+  (interactive)
+  (let ((edit (gemini-companion-edit-unsettled edit)))
+    (when (gemini-companion-edit-emptied-p edit)
+      (user-error "An empty text cannot be accepted: the CLI would write \
+its own text; reject the proposal, or leave at least one character"))
+    (unless (gemini-companion-edit--objection edit)
+      (let ((summary (gemini-companion-edit-summary edit 'plain)))
+        (gemini-companion-edit-take edit)
+        (gemini-companion-edit--answered edit (concat "Accepted " summary))))))
+
+(defun gemini-companion-edit--objection (edit)
+  "Return non-nil if the user objects to accepting EDIT.
+Ask only if the CLI would write over a change of the file."
+  ;; A large file counts as written if it is as at the previous check.
+  (dotimes (_ 2)
+    (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'now))
+  (or (not (gemini-companion-edit-open-p edit))
+      (and (memq 'changed (gemini-companion-edit-remarks edit))
+           (not (equal (gemini-companion-edit-text edit)
+                       (ignore-error file-error
+                         (gemini-companion-text-plain
+                          (gemini-companion-text-read
+                           (gemini-companion-edit-file edit))))))
+           (not (gemini-companion-edit-ask
+                 edit
+                 (lambda ()
+                   (yes-or-no-p
+                    (format "%s has changed since the edit was proposed; \
+accept anyway? "
+                            (gemini-companion-edit-name edit)))))))))
+
+(defun gemini-companion-edit--answered (edit text)
+  "Close the view of EDIT, which the user has settled, and report TEXT.
+If the user is in the review, it may stay until the next one takes its
+place."
+  (if (and real-this-command (gemini-companion-edit-view edit)
+           (eq edit gemini-companion-edit-here))
+      (gemini-companion-edit-notify edit 'answered)
+    (gemini-companion-edit-finish edit))
+  (let ((left (length (gemini-companion-edits-open))))
+    (message "%s%s" text
+             (if (zerop left) "" (format "; %d more waiting" left)))))
+
+(defun gemini-companion-edit-reject (&optional edit)
+  "Reject EDIT, so that the CLI does not write the file.
+Without EDIT, take the review of the current buffer, else the one
+that is shown."
+  (interactive)
+  (let ((edit (gemini-companion-edit-unsettled edit)))
+    (gemini-companion-edit--settle edit 'rejected)
+    (gemini-companion-edit--answered edit
+                                     (gemini-companion-edit--rejected edit))))
+
+(defun gemini-companion-edit--rejected (edit)
+  "Return a report that EDIT was rejected, and what its CLI does then."
+  (concat "Rejected " (gemini-companion-edit-name edit 'plain)
+          (and (gemini-companion-clients-get
+                (plist-get (gemini-companion-edit-session edit) :client)
+                :drops-edits)
+               (format "; %s drops its other edits of this answer"
+                       (gemini-companion-edit-title edit)))))
+
+;;;; Outcomes
+
+;; An outcome is kept until the server reports that it was written to the CLI:
+;; a server may crash before that.
+
+(defun gemini-companion-edit--send-outcome (edit)
+  "Send the outcome of EDIT to the server.
+Keep it until it is written to the CLI, as the server may crash."
+  ;; After a quit here, the user answers again.
+  (gemini-companion-edit--call edit)
+  (setf (gemini-companion-edit-outcome edit) 'sent))
+
+(defun gemini-companion-edit--call (edit)
+  "Send the outcome of EDIT to the server, if there is one."
+  (let ((id (gemini-companion-edit-id edit)))
+    (if (memq (gemini-companion-edit-decision edit) '(accepted automatic))
+        (gemini-companion-server-call 'diff-accepted id
+                                      (gemini-companion-edit-after edit))
+      (gemini-companion-server-call 'diff-rejected id))))
+
+(defun gemini-companion-edit--undelivered ()
+  "Return the edits whose outcome was not written to the CLI, oldest first."
+  (reverse (seq-filter #'gemini-companion-edit-outcome
+                       gemini-companion-edit--all)))
+
+(defun gemini-companion-edit-ready (how)
+  "Hand over the edits to a new server, which became ready HOW.
+It gets those whose outcome was not written, with the outcome, and the
+open ones.  A CLI without an answer that a review is open asks in
+its terminal."
+  ;; A text may be too large to send, which must not affect other reviews.
+  (dolist (edit (gemini-companion-edit--undelivered))
+    (with-demoted-errors "Sending an outcome: %S"
+      (gemini-companion-edit--hand-over edit)
+      (gemini-companion-edit--call edit)))
+  (dolist (edit (gemini-companion-edits-open))
+    (with-demoted-errors "Handing over a review: %S"
+      (if (gemini-companion-edit-acknowledged edit)
+          (gemini-companion-edit--hand-over edit)
+        (gemini-companion-edit-close (gemini-companion-edit-id edit)
+                                     'disconnected))))
+  (when (and (eq how 'recovered) (gemini-companion-sessions))
+    (display-warning
+     'gemini-companion
+     "Server crashed and was restarted.  Answer open reviews in Emacs, as \
+their terminals do not take an answer.  Then run /ide enable in each CLI that \
+was connected; it opens no reviews until then.")))
+
+(defun gemini-companion-edit--hand-over (edit)
+  "Make the server adopt EDIT, which a previous server has opened."
+  (gemini-companion-server-call
+   'adopt-diff (gemini-companion-edit-id edit)
+   (plist-get (gemini-companion-edit-session edit) :id)
+   (gemini-companion-edit-file edit)
+   (gemini-companion-edit-proposed edit)
+   (plist-get (gemini-companion-edit-session edit) :place)))
+
+(defun gemini-companion-edit-acknowledge (id)
+  "Record that the CLI has the answer that the edit ID is open."
+  (when-let* ((edit (gemini-companion-edit-of-id id)))
+    (setf (gemini-companion-edit-acknowledged edit) t))
+  t)
+
+(defun gemini-companion-edit-delivered (id)
+  "Drop the outcome of the edit ID, which was written to its CLI."
+  (when-let* ((edit (cl-find id (gemini-companion-edit--undelivered)
+                             :key #'gemini-companion-edit-id)))
+    (setf (gemini-companion-edit-outcome edit) nil))
+  t)
+
+(defun gemini-companion-edit-undeliverable (id)
+  "Drop the outcome of the edit ID, which cannot reach its CLI any more.
+Report that if an accepted text is lost."
+  (when-let* ((edit (cl-find id (gemini-companion-edit--undelivered)
+                             :key #'gemini-companion-edit-id)))
+    (when (memq (gemini-companion-edit-decision edit) '(accepted automatic))
+      (gemini-companion-edit--keep edit (gemini-companion-edit-after edit))
+      (display-warning
+       'gemini-companion
+       (format
+        "%s was not written: %s is no longer connected.  \
+M-x gemini-companion-last-proposal shows the text that you accepted"
+        (gemini-companion-edit-name edit)
+        (gemini-companion-session-name
+         (gemini-companion-edit-session edit))))))
+  (gemini-companion-edit-delivered id))
+
+;;;; Life
+
+(defun gemini-companion-edit-start (&optional send)
+  "Follow frames and files.
+If SEND is non-nil, call it with each edit that is answered, in place of
+sending the outcome to the server."
+  (setq gemini-companion-edit--send
+        (or send #'gemini-companion-edit--send-outcome))
+  (gemini-companion-revert-start)
+  (add-hook 'delete-frame-functions #'gemini-companion-edit--frame-deleted)
+  (add-hook 'kill-emacs-query-functions #'gemini-companion-edit-drop-p))
+
+(defun gemini-companion-edit-settle-all (decision &optional now)
+  "Settle all open edits with DECISION.
+Close their views at once if NOW is non-nil, as Emacs is about to
+exit; else between two commands."
+  (dolist (edit (gemini-companion-edits-open))
+    (with-demoted-errors "Ending a review: %S"
+      (gemini-companion-edit--keep-edits edit)
+      (gemini-companion-edit--settle edit decision)
+      (when now
+        (gemini-companion-edit-finish edit)))))
+
+(defun gemini-companion-edit-stop ()
+  "Stop following frames and files, and drop all edits.
+The last texts of the user that were not written are kept."
+  (remove-hook 'delete-frame-functions #'gemini-companion-edit--frame-deleted)
+  (remove-hook 'kill-emacs-query-functions #'gemini-companion-edit-drop-p)
+  (gemini-companion-revert-stop)
+  (dolist (edit gemini-companion-edit--all)
+    (setf (gemini-companion-edit-outcome edit) nil))
+  (setq gemini-companion-edit--all
+        (seq-union (gemini-companion-edits-ending)
+                   (gemini-companion-edit--kept-edits) #'eq)))
+
+(provide 'gemini-companion-edit)
+;;; gemini-companion-edit.el ends here

@@ -1,0 +1,761 @@
+;;; gemini-companion-edit-test.el --- Tests of proposals and their end  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Each outcome of a diff, and what is sent about it, and files that change
+;; while a diff is open.  Most of these have no view.
+
+;;; Code:
+
+(require 'gemini-companion-review-test-helper)
+
+(defvar transient--prefix)
+
+(defmacro gemini-companion-edit-test-with (files &rest body)
+  "Take proposals while BODY is run in a directory with FILES.
+`outcomes' has the sent outcomes, the last one first; `views' the
+diffs that have a view now."
+  (declare (indent 1) (debug t))
+  `(let (outcomes)
+     (cl-symbol-macrolet ((views (reverse (seq-filter
+                                           #'gemini-companion-edit-view
+                                           (gemini-companion-edits)))))
+       (gemini-companion-test-with-diffs ,files
+           (gemini-companion-test-diff-start
+            #'always
+            (lambda (diff)
+              (push (gemini-companion-test-outcome diff) outcomes)))
+           nil
+         ,@body))))
+
+(defun gemini-companion-edit-test-edited (&optional edit)
+  "Return the diff of a proposal in which the user has typed something.
+If EDIT is non-nil, call it in the proposal instead."
+  (let ((diff (gemini-companion-test-open "a" "new\n")))
+    (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+      (funcall (or edit (lambda () (insert "mine ")))))
+    diff))
+
+(ert-deftest gemini-companion-edit-ends-once-with-the-text-as-it-was-edited ()
+  (pcase-dolist (`(,answer . ,text) '((gemini-companion-edit-accept . "mine new\n")
+                                      (gemini-companion-edit-reject . nil)))
+    (gemini-companion-edit-test-with '(("a" "old\n"))
+      (let ((diff (gemini-companion-edit-test-edited
+                   (lambda ()
+                     (insert "mine ")
+                     (narrow-to-region 1 2)))))
+        (funcall answer diff)
+        (should-not (gemini-companion-edits-open))
+        (should-not (buffer-live-p (gemini-companion-edit-proposal-buffer diff)))
+        (should-error (gemini-companion-edit-accept diff) :type 'user-error)
+        (should-error (gemini-companion-edit-reject diff) :type 'user-error)
+        ;; The CLI may close it at the same moment.
+        (should-not (gemini-companion-edit-close 1 'closed))
+        (should (equal (list (list 1 (if text 'accepted 'rejected) text))
+                       outcomes))
+        (should (eq (null text) (null (gemini-companion-last-proposal-p))))))))
+
+(ert-deftest gemini-companion-edit-asks-before-edits-are-dropped ()
+  (pcase-dolist (`(,what ,ask)
+                 `(("killing" ,(lambda (diff)
+                                 (kill-buffer
+                                  (gemini-companion-edit-proposal-buffer diff))))
+                   ("exit" ,(lambda (_)
+                              (and (run-hook-with-args-until-failure
+                                    'kill-emacs-query-functions)
+                                   (gemini-companion-edit-settle-all 'rejected
+                                                               'now))))))
+    (dolist (answer '(nil t))
+      (ert-info ((format "%s %s" what answer))
+        (gemini-companion-edit-test-with '(("a" "old\n"))
+          (let ((diff (gemini-companion-edit-test-edited))
+                (noninteractive nil)
+                asked)
+            (cl-letf (((symbol-function 'yes-or-no-p)
+                       (lambda (question)
+                         (should (string-match-p " a .*drop your edits"
+                                                 question))
+                         (setq asked t)
+                         answer)))
+              (funcall ask diff))
+            (should asked)
+            (should (eq (if answer 'rejected 'pending)
+                        (gemini-companion-edit-status diff)))
+            (should (equal (and answer "mine new\n")
+                           (gemini-companion-test-last-proposal)))))))))
+
+(ert-deftest gemini-companion-edit-keeps-edits-where-it-cannot-ask ()
+  (dolist (end (list (lambda () (gemini-companion-edit-settle-all 'rejected))
+                     (lambda () (gemini-companion-edit-settle-all 'dismissed))
+                     (lambda ()
+                       (kill-buffer (gemini-companion-edit-proposal-buffer
+                                     (car (gemini-companion-edits-open)))))))
+    (gemini-companion-edit-test-with '(("a" "old\n"))
+      (gemini-companion-edit-test-edited)
+      (funcall end)
+      (should-not (gemini-companion-edits-open))
+      (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
+
+(ert-deftest gemini-companion-edit-waits-again-if-its-frame-is-deleted ()
+  (gemini-companion-edit-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-edit-test-edited))
+          (delete (lambda ()
+                    (run-hook-with-args 'delete-frame-functions
+                                        (selected-frame)))))
+      (gemini-companion-test-eventually (gemini-companion-edit-shown))
+      (switch-to-buffer (gemini-companion-edit-proposal-buffer diff))
+      ;; Batch Emacs has one frame only.
+      (cl-letf* ((frames (list (selected-frame) 'other))
+                 ((symbol-function 'window-list-1)
+                  (lambda (&rest _) (make-list 2 (selected-window))))
+                 ((symbol-function 'window-frame) (lambda (_) (pop frames))))
+        (funcall delete))
+      (should (eq 'shown (gemini-companion-edit-status diff)))
+      (funcall delete)
+      (should (eq 'pending (gemini-companion-edit-status diff)))
+      (gemini-companion-test-eventually (gemini-companion-edit-shown))
+      (should (equal "mine new\n" (gemini-companion-edit-text diff))))))
+
+(ert-deftest gemini-companion-edit-shows-one-kept-proposal-after-the-other ()
+  (gemini-companion-edit-test-with '(("a" "old\n"))
+    (dotimes (n 12)
+      (gemini-companion-test-open (format "/a%d" n) "new\n" n)
+      (with-current-buffer (gemini-companion-edit-proposal-buffer
+                            (gemini-companion-edit-of-id n))
+        (erase-buffer)
+        (insert (format "text %d" n)))
+      (gemini-companion-edit-close n 'closed))
+    (save-window-excursion
+      (dolist (n '(11 10 9 8 7 6 5 4 3 2 11))
+        (gemini-companion-last-proposal)
+        (with-current-buffer (window-buffer)
+          (should (equal (format "text %d" n) (buffer-string)))))
+      (kill-buffer (window-buffer)))))
+
+(ert-deftest gemini-companion-edit-leaves-nothing-of-a-proposal-it-cannot-read ()
+  (gemini-companion-edit-test-with '(("a" "old\n"))
+    (let ((buffers (gemini-companion-test-buffers)))
+      (should-error (gemini-companion-test-open
+                     "a" (lambda () (insert "n") (error "Gone"))))
+      (should-not (gemini-companion-edits-open))
+      (should-not (gemini-companion-test-buffers buffers)))))
+
+(ert-deftest gemini-companion-edit-accepted-and-not-written-is-kept ()
+  (pcase-dolist (`(,written ,report ,kept)
+                 '(("a" "Accepted a" nil)
+                   ("b" "was not written" "mine new\n")))
+    (gemini-companion-edit-test-with '(("a" "old\n"))
+      (gemini-companion-test-diff-start
+       #'ignore
+       (lambda (_) (write-region "mine new\n" nil (expand-file-name written))))
+      (should (string-search
+               report
+               (car (gemini-companion-test-messages
+                      (gemini-companion-edit-accept
+                       (gemini-companion-edit-test-edited))
+                      (gemini-companion-test-in-the-end
+                        (not (gemini-companion-test-timers)))))))
+      (should (equal kept (gemini-companion-test-last-proposal))))))
+
+(ert-deftest gemini-companion-edit-refuses-to-accept-an-emptied-proposal ()
+  (gemini-companion-edit-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-test-open "a" "new\n")))
+      (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+        (erase-buffer))
+      (should-error (gemini-companion-edit-accept diff) :type 'user-error)
+      (should-not outcomes)
+      (should (gemini-companion-edits-open)))
+    (let ((diff (gemini-companion-test-open "b" "" 2)))
+      (gemini-companion-edit-accept diff)
+      (should (equal '((2 accepted "")) outcomes)))))
+
+(ert-deftest gemini-companion-edit-closed-by-the-cli-returns-the-text-only ()
+  (gemini-companion-edit-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-edit-test-edited)))
+      (should (equal "mine new\n" (gemini-companion-edit-close 1 'closed)))
+      (should (eq 'dismissed (gemini-companion-edit-status diff)))
+      (should-not outcomes))
+    ;; Nothing is left of this one, which replaces no kept edits.
+    (gemini-companion-edit-test-edited #'erase-buffer)
+    (gemini-companion-edit-close 1 'closed)
+    (should (equal "mine new\n" (gemini-companion-test-last-proposal)))))
+
+(ert-deftest gemini-companion-edit-survives-a-hook-that-fails ()
+  (gemini-companion-edit-test-with '(("a" "old\n"))
+    (let* ((fail (list (lambda (&rest _) (error "Boom"))))
+           (gemini-companion-edit-opened-functions fail)
+           (gemini-companion-edit-closed-functions fail)
+           (debug-on-error nil)
+           (first (gemini-companion-test-open "a" "new\n"))
+           (second (gemini-companion-test-open "b" "new\n" 2)))
+      (gemini-companion-test-eventually (equal (list first) views))
+      (should-not (gemini-companion-edit-problem first))
+      (let ((kill-buffer-hook fail))
+        (gemini-companion-edit-accept first))
+      (should-not (buffer-live-p (gemini-companion-edit-proposal-buffer first)))
+      (gemini-companion-test-eventually (equal (list second) views)))))
+
+(ert-deftest gemini-companion-edit-stays-open-if-its-outcome-cannot-be-sent ()
+  (dolist (problem '(error quit))
+    (gemini-companion-edit-test-with '(("a" "old\n"))
+      (let ((diff (gemini-companion-test-open "a" "new\n")))
+        (gemini-companion-test-diff-start #'ignore
+                                          (lambda (_) (signal problem nil)))
+        (should (eq problem (condition-case err
+                                (gemini-companion-edit-accept diff)
+                              ((error quit) (car err)))))
+        (should (equal (list diff) (gemini-companion-edits-open)))
+        (gemini-companion-test-diff-start
+         #'ignore
+         (lambda (diff) (push (gemini-companion-test-outcome diff) outcomes)))
+        (gemini-companion-edit-reject diff)
+        (should (equal '((1 rejected nil)) outcomes))))))
+
+(ert-deftest gemini-companion-edit-viewed-puts-the-shown-one-back ()
+  (dolist (killed '(nil t))
+    (gemini-companion-edit-test-with '(("a" "old\n"))
+      (let ((first (gemini-companion-test-open "a" "new\n"))
+            (second (gemini-companion-test-open "b" "new\n" 2)))
+        (gemini-companion-test-eventually (equal (list first) views))
+        (gemini-companion-arrival-view second)
+        (should (equal (list second) views))
+        (should (eq 'pending (gemini-companion-edit-status first)))
+        (if killed
+            (kill-buffer (gemini-companion-edit-proposal-buffer first))
+          (gemini-companion-edit-reject))
+        (should (equal (list (list (if killed 1 2) 'rejected nil)) outcomes))
+        (gemini-companion-test-eventually
+          (equal (list (if killed second first)) views))))))
+
+(ert-deftest gemini-companion-edit-waits-for-the-view-of-one-that-ended ()
+  (gemini-companion-edit-test-with '(("a" "old\n"))
+    (let* ((first (gemini-companion-test-open "a" "new\n"))
+           (stays (lambda ()
+                    (interactive)
+                    (dotimes (_ 3)
+                      (gemini-companion-test-run-timers))
+                    (should (equal (list first) views))))
+           second)
+      (gemini-companion-test-eventually (equal (list first) views))
+      ;; A command is going on, then a menu is open, then a search.
+      (command-execute
+       (lambda ()
+         (interactive)
+         (gemini-companion-edit-close 1 'closed)
+         (setq second (gemini-companion-test-open "b" "new\n" 2))
+         (funcall stays)))
+      (let ((transient--prefix t))
+        (funcall stays))
+      (with-current-buffer (window-buffer)
+        (let ((isearch-mode t))
+          (funcall stays)))
+      (gemini-companion-test-eventually (equal (list second) views)))))
+
+;; The letters that follow would be inserted in another buffer.
+(ert-deftest gemini-companion-edit-closes-no-view-in-which-the-user-is-typing ()
+  (pcase-dolist (`(,written ,more ,kept) '((nil "more " "mine more new\n")
+                                           ;; By a yes in the terminal.
+                                           ("mine new\n" "" nil)))
+    (gemini-companion-edit-test-with '(("a" "old\n"))
+      (let ((proposal (gemini-companion-edit-proposal-buffer
+                       (gemini-companion-edit-test-edited)))
+            (idle 0.1))
+        (gemini-companion-test-eventually views)
+        (cl-letf (((symbol-function 'current-idle-time)
+                   (lambda () (seconds-to-time idle))))
+          (save-window-excursion
+            (set-window-buffer nil proposal)
+            (with-current-buffer proposal
+              (gemini-companion-edit-close 1 'closed)
+              (when written
+                (gemini-companion-edit-test-write "a" written)
+                (gemini-companion-test-eventually
+                  (not (gemini-companion-last-proposal-p))))
+              (gemini-companion-test-run-timers)
+              (should views)
+              (insert more))
+            (setq idle 2)
+            (gemini-companion-test-eventually (not views))))
+        (should (equal kept (gemini-companion-test-last-proposal)))))))
+
+(ert-deftest gemini-companion-edit-viewed-takes-the-place-of-one-that-ended ()
+  (gemini-companion-edit-test-with '(("a" "old\n"))
+    (let* ((first (gemini-companion-edit-test-edited))
+           (second (gemini-companion-test-open "b" "new\n" 2))
+           closed
+           (gemini-companion-edit-closed-functions
+            (list (lambda (diff) (push diff closed)))))
+      (gemini-companion-test-eventually (equal (list first) views))
+      (gemini-companion-edit-close 1 'exited)
+      (gemini-companion-arrival-view second)
+      (dotimes (_ 3)
+        (should (equal (list second) views))
+        (gemini-companion-test-run-timers))
+      (should (equal (list first) closed)))))
+
+(ert-deftest gemini-companion-edit-outlives-a-clone-of-its-proposal ()
+  (gemini-companion-edit-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-test-open "a" "new\n")))
+      (gemini-companion-test-eventually views)
+      (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+        (kill-buffer (clone-indirect-buffer "clone" nil)))
+      (should (equal (list diff) (gemini-companion-edits-open)))
+      (kill-buffer (gemini-companion-edit-proposal-buffer diff))
+      (should (equal '((1 rejected nil)) outcomes)))))
+
+;;;; Files that change
+
+(defun gemini-companion-edit-test-write (file text)
+  "Make TEXT the content of FILE, with another time than before."
+  (gemini-companion-test-write file text)
+  (set-file-times file (time-add nil (random 100000))))
+
+(ert-deftest gemini-companion-edit-dismisses-what-was-written-by-itself ()
+  (pcase-dolist (`(,old ,proposal ,written ,visible)
+                 '(("old\n" "new\n" "new\n" "new\n")
+                   ("o\r\n" "n\nm\n" "n\r\nm\r\n" "n\nm\n")
+                   ("o" "é\n" "\uFEFFé\n" "é\n")
+                   ("old\n" "" "" "")))
+    (gemini-companion-edit-test-with (list (list "a" old))
+      (let ((diff (gemini-companion-test-open "a" proposal)))
+        (with-current-buffer (find-file-noselect "a")
+          (gemini-companion-test-eventually views)
+          (gemini-companion-edit-test-write "a" written)
+          (gemini-companion-test-eventually
+            (gemini-companion-test-run-timers)
+            (not views))
+          (gemini-companion-test-eventually (equal visible (buffer-string)))
+          (should (verify-visited-file-modtime)))
+        (should (eq 'dismissed (gemini-companion-edit-decision diff)))
+        (should (eq 'written (gemini-companion-edit-status diff)))
+        (should-not outcomes)
+        (gemini-companion-test-eventually
+          (not (gemini-companion-test-timers)))))))
+
+(ert-deftest gemini-companion-edit-leaves-other-changes-to-the-user ()
+  (gemini-companion-edit-test-with '(("a" "old\n") ("same" "same\n"))
+    (let ((diffs (list (gemini-companion-test-open "a" "new\n")
+                       (gemini-companion-test-open "same" "same\n")
+                       (gemini-companion-test-open "none" "n\n"))))
+      (with-current-buffer (gemini-companion-edit-proposal-buffer (car diffs))
+        (insert "mine "))
+      (gemini-companion-edit-test-write "a" "newer\n")
+      (gemini-companion-test-run-timers)
+      (delete-file "a")
+      (gemini-companion-test-run-timers)
+      (should (equal diffs (gemini-companion-edits-open)))
+      ;; That is what it waits for.
+      (gemini-companion-edit-test-write "a" "new\n")
+      (gemini-companion-test-run-timers)
+      (should (equal (cdr diffs) (gemini-companion-edits-open)))
+      (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
+
+(defmacro gemini-companion-edit-test-with-answers (files &rest body)
+  "Show and watch proposals while BODY is run in a directory with FILES.
+`asked' is how often a confirmation was asked for, which is given
+if `answer' is non-nil."
+  (declare (indent 1) (debug t))
+  `(let ((asked 0)
+         (answer nil))
+     (gemini-companion-test-with-reviews ,files
+       (cl-letf (((symbol-function 'yes-or-no-p)
+                  (lambda (_) (cl-incf asked) answer)))
+         ,@body))))
+
+(ert-deftest gemini-companion-edit-asks-before-a-change-is-overwritten ()
+  (pcase-dolist (`(,written ,accepted ,asks)
+                 '(("one\n2\n3\n4\n5\n" "1\n2\n3\n4\nfive\n" t)
+                   ("one\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n" t)
+                   ("1\n2\n3\n4\n5\n" "1\n2\n3\n4\nfive\n" nil)
+                   ("1\n2\n3\n4\nFive\n" "1\n2\n3\n4\nfive\n" t)
+                   (nil "1\n2\n3\n4\nfive\n" t)))
+    (ert-info ((format "%S, %S" written accepted))
+      (gemini-companion-edit-test-with-answers '(("a" "1\n2\n3\n4\n5\n"))
+        (let ((diff (gemini-companion-test-show "a" "1\n2\n3\n4\nfive\n")))
+          (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+            (erase-buffer)
+            (insert accepted))
+          (if written
+              (gemini-companion-edit-test-write "a" written)
+            (delete-file "a"))
+          ;; At once, before the next check of the file.
+          (gemini-companion-edit-accept diff)
+          (should (eql (if asks 1 0) asked))
+          (when asks
+            (should-not outcomes)
+            (setq answer t)
+            (gemini-companion-edit-accept diff))
+          (should (equal (list (list 1 'accepted accepted)) outcomes)))))))
+
+(ert-deftest gemini-companion-edit-asks-about-what-was-never-shown ()
+  (dolist (views '((view accept) (accept view)))
+    (gemini-companion-edit-test-with-answers '(("a" "old\n"))
+      (let* ((gemini-companion-review-arrival 'notify)
+             (gemini-companion-review-view 'diff)
+             (diff (gemini-companion-test-open "a" "new\n")))
+        (gemini-companion-edit-test-write "a" "saved\n")
+        (dolist (step views)
+          (if (eq step 'accept)
+              (gemini-companion-edit-accept diff)
+            (gemini-companion-arrival-view diff)))
+        (should (string-search "file changed"
+                               (gemini-companion-test-header
+                                (gemini-companion-review-main diff))))
+        (should (equal '(1 nil) (list asked outcomes)))))))
+
+;;;; Edits that were not written
+
+(defconst gemini-companion-edit-test-ends
+  (list
+   ;; Gemini CLI, answered in its terminal: the review ends first.
+   (lambda (_diff written)
+     (gemini-companion-edit-close 1 'closed)
+     (gemini-companion-edit-test-write "a" written))
+   ;; Qwen Code, answered in its terminal: the file is written first.
+   (lambda (_diff written)
+     (gemini-companion-edit-test-write "a" written)
+     (gemini-companion-edit-close 1 'closed))
+   ;; Any of them, answered here.
+   (lambda (diff written)
+     (gemini-companion-edit-accept diff)
+     (gemini-companion-edit-test-write "a" written)))
+  "The ways in which a review ends and its file is written.")
+
+(ert-deftest gemini-companion-edit-reports-edits-that-were-not-written-once ()
+  (dolist (end gemini-companion-edit-test-ends)
+    (pcase-dolist (`(,written ,edit ,count)
+                   '(("new\n" t 1) ("new\n" nil 0) ("mine new\n" t 0)
+                     ("mine new" t 0) ("mine new\r\n" t 0)
+                   ;; By the user, after a no.
+                   ("saved\n" t 0)))
+      (gemini-companion-edit-test-with '(("a" "old\n"))
+        (let ((diff (if edit
+                        (gemini-companion-edit-test-edited)
+                      (gemini-companion-test-open "a" "new\n"))))
+          (should (= count
+                     (seq-count
+                      (apply-partially #'string-search
+                                       "written without your edits")
+                      (gemini-companion-test-messages
+                        (funcall end diff written)
+                        (gemini-companion-test-eventually
+                          (gemini-companion-test-run-timers)
+                          (not (gemini-companion-test-timers)))))))
+          (when (< 0 count)
+            (should (equal "mine new\n"
+                           (gemini-companion-test-last-proposal)))))))))
+
+;;;; Records and reverts
+
+(defun gemini-companion-edits-test-reported ()
+  "Return a list of (NAME STATE BEFORE AFTER) of all edits."
+  (mapcar (lambda (edit)
+            (list (file-name-nondirectory (gemini-companion-edit-file edit))
+                  (gemini-companion-edit-status edit)
+                  (gemini-companion-edit-before edit)
+                  (gemini-companion-edit-after edit)))
+          (gemini-companion-edits)))
+
+(ert-deftest gemini-companion-edits-records-each-edit-with-its-texts ()
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (gemini-companion-test-arrive "a" "1\n" 1 session)
+    (gemini-companion-test-open "b" "2\n" 2 session)
+    (gemini-companion-test-open "new" "3\n" 3 session)
+    (gemini-companion-test-open "c" "4\n" 4 session)
+    (should (equal '(("a" shown "A\n" nil)
+                     ("b" pending "B\n" nil)
+                     ("new" pending new nil)
+                     ("c" pending "C\n" nil))
+                   (gemini-companion-edits-test-reported)))
+    (pcase-let ((`(,a ,b ,new ,_) (gemini-companion-edits-open)))
+      (with-current-buffer (gemini-companion-edit-proposal-buffer a)
+        (insert "mine "))
+      (gemini-companion-edit-accept a)
+      (gemini-companion-edit-reject b)
+      (gemini-companion-edit-accept new)
+      (gemini-companion-edit-close 4 'closed))
+    (should (equal '(("a" accepted "A\n" "mine 1\n")
+                     ("b" rejected "B\n" "2\n")
+                     ("new" accepted new "3\n")
+                     ("c" dismissed "C\n" "4\n"))
+                   (gemini-companion-edits-test-reported)))))
+
+(ert-deftest gemini-companion-edits-has-the-text-that-is-overwritten ()
+  (gemini-companion-test-with-edits '(("a" "A\n"))
+    (let ((diff (gemini-companion-test-open "a" "1\n" 1 session)))
+      (gemini-companion-test-write "a" "saved meanwhile\n")
+      (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+        (gemini-companion-edit-accept diff))
+      (should (equal '(("a" accepted "saved meanwhile\n" "1\n"))
+                     (gemini-companion-edits-test-reported))))
+    (gemini-companion-auto-accept session)
+    (gemini-companion-test-open "a" "2\n" 2 session)
+    (gemini-companion-test-eventually
+      (equal '("a" automatic "1\n" "2\n")
+             (cadr (gemini-companion-edits-test-reported))))))
+
+(ert-deftest gemini-companion-edits-has-what-the-terminal-let-overwrite ()
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
+    (with-current-buffer (gemini-companion-edit-proposal-buffer
+                          (gemini-companion-test-open "a" "1\n" 1 session))
+      (insert "mine"))
+    (gemini-companion-test-open "b" "2\n" 2 session)
+    ;; Qwen Code writes its own text before it closes the diff, Gemini CLI after
+    ;; that.
+    (gemini-companion-test-write "a" "1\n")
+    (gemini-companion-test-write "b" "saved meanwhile\n")
+    (gemini-companion-edit-close 1 'closed)
+    (gemini-companion-edit-close 2 'closed)
+    (should (equal '(("a" written "A\n" "1\n")
+                     ("b" dismissed "saved meanwhile\n" "2\n"))
+                   (gemini-companion-edits-test-reported)))
+    (gemini-companion-edit-check-revert (car (gemini-companion-edits)))
+    (gemini-companion-test-write "b" "2\n")
+    (gemini-companion-test-eventually
+      (equal '("b" written "saved meanwhile\n" "2\n")
+             (cadr (gemini-companion-edits-test-reported))))))
+
+(ert-deftest gemini-companion-edits-begins-after-a-minute-with-nothing-open ()
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (let* ((now (float-time))
+           (other (gemini-companion-test-session "two" 2))
+           (turns (lambda ()
+                    (let ((turns (mapcar #'gemini-companion-edit-turn
+                                         (gemini-companion-edits))))
+                      (mapcar (lambda (turn) (seq-position turns turn #'eq))
+                              turns)))))
+      (cl-letf (((symbol-function 'float-time)
+                 (lambda (&optional time)
+                   (if time (time-convert time 'integer) now))))
+        (gemini-companion-test-open "a" "1\n" 1 session)
+        (setq now (+ now 1000))
+        (gemini-companion-test-open "b" "2\n" 2 session)
+        (should (equal '(0 0) (funcall turns)))
+        (mapc #'gemini-companion-edit-accept (gemini-companion-edits-open))
+        (setq now (+ now 59))
+        (gemini-companion-test-open "c" "3\n" 3 session)
+        (should (equal '(0 0 0) (funcall turns)))
+        (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
+        (setq now (+ now 61))
+        (gemini-companion-test-open "a" "4\n" 4 other)
+        (should (equal '(0 0 0 3) (funcall turns)))
+        (gemini-companion-test-open "a" "5\n" 5 session)
+        (should (equal '(0 0 0 3 4) (funcall turns)))))))
+
+(ert-deftest gemini-companion-edits-records-what-was-written-without-review ()
+  (gemini-companion-test-with-edits nil
+    (let ((file (expand-file-name "a"))
+          (large (make-string (* 6 1024 1024) ?x)))
+      (gemini-companion-edit-written session file "é\n" "new\n")
+      (gemini-companion-edit-written session file nil "newer\n")
+      (gemini-companion-edit-written session file large "newest\n")
+      ;; A CLI takes any file for UTF-8.
+      (gemini-companion-edit-written session file "caf\uFFFD\n" "last\n")
+      (should (equal '(("a" unreviewed "\303\251\n" "new\n")
+                       ("a" unreviewed new "newer\n")
+                       ("a" unreviewed unknown "newest\n")
+                       ("a" unreviewed unknown "last\n"))
+                     (gemini-companion-edits-test-reported))))))
+
+(ert-deftest gemini-companion-edits-records-a-reviewed-edit-once ()
+  (gemini-companion-test-with-edits '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
+    (let ((report (lambda (file before after)
+                    (gemini-companion-edit-written
+                     session (expand-file-name file) before after)))
+          (states (lambda () (mapcar #'gemini-companion-edit-status
+                                     (gemini-companion-edits)))))
+      (gemini-companion-test-open "a" "1\n" 1 session)
+      (gemini-companion-test-open "b" "2\n" 2 session)
+      (gemini-companion-test-open "c" "3\n" 3 session)
+      (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
+      (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
+      (gemini-companion-edit-close 3 'closed)
+      (funcall report "a" "A\r\n" "1\r\n")
+      (funcall report "c" "C\n" "3\n")
+      (should (equal '(accepted rejected written) (funcall states)))
+      (make-symbolic-link "." "link")
+      (gemini-companion-edit-accept
+       (gemini-companion-test-open "c" "4\n" 4 session))
+      (funcall report "link/c" "3\n" "4\n")
+      (should (equal '(accepted rejected written accepted)
+                     (funcall states)))
+      ;; It writes the same text again, without a review, and what was rejected.
+      (funcall report "a" "x\n" "1\r\n")
+      (funcall report "b" "B\n" "2\n")
+      (should (equal '( accepted rejected written accepted
+                        unreviewed unreviewed)
+                     (funcall states))))))
+
+(ert-deftest gemini-companion-edits-records-a-write-that-was-late ()
+  (gemini-companion-test-with-edits '(("a" "A\n"))
+    (gemini-companion-test-diff-start (lambda (&rest _) #'ignore) #'ignore)
+    (gemini-companion-edit-accept
+     (gemini-companion-test-open "a" "1\n" 1 session))
+    (gemini-companion-test-in-the-end
+      (equal '(("a" unwritten "A\n" "1\n"))
+             (gemini-companion-edits-test-reported)))
+    (gemini-companion-edit-written session (expand-file-name "a")
+                                    "A\n" "1\n")
+    (should (equal '(("a" accepted "A\n" "1\n"))
+                   (gemini-companion-edits-test-reported)))))
+
+(defun gemini-companion-edits-test-refuses (edit reason)
+  "Assert that EDIT is not reverted for REASON."
+  (should (string-search
+           reason (cadr (should-error (gemini-companion-edit-revert edit)
+                                      :type 'user-error)))))
+
+(ert-deftest gemini-companion-edits-reverts-to-the-same-bytes ()
+  (dolist (before '("one\r\ntwo\nthree\r\n" "no end" "" "\0\n"
+                    "\357\273\277mark\n\r\nno end" "\303\251\351\n"
+                    "-*- coding: latin-1 -*-\r\ncaf\351\n" "\377\376o\0\n\0"))
+    (ert-info ((format "%S" before))
+      (gemini-companion-test-with-edits '(("a.txt" ""))
+        (let ((file (expand-file-name "a.txt"))
+              (require-final-newline t))
+          (gemini-companion-test-write file before)
+          (set-file-modes file #o750)
+          (let ((buffer (find-file-noselect file)))
+            (gemini-companion-edit-accept
+             (gemini-companion-test-open file "new\ncaf\u00e9\n" 1 session))
+            (gemini-companion-edit-revert (car (gemini-companion-edits)))
+            (should (equal before (gemini-companion-text-bytes file)))
+            (should (= #o750 (file-modes file)))
+            (should (verify-visited-file-modtime buffer))
+            (should-not (buffer-modified-p buffer)))
+          (should (equal '(reverted) (mapcar #'gemini-companion-edit-status
+                                             (gemini-companion-edits))))
+          (gemini-companion-edits-test-refuses (car (gemini-companion-edits))
+                                               "was reverted already"))))))
+
+(ert-deftest gemini-companion-edits-keeps-the-line-ends-of-a-reported-file ()
+  (pcase-dolist (`(,written ,reported . ,expected)
+                 '(("\357\273\277new\r\n" "é old\n"
+                    . "\357\273\277\303\251 old\r\n")
+                   ("new\r\n" "as it was\r\n" . "as it was\r\n")
+                   ("new\n" "a lone\rreturn\n" . "a lone\rreturn\n")))
+    (ert-info ((format "%S" reported))
+      (gemini-companion-test-with-edits '(("a" ""))
+        (let ((file (expand-file-name "a")))
+          (gemini-companion-test-write file written)
+          (gemini-companion-edit-written session file reported "new\n")
+          (gemini-companion-edit-revert (car (gemini-companion-edits)))
+          (should (equal expected
+                         (gemini-companion-text-bytes file))))))))
+
+(ert-deftest gemini-companion-edits-of-a-remote-file-end-with-its-answer ()
+  (gemini-companion-test-with-edits '(("a" "old\n"))
+    (let* ((gemini-companion-place-mirrors `(("/ssh:far:" . ,default-directory)))
+           (gemini-companion-place-all '(("/ssh:far:" :state "connected")))
+           calls)
+      (gemini-companion-edit-accept
+       (gemini-companion-test-open "a" "new\n" 1 session))
+      (cl-letf (((symbol-function 'gemini-companion-server-ask)
+                 (lambda (&rest call) (push call calls))))
+        (pcase-let ((`(,edit) (gemini-companion-edits)))
+          (gemini-companion-edit-revert edit)
+          (pcase-let ((`((place-write ,args ,done ,failed)) calls))
+            (should (equal args `("/ssh:far:" "/a" ,(secure-hash 'sha256 "new\n")
+                                  ,(base64-encode-string "old\n"))))
+            (should (equal "new\n" (gemini-companion-text-read "a")))
+            (funcall failed "it has changed there")
+            (should (eq 'accepted (gemini-companion-edit-status edit)))
+            (gemini-companion-test-write "a" "old\n")
+            (funcall done t)
+            (should (eq 'reverted (gemini-companion-edit-status edit)))))))))
+
+(ert-deftest gemini-companion-edits-refuses-to-revert-what-would-lose-text ()
+  (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
+    (gemini-companion-test-open "a" "new\n" 1 session)
+    (gemini-companion-test-open "born" "new\n" 2 session)
+    (gemini-companion-test-open "b" "new\n" 3 session)
+    (pcase-let ((`(,a ,born ,b) (gemini-companion-edits-open)))
+      (gemini-companion-edit-accept a)
+      (gemini-companion-edit-accept born)
+      (gemini-companion-edit-reject b))
+    (gemini-companion-test-open "c" "new\n" 4 session)
+    (pcase-let ((`(,a ,born ,b ,c) (gemini-companion-edits)))
+      (gemini-companion-test-write "born" "newer\n")
+      (gemini-companion-edits-test-refuses born "changed since")
+      (delete-file "born")
+      (gemini-companion-edits-test-refuses born "was deleted or renamed")
+      (make-directory "born")
+      (gemini-companion-edits-test-refuses born "is not a regular file")
+      (gemini-companion-edits-test-refuses b "was rejected")
+      (gemini-companion-edits-test-refuses c "awaits an answer")
+      (gemini-companion-test-write "a" "newer\n")
+      (gemini-companion-edits-test-refuses a "changed since")
+      (gemini-companion-test-write "a" "new\n")
+      (rename-file "a" "elsewhere")
+      (make-symbolic-link "elsewhere" "a")
+      (gemini-companion-edits-test-refuses a "symbolic links")
+      (rename-file "elsewhere" "a" 'replace)
+      (with-current-buffer (find-file-noselect (expand-file-name "a"))
+        (insert "unsaved")
+        (gemini-companion-edits-test-refuses a "undo them first")
+        (should (equal "unsavednew\n" (buffer-string)))))))
+
+(ert-deftest gemini-companion-edits-names-a-way-that-leads-to-reverting ()
+  (gemini-companion-test-with-edits '(("a" "old\n"))
+    (with-current-buffer (find-file-noselect (expand-file-name "a"))
+      (buffer-enable-undo)
+      (dolist (text '("new\n" "newer\n"))
+        (gemini-companion-edit-accept
+         (gemini-companion-test-open "a" text 1 session))
+        (gemini-companion-revert-now (expand-file-name "a")))
+      (pcase-let ((`(,first ,later) (gemini-companion-edits)))
+        (gemini-companion-edits-test-refuses first "revert later edits first")
+        (undo-boundary)
+        (insert "unsaved")
+        (gemini-companion-edits-test-refuses later "undo them first")
+        (undo-boundary)
+        (undo)
+        (gemini-companion-edit-revert later)
+        (gemini-companion-edit-revert first)
+        (should (equal "old\n" (buffer-string)))))))
+
+(ert-deftest gemini-companion-edits-keeps-a-hundred-and-forgets-at-the-end ()
+  (gemini-companion-test-with-edits nil
+    (let ((open (gemini-companion-test-open "open" "x\n" 1 session)))
+      (dotimes (i 105)
+        (gemini-companion-edit-written session (format "/f%d" i) nil "x\n"))
+      (pcase-let ((`(,first . ,others) (gemini-companion-edits)))
+        (should (eq open first))
+        (should (= 100 (length others)))
+        (should (equal "/f5" (gemini-companion-edit-file (car others)))))
+      (dotimes (_ 20)
+        (gemini-companion-edit-written session "/large" nil
+                                       (make-string (* 4 1024 1024) ?x)))
+      (should (> 12 (length (gemini-companion-edits))))
+      (gemini-companion-edit-settle-all 'rejected 'now))
+    (gemini-companion-edit-stop)
+    (should-not (gemini-companion-edits))))
+
+;;;; Outcomes
+
+(ert-deftest gemini-companion-outcome-undelivered-keeps-what-was-accepted ()
+  (gemini-companion-test-with-diffs '(("a\u202E" "old\n"))
+      (gemini-companion-test-diff-start (lambda (_) #'ignore)
+                                        nil)
+      nil
+    (let ((inhibit-message t))
+      (with-current-buffer
+          (gemini-companion-edit-proposal-buffer
+           (gemini-companion-test-open
+            "a\u202E" "new\n" 1 '(:id "one" :pid 7 :directory "/web")))
+        (insert "mine "))
+      (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
+      ;; Once is enough.
+      (dotimes (_ 2)
+        (gemini-companion-edit-undeliverable 1))
+      (let ((warnings (gemini-companion-test-text "*Warnings*")))
+        (kill-buffer "*Warnings*")
+        ;; The beginning of a long name is left out.
+        (should (string-match-p "/a\\\\u202E was not written" warnings))
+        (should (string-search "the CLI (web) is" warnings))
+        (should (= 2 (length (split-string warnings "was not written")))))
+      (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
+
+;;; gemini-companion-edit-test.el ends here
