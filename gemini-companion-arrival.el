@@ -1,4 +1,4 @@
-;;; gemini-companion-arrival.el --- When a review appears  -*- lexical-binding: t; -*-
+;;; gemini-companion-arrival.el --- When a review appears, and auto-accept  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -16,13 +16,130 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-idle)
-(require 'gemini-companion-name)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
+
+;;;; State
+
+(defconst gemini-companion-auto--active
+  '("/\\."                              ; .git, .envrc, .dir-locals.el, .gemini...
+    "hooks/[^./]+\\'" "/hooks\\.json\\'"
+    "/\\(?:gemini\\|qwen\\)-extension\\.json\\'"
+    "/mise\\(?:\\.[^/]+\\)?\\.toml\\'"
+    "/lefthook[^/]*\\.\\(?:json\\|toml\\|ya?ml\\)\\'")
+  "Regexps for names, below a root, of files that may be run automatically.
+Any hidden file or directory counts, as so many of them do.")
+
+(defvar gemini-companion-auto--sessions nil
+  "Sessions of the CLIs whose edits are accepted without review.
+They count while the CLI is connected.")
+
+(defun gemini-companion-auto-on-p (&optional session)
+  "Return non-nil if auto-accept is on for SESSION, by default for any CLI."
+  (seq-some (lambda (session)
+              (seq-contains-p gemini-companion-auto--sessions session
+                              #'gemini-companion-session-same-p))
+            (if session (list session) (gemini-companion-sessions))))
+
+(defun gemini-companion-auto-review-p ()
+  "Return non-nil if auto-accept is on for the CLI of the current review."
+  (gemini-companion-auto-on-p
+   (gemini-companion-edit-session (gemini-companion-edit-current))))
+
+;;;; Acceptance
+
+(defun gemini-companion-auto--take (edit)
+  "Accept EDIT if auto-accept is on for its CLI; return non-nil if so.
+If it has to be reviewed nevertheless, record why."
+  (when (gemini-companion-auto-on-p (gemini-companion-edit-session edit))
+    (if-let* ((objection (gemini-companion-auto--objection edit)))
+        (ignore (gemini-companion-edit-object
+                 edit (concat "not auto-accepted: " objection)))
+      (gemini-companion-edit-take edit 'automatic)
+      (unless (active-minibuffer-window)
+        (message "Auto-accepted edit of %s" (gemini-companion-edit-name edit)))
+      t)))
+
+(defun gemini-companion-auto--objection (edit)
+  "Return why EDIT must be reviewed, a short text, or nil."
+  (let ((file (gemini-companion-edit-file edit)))
+    (pcase-let ((`(,name ,root ,own)
+                 (gemini-companion-name-place
+                  file (gemini-companion-edit-session edit))))
+      (cond ((gemini-companion-text-unreadable-reason file))
+            ((gemini-companion-edit-emptied-p edit) "no text is left")
+            ((not own) "outside the project of the CLI")
+            ((let ((case-fold-search t)
+                   (below (substring name
+                                     (length (directory-file-name root)))))
+               (seq-some (lambda (regexp) (string-match-p regexp below))
+                         gemini-companion-auto--active))
+             "hidden, or may be run automatically")
+            ((gemini-companion-edit-touched-file-p edit)
+             "file changed since the proposal")
+            ((gemini-companion-revert-unsaved-p file)
+             "unsaved changes here")))))
+
+;;;; Start and end
+
+(defun gemini-companion-arrival-lighter ()
+  "Return the text and tooltip of auto-accept for the mode line, or nil."
+  (and (gemini-companion-auto-on-p)
+       '("!" . "Edits of a CLI are accepted without review")))
+
+;;;; Commands
+
+;;;###autoload
+(defun gemini-companion-auto-accept (session)
+  "Turn auto-accept for the CLI of SESSION on or off.
+It stays on until this command turns it off, or the CLI exits.
+Edits that wait are accepted, too, but not the one that is shown.
+
+Only edits of regular files in the project of that CLI are accepted.
+Hidden files, hooks and other files that may be run automatically, and
+files with unsaved changes in this Emacs are still reviewed, and the
+header line shows the reason.  \\[gemini-companion-list] shows the
+accepted edits, and can revert them.
+
+Interactively, SESSION is the CLI of the current review, or the only
+connected CLI; if there are several, ask for one."
+  (interactive
+   (list
+    (gemini-companion-auto-confirm
+     (if gemini-companion-edit-here
+         (gemini-companion-edit-session gemini-companion-edit-here)
+       (gemini-companion-session-read
+        (or (gemini-companion-sessions)
+            (user-error "No CLI is connected; M-x gemini-companion-run \
+starts one")))))))
+  (let ((name (gemini-companion-session-name session))
+        (same (apply-partially #'gemini-companion-session-same-p session)))
+    (if (gemini-companion-auto-on-p session)
+        (progn
+          (setq gemini-companion-auto--sessions
+                (seq-remove same gemini-companion-auto--sessions))
+          (message "Auto-accept ended for %s" name))
+      (push session gemini-companion-auto--sessions)
+      (gemini-companion-arrival-offer 'again)
+      (message "Auto-accept on for %s; %s ends it%s" name
+               (substitute-command-keys "\\[gemini-companion-auto-accept]")
+               (if (seq-some same (mapcar #'gemini-companion-edit-session
+                                          (gemini-companion-edits-open)))
+                   " (open reviews still await your answer)"
+                 ""))))
+  (force-mode-line-update t))
+
+(defun gemini-companion-auto-confirm (session)
+  "Return SESSION; if auto-accept is off for it, ask for confirmation.
+Signal an error if the answer is no."
+  (unless (or (gemini-companion-auto-on-p session)
+              (y-or-n-p (format "Accept edits of %s without review? "
+                                (gemini-companion-session-name session))))
+    (user-error "Auto-accept stays off"))
+  session)
 
 ;;;; Customization
 
@@ -40,10 +157,6 @@ selects a review that is shown."
                  (const :tag "On request" notify))
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
-
-(defvar gemini-companion-arrival-functions nil
-  "Functions called with each new edit before it may be shown.
-The first one that returns non-nil has settled the edit.")
 
 ;;;; State
 
@@ -79,15 +192,16 @@ SHOW is called with an edit, and how it is to be selected, as by
             #'gemini-companion-arrival--schedule))
 
 (defun gemini-companion-arrival-stop ()
-  "Show no more edits; views that are not closed yet are."
-  (setq gemini-companion-arrival--answered nil)
+  "Show no more edits, and turn auto-accept off.
+Views that are not closed yet are."
+  (setq gemini-companion-arrival--answered nil
+        gemini-companion-auto--sessions nil)
   (remove-hook 'gemini-companion-edit-functions
                #'gemini-companion-arrival--follow)
   (remove-hook 'server-after-make-frame-hook
                #'gemini-companion-arrival--schedule))
 
 (defun gemini-companion-arrival--follow (edit event)
-  "Do what EVENT of EDIT requires, most of it soon."
   (pcase event
     ('answered (gemini-companion-arrival--after-answer edit))
     ('settled (when (eq edit (car gemini-companion-arrival--announced))
@@ -98,7 +212,6 @@ SHOW is called with an edit, and how it is to be selected, as by
 ;;;; Timer
 
 (defun gemini-companion-arrival--schedule (&optional seconds)
-  "Call `gemini-companion-arrival--tick' soon, or in SECONDS."
   (when gemini-companion-arrival--timer
     (cancel-timer gemini-companion-arrival--timer))
   (setq gemini-companion-arrival--timer
@@ -129,15 +242,14 @@ the view: keys would go to another buffer."
       (gemini-companion-edit-finish edit))))
 
 (defun gemini-companion-arrival-offer (&optional again)
-  "Run the hook that may settle each new edit without a review.
-If AGAIN is non-nil, run it for all edits that wait."
+  "Accept each new edit of a CLI whose edits need no review.
+If AGAIN is non-nil, accept all those that wait."
   (dolist (edit (gemini-companion-edits-open))
     (unless (or (gemini-companion-edit-view edit)
                 (and (gemini-companion-edit-objection edit) (not again)))
       (gemini-companion-edit-object edit 'offered)
       (with-demoted-errors "Accepting a proposal automatically: %S"
-        (run-hook-with-args-until-success
-         'gemini-companion-arrival-functions edit)))))
+        (gemini-companion-auto--take edit)))))
 
 (defun gemini-companion-arrival--show-next ()
   "Show the next edit if none is shown and the user is idle.
@@ -214,7 +326,6 @@ command is never omitted."
             (list edit text (gemini-companion-revert-announce text))))))
 
 (defun gemini-companion-arrival--unannounce ()
-  "Remove the announcement of an edit if it is still in the echo area."
   (funcall (or (nth 2 gemini-companion-arrival--announced) #'ignore))
   (setq gemini-companion-arrival--announced nil))
 

@@ -14,12 +14,10 @@
 (require 'dnd)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-install)
-(require 'gemini-companion-name)
-(require 'gemini-companion-point)
+(require 'gemini-companion-session)
+(require 'gemini-companion-prompt)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-run)
-(require 'gemini-companion-send)
-(require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
@@ -56,7 +54,6 @@ If DIRECTORY is new, only the user can read it."
 ;;;; History
 
 (defun gemini-companion-compose--remember (text)
-  "Add TEXT to the history, and save that."
   (let ((history-delete-duplicates t)
         print-length print-level)
     (add-to-history 'gemini-companion-compose-history text 100 t)
@@ -374,7 +371,6 @@ the CLI does; submit it? "
         (gemini-companion-compose--save-on-kill)))))
 
 (defun gemini-companion-compose--header ()
-  "Return the header line: the CLI and its state, and the keys."
   (let ((session (gemini-companion-compose--find-session)))
     (string-replace
      "%" "%%"
@@ -393,7 +389,6 @@ the CLI does; submit it? "
 \\[gemini-companion-compose-close] close")))))
 
 (defun gemini-companion-compose--buffer (directory)
-  "Return the buffer with the draft for the CLI in DIRECTORY."
   (let ((file (gemini-companion-compose--file (sha1 directory))))
     (or (seq-find (lambda (buffer)
                     (equal file (buffer-local-value

@@ -16,7 +16,6 @@
 (require 'gemini-companion-events)
 (require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-roots)
 (require 'gemini-companion-text)
 
 ;;;; State
@@ -291,7 +290,6 @@ It was opened, saved or reverted, and may affect what is shared."
   (gemini-companion-context--schedule))
 
 (defun gemini-companion-context--schedule ()
-  "Schedule a report of a change, for when there was none for 50 ms."
   (setq gemini-companion-context--moved t)
   (unless gemini-companion-context--timer
     (gemini-companion-context--due)))

@@ -571,13 +571,11 @@ Request its errors if the server supports that."
                 :others elsewhere)))))
 
 (defun gemini-companion-diagnostics--end-of (file)
-  "End the check of FILE, a true name, if any."
   (dolist (check gemini-companion-diagnostics--checks)
     (when (equal file (gemini-companion-diagnostics--check-file check))
       (gemini-companion-diagnostics--end check nil))))
 
 (defun gemini-companion-diagnostics--end (check result)
-  "End CHECK with RESULT, for its callback."
   (when (memq check gemini-companion-diagnostics--checks)
     (setq gemini-companion-diagnostics--checks
           (delq check gemini-companion-diagnostics--checks))

@@ -13,10 +13,8 @@
 
 (require 'ediff)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-header)
-(require 'gemini-companion-highlight)
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-review)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 
@@ -107,7 +105,6 @@ lines, display an empty one instead of Ediff's color on the next one."
 Its buffers are the control panel, the proposal and the original.")
 
 (defun gemini-companion-ediff--panel (view)
-  "Return the control panel of VIEW."
   (car (gemini-companion-view-buffers view)))
 
 (cl-defmethod gemini-companion-view-open

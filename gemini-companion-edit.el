@@ -21,14 +21,11 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-hunk)
-(require 'gemini-companion-idle)
-(require 'gemini-companion-name)
-(require 'gemini-companion-place)
 (require 'gemini-companion-revert)
-(require 'gemini-companion-server)
 (require 'gemini-companion-session)
+(require 'gemini-companion-place)
+(require 'gemini-companion-server)
 (require 'gemini-companion-text)
-(require 'gemini-companion-watch)
 
 ;;;; Customization
 
@@ -300,7 +297,6 @@ Record the remarks on it, and update the buffer of the original."
     (<= (file-attribute-size attributes) gemini-companion-edit--most-bytes)))
 
 (defun gemini-companion-edit--text-before (edit)
-  "Return the text before EDIT, as its CLI sees it."
   (let ((before (gemini-companion-edit-before edit))
         (bytes "[\x3fff80-\x3fffff]"))
     (if (eq 'new before)
@@ -337,7 +333,6 @@ Record the remarks on it, and update the buffer of the original."
                 (current-buffer))))))
 
 (defun gemini-companion-edit--discard-original (edit)
-  "Kill the buffer of the original of EDIT, if any."
   (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
   (setf (gemini-companion-edit-original-buffer edit) nil))
 
@@ -627,7 +622,6 @@ That is not the edit of an indirect buffer."
        gemini-companion-edit-here))
 
 (defun gemini-companion-edit--kill-p ()
-  "Return non-nil if this buffer of a review may be killed."
   (let ((edit (gemini-companion-edit--ends-here)))
     (or (null edit) (gemini-companion-edit-drop-p edit))))
 
@@ -935,7 +929,6 @@ AUTOMATIC is non-nil if the user has not answered it."
    (not automatic)))
 
 (defun gemini-companion-edit--follow (edit text written)
-  "Record whether the file of EDIT, which ended with TEXT, was WRITTEN."
   (let ((accepted (memq (gemini-companion-edit-decision edit)
                         '(accepted automatic))))
     (cond ((gemini-companion-edit--find-in-file edit))
@@ -1032,7 +1025,6 @@ nil after that, or with the problem; for a remote file, that is later."
         (funcall end nil)))))
 
 (defun gemini-companion-edit--end-revert (edit done problem)
-  "Record that EDIT was reverted unless there was a PROBLEM, and call DONE."
   (let* ((file (gemini-companion-edit-file edit))
          (name (gemini-companion-edit-name edit))
          (buffer (gemini-companion-place-buffer file))
@@ -1106,7 +1098,6 @@ hand"))))
     ('deleted "was deleted already")))
 
 (defun gemini-companion-edit--previous (edit)
-  "Return the bytes that the file of EDIT had before."
   (let ((before (gemini-companion-edit-before edit))
         (file (gemini-companion-edit-file edit)))
     (if (not (eq 'unreviewed (gemini-companion-edit-decision edit)))
@@ -1183,7 +1174,6 @@ that is shown."
                                      (gemini-companion-edit--rejected edit))))
 
 (defun gemini-companion-edit--rejected (edit)
-  "Return a report that EDIT was rejected, and what its CLI does then."
   (concat "Rejected " (gemini-companion-edit-name edit 'plain)
           (and (gemini-companion-clients-get
                 (plist-get (gemini-companion-edit-session edit) :client)
@@ -1204,7 +1194,6 @@ Keep it until it is written to the CLI, as the server may crash."
   (setf (gemini-companion-edit-outcome edit) 'sent))
 
 (defun gemini-companion-edit--call (edit)
-  "Send the outcome of EDIT to the server, if there is one."
   (let ((id (gemini-companion-edit-id edit)))
     (if (memq (gemini-companion-edit-decision edit) '(accepted automatic))
         (gemini-companion-server-call 'diff-accepted id

@@ -41,7 +41,6 @@ Emacs drops some hook functions that fail, or skips the rest of them."
                'failed ,name (list (symbol-name (car ,problem))))))))
 
 (defun gemini-companion-events--short (value)
-  "Return VALUE with its strings truncated."
   (cond ((and (stringp value) (< 300 (length value)))
          (format "%s... (%d characters)" (substring value 0 300)
                  (length value)))

@@ -60,7 +60,6 @@ M-x gemini-companion-install-server installs what is needed"))
       ,client ,@options)))
 
 (defun gemini-companion-extension--manifest (client)
-  "Return the manifest for CLIENT, for `json-encode'."
   (let ((command (gemini-companion-extension--command client)))
     `((name . ,gemini-companion-extension--name)
       (version . ,gemini-companion-server-version)
@@ -138,7 +137,6 @@ Python would compile it again after each start of Emacs."
 ;;;; Links
 
 (defun gemini-companion-extension--file (client name)
-  "Return the file NAME in the directory of CLIENT."
   (expand-file-name name (gemini-companion-clients-home client)))
 
 (defun gemini-companion-extension-policy-file ()
@@ -289,7 +287,6 @@ For findings, see `gemini-companion-status-checks'."
                "Start Eglot, Flymake or Flycheck in a file."))))))
 
 (defun gemini-companion-extension--finding (client directory)
-  "Return the finding about the link of CLIENT, for one in DIRECTORY."
   (let ((title (gemini-companion-clients-title client)))
     (cond
      ((not (gemini-companion-extension-linked-p client))
@@ -305,7 +302,6 @@ are not offered and edits are not reported"
      (t `(good ,(format "%s is linked" title))))))
 
 (defun gemini-companion-extension--untrusted-p (client directory)
-  "Return non-nil if CLIENT trusts neither DIRECTORY nor one above it."
   (and (not (file-remote-p directory))
        (eq t (or (gemini-companion-settings-value
                   client directory '("security" "folderTrust" "enabled"))
@@ -340,7 +336,6 @@ it starts next.  The same command deletes both."
     (gemini-companion-extension--link)))
 
 (defun gemini-companion-extension--link ()
-  "Ask, and link the CLIs that are installed."
   (let* ((clients (or (gemini-companion-run-installed)
                       (user-error "No CLI is installed; install Gemini CLI or \
 Qwen Code")))
@@ -369,7 +364,6 @@ without confirmation? "))
          (message "Linked %s; restart those that are running" titles))))))
 
 (defun gemini-companion-extension--unlink ()
-  "Ask, and delete the extension and all links to it."
   (unless (y-or-n-p "The extension is linked; delete it and its links? ")
     (user-error "The extension stays linked"))
   (message "Unlinking...")

@@ -50,7 +50,6 @@ without asking again.  Nothing is installed if
   (file-exists-p (gemini-companion-install-extension-directory)))
 
 (defun gemini-companion-install--interpreter (directory)
-  "Return the file name of the Python of the environment DIRECTORY."
   (expand-file-name
    (if (eq system-type 'windows-nt) "Scripts/python.exe" "bin/python")
    directory))
@@ -77,7 +76,6 @@ without asking again.  Nothing is installed if
     (and (< 0 pid) (/= pid (emacs-pid)) (eq 0 (signal-process pid 0)))))
 
 (defun gemini-companion-install--complete ()
-  "Return the environments that are complete, the newest first."
   (nreverse (seq-filter
              (lambda (directory)
                (file-exists-p (gemini-companion-install--stamp directory)))
@@ -285,7 +283,6 @@ For FAILED and END see `gemini-companion-install--run'."
     (ignore-errors (process-send-eof process))))
 
 (defun gemini-companion-install--insert (text)
-  "Append TEXT to the log, and return the position behind it."
   (with-current-buffer (get-buffer-create gemini-companion-install--log)
     (save-excursion
       (goto-char (point-max))

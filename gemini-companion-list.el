@@ -7,23 +7,22 @@
 
 ;; The edits of each CLI and turn, to be answered, commented and reverted from
 ;; there.  The buffer is an outline: sections of CLIs, turns and edits, with the
-;; diff of an edit below its heading.  It is a page, see gemini-companion-page.el,
+;; diff of an edit below its heading.  It is a page, see gemini-companion-text.el,
 ;; so there is no state but its text, what is folded in that, and the variables
 ;; below.  The hunks of edits are drawn by the code of the unified view once they
 ;; are visible.
 
 ;;; Code:
 
-(require 'gemini-companion-auto)
+(require 'gemini-companion-arrival)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-hunk)
-(require 'gemini-companion-name)
+(require 'gemini-companion-session)
 (require 'gemini-companion-notify)
-(require 'gemini-companion-page)
+(require 'gemini-companion-text)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review)
-(require 'gemini-companion-send)
-(require 'gemini-companion-session)
+(require 'gemini-companion-prompt)
 (require 'gemini-companion-state)
 (require 'gemini-companion-unified)
 (require 'gemini-companion-windows)
@@ -106,7 +105,6 @@ folded at first.  CLIs that are connected come first."
                   (propertize "No CLI is connected" 'face 'shadow)))))
 
 (defun gemini-companion-list--cli-headings (session)
-  "Return the headings of SESSION and its edits."
   (let ((turns (nreverse
                 (seq-group-by
                  #'gemini-companion-edit-turn
@@ -163,7 +161,6 @@ files and lines, how long it took, and the prompt, as far as known."
              edits))))
 
 (defun gemini-companion-list--fit (&rest parts)
-  "Return PARTS, as in `gemini-companion-name-fit', as a line of the list."
   (gemini-companion-name-fit parts
                              (1- (window-width (get-buffer-window nil t)))))
 
@@ -172,7 +169,6 @@ files and lines, how long it took, and the prompt, as far as known."
   (mapconcat (apply-partially #'concat "  ") (delq nil texts) ""))
 
 (defun gemini-companion-list--edit-line (edit width)
-  "Return the heading of EDIT, with its state padded to WIDTH, and remarks."
   (let ((name (gemini-companion-edit-name edit)))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (gemini-companion-list--fit
@@ -200,7 +196,6 @@ files and lines, how long it took, and the prompt, as far as known."
                "")))))
 
 (defun gemini-companion-list--label (edit)
-  "Return the state of EDIT for the user."
   (pcase-let ((`(,label ,face)
                (alist-get (gemini-companion-edit-status edit)
                           gemini-companion-list--labels)))
@@ -211,7 +206,6 @@ files and lines, how long it took, and the prompt, as far as known."
 ;; All lines of a section have the same item as a text property.
 
 (defun gemini-companion-list--get (key)
-  "Return the value of KEY in the item of the line at point, or nil."
   (plist-get (get-text-property (point) 'gemini-companion-list-item) key))
 
 (defun gemini-companion-list--write (&optional toggled)
@@ -269,7 +263,6 @@ FOLDS is as in `gemini-companion-list--folds'."
   "Table from edits to what was drawn, conses of a state and a text.")
 
 (defun gemini-companion-list--diff-text (edit)
-  "Return the diff of EDIT, drawn again if it differs."
   (let* ((hunks (condition-case nil
                     (gemini-companion-edit-hunks edit)
                   (error 'failed)))
@@ -374,17 +367,14 @@ that CLI ended at least a minute ago.
 ;;;; Point
 
 (defun gemini-companion-list--edit ()
-  "Return the edit at point, or signal an error."
   (or (gemini-companion-list--get :edit)
       (user-error "No edit on this line")))
 
 (defun gemini-companion-list--open-edit ()
-  "Return the edit at point if it awaits an answer, or nil."
   (when-let* ((edit (gemini-companion-list--get :edit)))
     (and (gemini-companion-edit-open-p edit) edit)))
 
 (defun gemini-companion-list--unsettled ()
-  "Return the edit at point, which awaits an answer, or signal an error."
   (let ((edit (gemini-companion-list--edit)))
     (or (gemini-companion-list--open-edit)
         (user-error "No review of %s is open: %s"
@@ -392,7 +382,6 @@ that CLI ended at least a minute ago.
                     (gemini-companion-list--label edit)))))
 
 (defun gemini-companion-list--session ()
-  "Return the session of the line at point, or signal an error."
   (or (gemini-companion-list--get :session)
       (user-error "No CLI on this line")))
 
@@ -498,7 +487,6 @@ If the edit at point has ended, visit its file at that line instead."
     (gemini-companion-list-toggle)))
 
 (defun gemini-companion-list--review ()
-  "Show and select the review at point, at the hunk at point."
   (gemini-companion-review-go-to
    (gemini-companion-list--unsettled)
    (get-text-property (point) 'gemini-companion-line)))
@@ -610,7 +598,6 @@ On the line of a turn or a CLI, revert all edits of the turn."
         (gemini-companion-edit-revert edit)))))
 
 (defun gemini-companion-list--revert-turn (edits)
-  "Revert EDITS, a turn, if the user wants that."
   (let* ((edits (or (seq-remove #'gemini-companion-edit-unwritten edits)
                     (user-error "This turn has no edit to revert")))
          (new (seq-count (lambda (edit)

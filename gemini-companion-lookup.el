@@ -16,7 +16,6 @@
 ;;; Code:
 
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-roots)
 (require 'gemini-companion-share)
 (require 'gemini-companion-text)
 (require 'jsonrpc)
@@ -393,7 +392,6 @@ Eglot itself waits until Emacs is idle."
          keys))
 
 (defun gemini-companion-lookup--command-p (regexp)
-  "Return non-nil if a command of this buffer's server matches REGEXP."
   (seq-some (apply-partially #'string-match-p regexp)
             (gemini-companion-lookup--capable
              :executeCommandProvider :commands)))

@@ -18,7 +18,6 @@
 (require 'transient)
 
 (defun gemini-companion-menu--suffix (entry)
-  "Return ENTRY, one of `gemini-companion-menu-commands', for a transient."
   (pcase-let ((`(,key ,command ,label . ,(map :enable :on :stay)) entry))
     `(,key ,command
       :description

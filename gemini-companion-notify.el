@@ -13,9 +13,8 @@
 
 (require 'gemini-companion-edit)
 (require 'gemini-companion-events)
-(require 'gemini-companion-name)
-(require 'gemini-companion-revert)
 (require 'gemini-companion-session)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
 
@@ -94,7 +93,6 @@ Show that soon."
     (concat word (format-time-string " since %H:%M" since))))
 
 (defun gemini-companion-notify--count ()
-  "Return the number of reviews and of questions in terminals that wait."
   (+ (length (gemini-companion-edits-open))
      (seq-count (pcase-lambda (`(,session ,state))
                   (and (eq 'waiting state)
@@ -149,7 +147,6 @@ The value is a cons of a text and a function that returns a tooltip."
      (frame-list))))
 
 (defun gemini-companion-notify--ask (session)
-  "Notify that SESSION waits for an answer."
   (let ((name (gemini-companion-session-name session))
         (edit (car (gemini-companion-edits-open session))))
     (cond ((null edit)
@@ -162,7 +159,6 @@ The value is a cons of a text and a function that returns a tooltip."
                             (gemini-companion-edit-name edit 'plain)))))))
 
 (defun gemini-companion-notify--end (session)
-  "Notify that SESSION has ended its turn, if that was a long one."
   (when-let* ((turn (gemini-companion-session-turn session))
               (ended (gemini-companion-turn-ended turn))
               ((<= gemini-companion-notify--turn-seconds
@@ -179,7 +175,6 @@ The value is a cons of a text and a function that returns a tooltip."
                (string-join (gemini-companion-edit-total edits) ", "))))))
 
 (defun gemini-companion-notify--send (session text)
-  "Notify about SESSION with TEXT."
   (let ((withdraw (funcall (pcase gemini-companion-notify
                              ('nil #'ignore)
                              ('message #'gemini-companion-notify--message)
@@ -199,7 +194,6 @@ SHOWN is an element of `gemini-companion-notify--shown'."
     (funcall withdraw)))
 
 (defun gemini-companion-notify--go (session)
-  "Go to the review of SESSION, or else to its terminal."
   (let ((terminal (gemini-companion-session-terminal session)))
     (select-frame-set-input-focus (selected-frame))
     (cond ((gemini-companion-edits-open session)
@@ -213,11 +207,9 @@ SHOWN is an element of `gemini-companion-notify--shown'."
 ;; withdraws the notification.
 
 (defun gemini-companion-notify--message (_session text)
-  "Show TEXT in the echo area."
   (gemini-companion-revert-announce text))
 
 (defun gemini-companion-notify--desktop (session text)
-  "Show TEXT about SESSION by D-Bus, or else in the echo area."
   (or (gemini-companion-notify--dbus session text)
       (gemini-companion-notify--message session text)))
 

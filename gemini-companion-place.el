@@ -98,11 +98,9 @@ A place that is disconnected keeps its own, for the edits there.")
   "Hook run after a place was connected, disconnected or has changed.")
 
 (defun gemini-companion-place--get (name key)
-  "Return the value of KEY of the place NAME, or nil."
   (plist-get (cdr (assoc name gemini-companion-place-all)) key))
 
 (defun gemini-companion-place--put (name &rest plist)
-  "Set the properties in PLIST of the place NAME."
   (let ((place (cdr (assoc name gemini-companion-place-all))))
     (while plist
       (setq place (plist-put place (pop plist) (pop plist))))
@@ -385,7 +383,6 @@ there (%s); M-x gemini-companion-status"
               root))))
 
 (defun gemini-companion-place--start (name)
-  "Make the server start the outpost of the place NAME, or update it."
   (when-let* (((gemini-companion-server-ready-p))
               (mirror (cdr (assoc name gemini-companion-place-mirrors))))
     (gemini-companion-server-call

@@ -6,18 +6,124 @@
 ;;; Commentary:
 
 ;; A CLI writes a file some time after its review ended.  Watch for that for a
-;; minute, and bring the buffer that visits the file up to date between two
-;; commands.  If the buffer has unsaved text, a command can merge the two texts,
-;; because the text from before the first unsaved change is kept.  Nothing here
-;; saves a file or asks.
+;; minute, by a timer, as notifications of the system would be lost for a file
+;; that is replaced; and bring the buffer that visits the file up to date between
+;; two commands.  If the buffer has unsaved text, a command can merge the two
+;; texts, because the text from before the first unsaved change is kept.  Nothing
+;; here saves a file or asks.
 
 ;;; Code:
 
-(require 'gemini-companion-idle)
-(require 'gemini-companion-name)
+(require 'gemini-companion-session)
 (require 'gemini-companion-place)
 (require 'gemini-companion-text)
-(require 'gemini-companion-watch)
+
+(cl-defstruct (gemini-companion-watch
+               (:constructor gemini-companion-watch--make)
+               (:copier nil))
+  "A file that is watched.
+FUNCTION is as in `gemini-companion-watch-start', FIRST the stamp at
+the start, LAST the one at the last check, and CHANGED non-nil until
+FUNCTION has returned non-nil for the last change."
+  file function first last changed timer)
+
+(defun gemini-companion-watch-stamp (file)
+  "Return the time, size and inode of FILE, or nil if it does not exist.
+Follow symbolic links."
+  (when-let* ((attributes (gemini-companion-text-attributes file)))
+    (list (file-attribute-modification-time attributes)
+          (file-attribute-size attributes)
+          (file-attribute-inode-number attributes))))
+
+(defun gemini-companion-watch-start (file function &optional changed)
+  "Check FILE repeatedly, and call FUNCTION each time; return the watch.
+The arguments are non-nil if FILE has changed, and NOW of
+`gemini-companion-watch-check'.  The first one stays non-nil until
+FUNCTION returns non-nil.  If CHANGED is non-nil, FILE has changed
+before."
+  (let* ((stamp (gemini-companion-watch-stamp file))
+         (watch (gemini-companion-watch--make
+                 :file file :function function :changed changed
+                 :first stamp :last stamp)))
+    (setf (gemini-companion-watch-timer watch)
+          (run-at-time 0.02 nil #'gemini-companion-watch--tick watch 0.03))
+    watch))
+
+(defun gemini-companion-watch-end (watch)
+  "End WATCH."
+  (cancel-timer (gemini-companion-watch-timer watch)))
+
+(defun gemini-companion-watch--tick (watch delay)
+  (setf (gemini-companion-watch-timer watch)
+        (run-at-time delay nil #'gemini-companion-watch--tick
+                     watch (min 0.5 (* 1.5 delay))))
+  (gemini-companion-watch-check watch))
+
+(defun gemini-companion-watch-check (watch &optional now)
+  "Check WATCH at once; NOW is non-nil if a command needs the result.
+A file that is not written completely has not changed yet: a small one
+is complete unless it is empty, a large one if it is as at the last check."
+  (let* ((stamp (gemini-companion-watch-stamp
+                 (gemini-companion-watch-file watch)))
+         (same (equal stamp (gemini-companion-watch-last watch)))
+         (changed (and (or (not same) (gemini-companion-watch-changed watch))
+                       (or same
+                           (null stamp)
+                           ;; So much is written at once.
+                           (< 0 (nth 1 stamp) 65536)))))
+    (unless same
+      (setf (gemini-companion-watch-last watch) stamp
+            (gemini-companion-watch-changed watch) t))
+    (with-demoted-errors "Following a file: %S"
+      (when (and (funcall (gemini-companion-watch-function watch) changed now)
+                 changed)
+        (setf (gemini-companion-watch-changed watch) nil)))))
+
+(defvar gemini-companion-idle--input (cons num-nonmacro-input-events 0)
+  "Number of the last input event, and the time when it was noticed.")
+
+(defun gemini-companion-idle-typing-p ()
+  "Return non-nil if the user has typed a key in the last 0.7 seconds.
+Emacs has no idle time after a prompt that no command has made, until
+the next key.  Then count from when the last key was noticed."
+  (unless (eql num-nonmacro-input-events (car gemini-companion-idle--input))
+    (setq gemini-companion-idle--input
+          (cons num-nonmacro-input-events (float-time))))
+  (< -1 (float-time (or (current-idle-time) ; less if the clock was set back
+                        (time-since (cdr gemini-companion-idle--input))))
+     0.7))
+
+(defun gemini-companion-idle-between-commands-p ()
+  "Return non-nil if no command, prompt, search, menu or drag is in progress.
+A key sequence that is not complete is in progress, too, and so is a
+command that reads keys, such as `query-replace', also while the user
+edits recursively in it."
+  (and (not (active-minibuffer-window))
+       (not (buffer-local-value 'isearch-mode (window-buffer)))
+       (not (bound-and-true-p transient--prefix))
+       (null prefix-arg)
+       ;; Eat and lsp-ui track the mouse all the time, without a map for a drag.
+       (not (and track-mouse overriding-terminal-local-map))
+       ;; `real-this-command' may be left from a prompt that no command has made.
+       (not (backtrace-frame 0 'command-execute))
+       ;; What calls this timer, such as another one, may ask by itself, or Emacs
+       ;; is starting.  A batch job always does something.
+       (or noninteractive
+           (not (backtrace-frame 1 'timer-event-handler)))
+       ;; Complete keys may be left from such a question.
+       (let ((keys (this-single-command-keys)))
+         (or (equal [] keys)
+             (not (keymapp (with-current-buffer (window-buffer)
+                             (key-binding keys))))))))
+
+(defun gemini-companion-idle-user-p ()
+  "Return non-nil if a view may appear without disturbing the user."
+  (and (gemini-companion-idle-between-commands-p)
+       (zerop (recursion-depth))
+       (not executing-kbd-macro)
+       (not defining-kbd-macro)
+       (not (input-pending-p))
+       (not (gemini-companion-idle-typing-p))))
 
 (defvar vc-follow-symlinks)
 (declare-function smerge-start-session "smerge-mode")
@@ -172,7 +278,6 @@ For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
     (push watch gemini-companion-revert--watches)))
 
 (defun gemini-companion-revert--end (watch)
-  "End WATCH."
   (setq gemini-companion-revert--watches
         (remq watch gemini-companion-revert--watches))
   (gemini-companion-watch-end watch))
@@ -427,18 +532,15 @@ if that is not too large."
                   (or text (gemini-companion-text-of-buffer)))))))
 
 (defun gemini-companion-revert--ancestor-text ()
-  "Return what the current buffer last had in common with its file, or nil."
   (pcase gemini-companion-revert--ancestor
     (`(,(pred (equal (visited-file-modtime))) . ,text) text)))
 
 (defun gemini-companion-revert--mergeable-p ()
-  "Return non-nil if the current buffer and its file can be merged."
   (and enable-multibyte-characters
        (gemini-companion-revert--ancestor-text)
        (executable-find "diff3")))
 
 (defun gemini-companion-revert--unmerged-p (buffer)
-  "Return non-nil if BUFFER has unsaved text, and its file was written since."
   (with-current-buffer buffer
     (when-let* (((buffer-modified-p))
                 (file (gemini-companion-revert--file))

@@ -108,7 +108,6 @@ without an answer, and the value to post next, if any."))
   "Seconds before each of the attempts left.")
 
 (defun gemini-companion-server--callable-p (process)
-  "Return non-nil if PROCESS can be called; it may be nil."
   (and process
        (gemini-companion-server--info process)
        (process-live-p (gemini-companion-server--child process))))
@@ -156,7 +155,6 @@ shadows a module."
           process-environment)))
 
 (defun gemini-companion-server--settings ()
-  "Return the start-up settings of a process, a plist."
   (append
    (list :roots (vconcat (gemini-companion-server--property :roots)))
    (when gemini-companion-log-file
@@ -235,7 +233,6 @@ Delete the discovery files, as its process may be dead or suspended."
 ;;;; Start of a process
 
 (defun gemini-companion-server--open ()
-  "Start a process, and return it at once."
   (let ((command (gemini-companion-server--property :command))
         (process (gemini-companion-server--make))
         (process-environment (gemini-companion-server--environment))
@@ -264,7 +261,6 @@ M-x gemini-companion-install-server"))
     process))
 
 (defun gemini-companion-server--instruct (process)
-  "Send PROCESS its first line, which has its settings."
   (require 'json)
   (setf (gemini-companion-server--timer process)
         (run-at-time 30 nil #'gemini-companion-server--fail process
@@ -351,7 +347,6 @@ size would trigger a garbage collection."
             (run-at-time 12 nil #'delete-process child)))))
 
 (defun gemini-companion-server--fail (process reason)
-  "End PROCESS, which did not start, because of REASON."
   (let ((child (gemini-companion-server--child process)))
     (when (and (gemini-companion-server--used-p process)
                (process-live-p child))
@@ -359,7 +354,6 @@ size would trigger a garbage collection."
       (delete-process child))))
 
 (defun gemini-companion-server--report (child)
-  "Return why CHILD has exited, with its command and its last output."
   (let ((output (with-current-buffer (process-buffer child)
                   (goto-char (point-max))
                   (forward-line -12)

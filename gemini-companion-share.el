@@ -14,7 +14,6 @@
 (require 'gemini-companion-context)
 (require 'gemini-companion-events)
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-roots)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 
@@ -46,7 +45,6 @@ Compute them again only if other buffers may be shared."
     gemini-companion-roots-last))
 
 (defun gemini-companion-share--send ()
-  "Send the roots and, if a CLI is connected, the context."
   (when (gemini-companion-server-ready-p)
     (gemini-companion-share--post 'roots-update (gemini-companion-share-roots))
     (when (gemini-companion-sessions)
@@ -94,7 +92,6 @@ No change waits to be sent, and all messages are answered."
   "Options that affect what is shared.")
 
 (defun gemini-companion-share--option-changed (&rest _)
-  "Share according to the new value of an option."
   (gemini-companion-privacy-refresh)
   (gemini-companion-context-changed))
 
@@ -122,7 +119,6 @@ A CLI also reads ignore files when it starts."
         #'gemini-companion-share--help))
 
 (defun gemini-companion-share--help ()
-  "Return a line with the names of the shared files, or nil."
   (when (gemini-companion-sessions)
     (let ((files (mapconcat (lambda (file)
                               (file-name-nondirectory (plist-get file :path)))

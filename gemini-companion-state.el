@@ -56,7 +56,6 @@ user in its terminal or in a review, or `unknown'."
 ;;;; Sources
 
 (defun gemini-companion-state--of (session)
-  "Return the record of SESSION, or nil."
   (seq-find (lambda (record)
               (gemini-companion-session-same-p
                session (gemini-companion-state--session record)))
@@ -95,7 +94,6 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
           (car (split-string text "[\r\n]+" t)))))
 
 (defun gemini-companion-state--sessions-changed (&rest _)
-  "Follow which CLIs are connected."
   (let ((previous gemini-companion-state--records))
     (setq gemini-companion-state--records
           (mapcar
@@ -118,7 +116,6 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
     (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
 (defun gemini-companion-state--edit-changed (edit event)
-  "Update the state of the CLI of EDIT if EVENT opened or settled that."
   (when-let* (((memq event '(opened settled)))
               (record (gemini-companion-state--of
                        (gemini-companion-edit-session edit))))
@@ -214,7 +211,6 @@ A turn is seen in the title and reported by a hook, in either order."
                  (gemini-companion-turn-reported turn) t)))))
 
 (defun gemini-companion-state--end (record)
-  "End the turn of RECORD, if any."
   (when-let* ((turn (gemini-companion-session-turn
                      (gemini-companion-state--session record))))
     (unless (gemini-companion-turn-ended turn)

@@ -8,27 +8,24 @@
 ;; One buffer that shows whether a CLI is connected and, if none is, why: a
 ;; verdict, the problems with remedies and buttons, the state, and one line
 ;; about the checks that passed.  The buffer is a page, see
-;; gemini-companion-page.el, and is written again when the server has answered a
+;; gemini-companion-text.el, and is written again when the server has answered a
 ;; check, and when CLIs connect.
 
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-auto)
+(require 'gemini-companion-arrival)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-extension)
 (require 'gemini-companion-install)
-(require 'gemini-companion-name)
+(require 'gemini-companion-session)
 (require 'gemini-companion-notify)
-(require 'gemini-companion-page)
+(require 'gemini-companion-text)
 (require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-roots)
 (require 'gemini-companion-run)
 (require 'gemini-companion-server)
-(require 'gemini-companion-session)
 (require 'gemini-companion-share)
-(require 'gemini-companion-text)
 (require 'json)
 (require 'map)
 
@@ -115,7 +112,6 @@ Type \\[describe-mode] there for its keys."
 ;;;; Contents
 
 (defun gemini-companion-status--write ()
-  "Check, and write the status."
   (let* ((directory default-directory)
          (findings (let ((default-directory temporary-file-directory))
                      (gemini-companion-status-findings directory)))
@@ -184,7 +180,6 @@ Buttons for ACTIONS follow HEADING."
     (mapc insert items)))
 
 (defun gemini-companion-status--insert-finding (finding)
-  "Insert FINDING, a list (TITLE MARK TEXT REMEDY ACTION...)."
   (pcase-let* ((`(,title ,mark ,text ,remedy . ,actions) finding)
                (`(,character ,ascii ,face)
                 (alist-get mark '((good ?✓ "ok" success)
@@ -218,7 +213,6 @@ PROBLEM is the first finding that is a problem or awaits an answer."
         (insert "    " line "\n")))))
 
 (defun gemini-companion-status--insert-session (session)
-  "Insert SESSION, a connected CLI."
   (pcase-let* (((map :directory :version) session)
                (terminal (gemini-companion-session-terminal session))
                (facts
@@ -237,13 +231,11 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                                             terminal)))))))
 
 (defun gemini-companion-status--file (name)
-  "Return the local file NAME for the user, abbreviated and escaped."
   (let ((file-name-handler-alist nil))
     (gemini-companion-name-escaped
      (abbreviate-file-name (gemini-companion-place-file name)))))
 
 (defun gemini-companion-status--insert-shared ()
-  "Insert what is shared."
   (when (or (gemini-companion-sessions) gemini-companion-paused)
     (let ((files (gemini-companion-shared)))
       (gemini-companion-status--insert-section
@@ -299,7 +291,6 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
      findings)))
 
 (defun gemini-companion-status--server (_directory)
-  "Check the server."
   (let ((info (gemini-companion-server-info))
         (turn-on '("Turn on" . gemini-companion-mode)))
     (cond
@@ -327,7 +318,6 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
 ;;;; Installed CLIs
 
 (defun gemini-companion-status--program (client)
-  "Return the file name of the program of CLIENT for Emacs, or nil."
   (let ((exec-path (default-value 'exec-path)))
     (executable-find (car (gemini-companion-run-command client)))))
 
@@ -345,12 +335,10 @@ That is at least the first one."
         (list (car all)))))
 
 (defun gemini-companion-status--version (_directory)
-  "Check which version of each CLI is installed."
   (mapcar #'gemini-companion-status--version-of
           (gemini-companion-status--clients)))
 
 (defun gemini-companion-status--version-of (client)
-  "Return the finding about the version of CLIENT, as its package has it."
   (let* ((title (gemini-companion-clients-title client))
          (file (gemini-companion-status--program client))
          (package (and file (locate-dominating-file (file-truename file)
@@ -384,7 +372,6 @@ That is at least the first one."
 ;;;; Settings
 
 (defun gemini-companion-status--settings (directory)
-  "Check the settings of the CLIs in DIRECTORY."
   (seq-mapcat
    (lambda (client)
      ;; The first one is needed to connect, the others after that.
@@ -393,7 +380,6 @@ That is at least the first one."
    (gemini-companion-status--clients)))
 
 (defun gemini-companion-status--settings-of (client directory)
-  "Return the findings about the settings of CLIENT in DIRECTORY."
   (let ((file (gemini-companion-clients-file client :user-settings))
         (files (gemini-companion-settings-files client directory)))
     (condition-case problem
@@ -451,7 +437,6 @@ FILES are its settings files, USER is the user's own."
 ;;;; Projects
 
 (defun gemini-companion-status--project (directory)
-  "Check whether a CLI in DIRECTORY may connect."
   (cond
    ((null (gemini-companion-server-info)) nil)
    ;; Emacs 28 asks the remote host to abbreviate.
@@ -476,7 +461,6 @@ connect from there" (gemini-companion-status--file directory))
 directory and / are never roots.")))))
 
 (defun gemini-companion-status--sharing (_directory)
-  "Check whether the file of the user's buffer can be shared."
   (if gemini-companion-privacy-problem
       `((bad ,(format "An option that excludes files fails (%s), so files \
 are not shared" gemini-companion-privacy-problem)
@@ -502,7 +486,6 @@ and the ignore files, such as .geminiignore.")
               ,remedy)))))
 
 (defun gemini-companion-status--places (_directory)
-  "Check the remote places."
   (seq-mapcat
    (pcase-lambda (`(,name . ,place))
      (pcase (plist-get place :state)
@@ -514,7 +497,6 @@ and the ignore files, such as .geminiignore.")
    gemini-companion-place-all))
 
 (defun gemini-companion-status--place (name place)
-  "Return the findings about the place NAME, which is connected, and PLACE."
   (pcase-let (((map :problems :node :tmp :port :container :versions) place)
               (title (gemini-companion-place-title name)))
     `(,@(mapcar (lambda (problem)
@@ -538,7 +520,6 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                        ""))))))
 
 (defun gemini-companion-status--place-client (client version name)
-  "Return the findings about CLIENT, of VERSION, in the place NAME."
   (pcase-let* ((title (gemini-companion-clients-title client))
                (host (gemini-companion-place-title name))
                ((map :oldest :package :required)
@@ -564,7 +545,6 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 ;;;; Running CLIs
 
 (defun gemini-companion-status--running (_directory)
-  "Find the user's CLIs that are not connected, and the reasons."
   (let* ((sessions (gemini-companion-sessions))
          (now (cons (gemini-companion-server-info) sessions))
          (known gemini-companion-status--processes))

@@ -94,7 +94,6 @@ Return nil if there is none, as on Windows."
     (gemini-companion-terminal--watch)))
 
 (defun gemini-companion-terminal--vterm (command)
-  "Run COMMAND in the current buffer with vterm."
   (require 'vterm)
   (let* ((columns (window-max-chars-per-line))
          (line (mapconcat #'shell-quote-argument command " "))
@@ -111,7 +110,6 @@ Return nil if there is none, as on Windows."
   (setq-local vterm-min-window-width 20))
 
 (defun gemini-companion-terminal--eat (command)
-  "Run COMMAND in the current buffer with eat."
   (require 'eat)
   (eat-mode)
   (let ((eat-kill-buffer-on-exit nil))
@@ -177,7 +175,6 @@ It cannot if SESSION waits for an answer, which the text would be."
 ;;;; Output
 
 (defun gemini-companion-terminal--unwatch (process)
-  "Stop watching the output of PROCESS, and drop what was found in it."
   (process-put process 'gemini-companion-state-title nil)
   (process-put process 'gemini-companion-terminal-rest nil)
   (remove-function (process-filter process)
@@ -253,13 +250,11 @@ to get: term would display these sequences."
                        "\\1\\2" output t))))))
 
 (defun gemini-companion-terminal--mode-p (process mode)
-  "Return non-nil if the buffer of PROCESS is in MODE."
   (and (buffer-live-p (process-buffer process))
        (with-current-buffer (process-buffer process)
          (derived-mode-p mode))))
 
 (defun gemini-companion-terminal--handle (process content)
-  "Do what the OSC sequence with CONTENT in the output of PROCESS is for."
   (cond
    ((not (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\);" content)
               (gemini-companion-terminal--of-cli-p process))))

@@ -15,11 +15,8 @@
 
 (require 'diff-mode)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-header)
-(require 'gemini-companion-highlight)
-(require 'gemini-companion-hunk)
-(require 'gemini-companion-page)
 (require 'gemini-companion-review)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 
@@ -75,7 +72,6 @@ be displayed."
   old new last width excluded words edits unfolded id room)
 
 (defun gemini-companion-unified--last (buffer)
-  "Return the number of the last line of BUFFER."
   (with-current-buffer buffer
     (save-restriction
       (widen)
@@ -218,7 +214,6 @@ Without FOLD, it is a remark, with SIGN before it."
                         'wrap-prefix prefix))))
 
 (defun gemini-companion-unified--insert-hunk (data hunk)
-  "Insert the lines of HUNK in DATA: the removed ones, then the added ones."
   (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
               (beg (point)))
     (gemini-companion-unified--insert-lines data "-" old new old-count hunk)
@@ -475,7 +470,6 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
 Its buffers are that of the diff and the proposal.")
 
 (defun gemini-companion-unified--buffer (view)
-  "Return the buffer of the diff of VIEW."
   (car (gemini-companion-view-buffers view)))
 
 (cl-defmethod gemini-companion-view-open
@@ -573,7 +567,6 @@ If KEEP is non-nil, the selected window stays visible.  The user's
     (force-mode-line-update)))
 
 (defun gemini-companion-unified--draw (edit hunks)
-  "Draw HUNKS of EDIT in the current buffer, and record that."
   (let ((unfolded gemini-companion-unified-unfolded))
     (gemini-companion-page-replace
      (with-temp-buffer

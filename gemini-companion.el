@@ -122,10 +122,11 @@ The transient stays after those with `:stay'.")
 
 ;; Loaded on use, also where no autoloads file was loaded.
 (pcase-dolist (`(,file . ,commands)
-               '((auto auto-accept) (compose compose) (edit last-proposal)
+               '((arrival auto-accept) (compose compose) (edit last-proposal)
                  (events events-buffer) (extension tools) (list list)
-                 (menu menu) (point send) (resume resume) (review review)
-                 (run run connect disconnect) (share pause) (status status)))
+                 (menu menu) (prompt send) (review review)
+                 (run run connect disconnect resume) (share pause)
+                 (status status)))
   (dolist (command commands)
     (autoload (intern (format "gemini-companion-%s" command))
       (format "gemini-companion-%s" file) nil t)))
@@ -202,13 +203,12 @@ ENTRY is one of `gemini-companion-menu-commands'."
     (gemini-companion-state start stop)
     (gemini-companion-session stop lighter)
     (gemini-companion-edit start ready stop)
-    (gemini-companion-auto start stop lighter)
     (gemini-companion-notify start stop lighter)
     (gemini-companion-terminal ready stop)
-    (gemini-companion-arrival stop)
+    (gemini-companion-arrival stop lighter)
     (gemini-companion-share start ready stop lighter)
     (gemini-companion-review)
-    (gemini-companion-send stop)
+    (gemini-companion-prompt stop)
     (gemini-companion-compose stop late)
     (gemini-companion-extension ready stop late)
     (gemini-companion-list stop late)
@@ -222,7 +222,6 @@ the mode line, and a line of its tooltip or a function that returns that
 line.  A part with `late' is not loaded with the mode, but when used.")
 
 (defun gemini-companion--functions (key)
-  "Return the functions of KEY of the parts that are loaded, in order."
   (delq nil (mapcar (pcase-lambda (`(,feature . ,keys))
                       (and (featurep feature) (memq key keys)
                            (intern (format "%s-%s" feature key))))
@@ -311,7 +310,6 @@ Install the packages of the server first, if needed."
           (t (gemini-companion--offer-installation)))))
 
 (defun gemini-companion--start ()
-  "Start the server, and then the parts, without waiting for it."
   (add-hook 'kill-emacs-hook #'gemini-companion--leave)
   (gemini-companion-server-start
    :command #'gemini-companion-install-command
@@ -335,7 +333,6 @@ Install the packages of the server first, if needed."
     (gemini-companion--begin)))
 
 (defun gemini-companion--begin ()
-  "Load and start the parts, unless the mode was turned off meanwhile."
   (when (gemini-companion-server-running-p)
     (pcase-dolist (`(,feature . ,keys) gemini-companion--parts)
       (unless (memq 'late keys)
@@ -380,7 +377,6 @@ if a CLI reports that it is disconnected, run /ide enable there")))
   (force-mode-line-update t))
 
 (defun gemini-companion--ended (reason)
-  "Turn the mode off, and display REASON, why the server has ended."
   (setq gemini-companion-mode nil
         gemini-companion-last-problem reason)
   (gemini-companion--turn-off 'dismissed)

@@ -45,7 +45,7 @@ is none."
                  (gemini-companion-state-start)
                  (gemini-companion-session-update (list session)))
                ,@body)
-           (gemini-companion-send-stop)
+           (gemini-companion-prompt-stop)
            (gemini-companion-session-stop)
            (gemini-companion-state-stop)
            (gemini-companion-compose-stop)

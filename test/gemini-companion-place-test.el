@@ -5,10 +5,9 @@
 ;;; Code:
 
 (require 'ert)
-(require 'gemini-companion-name)
+(require 'gemini-companion-session)
 (require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-roots)
 (require 'tramp)
 
 (defmacro gemini-companion-place-test-with (&rest body)

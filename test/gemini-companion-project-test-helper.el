@@ -11,7 +11,6 @@
 
 (require 'gemini-companion-diagnostics)
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-roots)
 (require 'gemini-companion-test-helper)
 
 (declare-function eglot-ensure "eglot")

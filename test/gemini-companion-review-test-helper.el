@@ -8,7 +8,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-auto)
+(require 'gemini-companion-arrival)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-review)
 (require 'gemini-companion-test-helper)
@@ -103,10 +103,8 @@ at once."
                                              (gemini-companion-edit-after diff)))
               (push (cons (gemini-companion-edit-id diff)
                           (gemini-companion-edit-decision diff))
-                    outcomes)))
-           (gemini-companion-auto-start))
+                    outcomes))))
          (progn
-           (gemini-companion-auto-stop)
            (gemini-companion-session-update nil)
            (gemini-companion-state-stop))
        ,@body)))

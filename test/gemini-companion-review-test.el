@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-ediff)
 (require 'gemini-companion-list)
+(require 'gemini-companion-review)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-unified)
 (require 'tramp)
@@ -412,5 +413,208 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                                (cadr (should-error
                                       (gemini-companion-review-edit)
                                       :type 'user-error)))))))
+
+(ert-deftest gemini-companion-header-keeps-what-guards-text-before-keys ()
+  (let ((file "src/components/account-settings.py"))
+    (gemini-companion-test-with-reviews nil
+      (gemini-companion-test-write file "1\n")
+      (let ((visiting (find-file-noselect file))
+            (diff (gemini-companion-test-show file "2\n")))
+        (with-current-buffer (gemini-companion-review-main diff)
+          (pcase-dolist
+              (`(,unsaved ,changed ,width ,keys)
+               '((t nil 79 t) (nil "file changed since the proposal" 79 nil)
+                 (t nil 50 nil) (t "file changed since the proposal" 79 nil)))
+            (with-current-buffer visiting
+              (set-buffer-modified-p unsaved))
+            (setf (gemini-companion-edit-remarks diff)
+                  (and changed '(changed)))
+            (let ((text (cl-letf (((symbol-function 'old-selected-window)
+                                   #'selected-window))
+                          (gemini-companion-header-text width))))
+              (ert-info (text)
+                (should (<= (string-width text) width))
+                (should (string-match-p "s\\.py" text))
+                (should (eq unsaved
+                            (and (string-search "unsaved changes here" text)
+                                 t)))
+                (should (or (not changed) (string-search changed text)))
+                (should (eq keys (and (string-search "accept" text)
+                                      (string-search "reject" text)
+                                      t)))))))))))
+
+(ert-deftest gemini-companion-header-names-the-keys-of-a-file-with-a-long-name ()
+  (let ((file (concat (make-string 50 ?a) ".el")))
+    (gemini-companion-test-with-reviews `((,file "1\n"))
+      (gemini-companion-test-show file "2\n")
+      (with-current-buffer (window-buffer)
+        (pcase-dolist (`(,width ,regexp)
+                       '((80 "\\` a+\\.\\.\\.a+\\.el  .* to answer\\'")
+                         (60 "\\` a+\\.\\.\\.a+\\.el  .* to answer\\'")
+                         (30 "\\` a+\\.\\.\\.a+\\.el\\'")))
+          (let ((text (gemini-companion-header-text width)))
+            (should (string-match-p regexp text))
+            (should (<= (string-width text) width))))))))
+
+(ert-deftest gemini-companion-header-offers-to-restore-removed-lines-at-point ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
+    (let* ((diff (gemini-companion-test-show "a" "1\n3\nfour\n"))
+           (proposal (gemini-companion-edit-proposal-buffer diff)))
+      (gemini-companion-test-call #'gemini-companion-review-toggle-hunk)
+      (select-window (get-buffer-window proposal))
+      (goto-char 3)
+      (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
+        (should (string-search "restore" (gemini-companion-header-text 200)))))))
+
+(ert-deftest gemini-companion-header-may-be-computed-at-any-time ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    (let* ((gemini-companion-review-view 'diff)
+           (diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
+           (proposal (gemini-companion-edit-proposal-buffer diff)))
+      (gemini-companion-test-call #'gemini-companion-review-toggle-hunk)
+      ;; The selected window may have been deleted since the last redisplay.
+      (let ((window (split-window)))
+        (delete-window window)
+        (cl-letf (((symbol-function 'old-selected-window) (lambda () window)))
+          (should (with-current-buffer proposal
+                    (gemini-companion-header-text)))))
+      (should (equal "1\n2\nthree\n"
+                     (gemini-companion-edit-text diff)))
+      ;; It has the keys of the user.
+      (let ((map (make-sparse-keymap)))
+        (set-keymap-parent map gemini-companion-review-mode-map)
+        (define-key map (kbd "C-c C-k") #'ignore)
+        (define-key map (kbd "<f8>") #'gemini-companion-edit-reject)
+        (with-current-buffer proposal
+          (setq minor-mode-overriding-map-alist
+                `((gemini-companion-review-mode . ,map))))
+        (should (string-search "C-c C-c accept  <f8> reject"
+                               (gemini-companion-test-header proposal))))
+      ;; In another buffer, it has the key that answers from there.
+      (with-temp-buffer
+        (switch-to-buffer (current-buffer))
+        (use-local-map (make-sparse-keymap))
+        (local-set-key (kbd "<f9>") #'gemini-companion-review)
+        (should (string-search "  <f9> to answer"
+                               (gemini-companion-test-header proposal)))))))
+
+(defconst gemini-companion-highlight-test-texts
+  '("#+STARTUP: overview align\n#+SETUPFILE: http://127.0.0.1:%d/x\n* One\n\
+hidden\n| a | b |\n|-\n| longer cell | c |\n[[http://evil][safe]]\n\
+#+begin_src image\nx\n#+end_src\n"
+    "<?xml version=\"1.0\"?>\n\
+<!DOCTYPE a SYSTEM \"http://127.0.0.1:%d/x.dtd\" [\n\
+<!ENTITY e SYSTEM \"file:///etc/passwd\">]>\n<a>&e;</a>\n"
+    "From x@y Mon Jan  1 00:00:00 2024\nSubject: hello\n\
+Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
+    "PK\003\004\0 \u00ff junk\n"
+    "%%PDF-1.4\n%%!PS\n\\include{/etc/passwd}\n$a_{b}$\n"
+    ";; -*- mode: image; eval: (error \"x\") -*-\n(a #.(error \"x\"))\n\f\n\
+;;; Heading\n;; Local Variables:\n;; mode: server\n;; End:\n"
+    "one\rtwo\r\n\tthree  \n\n\n# Title\n```image\nx\n```\n<!-- hidden -->\n"
+    "int c = '\\'';\n#if 0\nhidden\n#endif\n@string{a=\"b\"}\n"
+    "")
+  "Texts on which some modes act; %d is the port of a server.")
+
+(defun gemini-companion-highlight-test-harm (text)
+  "Return what is wrong with the current buffer, which must contain TEXT."
+  (with-demoted-errors "Highlighting: %S"
+    (font-lock-ensure))
+  (goto-char (point-min))
+  (cond ((not (equal text (buffer-substring-no-properties (point-min)
+                                                          (point-max))))
+         "other text")
+        ((buffer-narrowed-p) "narrowed")
+        ((not enable-multibyte-characters) "unibyte")
+        (buffer-read-only "read-only")
+        ((seq-some (lambda (position)
+                     (or (invisible-p position)
+                         (get-char-property position 'display)
+                         (get-char-property position 'composition)))
+                   (number-sequence (point-min) (1- (point-max))))
+         "hidden")))
+
+(ert-deftest gemini-companion-highlight-modes-only-highlight ()
+  (let* ((connections 0)
+         (server (make-network-process
+                  :name "look" :server t :service t :host "127.0.0.1"
+                  :family 'ipv4 :noquery t
+                  :log (lambda (&rest _) (cl-incf connections))))
+         (port (process-contact server :service))
+         (inhibit-message t))
+    (unwind-protect
+        ;; All that Emacs may choose by a name or a first line.
+        (dolist (mode (seq-uniq
+                       (mapcar (lambda (entry) (car (ensure-list (cdr entry))))
+                               (append auto-mode-alist interpreter-mode-alist
+                                       magic-mode-alist
+                                       magic-fallback-mode-alist))))
+          (let ((auto-mode-alist (list (cons "\\.x\\'" mode)))
+                (processes (process-list))
+                (layout (gemini-companion-test-layout)))
+            (dolist (format gemini-companion-highlight-test-texts)
+              (let ((text (format format port)))
+                (ert-info ((format "%s of %S" mode text))
+                  (with-temp-buffer
+                    (insert text)
+                    (should-not (gemini-companion-test-demoted
+                                  (gemini-companion-highlight "/nowhere/a.x")
+                                  (gemini-companion-highlight-test-harm text))))
+                  (accept-process-output nil 0)
+                  (should (zerop connections))
+                  (should-not (seq-difference (process-list) processes))
+                  (should (equal layout (gemini-companion-test-layout))))))))
+      (delete-process server))))
+
+(ert-deftest gemini-companion-highlight-chooses-a-mode-and-runs-no-hook ()
+  (pcase-dolist (`(,name ,text ,mode)
+                 '(("a.el" "" emacs-lisp-mode)
+                   ("A.PY" "" python-mode)
+                   ("a.h" "" c++-mode)
+                   ("a.xml" "" sgml-mode)
+                   ("a" "#!/usr/bin/env python\n" python-mode)
+                   ("a" "#!/bin/sh -e\n" sh-mode)
+                   ("a.org" "" text-mode)
+                   ("a.png" "" text-mode)
+                   ("a" "" text-mode)))
+    (ert-info ((format "%s with %S" name text))
+      (with-temp-buffer
+        (insert text)
+        (let* ((ran nil)
+               (prog-mode-hook (list (lambda () (setq ran t))))
+               (text-mode-hook prog-mode-hook))
+          (gemini-companion-highlight (concat "/nowhere/" name))
+          (should-not ran))
+        (should (eq mode major-mode))))))
+
+(define-derived-mode gemini-companion-highlight-test-mode prog-mode "Bad"
+  "A mode that executes its text."
+  (goto-char (point-min))
+  (read (current-buffer))
+  (eval (read (current-buffer)) t))
+
+(ert-deftest gemini-companion-highlight-outlives-a-mode-that-fails-or-talks ()
+  (let ((auto-mode-alist '(("\\.bad\\'" . gemini-companion-highlight-test-mode)))
+        said)
+    (cl-letf (((symbol-function 'current-message) (lambda () said))
+              ((symbol-function 'message)
+               (lambda (format &rest arguments)
+                 ;; As Emacs does.
+                 (setq said (and (not inhibit-message)
+                                 (apply #'format-message format arguments))))))
+      (pcase-dolist (`(,form ,mode)
+                     '(((y-or-n-p "Go on? ") text-mode)
+                       ((insert "more") text-mode)
+                       ((error "Boom") text-mode)
+                       ((message "Hello") gemini-companion-highlight-test-mode)))
+        (let ((text (format "\u00fc %S\n" form)))
+          (setq said "Announced")
+          (with-temp-buffer
+            (insert text)
+            (should-not (gemini-companion-test-demoted
+                          (gemini-companion-highlight "/nowhere/a.bad")
+                          (gemini-companion-highlight-test-harm text)))
+            (should (equal "Announced" said))
+            (should (eq mode major-mode))))))))
 
 ;;; gemini-companion-review-test.el ends here

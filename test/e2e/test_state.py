@@ -123,7 +123,7 @@ def resumed(world: World, emacs: Emacs, cli: Gemini) -> None:
     emacs.holds(f"(not (get-buffer-process {buffer}))", "the program has ended")
     emacs.eval(
         f"""(progn (require 'desktop)
-                   (require 'gemini-companion-resume)
+                   (require 'gemini-companion-run)
                    (setq desktop-restore-frames nil)
                    (desktop-save {directory} t)
                    (kill-buffer {buffer})

@@ -42,7 +42,7 @@
 (require 'eglot nil t)
 (require 'gemini-companion-diagnostics)
 (require 'gemini-companion-revert)
-(require 'gemini-companion-roots)
+(require 'gemini-companion-privacy)
 
 (define-derived-mode typescript-mode js-mode "TypeScript")
 (push '("\\.ts\\'" . typescript-mode) auto-mode-alist)

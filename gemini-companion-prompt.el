@@ -1,27 +1,451 @@
-;;; gemini-companion-point.el --- Send what is at point  -*- lexical-binding: t; -*-
+;;; gemini-companion-prompt.el --- What is put into the prompt of a CLI  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; The command that inserts what is at point into the prompt of a CLI.  A table
-;; has a function for each mode, which describes that by texts and references to
-;; files.  A reference, such as @path, is read by the CLI; all else is quoted.
+;; Type into the prompt of a CLI that runs in a terminal of this Emacs, so that
+;; the text is taken literally: what is at point, a prompt that was composed, or
+;; the reason for a rejection.  Text for a CLI that runs elsewhere goes to the
+;; kill ring.
+;;
+;; A text to be submitted is typed when the CLI shows what is typed, and Enter is
+;; pressed when it shows the text, as both would answer the question of a CLI that
+;; asks one.  To see that, a space is typed which is nowhere else in the terminal;
+;; the CLI strips it from the prompt.  The text itself may be there already, and
+;; long texts are shown as placeholders.
+;;
+;; The protocol has no field for the reason of a rejection, so it becomes the next
+;; prompt.
+;;
+;; What is at point is described by texts and references to files, by a table with
+;; a function for each mode.  A reference, such as @path, is read by the CLI; all
+;; else is quoted.
 
 ;;; Code:
 
+(require 'gemini-companion-edit)
+(require 'gemini-companion-place)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-session)
+(require 'gemini-companion-state)
+(require 'gemini-companion-terminal)
+(require 'gemini-companion-text)
 (require 'compile)
 (require 'diff-mode)
 (require 'dired)
 (require 'flymake)
-(require 'gemini-companion-place)
-(require 'gemini-companion-privacy)
-(require 'gemini-companion-send)
-(require 'gemini-companion-session)
-(require 'gemini-companion-terminal)
-(require 'gemini-companion-text)
+(require 'project)
 (require 'xref)
+
+;;;; State
+
+(defconst gemini-companion-send--most 200000
+  "Length of the longest text that is typed, in characters.
+A terminal takes a few thousand at once, and Emacs waits for the rest.")
+
+(defconst gemini-companion-send--check-seconds 0.1
+  "Seconds between checks of a terminal.")
+
+(defconst gemini-companion-send--shown-checks 5
+  "Number of checks for which a text must be shown before Enter is pressed.
+A CLI takes an Enter that follows a text at once for a part of a paste.")
+
+(defconst gemini-companion-send--text-behind
+  (let ((text ".*[^ \n\u200b\u2500-\u259f]")
+        (row "[ │]\\{2\\}"))
+    (concat text "\\|.*\n\\(?:[ │]*\n\\)*" row text
+            ;; After an empty line, the footer may be indented, too.
+            "\\(?:.*\n" row "\\)*\\(?:.*\n[ │]*\\(?:$\\|[─-▟]\\)\\|.*\\'\\)"))
+  "Regexp for text in a prompt, on the row of the mark or in rows below.
+These are indented.  Below them is the frame, or an empty row.")
+
+(defvar gemini-companion-send--tasks nil
+  "Texts that are to be submitted, the last first: lists (TEXT FIND PROBLEM).
+See `gemini-companion-send-submit'.")
+
+;;;; Typing
+
+(defun gemini-companion-send--clean (text)
+  "Return TEXT without what could control a terminal.
+Lines end as terminals paste them; other control characters go."
+  (replace-regexp-in-string
+   "\n" "\r"
+   (replace-regexp-in-string
+    "[\0-\10\13-\37\177\u0080-\u009f]" ""
+    (replace-regexp-in-string "\r\n?" "\n" (substring-no-properties text)))
+   t t))
+
+(defun gemini-companion-send-command (text)
+  "Return TEXT from the / or ! on by which a CLI takes it for a command.
+Return nil if it is none.  The CLIs ignore any white space before it."
+  (let ((text (gemini-companion-send--clean text)))
+    (when (string-match "\\`[\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\
+\u202f\u205f\u3000\ufeff]*\\([/!]\\)" text)
+      (substring text (match-beginning 1)))))
+
+(defun gemini-companion-send-quote (text session &optional quotation)
+  "Return TEXT for the prompt of SESSION, with a backslash before some @.
+It is before each one by which the CLI would read a file whose name the
+user has not written: src/property.py for @property.  In a QUOTATION, only
+an @ with the text property `gemini-companion-reference' names a file."
+  (let ((default-directory (or (plist-get session :directory)
+                               default-directory))
+        ;; Most of the time would be spent on collecting garbage.
+        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
+        (part "\\(?:\\\\.\\|[^][\\(){} \t\n\r,;!?%s]\\)")
+        names)
+    (replace-regexp-in-string
+     (concat "\\\\@\\|@" (format part "") "*" (format part "."))
+     (lambda (word)
+       (let ((name (string-replace "\\" "" (substring word 1))))
+         (if (or (string-prefix-p "\\" word)
+                 (get-text-property 0 'gemini-companion-reference word)
+                 (save-match-data
+                   (not (if (or (plist-get session :place)
+                                (file-exists-p name))
+                            quotation
+                          (string-search
+                           (concat (and (string-search "/" name) "\n")
+                                   (downcase (file-name-nondirectory name)))
+                           (setq names
+                                 (or names (gemini-companion-send--names
+                                            session))))))))
+             word
+           (concat "\\" word))))
+     text t t)))
+
+(defun gemini-companion-send--names (session)
+  "Return the names of files here, for a search by the CLI of SESSION.
+Each is after a newline, in lower case and without its directory."
+  (if (gemini-companion-clients-get (plist-get session :client) :searches)
+      (downcase (mapconcat (lambda (file)
+                             (concat "\n" (file-name-nondirectory file)))
+                           (gemini-companion-send-files) ""))
+    ""))
+
+(defun gemini-companion-send-files ()
+  "Return the absolute names of the files of the project in this directory."
+  (when-let* ((project (project-current)))
+    (project-files project (list default-directory))))
+
+(defun gemini-companion-send--write (process string)
+  (ignore-errors (process-send-string process string)))
+
+(defun gemini-companion-send--paste (process text)
+  (gemini-companion-send--write
+   process
+   (concat "\e[200~" (gemini-companion-send--clean text) "\e[201~")))
+
+(defun gemini-companion-send--check-length (text)
+  (when (< gemini-companion-send--most (length text))
+    (user-error "Too much text for a prompt: %d characters; send the file"
+                (length text))))
+
+(defun gemini-companion-send-insert (text session)
+  "Insert TEXT into the prompt of SESSION, or add it to the kill ring.
+Select the terminal.  Return a message."
+  (let ((name (gemini-companion-session-name session))
+        (terminal (gemini-companion-session-terminal session)))
+    (if-let* ((process (gemini-companion-terminal-process session)))
+        (progn
+          (gemini-companion-send--check-length text)
+          (gemini-companion-send--check-inserted
+           process text
+           (gemini-companion-send--mark (gemini-companion-send--seen-as text)
+                                        process)
+           name (/ 10 gemini-companion-send--check-seconds))
+          (gemini-companion-send--paste process text)
+          (gemini-companion-terminal-show terminal)
+          (format "In the prompt of %s: %s" name
+                  (truncate-string-to-width (string-replace "\n" " " text)
+                                            60 nil nil t)))
+      (kill-new text)
+      (format
+       (cond ((not terminal)
+              "%s has no known terminal in Emacs; copied to the kill ring")
+             ((eq 'waiting (gemini-companion-session-state session))
+              "%s waits for an answer; copied to the kill ring")
+             (t "Terminal of %s takes no input now; copied to the kill ring"))
+       name))))
+
+(defun gemini-companion-send--check-inserted (process text mark name left)
+  "Keep TEXT unless its MARK is shown by PROCESS, the terminal of NAME.
+Check it LEFT more times at most."
+  (cond ((and (buffer-live-p (process-buffer process))
+              (gemini-companion-send--shown-p mark process)))
+        ((< left 0)
+         (gemini-companion-send--keep
+          text (format "%s may not have taken the text" name)))
+        (t
+         (run-at-time gemini-companion-send--check-seconds nil
+                      #'gemini-companion-send--check-inserted
+                      process text mark name (1- left)))))
+
+(defun gemini-companion-send--seen-as (text)
+  "Return a regexp for the beginning or the end of TEXT in a terminal.
+A CLI may break a long word, and displays placeholders for images and
+for a long text.  Eat has fillers between wide characters."
+  (let ((part "\\(?:[!-~]\\{1,5\\}\\|[[:graph:]]\\)"))
+    (string-join
+     (cons "\\[\\(?:Image \\|Pasted \\|clipboard-\\)"
+           (mapcar (lambda (regexp)
+                     (if (string-match regexp text)
+                         (regexp-quote (string-trim (match-string 0 text)))
+                       regexp))
+                   (list part (concat part "[^[:graph:]]*\\'"))))
+     "\\|")))
+
+(defun gemini-companion-send--mark (regexp process)
+  "Return a mark that is shown when PROCESS has one more match of REGEXP."
+  (with-current-buffer (process-buffer process)
+    (cons regexp (how-many regexp (point-min) (point-max)))))
+
+(defun gemini-companion-send--shown-p (mark process)
+  "Return non-nil if MARK is in the terminal of PROCESS.
+It is a string, or the value of `gemini-companion-send--mark'."
+  (if (consp mark)
+      (< (cdr mark) (cdr (gemini-companion-send--mark (car mark) process)))
+    (with-current-buffer (process-buffer process)
+      (save-excursion
+        (goto-char (point-max))
+        (when-let* ((position (search-backward mark nil t)))
+          ;; The text field of a dialog is a frame in a frame.
+          (forward-line 0)
+          (unless (looking-at-p "│ *│") position))))))
+
+;;;; Submitting
+
+(defun gemini-companion-send-submit (text find seconds problem)
+  "Submit TEXT to a session: the value of the function FIND, or nil.
+Type it as soon as the prompt of the CLI takes it.  After SECONDS, or if
+the terminal is killed, put it into the kill ring; the message then
+begins with PROBLEM."
+  (gemini-companion-send--check-length text)
+  (let ((task (list text find problem)))
+    (push task gemini-companion-send--tasks)
+    ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
+    (gemini-companion-send--step
+     task (/ seconds gemini-companion-send--check-seconds))))
+
+(defun gemini-companion-send--step (task left &optional mark shown)
+  "Type what is next of TASK, and go on soon, at most LEFT times.
+First type MARK, a space, until it is shown, then the text, with another
+one unless it is a command, and then press Enter.  SHOWN is the number
+of checks in a row that have found MARK after the text; before it, it is
+less by 4, or nil if the last one has not."
+  (pcase-let* ((`(,text ,find) task)
+               (session (funcall find))
+               (process (gemini-companion-terminal-process session))
+               (found (and process mark
+                           (gemini-companion-send--shown-p mark process)))
+               (obstacle (and found (eql shown -1)
+                              (gemini-companion-send--obstacle process found))))
+    (cond ((or (< left 0)
+               (and session
+                    (not (gemini-companion-session-terminal session))
+                    (not (gemini-companion-session-connected-p session))))
+           (gemini-companion-send--end task (nth 2 task)))
+          (obstacle
+           (gemini-companion-send--delete-mark mark process found)
+           (gemini-companion-send--end
+            task (format obstacle (gemini-companion-session-name session))))
+          ((and found (eql shown gemini-companion-send--shown-checks))
+           (gemini-companion-send--enter task session process))
+          (t
+           (cond ((not (or found (null shown)))
+                  (setq shown (and (<= 0 shown) 0)))
+                 ;; Rows below it, and a mark typed again, may be shown later.
+                 ((and found (not (eql shown -1)))
+                  (setq shown (1+ (or shown -4))))
+                 (found
+                  (setq mark (gemini-companion-send--type-text
+                              text mark process found)
+                        shown 0))
+                 ((and process
+                       (if mark
+                           ;; A dialog may have taken the last one.
+                           (zerop (mod left 10))
+                         (gemini-companion-send--first-p task session)))
+                  (setq mark (gemini-companion-send--unused-mark process))
+                  (gemini-companion-send--paste process mark)))
+           (run-at-time gemini-companion-send--check-seconds nil
+                        #'gemini-companion-send--step
+                        task (1- left) mark shown)))))
+
+(defun gemini-companion-send--obstacle (process position)
+  "Return why no text is to be submitted by PROCESS, or nil.
+It is a format for a name.  A mark is in the prompt at POSITION."
+  (with-current-buffer (process-buffer process)
+    (save-excursion
+      (goto-char (1+ position))
+      (cond ((looking-at-p gemini-companion-send--text-behind)
+             "%s has text behind the cursor in its prompt")
+            ((progn
+               (re-search-backward "^[ │]*[!*>]" nil t)
+               (looking-at-p "[ │]*!"))
+             "%s is in shell mode")))))
+
+(defun gemini-companion-send--enter (task session process)
+  "Submit the text of TASK, typed in PROCESS, the terminal of SESSION."
+  (gemini-companion-send--end task)
+  (gemini-companion-state-submitted session (car task))
+  (gemini-companion-send--write process "\r")
+  (message "Prompt submitted in %s" (buffer-name (process-buffer process))))
+
+(defun gemini-companion-send--first-p (task session)
+  "Return non-nil if no text is to be submitted to SESSION before TASK."
+  (not (seq-some (lambda (other) (equal session (funcall (nth 1 other))))
+                 (cdr (memq task gemini-companion-send--tasks)))))
+
+(defun gemini-companion-send--end (task &optional problem)
+  (setq gemini-companion-send--tasks (delq task gemini-companion-send--tasks))
+  (when problem
+    (gemini-companion-send--keep (car task) problem)))
+
+(defun gemini-companion-prompt-stop ()
+  "Submit no more; put the texts into the kill ring."
+  (cancel-function-timers #'gemini-companion-send--step)
+  (cancel-function-timers #'gemini-companion-send--check-inserted)
+  (dolist (task gemini-companion-send--tasks)
+    (gemini-companion-send--end task "Prompt not submitted")))
+
+(defun gemini-companion-send--unused-mark (process)
+  "Return a space that is not in the terminal of PROCESS, if there is one."
+  (seq-find (lambda (mark)
+              (not (gemini-companion-send--shown-p mark process)))
+            (mapcar #'string (number-sequence ?\u2000 ?\u200a))
+            "\u2000"))
+
+(defun gemini-companion-send--delete-mark (mark process position)
+  "Delete MARK at POSITION, in the prompt in PROCESS.
+A slow CLI shows it only when it was typed again.  Return non-nil if it
+is behind a text that the user has begun."
+  (with-current-buffer (process-buffer process)
+    (save-excursion
+      (goto-char (1+ position))
+      (gemini-companion-send--write
+       process
+       (make-string (- (skip-chars-backward mark))
+                    ;; In this mode of Qwen Code, DEL deletes nothing.
+                    (if (save-excursion
+                          (re-search-forward "^ *-- NORMAL --" nil t))
+                        ?u
+                      ?\177)))
+      (looking-back "[[:graph:]]" (line-beginning-position)))))
+
+(defun gemini-companion-send--type-text (text mark process position)
+  "Type TEXT and a space in place of MARK, at POSITION in PROCESS.
+Return what is to be shown."
+  (when (and (gemini-companion-send--delete-mark mark process position)
+             (string-match-p "\\`[[:graph:]]" text))
+    (setq text (concat "\n" text)))
+  (let ((mark (gemini-companion-send--unused-mark process)))
+    (cond
+     ;; With a space, Enter may choose another command.
+     ((string-match-p "\\`/[^ \t\n]+\\'" text)
+      (setq mark (gemini-companion-send--mark (regexp-quote text) process))
+      (gemini-companion-send--paste process text))
+     ;; At the end of a command it would begin another word to complete.
+     ((string-prefix-p "/" text)
+      (gemini-companion-send--paste process (concat mark text)))
+     (t
+      (gemini-companion-send--paste
+       process
+       ;; Enter would choose a file for a name at the end.
+       (concat text (and (string-match-p
+                          "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
+                         " ")))
+      ;; It is shown though a placeholder stands for TEXT.
+      (gemini-companion-send--paste process mark)))
+    mark))
+
+;;;; Reasons
+
+(defun gemini-companion-send-read (edit prompt &rest arguments)
+  "Return what the user types after PROMPT, or nil if EDIT ended meanwhile.
+Text typed until then is in the kill ring.  PROMPT and ARGUMENTS are those
+of `read-string'."
+  (let ((typed ""))
+    (gemini-companion-edit-ask
+     edit
+     (lambda ()
+       (minibuffer-with-setup-hook
+           (lambda ()
+             (add-hook 'minibuffer-exit-hook
+                       (lambda ()
+                         (setq typed (minibuffer-contents-no-properties)))
+                       nil t))
+         (setq typed (apply #'read-string prompt arguments)))))
+    (if (gemini-companion-edit-open-p edit)
+        typed
+      (gemini-companion-send--keep typed "This review has ended already")
+      nil)))
+
+(defun gemini-companion-send--read-reason (edit)
+  (gemini-companion-send-read
+   edit
+   (format "Reject %s; reason for %s%s: "
+           (gemini-companion-edit-name edit)
+           (gemini-companion-session-title (gemini-companion-edit-session edit))
+           (if (gemini-companion-edit-comments edit)
+               " (in addition to your comments)"
+             ""))
+   nil nil nil t))
+
+(defun gemini-companion-send--keep (text problem)
+  (if (string-blank-p text)
+      (message "%s" problem)
+    (kill-new text)
+    (message "%s; your text is in the kill ring" problem)))
+
+(defun gemini-companion-send--comments (edit)
+  (let* ((file (gemini-companion-edit-file edit))
+         (directory (plist-get (gemini-companion-edit-session edit) :directory))
+         (name (if directory (file-relative-name file directory) file)))
+    (mapcar (pcase-lambda (`((,side . ,line) . ,comment))
+              (format "%s:%d%s: %s" name line
+                      (if (eq side 'before) " (removed line)" "")
+                      comment))
+            (seq-sort-by #'cdar #'< (gemini-companion-edit-comments edit)))))
+
+;;;; Commands
+
+(defun gemini-companion-edit-reject-with-reason (&optional edit reason)
+  "Reject EDIT with REASON, which is by default read in the minibuffer.
+The reason, and the comments on the lines of EDIT, are sent as the next
+prompt of the CLI if it runs in a terminal of this Emacs; otherwise they
+are added to the kill ring.  Without EDIT, take the review of the
+current buffer, else the one that is shown."
+  (interactive)
+  (let ((edit (gemini-companion-edit-unsettled edit)))
+    (when-let* ((reason (or reason (gemini-companion-send--read-reason edit)))
+                (text (string-join
+                       (append (unless (string-blank-p reason) (list reason))
+                               (gemini-companion-send--comments edit))
+                       "\n")))
+      (when (string-empty-p text)
+        (user-error "No reason given; %s rejects without one"
+                    (substitute-command-keys
+                     "\\<gemini-companion-review-mode-map>\
+\\[gemini-companion-edit-reject]")))
+      ;; It must not be a command of the CLI.
+      (when (gemini-companion-send-command text)
+        (setq text (concat "No: " text)))
+      (gemini-companion-send--check-length text)
+      (gemini-companion-edit-reject edit)
+      (let* ((session (gemini-companion-edit-session edit))
+             (name (gemini-companion-session-name session))
+             (text (gemini-companion-send-quote text session)))
+        (if (not (gemini-companion-session-terminal session))
+            (gemini-companion-send--keep
+             text
+             (format "Rejected; %s has no known terminal in Emacs" name))
+          (gemini-companion-send-submit
+           text (lambda () session) 30
+           (format "Rejected; %s did not take the prompt" name))
+          (message "Rejected; the reason will be submitted in %s" name))))))
 
 (autoload 'gemini-companion-diagnostics-of-buffer
   "gemini-companion-diagnostics")
@@ -96,7 +520,6 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
                          nil)))))))
 
 (defun gemini-companion-point--diagnostics ()
-  "Return the messages of Flymake and Flycheck on the line of point."
   (let* ((line (list (line-beginning-position) (line-beginning-position 2)))
          (first (apply #'gemini-companion-diagnostics-of-buffer line))
          (flymake-mode nil)             ; Flycheck may be on, too
@@ -379,7 +802,6 @@ It has the name of one that is hidden, or else of one that exists."
                                              (symbol-name major-mode)))))))))
 
 (defun gemini-companion-point--fenced (text &optional language)
-  "Return TEXT as a code block of Markdown in LANGUAGE."
   (let ((fence "```"))
     (while (string-search fence text) (setq fence (concat fence "`")))
     (concat fence language "\n" (string-trim text "\n+" "\n+") "\n" fence)))
@@ -515,5 +937,5 @@ M-x gemini-companion-run starts one, /ide enable connects a running one"))))
                 (concat text (if (string-search "\n" text) "\n" " ")) session)
                (if unsaved "; save the buffer first" "")))))
 
-(provide 'gemini-companion-point)
-;;; gemini-companion-point.el ends here
+(provide 'gemini-companion-prompt)
+;;; gemini-companion-prompt.el ends here
