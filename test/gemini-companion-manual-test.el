@@ -62,4 +62,50 @@
                             :match (eval (car (get option 'standard-value)) t)))
       (should (get option 'variable-documentation)))))
 
+(defun gemini-companion-manual-test-requires (file)
+  "Return the files of the package that FILE requires at its beginning."
+  (with-temp-buffer
+    (insert-file-contents
+     (expand-file-name
+      (if (equal file "gemini-companion")
+          "gemini-companion.el"
+        (format "gemini-companion-%s.el" file))
+      gemini-companion-test-root))
+    (let (required)
+      (while (re-search-forward
+              "^(require '\\(gemini-companion[a-z-]*\\))$" nil t)
+        (push (string-remove-prefix "gemini-companion-" (match-string 1))
+              required))
+      required)))
+
+(ert-deftest gemini-companion-design-has-the-layers-of-the-files ()
+  (let* ((lower nil)
+         (layers (with-temp-buffer
+                   (insert-file-contents
+                    (expand-file-name "doc/design.org" gemini-companion-test-root))
+                   (search-forward "| files")
+                   (forward-line 2)
+                   (cl-loop while (looking-at "| \\(=[^|]*\\)|")
+                            collect (split-string (match-string 1) "[= ]+" t)
+                            do (forward-line))))
+         (files (apply #'append layers)))
+    (should (equal (sort (copy-sequence files) #'string<)
+                   (sort (mapcan
+                          (lambda (name)
+                            (unless (string-suffix-p "-autoloads.el" name)
+                              (list (string-remove-prefix
+                                     "gemini-companion-"
+                                     (file-name-base name)))))
+                          (directory-files gemini-companion-test-root nil
+                                           "\\`gemini-companion.*\\.el\\'"))
+                         #'string<)))
+    (dolist (layer layers)
+      (dolist (file layer)
+        (ert-info (file)
+          (should-not (seq-difference
+                       (seq-intersection
+                        (gemini-companion-manual-test-requires file) files)
+                       lower))))
+      (setq lower (append layer lower)))))
+
 ;;; gemini-companion-manual-test.el ends here
