@@ -1,14 +1,16 @@
-;;; gemini-companion-context.el --- Snapshot of buffers, point and region  -*- lexical-binding: t; -*-
+;;; gemini-companion-context.el --- What a CLI knows of the user's work  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Make a snapshot of the state of Emacs for the CLIs (the open files, the
-;; active one, its cursor and selection), and detect when it may have changed.
+;; The snapshot: the files that were used last, and point and the selection in the
+;; active one.  Hooks of commands and redisplay only compare a few values with
+;; those of the last time; a timer computes the snapshot once Emacs is quiet.
 ;;
-;; Hooks only compare a few values and arm one timer, which reports the change.
+;; It is sent to the server while a CLI is connected and sharing is not paused, and
+;; so are the workspace roots at all times.  Only what has changed is sent.
 
 ;;; Code:
 
@@ -16,6 +18,8 @@
 (require 'gemini-companion-events)
 (require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
+(require 'gemini-companion-server)
+(require 'gemini-companion-session)
 (require 'gemini-companion-text)
 
 ;;;; State
@@ -187,7 +191,7 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
     (kill-buffer-hook . gemini-companion-context--buffer-changed))
   "Alist of (HOOK . FUNCTION) for tracking.")
 
-(defun gemini-companion-context-start (report)
+(defun gemini-companion-context-follow (report)
   "Track the context; call REPORT after each change, when Emacs is quiet."
   (setq gemini-companion-context--report report)
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
@@ -200,7 +204,7 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
   (gemini-companion-context--notice)
   (gemini-companion-context-changed))
 
-(defun gemini-companion-context-stop ()
+(defun gemini-companion-context-unfollow ()
   "Stop tracking and drop the recorded state."
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (remove-hook hook function))
@@ -303,6 +307,152 @@ It was opened, saved or reverted, and may affect what is shared."
     (setq gemini-companion-context--timer nil)
     (gemini-companion-events-guarded 'context
       (funcall gemini-companion-context--report))))
+
+;;;; State
+
+(defvar gemini-companion-share-directory nil
+  "Directory in which the mode was turned on.
+The mode sets it before this library is loaded.")
+
+(defvar gemini-companion-share--sent nil
+  "Alist of (METHOD . VALUE), the last values sent to the server.")
+
+(defvar gemini-companion-paused nil
+  "Non-nil while sharing is paused.
+Set by `gemini-companion-pause'.")
+
+;;;; Sending
+
+(defun gemini-companion-share-roots ()
+  "Return the workspace roots of this Emacs.
+Compute them again only if other buffers may be shared."
+  (let* ((buffers (gemini-companion-context-buffers))
+         (directories (mapcar (apply-partially #'buffer-local-value
+                                               'default-directory)
+                              (cadr buffers))))
+    (unless (equal directories (car buffers))
+      (setcar buffers directories)
+      (gemini-companion-roots gemini-companion-share-directory))
+    gemini-companion-roots-last))
+
+(defun gemini-companion-share--send ()
+  (when (gemini-companion-server-ready-p)
+    (gemini-companion-share--post 'roots-update (gemini-companion-share-roots))
+    (when (gemini-companion-sessions)
+      (gemini-companion-share--post 'context-update
+                                    (unless gemini-companion-paused
+                                      (gemini-companion-context-snapshot)))
+      ;; It shows whether the file is shared.
+      (when (buffer-live-p gemini-companion-context-active)
+        (with-current-buffer gemini-companion-context-active
+          (force-mode-line-update))))))
+
+(defun gemini-companion-share--refresh ()
+  "Send the roots and the context, computed without caches."
+  (gemini-companion-privacy-refresh)
+  (gemini-companion-share--send))
+
+(defun gemini-companion-shared ()
+  "Return the files that are shared with the CLIs, or nil.
+They are a list of plists, see `gemini-companion-context-snapshot'.
+Nil while no CLI is connected or sharing is paused."
+  (alist-get 'context-update gemini-companion-share--sent))
+
+(defun gemini-companion-share--post (method value)
+  "Send VALUE to the server by METHOD unless it was the last value sent."
+  (unless (equal value (alist-get method gemini-companion-share--sent 'none))
+    (setf (alist-get method gemini-companion-share--sent) value)
+    (gemini-companion-server-post method value)))
+
+;;;; Life
+
+(defun gemini-companion-idle-p ()
+  "Return non-nil if the server has the current state of Emacs.
+No change waits to be sent, and all messages are answered."
+  (and (gemini-companion-context-idle-p)
+       (gemini-companion-server-idle-p)))
+
+(defconst gemini-companion-share--hooks
+  '((gemini-companion-place-changed-hook . gemini-companion-share--refresh)
+    (gemini-companion-session-changed-functions
+     . gemini-companion-share--sessions-changed))
+  "Alist of (HOOK . FUNCTION) while the mode is on.")
+
+(defconst gemini-companion-share--options
+  (cons 'gemini-companion-share gemini-companion-privacy-options)
+  "Options that affect what is shared.")
+
+(defun gemini-companion-share--option-changed (&rest _)
+  (gemini-companion-privacy-refresh)
+  (gemini-companion-context-changed))
+
+(defun gemini-companion-context-ready (_how)
+  "Send everything to the server, which is new."
+  (setq gemini-companion-share--sent nil)
+  (gemini-companion-share--refresh))
+
+(defun gemini-companion-share--sessions-changed (&rest _)
+  "Send the context again, as the server drops it while no CLI is connected.
+A CLI also reads ignore files when it starts."
+  (setq gemini-companion-share--sent
+        (assq-delete-all 'context-update gemini-companion-share--sent))
+  (gemini-companion-share--refresh))
+
+(defun gemini-companion-context-lighter ()
+  "Return the text and tooltip of sharing for the mode line."
+  (cons (cond (gemini-companion-paused " paused")
+              ((and (eq (current-buffer) gemini-companion-context-active)
+                    (assq 'context-update gemini-companion-share--sent)
+                    (not (seq-some (lambda (file) (plist-get file :active))
+                                  (gemini-companion-shared))))
+               " hidden")
+              (t ""))
+        #'gemini-companion-share--help))
+
+(defun gemini-companion-share--help ()
+  (when (gemini-companion-sessions)
+    (let ((files (mapconcat (lambda (file)
+                              (file-name-nondirectory (plist-get file :path)))
+                            (gemini-companion-shared) ", ")))
+      (concat "Shared: "
+              (cond (gemini-companion-paused "nothing, sharing is paused")
+                    ((string-empty-p files) "nothing")
+                    (t files))))))
+
+(defun gemini-companion-context-start ()
+  "Start sending each change."
+  (gemini-companion-privacy-refresh)
+  (gemini-companion-context-follow #'gemini-companion-share--send)
+  (pcase-dolist (`(,hook . ,function) gemini-companion-share--hooks)
+    (add-hook hook function))
+  (dolist (option gemini-companion-share--options)
+    (add-variable-watcher option #'gemini-companion-share--option-changed)))
+
+(defun gemini-companion-context-stop ()
+  "Stop sending, and drop the recorded state."
+  (pcase-dolist (`(,hook . ,function) gemini-companion-share--hooks)
+    (remove-hook hook function))
+  (dolist (option gemini-companion-share--options)
+    (remove-variable-watcher option #'gemini-companion-share--option-changed))
+  (gemini-companion-context-unfollow)
+  (gemini-companion-privacy-refresh)
+  (setq gemini-companion-roots-last nil
+        gemini-companion-share--sent nil))
+
+;;;; Command
+
+;;;###autoload
+(defun gemini-companion-pause ()
+  "Pause sharing, or resume it.
+While it is paused, no open files are reported to the CLIs.  Each
+stays connected, and reviews are shown as usual."
+  (interactive)
+  (setq gemini-companion-paused (not gemini-companion-paused))
+  (gemini-companion-share--send)
+  (force-mode-line-update t)
+  (message (if gemini-companion-paused
+               "Sharing paused; M-x gemini-companion-pause resumes it"
+             "Sharing resumed")))
 
 (provide 'gemini-companion-context)
 ;;; gemini-companion-context.el ends here

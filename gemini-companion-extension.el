@@ -26,7 +26,7 @@
 (require 'gemini-companion-run)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
-(require 'gemini-companion-share)
+(require 'gemini-companion-context)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-edit)

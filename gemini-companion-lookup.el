@@ -16,7 +16,7 @@
 ;;; Code:
 
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-share)
+(require 'gemini-companion-context)
 (require 'gemini-companion-text)
 (require 'jsonrpc)
 (require 'url-util)

@@ -25,7 +25,7 @@
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-run)
 (require 'gemini-companion-server)
-(require 'gemini-companion-share)
+(require 'gemini-companion-context)
 (require 'json)
 (require 'map)
 

@@ -10,7 +10,7 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-share)
+(require 'gemini-companion-context)
 (require 'gemini-companion-review)
 (require 'gemini-companion-server-test-helper)
 (require 'package)
@@ -189,8 +189,8 @@ program that does nothing."
          '(defun loaded (features) (seq-filter #'featurep features))
          '(setq early (loaded '( auth-source diff diff-mode ediff epc json
                                  outline project rect transient
-                                 gemini-companion-diff gemini-companion-review
-                                 gemini-companion-share gemini-companion-epc)))
+                                 gemini-companion-edit gemini-companion-review
+                                 gemini-companion-context gemini-companion-epc)))
          '(let ((end (+ 120 (float-time))))
             (while (not (or (gemini-companion-server-ready-p)
                             (< end (float-time))))

@@ -144,7 +144,7 @@ def test_one_key_answers_each_file_of_a_turn(world: World, view: str) -> None:
     assert [file.read_text() for file in files[-2:]] == ["old\n", "old\n"]
 
 
-def test_key_after_an_answer_closes_the_review_and_has_its_effect(world: World) -> None:
+def test_key_after_an_answer_closes_the_review_and_does_no_more(world: World) -> None:
     first, second = world.file("a.txt", "old\n"), world.file("b.txt", "old\n")
     emacs, reviews, cli = world.pair(world.file("mine.txt", "mine\n"))
     emacs.eval("(progn (xterm-mouse-mode) (setq gemini-companion-arrival--pause 120))")
@@ -161,12 +161,16 @@ def test_key_after_an_answer_closes_the_review_and_has_its_effect(world: World) 
     emacs.keys("C-c", "C-c")
     cli.wait_for("all done")
     emacs.wait_for("accepted")
-    emacs.wait_for("any key closes this")
+    emacs.wait_for("any other key closes this")
     # Reports of the terminal that it has lost the focus, and has it again.
     for report, focus in (("\x1b[O", None), ("\x1b[I", True)):
         emacs.terminal.text(report)
         emacs.becomes("(frame-focus-state)", focus)
-    emacs.wait_for("any key closes this")
-    emacs.keys("q", "M-b", "!", "M-x", "upcase-word", "Enter")
-    emacs.becomes('(with-current-buffer "mine.txt" (buffer-string))', "!MINE\n")
+    emacs.wait_for("any other key closes this")
+    emacs.keys("q")
+    emacs.wait_for("This review has ended")
+    emacs.wait_for("any other key closes this")
+    emacs.keys("M-b")
     emacs.becomes("(e2e-windows)", before)
+    emacs.keys("!", "M-x", "upcase-word", "Enter")
+    emacs.becomes('(with-current-buffer "mine.txt" (buffer-string))', "!MINE\n")
