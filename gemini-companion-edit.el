@@ -178,14 +178,14 @@ If SESSION is non-nil, return only its edits."
 (defun gemini-companion-edit-status (edit)
   "Return what has become of EDIT.
 That is `pending' or `shown' while it is open; else its file state if that
-is `reverted', `deleted' or `unwritten', `written' if its file was written
-though it was not accepted, or its decision."
+is `reverted', `deleted' or `unwritten', or its decision.  One that was
+dismissed and written all the same was accepted, in the terminal."
   (pcase (cons (gemini-companion-edit-decision edit)
                (gemini-companion-edit-file-state edit))
     (`(nil . ,_) (if (gemini-companion-edit-view edit) 'shown 'pending))
     (`(,_ . ,(and state (or 'reverted 'deleted))) state)
     (`(,(or 'accepted 'automatic) . unwritten) 'unwritten)
-    (`(dismissed . written) 'written)
+    (`(dismissed . written) 'accepted)
     (`(,decision . ,_) decision)))
 
 (defun gemini-companion-edit-written-p (edit)

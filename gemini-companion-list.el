@@ -82,7 +82,6 @@
     (unwritten "not written" warning)
     (rejected "rejected" error)
     (dismissed "closed" shadow)
-    (written "written" success)
     (unreviewed "written without review" warning)
     (reverted "reverted" shadow)
     (deleted "deleted" shadow))

@@ -329,7 +329,7 @@ If EDIT is non-nil, call it in the proposal instead."
           (gemini-companion-test-eventually (equal visible (buffer-string)))
           (should (verify-visited-file-modtime)))
         (should (eq 'dismissed (gemini-companion-edit-decision diff)))
-        (should (eq 'written (gemini-companion-edit-status diff)))
+        (should (eq 'accepted (gemini-companion-edit-status diff)))
         (should-not outcomes)
         (gemini-companion-test-eventually
           (not (gemini-companion-test-timers)))))))
@@ -508,13 +508,13 @@ if `answer' is non-nil."
     (gemini-companion-test-write "b" "saved meanwhile\n")
     (gemini-companion-edit-close 1 'closed)
     (gemini-companion-edit-close 2 'closed)
-    (should (equal '(("a" written "A\n" "1\n")
+    (should (equal '(("a" accepted "A\n" "1\n")
                      ("b" dismissed "saved meanwhile\n" "2\n"))
                    (gemini-companion-edits-test-reported)))
     (gemini-companion-edit-check-revert (car (gemini-companion-edits)))
     (gemini-companion-test-write "b" "2\n")
     (gemini-companion-test-eventually
-      (equal '("b" written "saved meanwhile\n" "2\n")
+      (equal '("b" accepted "saved meanwhile\n" "2\n")
              (cadr (gemini-companion-edits-test-reported))))))
 
 (ert-deftest gemini-companion-edits-begins-after-a-minute-with-nothing-open ()
@@ -574,17 +574,17 @@ if `answer' is non-nil."
       (gemini-companion-edit-close 3 'closed)
       (funcall report "a" "A\r\n" "1\r\n")
       (funcall report "c" "C\n" "3\n")
-      (should (equal '(accepted rejected written) (funcall states)))
+      (should (equal '(accepted rejected accepted) (funcall states)))
       (make-symbolic-link "." "link")
       (gemini-companion-edit-accept
        (gemini-companion-test-open "c" "4\n" 4 session))
       (funcall report "link/c" "3\n" "4\n")
-      (should (equal '(accepted rejected written accepted)
+      (should (equal '(accepted rejected accepted accepted)
                      (funcall states)))
       ;; It writes the same text again, without a review, and what was rejected.
       (funcall report "a" "x\n" "1\r\n")
       (funcall report "b" "B\n" "2\n")
-      (should (equal '( accepted rejected written accepted
+      (should (equal '( accepted rejected accepted accepted
                         unreviewed unreviewed)
                      (funcall states))))))
 

@@ -74,7 +74,7 @@ def test_answer_in_the_terminal_leaves_another_prompt_alone(world: World) -> Non
     emacs.says("GNU Emacs")
 
 
-def test_question_of_the_quit_key_ends_when_the_terminal_answers(world: World) -> None:
+def test_question_of_the_quit_key_stays_when_the_terminal_answers(world: World) -> None:
     file, emacs, reviews, cli = world.review("one\n", "uno\n", say("all done"))
     reviews.select("q")
     emacs.wait_for_match("(?i)accept.*reject")
@@ -87,15 +87,17 @@ def test_question_of_the_quit_key_ends_when_the_terminal_answers(world: World) -
 
     cli.wait_for("all done")
     assert file.read_text() == "uno\n"
+    emacs.wait_for_match("(?i)accept.*reject")
+    emacs.keys("r")
+    emacs.wait_for("This review has ended already")
     reviews.ended()
-    emacs.wait_until_gone("Answer for")
     emacs.becomes(IN_FILE, ["uno\n", None, True])
     emacs.keys("M-<")
     emacs.text("typed ")
     emacs.holds('(with-current-buffer "a.txt" (looking-back "typed " 1))')
 
 
-def test_question_for_a_reason_ends_when_the_terminal_answers(world: World) -> None:
+def test_question_for_a_reason_stays_when_the_terminal_answers(world: World) -> None:
     file, emacs, reviews, cli = world.review("one\n", "uno\n", say("all done"))
     asked_why(emacs, reviews, "half a sen")
 
@@ -103,8 +105,10 @@ def test_question_for_a_reason_ends_when_the_terminal_answers(world: World) -> N
 
     cli.wait_for("all done")
     assert file.read_text() == "uno\n"
+    emacs.text("tence")
+    emacs.keys("Enter")
     emacs.says("your text is in the kill ring")
-    emacs.becomes("(current-kill 0)", "half a sen")
+    emacs.becomes("(current-kill 0)", "half a sentence")
     emacs.holds("(not (active-minibuffer-window))")
     emacs.becomes("(buffer-name (window-buffer))", "a.txt")
 

@@ -178,7 +178,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
         "the new error is reported",
     )
     emacs.holds(
-        "(equal '(written written) (mapcar #'gemini-companion-edit-status"
+        "(equal '(unreviewed unreviewed) (mapcar #'gemini-companion-edit-status"
         " (last (gemini-companion-edits) 2)))"
     )
 
