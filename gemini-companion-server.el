@@ -48,20 +48,8 @@ Takes effect when the server starts next."
 It has one line per event, with the sizes of texts but not the
 texts, and never the token.  Only its owner can read it.  At 1 MB
 it is renamed; three old files are kept.  Takes effect when the
-server starts next; see also `gemini-companion-log-level'."
+server starts next."
   :type '(choice (const :tag "None" nil) file)
-  :package-version '(gemini-companion . "0.1.0"))
-
-(defcustom gemini-companion-log-level 'info
-  "Minimum severity of events written to `gemini-companion-log-file'.
-`error' stands for failures in the server; `warning' for warnings
-to the user, and malformed requests that were refused; `info' for
-connections and reviews; `debug' for each message, both ways.
-Takes effect when the server starts next."
-  :type '(choice (const :tag "Failures of the server" error)
-                 (const :tag "Warnings" warning)
-                 (const :tag "Connections and reviews" info)
-                 (const :tag "Each message" debug))
   :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
@@ -158,8 +146,7 @@ shadows a module."
   (append
    (list :roots (vconcat (gemini-companion-server--property :roots)))
    (when gemini-companion-log-file
-     (list :log_file (expand-file-name gemini-companion-log-file)
-           :log_level gemini-companion-log-level))
+     (list :log_file (expand-file-name gemini-companion-log-file)))
    (unless (gemini-companion-server--property :offer-tools)
      '(:offer_tools :json-false))
    ;; What it takes over from the current process, if that has been ready.

@@ -9,11 +9,10 @@
 (ert-deftest gemini-companion-epc-records-calls-without-secrets ()
   "The server writes them to its log."
   (gemini-companion-test-with-directory '()
-    (let ((gemini-companion-log-file (expand-file-name "new/log" directory))
-          (gemini-companion-log-level 'debug))
+    (let ((gemini-companion-log-file (expand-file-name "new/log" directory)))
       (gemini-companion-test-with-mode '(("a" "text"))
         (gemini-companion-test-eventually
-          (string-search "roots-update" (gemini-companion-test-file-text
+          (string-search "Emacs is connected" (gemini-companion-test-file-text
                                          gemini-companion-log-file)))
         (let ((events (gemini-companion-test-events)))
           (should (string-search " -> hello\n" events))

@@ -12,6 +12,7 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -29,19 +30,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .clients import Client, bearers
 from .config import LARGEST_BODY, Config
 from .connections import Connections
-from .exceptions import MalformedArgument
 from .places import Places
 from .processes import ancestors
 from .questions import Questions
-from .session import COMMENT, Session, Stream
-from .sessions import Sessions
+from .sessions import COMMENT, Session, Sessions, Stream
 from .system import is_own_peer
-from .types import clean
+from .types import MalformedArgument, clean
 
 PATH = "/mcp"
 TOOLS_PATH = "/tools"
 HOSTS = ("127.0.0.1", "localhost", "host.docker.internal")
-METHODS = ("GET", "POST")
 # With a later version in the header, the SDK serves a protocol without streams.
 HEADER_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
@@ -49,28 +47,19 @@ SESSION_HEADER = "Mcp-Session-Id"
 
 logger = logging.getLogger(__name__)
 
-_EVENT_METHOD = re.compile(rb'"method": "([^"]+)"')
 _SURROGATE = re.compile(rb"\\u[dD]")
 
 
+@dataclass(frozen=True)
 class Asgi:
     """The ASGI application that guards the sessions."""
 
-    def __init__(
-        self,
-        config: Config,
-        connections: Connections,
-        sessions: Sessions,
-        questions: Questions,
-        places: Places,
-        answer: ASGIApp,
-    ) -> None:
-        self._config = config
-        self._connections = connections
-        self._sessions = sessions
-        self._questions = questions
-        self._places = places
-        self._answer = answer
+    _config: Config
+    _connections: Connections
+    _sessions: Sessions
+    _questions: Questions
+    _places: Places
+    _answer: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -102,19 +91,18 @@ class Asgi:
         # Elsewhere the port is another one.
         if headers.get("host", "").rpartition(":")[0] not in HOSTS:
             raise HTTPException(403, "Forbidden: Host not allowed")
-        assert request.client is not None
         client = self._client(headers.get("authorization", "").encode(), request)
         if client is None or not await self._is_own(request):
             raise HTTPException(401)
         request.state.client = client
-        self._connections.authenticate(request.client)
+        self._connections.authenticate(request.scope["client"])
         is_here = request.state.place is None
         is_tools = (
             request.scope["path"] == TOOLS_PATH and self._questions.is_on and is_here
         )
         if request.scope["path"] != PATH and not is_tools:
             raise HTTPException(404)
-        methods = ("POST",) if is_tools else METHODS
+        methods = ("POST",) if is_tools else ("GET", "POST")
         if request.method not in methods:
             raise HTTPException(405, headers={"Allow": ", ".join(methods)})
         version = headers.get("mcp-protocol-version")
@@ -123,15 +111,14 @@ class Asgi:
 
     async def _is_own(self, request: Request) -> bool:
         """Return whether the client is no other user's, who may have the token."""
-        assert request.client is not None
         # At another address, another user may have the same port.
-        if request.client.host != "127.0.0.1":
+        if request.scope["client"][0] != "127.0.0.1":
             return False
         if not self._config.is_exposed:
             return True
         pids = self._sessions.pids_of(request.headers.get(SESSION_HEADER))
         return await asyncio.to_thread(
-            is_own_peer, request.client, self._connections.port, pids
+            is_own_peer, request.scope["client"], self._connections.port, pids
         )
 
     def _client(self, authorization: bytes, request: Request) -> Client | None:
@@ -139,8 +126,7 @@ class Asgi:
 
         Each place has its own, which counts for connections from there only.
         """
-        assert request.client is not None
-        place = self._places.of_address(request.client)
+        place = self._places.of_address(request.scope["client"])
         request.state.place = place
         found = None
         token = (place or self._config).token
@@ -158,8 +144,7 @@ class Asgi:
         if (session.place and session.place.name) != (place and place.name):
             raise HTTPException(404, "Session not found")
         session.place = place
-        assert request.client is not None
-        self._sessions.identify(session, request.client, is_lasting)
+        self._sessions.identify(session, request.scope["client"], is_lasting)
         return session
 
     # POST
@@ -186,7 +171,6 @@ class Asgi:
         else:
             session = self._session(request, False)
         request.state.session = session
-        logger.debug("HTTP in: %s POST %d bytes", session.short_id, len(body))
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             async def name_session(message: Message) -> None:
@@ -207,8 +191,7 @@ class Asgi:
         session = self._sessions.get(uuid4().hex, client, place)
         if client.states_version:
             session.version = _version(message)
-        assert request.client is not None
-        self._sessions.identify(session, request.client, False)
+        self._sessions.identify(session, request.scope["client"], False)
         return session
 
     # GET
@@ -216,8 +199,7 @@ class Asgi:
     def _get(self, request: Request) -> ASGIApp:
         session = self._session(request, True)
         logger.info("HTTP in: %s GET", session.short_id)
-        assert request.client is not None
-        self._connections.answered(request.client)
+        self._connections.answered(request.scope["client"])
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             stream = self._sessions.open_stream(session)
@@ -239,9 +221,6 @@ class Asgi:
         while (event := await stream.next(self._config.comment_interval)) is not None:
             yield event
             stream.written(event)
-            if method := _EVENT_METHOD.search(event):
-                name, size = method[1].decode(), len(event)
-                logger.debug("HTTP out: %s %s %d bytes", session.short_id, name, size)
         logger.info("HTTP out: %s end of stream", session.short_id)
 
 

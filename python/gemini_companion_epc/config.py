@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .exceptions import StartError
+from .types import StartError
 
 LARGEST_BODY = 64 * 1024 * 1024
 """Number of bytes above which the body of a request is refused."""
@@ -32,7 +32,6 @@ class Config:
     """Whether another user may know the token; if so, only this user may use it."""
     offer_tools: bool = True
     log_file: str = ""
-    log_level: str = "info"
 
     return_limit: float = 2
     """Time in which the clients of the previous process open their streams."""

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from select import select
 from typing import TypeAlias
 
-from .exceptions import StartError
 from .system import share_port
+from .types import StartError
 
 Address: TypeAlias = tuple[str, int]
 

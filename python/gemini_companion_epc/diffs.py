@@ -12,11 +12,9 @@ from random import randrange
 from typing import Protocol
 
 from .config import Config
-from .exceptions import EmacsError, EmacsGone
 from .places import Place
-from .session import Session
-from .sessions import Sessions
-from .types import CloseReason, Diff, Facts
+from .sessions import Session, Sessions
+from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts
 
 logger = logging.getLogger(__name__)
 
@@ -68,22 +66,18 @@ class Diffs:
         """Accept the diff ``diff_id``: its client writes ``content``."""
         if diff_id in self._closing:
             self._closing[diff_id] = content
-        diff = self._open(diff_id)
-        if diff is not None:
-            self._settle(diff, content)
+        self._decide(diff_id, content)
 
     def reject(self, diff_id: int) -> None:
         """Reject the diff ``diff_id``: its client writes nothing."""
-        diff = self._open(diff_id)
-        if diff is not None:
-            self._settle(diff, None)
+        self._decide(diff_id, None)
 
-    def _open(self, diff_id: int) -> Diff | None:
-        """Return the diff ``diff_id``, or None if it is not open any more."""
-        diff = self._diffs.get(diff_id)
-        if diff is None:
+    def _decide(self, diff_id: int, content: str | None) -> None:
+        if diff := self._diffs.get(diff_id):
+            self._settle(diff, content)
+        else:
+            # It is not open any more.
             self._reviewer.report("outcome-written", diff_id)
-        return diff
 
     def _settle(self, diff: Diff, content: str | None) -> None:
         session = self._sessions.get(diff.session_id)

@@ -13,11 +13,9 @@ from typing import Any, TypeAlias
 from sexpdata import Symbol
 
 from .config import Config
-from .epc_server import Connection
-from .exceptions import EmacsError, EmacsGone, MalformedArgument
-from .sexp import Sexp, value_of
+from .epc_server import Connection, Sexp, value_of
 from .texts import TextFiles
-from .types import CloseReason, Diff, Facts
+from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, MalformedArgument
 
 logger = logging.getLogger(__name__)
 

@@ -10,25 +10,27 @@ import hmac
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from typing import Any, TypeAlias
 
 import sexpdata
 from epc.handler import BaseRemoteError, EPCCallManager
 from sexpdata import Symbol
 
 from . import __version__
-from .exceptions import EmacsError, MalformedArgument
-from .sexp import Sexp, parse
 from .system import acknowledge
-from .types import clean
+from .types import EmacsError, MalformedArgument, clean
 
 logger = logging.getLogger(__name__)
 
 MAX_MESSAGE = 0xFFFFFF
 MAX_HELLO = 4096
 
+Sexp: TypeAlias = Any
+
+_BACKSLASH = re.compile(rb"\\(?:\\|[0-7]{1,3})")
 _LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
 
 
@@ -96,20 +98,22 @@ class Connection(asyncio.Protocol):
 
     def _handle(self, sexp: bytes) -> None:
         try:
-            form = parse(sexp)
-            kind, uid = form[0], form[1]
+            kind, uid, *rest = parse(sexp)
             if not isinstance(kind, Symbol) or not isinstance(uid, int):
                 raise ValueError("not an EPC message")
-        except (ValueError, IndexError) as error:
+        except ValueError as error:
             logger.warning("Cannot decode an EPC message: %s", error)
             if not self._is_authenticated:
                 self.close()
             return
-        logger.debug("EPC in: %s, %d bytes", _title(form), len(sexp))
         if not self._is_authenticated:
-            self._authenticate(kind.value(), uid, form[2:])
+            self._authenticate(kind.value(), uid, rest)
+        elif kind.value() == "call":
+            self._receive_call(uid, rest)
+        elif kind.value() in ("return", "return-error", "epc-error"):
+            self._receive_answer(kind.value(), uid, rest)
         else:
-            self._receive(kind.value(), uid, form[2:])
+            logger.warning("EPC message of unknown kind: %s", kind.value()[:40])
 
     def _authenticate(self, kind: str, uid: int, rest: list[Sexp]) -> None:
         try:
@@ -123,18 +127,15 @@ class Connection(asyncio.Protocol):
             logger.warning("EPC peer refused: no hello with the right secret")
             self.close()
         elif version != __version__:
-            self._send("return-error", uid, _version_sentence(version))
+            text = (
+                f"Emacs has gemini-companion {version}, but the Python server that "
+                f"{sys.executable} runs is {__version__}; install the same version of "
+                "both and restart Emacs"
+            )
+            self._send("return-error", uid, text)
         else:
             self._is_authenticated = True
             self._on_hello(self, uid)
-
-    def _receive(self, kind: str, uid: int, rest: list[Sexp]) -> None:
-        if kind == "call":
-            self._receive_call(uid, rest)
-        elif kind in ("return", "return-error", "epc-error"):
-            self._receive_answer(kind, uid, rest)
-        else:
-            logger.warning("EPC message of unknown kind: %s", kind[:40])
 
     def _receive_call(self, uid: int, rest: list[Sexp]) -> None:
         try:
@@ -200,8 +201,6 @@ class Connection(asyncio.Protocol):
             elif kind == "return":
                 self._send("return-error", uid, str(error))
         else:
-            title = _title([kind, uid, *rest])
-            logger.debug("EPC out: %s, %d bytes", title, len(data))
             self._transport.write(data)
 
 
@@ -214,14 +213,50 @@ def _encode(message: list[Sexp]) -> bytes:
     return b"%06x%b\n" % (length, data)
 
 
-def _title(message: Sequence[Sexp]) -> str:
-    words = message[:3] if str(message[0]) == "call" else message[:2]
-    return " ".join(str(word)[:40] for word in words)
+# S-expressions
 
 
-def _version_sentence(version: Sexp) -> str:
-    return (
-        f"Emacs has gemini-companion {version}, but the Python server that "
-        f"{sys.executable} runs is {__version__}; install the same version of both "
-        "and restart Emacs"
-    )
+def parse(message: bytes) -> list[Sexp]:
+    """Return the list in ``message``.
+
+    Raise ValueError if it is not one list.
+    """
+    text = _BACKSLASH.sub(_unescaped, message)
+    try:
+        forms = sexpdata.parse(text.decode("utf-8", errors="replace"))
+    except (
+        ValueError,
+        AttributeError,  # for a string without an end
+        IndexError,
+        RecursionError,
+        sexpdata.ExpectClosingBracket,
+        sexpdata.ExpectNothing,
+        sexpdata.ExpectSExp,
+    ) as error:
+        raise ValueError(f"not an S-expression: {type(error).__name__}") from None
+    if len(forms) != 1 or not isinstance(forms[0], list):
+        raise ValueError("not one list")
+    return forms[0]
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    """Return the byte of an escape in octal digits, which sexpdata does not know.
+
+    Emacs prints one that is not part of a character like this, and control characters
+    with ``print-escape-control-characters``.
+    """
+    if found[0] == rb"\\":
+        return found[0]
+    code = int(found[0][1:], 8)
+    return bytes([code]) if code < 0x80 else b"\xff"
+
+
+def value_of(form: Sexp) -> Any:
+    """Return ``form`` with its property lists as dictionaries."""
+    if not isinstance(form, list):
+        return form
+    values = [value_of(item) for item in form]
+    if values and isinstance(values[0], Symbol):
+        keys = [key.value()[1:].replace("-", "_") for key in values[::2]]
+        return dict(zip(keys, values[1::2], strict=True))
+    return values

@@ -8,7 +8,6 @@ traceback follows it on lines of its own.
 import logging
 import os
 import sys
-from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -28,16 +27,7 @@ class _Lines(logging.Formatter):
 
 
 class _PrivateFile(RotatingFileHandler):
-    """Rotating log file of several Emacsen that only its owner can read."""
-
-    def shouldRollover(self, record: logging.LogRecord) -> bool:
-        with suppress(OSError):
-            named, stream = os.stat(self.baseFilename), self.stream
-            # Another one may have renamed the file.
-            if stream and not os.path.samestat(named, os.fstat(stream.fileno())):
-                self.stream = self._open()
-                stream.close()
-        return bool(super().shouldRollover(record))
+    """Rotating log file that only its owner can read."""
 
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -48,22 +38,18 @@ class _PrivateFile(RotatingFileHandler):
 def to_stderr() -> None:
     """Log to stderr, the end of which Emacs keeps."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setLevel(logging.INFO)
     handler.setFormatter(_Lines(_FORMAT))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("mcp").setLevel(logging.WARNING)
 
 
-def to_file(name: str, level: str) -> None:
-    """Also log events of ``level`` and above to the file ``name``.
+def to_file(name: str) -> None:
+    """Also log to the file ``name``.
 
     Create its directory if it does not exist.  Raise OSError if the file cannot be
     written.
     """
     make_directories(Path(name).parent)
     handler = _PrivateFile(name, maxBytes=_FILE_SIZE, backupCount=_FILES_KEPT)
-    handler.setLevel(level.upper())
     handler.setFormatter(_Lines(_FORMAT))
     logging.getLogger().addHandler(handler)
-    if level == "debug":
-        logging.getLogger(__package__).setLevel(logging.DEBUG)

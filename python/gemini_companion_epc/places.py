@@ -26,8 +26,7 @@ from typing import Any, TypeAlias
 
 from .clients import CLIENTS
 from .config import new_token
-from .exceptions import EmacsError, MalformedArgument
-from .types import Facts, clean
+from .types import EmacsError, Facts, MalformedArgument, clean
 
 logger = logging.getLogger(__name__)
 
@@ -295,16 +294,14 @@ class Place:
         """Send what the outpost needs, again when it has changed."""
         os.makedirs(self.mirror, 0o700, exist_ok=True)
         clients = [client.elsewhere(self.token) for client in CLIENTS]
-        self._request(
-            "H",
-            {
-                "directories": self._wanted["directories"],
-                "clients": clients,
-                "files": self._files,
-                "limit": _LARGEST_FILE,
-                "port": self._facts["port"],
-            },
-        )
+        settings = {
+            "directories": self._wanted["directories"],
+            "clients": clients,
+            "files": self._files,
+            "limit": _LARGEST_FILE,
+            "port": self._facts["port"],
+        }
+        self._request("H", settings)
 
     # Lines
 

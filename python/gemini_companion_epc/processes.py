@@ -24,7 +24,7 @@ def process_of(
     Return None if it is unknown, as for other users' processes.  This may read much
     about all processes: do not call it in the event loop.
     """
-    process = peer_process(peer, server_port, islice(tree(emacs_pid), _FAMILY))
+    process = peer_process(peer, server_port, [*islice(tree(emacs_pid), _FAMILY)])
     if process is None:
         return None
     directory = None

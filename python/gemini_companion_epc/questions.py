@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
 from .config import Config
-from .exceptions import EmacsError, MalformedArgument
 from .processes import ancestors
-from .types import Facts, clean, file_name
+from .types import EmacsError, Facts, MalformedArgument, clean, file_name
 
 logger = logging.getLogger(__name__)
 
@@ -43,10 +42,11 @@ def _count(description: str) -> dict[str, Any]:
     return {"type": "integer", "minimum": 0, "description": description}
 
 
-_FILE = _word("File that uses the symbol")
-_SYMBOL = _word("Its name, as it is written in the file")
-_LINE = _count("Line of the symbol in the file")
-_AFTER = _count("Number of places already shown")
+_OCCURRENCE = {
+    "file": _word("File that uses the symbol"),
+    "symbol": _word("Its name, as it is written in the file"),
+    "line": _count("Line of the symbol in the file"),
+}
 
 
 def _tool(name: str, description: str, required: list[str], **properties: Any) -> Any:
@@ -74,19 +74,15 @@ TOOLS = [
         "unlike a text search. Name a file in which the symbol occurs. A line number "
         "without text is a line that contains only the symbol.",
         ["file", "symbol"],
-        file=_FILE,
-        symbol=_SYMBOL,
-        line=_LINE,
-        after=_AFTER,
+        **_OCCURRENCE,
+        after=_count("Number of places already shown"),
     ),
     _tool(
         "definition",
         "Show where a symbol is defined, with its signature, documentation and source, "
         "by the language server that runs in Emacs.",
         ["file", "symbol"],
-        file=_FILE,
-        symbol=_SYMBOL,
-        line=_LINE,
+        **_OCCURRENCE,
     ),
     _tool(
         "diagnostics",
@@ -214,7 +210,7 @@ class Questions:
         try:
             checked = _checked(name, arguments, directory)
         except MalformedArgument as error:
-            return _content(str(error), is_error=True)
+            return {**_content(str(error)), "isError": True}
         logger.info("question: %s", name)
         try:
             text = await asyncio.wait_for(
@@ -270,11 +266,8 @@ def _checked(name: object, arguments: Any, directory: str) -> Facts:
 # Texts
 
 
-def _content(text: str, is_error: bool = False) -> dict[str, Any]:
-    answer: dict[str, Any] = {"content": [{"type": "text", "text": clean(text)}]}
-    if is_error:
-        answer["isError"] = True
-    return answer
+def _content(text: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": clean(text)}]}
 
 
 def _references_text(checked: Facts, facts: Facts, directory: str) -> str:
@@ -286,17 +279,13 @@ def _references_text(checked: Facts, facts: Facts, directory: str) -> str:
     size = sum(map(len, lines)) + 200
     files: dict[str, dict[str, list[str]]] = {}
     for path, line, text in found:
-        path, text, number = (
-            _relative(path, directory),
-            _around(symbol, text),
-            str(line),
-        )
-        size += len(number) + 1
+        path, text = _relative(path, directory), _around(symbol, text)
+        size += len(str(line)) + 1
         if text not in files.get(path, {}):
             size += len(text) + 1 + (0 if path in files else len(path) + 1)
         if size > LONGEST_ANSWER:
             break
-        files.setdefault(path, {}).setdefault(text, []).append(number)
+        files.setdefault(path, {}).setdefault(text, []).append(str(line))
         shown += 1
     for path, rows in files.items():
         lines.append(path)

@@ -18,14 +18,12 @@ from .connections import Connections
 from .diffs import Diffs
 from .discovery import DiscoveryFiles, true_names
 from .emacs import Emacs, watch_stdin
-from .exceptions import EmacsError, StartError
 from .places import Places
 from .processes import process_of, running
 from .questions import Questions
 from .sessions import Sessions
-from .sexp import file_from
 from .system import on_signals
-from .types import Diff, Facts
+from .types import Diff, EmacsError, Facts, StartError, file_from
 
 logger = logging.getLogger(__name__)
 
@@ -137,7 +135,7 @@ class Server:
         log.to_stderr()
         if config.log_file:
             try:
-                log.to_file(config.log_file, config.log_level)
+                log.to_file(config.log_file)
             except OSError as error:
                 self._emacs.warn(
                     f"Cannot write the log {config.log_file}: {error.strerror}; "
@@ -206,7 +204,9 @@ class Server:
         if self._has_successor:
             await self._connections.stop_listening()
             await self._connections.finish(limits.request_limit)
-        _exit_after(limits.exit_limit)
+        watch = threading.Timer(limits.exit_limit, _exit)
+        watch.daemon = True
+        watch.start()
         # A stop in the meantime ends the successor, too.
         if not self._has_successor:
             self._discovery.remove()
@@ -312,12 +312,6 @@ def load_http() -> Callable[..., Awaitable[None]]:
     from .http import serve
 
     return serve
-
-
-def _exit_after(limit: float) -> None:
-    watch = threading.Timer(limit, _exit)
-    watch.daemon = True
-    watch.start()
 
 
 def _exit() -> None:

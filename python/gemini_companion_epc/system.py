@@ -12,7 +12,7 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from glob import glob
@@ -89,7 +89,7 @@ _UNKNOWN = (psutil.Error, OSError, RuntimeError)
 _DIAGNOSE = 20
 
 
-def is_own_peer(peer: tuple[str, int], port: int, likely: Iterable[int]) -> bool:
+def is_own_peer(peer: tuple[str, int], port: int, likely: Sequence[int]) -> bool:
     """Return whether a process of this user is connected from ``peer`` to ``port``.
 
     Where only a search knows, it begins with the processes ``likely`` and may take
@@ -102,7 +102,7 @@ def is_own_peer(peer: tuple[str, int], port: int, likely: Iterable[int]) -> bool
 
 
 def peer_process(
-    peer: tuple[str, int], port: int, likely: Iterable[int]
+    peer: tuple[str, int], port: int, likely: Sequence[int]
 ) -> psutil.Process | None:
     """Return the process of this user that is connected from ``peer`` to ``port``.
 
@@ -124,13 +124,10 @@ def peer_process(
     return None
 
 
-def _pids(likely: Iterable[int]) -> Iterator[int]:
-    searched = []
-    for pid in likely:
-        yield pid
-        searched.append(pid)
+def _pids(likely: Sequence[int]) -> Iterator[int]:
+    yield from likely
     # One that has just connected was probably started recently.
-    yield from sorted(set(psutil.pids()).difference(searched), reverse=True)
+    yield from sorted(set(psutil.pids()).difference(likely), reverse=True)
 
 
 def _own_socket(peer: tuple[str, int], port: int) -> int | None:

@@ -16,10 +16,10 @@ from pathlib import Path
 from sexpdata import Symbol
 
 from .bridge import is_own
-from .exceptions import EmacsError, MalformedArgument, StartError
+from .epc_server import Sexp
 from .processes import has_exited
-from .sexp import Sexp
 from .system import this_host
+from .types import EmacsError, MalformedArgument, StartError
 
 logger = logging.getLogger(__name__)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Immutable values that pass between Emacs and Gemini CLI.
+"""Immutable values that pass between Emacs and Gemini CLI, and the errors.
 
 A notification that the client's schema refuses disconnects the client for good:
 absent keys are omitted, never null, and texts hold no lone surrogates.
@@ -10,8 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
-
-from .exceptions import MalformedArgument
 
 Notification: TypeAlias = dict[str, object]
 Facts: TypeAlias = dict[str, Any]
@@ -24,6 +22,22 @@ _REMOTE = re.compile(r"/[A-Za-z0-9-]+:[^/]*:")
 _LONGEST_NAME = 4096
 _DEEPEST = 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class StartError(Exception):
+    """The server cannot start; the message is shown to the user."""
+
+
+class EmacsError(Exception):
+    """Emacs answered a call with an error."""
+
+
+class EmacsGone(EmacsError):
+    """Emacs is not connected, or disconnected before it answered."""
+
+
+class MalformedArgument(Exception):
+    """A peer sent an argument of the wrong type or format."""
 
 
 def clean(text: str) -> str:
@@ -47,6 +61,18 @@ def file_name(value: object, argument: str) -> str:
     ):
         raise MalformedArgument(f"{argument} must be an absolute path on this machine")
     return value
+
+
+def file_from(facts: Facts) -> Facts:
+    """Return the file that ``facts`` of Emacs describe, as the protocol spells it."""
+    file: Facts = {"path": facts["path"], "timestamp": facts["timestamp"]}
+    if facts.get("active"):
+        file["isActive"] = True
+    if facts.get("line"):
+        file["cursor"] = {"line": facts["line"], "character": facts["character"]}
+    if facts.get("selected_text"):
+        file["selectedText"] = facts["selected_text"]
+    return file
 
 
 def context_update(files: Sequence[Facts]) -> Notification:

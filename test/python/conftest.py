@@ -24,13 +24,12 @@ from fake_emacs import PYTHON_PATH, FakeEmacs
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.connections import Connections
 from gemini_companion_epc.diffs import Diffs
-from gemini_companion_epc.exceptions import EmacsGone
 from gemini_companion_epc.places import Places
 from gemini_companion_epc.processes import process_of
 from gemini_companion_epc.questions import Questions
 from gemini_companion_epc.server import load_http
 from gemini_companion_epc.sessions import Sessions
-from gemini_companion_epc.types import CloseReason, Diff, Facts, Process
+from gemini_companion_epc.types import CloseReason, Diff, EmacsGone, Facts, Process
 
 Result = TypeVar("Result")
 

@@ -13,8 +13,7 @@ from fake_emacs import BOUND, EpcClient
 from gemini_companion_epc import __version__
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.emacs import Emacs
-from gemini_companion_epc.exceptions import MalformedArgument
-from gemini_companion_epc.types import Diff
+from gemini_companion_epc.types import Diff, MalformedArgument
 
 Result = TypeVar("Result")
 

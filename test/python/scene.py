@@ -11,8 +11,7 @@ from conftest import StubEmacs
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.diffs import Diffs
-from gemini_companion_epc.session import Session, Stream
-from gemini_companion_epc.sessions import Sessions
+from gemini_companion_epc.sessions import Session, Sessions, Stream
 
 BOUND = 120.0
 

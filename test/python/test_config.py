@@ -2,7 +2,7 @@
 import pytest
 
 from gemini_companion_epc.config import parse_start_line
-from gemini_companion_epc.exceptions import StartError
+from gemini_companion_epc.types import StartError
 
 
 @pytest.mark.parametrize(

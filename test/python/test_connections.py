@@ -9,7 +9,7 @@ import pytest
 from conftest import BOUND, Alone, CliOf, until
 from gemini_companion_epc import connections
 from gemini_companion_epc.connections import MAX_WAITING, Connections
-from gemini_companion_epc.exceptions import StartError
+from gemini_companion_epc.types import StartError
 from scene import context_of, paths_of
 
 

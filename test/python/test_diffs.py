@@ -2,7 +2,7 @@
 import asyncio
 
 from gemini_companion_epc.diffs import LARGEST_PROPOSAL
-from gemini_companion_epc.session import COMMENT
+from gemini_companion_epc.sessions import COMMENT
 from gemini_companion_epc.types import Diff
 from scene import BOUND, Rig, accepted, in_loop, rejected, take, until
 

@@ -16,8 +16,8 @@ from conftest import Start
 from endpoint import SESSION, Endpoint, diff_of
 from fake_emacs import BOUND, NO_ANSWER, ReturnedError, plist
 from gemini_companion_epc.emacs import Emacs
-from gemini_companion_epc.exceptions import EmacsError, EmacsGone
 from gemini_companion_epc.texts import LARGE_TEXT
+from gemini_companion_epc.types import EmacsError, EmacsGone
 
 
 def test_emacs_learns_where_a_client_runs_and_what_it_searches(

@@ -23,9 +23,9 @@ import pytest
 from conftest import Alone, dead_pid, until
 from fake_cli import FakeCli
 from gemini_companion_epc import places
-from gemini_companion_epc.exceptions import EmacsError
 from gemini_companion_epc.places import OUTPOST, Place, Places
 from gemini_companion_epc.system import this_host
+from gemini_companion_epc.types import EmacsError
 
 pytestmark = pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")
 

@@ -303,7 +303,7 @@ def test_the_log_has_every_event_but_no_text_and_no_secret(
     start: Start, cli_of: CliOf, tmp_path: Path
 ) -> None:
     path = tmp_path / "new" / "server.log"
-    emacs = start(log_file=str(path), log_level="debug")
+    emacs = start(log_file=str(path))
     cli = cli_of(emacs)
     events = cli.connect()
     emacs.context(_file("/a", active=True, **{"selected-text": "a selected text"}))
@@ -322,18 +322,11 @@ def test_the_log_has_every_event_but_no_text_and_no_secret(
     assert emacs.wait() == 0
     log = path.read_text()
     for event in (
-        "EPC in: call 1 hello",
-        "EPC out: call 1 sessions-update",
-        "EPC in: call 3 context-update",
-        f"HTTP in: gemini {cli.session_id[:8]} 'initialize'",
+        "Emacs is connected",
         f"HTTP in: gemini {cli.session_id[:8]} GET",
-        f"HTTP out: gemini {cli.session_id[:8]} ide/contextUpdate",
-        f"HTTP in: gemini {cli.session_id[:8]} 'tools/call'",
         f"openDiff: gemini {cli.session_id[:8]} 15 characters",
         f"closeDiff: gemini {cli.session_id[:8]} 11 characters",
-        f"HTTP out: gemini {cli.session_id[:8]} ide/diffAccepted",
         "HTTP out: 401 Unauthorized",
-        "no-such-method",
     ):
         assert event in log
     stderr = "".join(emacs.log)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from gemini_companion_epc.clients import CLIENTS
-from gemini_companion_epc.session import COMMENT
+from gemini_companion_epc.sessions import COMMENT
 from scene import BOUND, Rig, context_of, in_loop, rejected, take
 
 

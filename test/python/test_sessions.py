@@ -2,7 +2,7 @@
 import asyncio
 
 from gemini_companion_epc.clients import CLIENTS
-from gemini_companion_epc.session import COMMENT
+from gemini_companion_epc.sessions import COMMENT
 from scene import Rig, context_of, in_loop, take, until
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client_schema import refusal
-from gemini_companion_epc.sexp import file_from, parse, value_of
-from gemini_companion_epc.types import context_update
+from gemini_companion_epc.epc_server import parse, value_of
+from gemini_companion_epc.types import context_update, file_from
 
 
 @pytest.mark.parametrize(
