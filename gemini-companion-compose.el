@@ -279,7 +279,6 @@ While the CLI works, it queues the prompt."
       (gemini-companion-compose-close))))
 
 (defun gemini-companion-compose--check-command (text)
-  "Ask if TEXT begins like a command that is unknown."
   (when-let* ((command (gemini-companion-send-command text)))
     (unless (or (assoc (car (split-string (substring command 1)))
                        (and (string-prefix-p "/" command)

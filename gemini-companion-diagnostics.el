@@ -102,7 +102,6 @@ By itself one may begin only when the buffer is displayed."
      (not (memq flycheck-last-status-change '(no-checker errored))))))
 
 (defun gemini-companion-diagnostics--checked-p ()
-  "Return non-nil if Flymake or Flycheck has checked this text."
   (and (eql gemini-companion-diagnostics--begun (buffer-chars-modified-tick))
        (gemini-companion-diagnostics--checkable-p)
        (if flymake-mode
@@ -130,14 +129,11 @@ They are lists of LINE, SEVERITY and TEXT."
        ;; Another file may not be shared.
        when (or (null file) (file-equal-p file buffer-file-name))
        collect
-       (list (flycheck-error-line error)
-             ;; Other packages define levels.
-             (pcase (flycheck-error-level-compilation-level
-                     (flycheck-error-level error))
-               (2 "error")
-               (1 "warning")
-               (_ "note"))
-             (string-replace "\n" " " (or (flycheck-error-message error) ""))))
+       (gemini-companion-diagnostics--row
+        (flycheck-error-line error)
+        ;; Other packages define levels.
+        (flycheck-error-level-compilation-level (flycheck-error-level error))
+        (or (flycheck-error-message error) "")))
     (save-restriction
       (widen)
       (mapcar (lambda (diagnostic)
@@ -147,15 +143,19 @@ They are lists of LINE, SEVERITY and TEXT."
               (flymake-diagnostics start end)))))
 
 (defun gemini-companion-diagnostics--of-flymake (diagnostic line)
-  "Return DIAGNOSTIC of Flymake, on LINE, as LINE, SEVERITY and TEXT."
-  (let* ((type (flymake-diagnostic-type diagnostic))
-         (category (or (get type 'flymake-category) type)))
-    (list line
-          (pcase category
-            ((or :error 'flymake-error) "error")
-            ((or :warning 'flymake-warning) "warning")
-            (_ "note"))
-          (string-replace "\n" " " (flymake-diagnostic-text diagnostic)))))
+  (let ((type (flymake-diagnostic-type diagnostic)))
+    (gemini-companion-diagnostics--row
+     line (or (get type 'flymake-category) type)
+     (flymake-diagnostic-text diagnostic))))
+
+(defun gemini-companion-diagnostics--row (line level text)
+  "Return LINE, the severity of LEVEL and TEXT."
+  (list line
+        (pcase level
+          ((or 2 :error 'flymake-error) "error")
+          ((or 1 :warning 'flymake-warning) "warning")
+          (_ "note"))
+        (string-replace "\n" " " text)))
 
 ;;;; Questions
 
@@ -169,13 +169,14 @@ there is no answer."
         (gemini-companion-diagnostics--await-check
          (gemini-companion-lookup-true-name file) answer (+ 3 (float-time)))
       (gemini-companion-lookup-shared
-       (append (mapcar #'car (bound-and-true-p flymake-list-only-diagnostics))
-               (mapcar #'buffer-file-name
+       (append (mapcar (lambda (known) (list (car known)))
+                       (bound-and-true-p flymake-list-only-diagnostics))
+               (mapcar (lambda (buffer) (list (buffer-file-name buffer)))
                        (seq-filter #'gemini-companion-diagnostics-checker
                                    (buffer-list))))
-       (lambda (names)
+       (lambda (files)
          (cl-loop
-          for name in (sort (hash-table-values names) #'string<)
+          for (name) in files
           for severities = (mapcar
                             #'cadr
                             (ignore-errors
@@ -300,18 +301,6 @@ others, or OLD-ERRORS is `unknown', only errors in new lines are new."
 
 ;;;; Checks
 
-(cl-defstruct (gemini-companion-diagnostics--check
-               (:constructor gemini-companion-diagnostics--check-make)
-               (:copier nil))
-  "A check of FILE, a true name, whose text was BEFORE, and is AFTER now.
-CALLBACK is called at the end, at the time END at the latest.  PLACE is
-the buffer that visits FILE, or else one of its language server, SERVER,
-which has the text with VERSION then.  LEFT are the texts whose errors
-are to be known; ASKED is an alist of texts and their elements of
-`gemini-companion-diagnostics--known'.  OTHERS are the buffers that have one of
-NAMES, a regexp for the names of definitions that were changed, or nil."
-  file before after callback end place server version left asked names others)
-
 (defvar gemini-companion-diagnostics-timeout 2.6
   "Seconds after which an unfinished check ends without a result.
 The CLI waits for it.")
@@ -321,7 +310,16 @@ The CLI waits for it.")
 
 (defvar gemini-companion-diagnostics--checks nil
   "The checks, of which only the first one runs.
-The texts that another check sends would disturb it.")
+The texts that another check sends would disturb it.
+
+Each is an alist: `file' is a true name, whose text was `before', and is
+`after' now.  `callback' is called at the end, at the time `end' at the
+latest.  `place' is the buffer that visits `file', or else one of its
+language server, `server', which has the text with `version' then.
+`left' are the texts whose errors are to be known; `asked' is an alist of
+texts and their elements of `gemini-companion-diagnostics--known'.  `others'
+are the buffers that have one of `names', a regexp for the names of
+definitions that were changed, or nil.")
 
 (defvar gemini-companion-diagnostics--known nil
   "List of ((FILE . TEXT) ERRORS VERSION), the last texts.
@@ -364,7 +362,7 @@ there are none, or if they are not known within three seconds."
     (gemini-companion-diagnostics--forget-others file)
     ;; The edit may repair errors of other files, so these are checked again.
     (dolist (check gemini-companion-diagnostics--checks)
-      (setf (gemini-companion-diagnostics--check-place check) nil))
+      (setf (alist-get 'place check) nil))
     (gemini-companion-diagnostics--end-of file)
     (if (< gemini-companion-diagnostics--largest
            (max (string-bytes (or before "")) (string-bytes after)))
@@ -373,29 +371,29 @@ there are none, or if they are not known within three seconds."
         (run-at-time 0 0.05 #'gemini-companion-diagnostics--step))
       (setq gemini-companion-diagnostics--checks
             (append gemini-companion-diagnostics--checks
-                    (list (gemini-companion-diagnostics--check-make
-                           :file file
-                           :before (and before
-                                        (gemini-companion-text-plain before))
-                           :after (gemini-companion-text-plain after)
-                           :callback callback
-                           :end (+ (float-time)
-                                   gemini-companion-diagnostics-timeout))))))))
+                    `(((file . ,file)
+                       (before . ,(and before
+                                       (gemini-companion-text-plain before)))
+                       (after . ,(gemini-companion-text-plain after))
+                       (callback . ,callback)
+                       (end . ,(+ (float-time)
+                                  gemini-companion-diagnostics-timeout))
+                       ,@(mapcar #'list '(place server version left asked
+                                                names others)))))))))
 
 (defun gemini-companion-diagnostics--step ()
   "Continue the first check, and end those whose time is up."
   (dolist (check gemini-companion-diagnostics--checks)
-    (pcase-let (((cl-struct gemini-companion-diagnostics--check place left end)
-                 check))
+    (let-alist check
       (condition-case nil
           (save-match-data
-            (cond ((< end (float-time))
+            (cond ((< .end (float-time))
                    ;; What is known of other files is enough.
-                   (if (or left (not place))
+                   (if (or .left (not .place))
                        (gemini-companion-diagnostics--end check nil)
                      (gemini-companion-diagnostics--report check)))
                   ((not (eq check (car gemini-companion-diagnostics--checks))))
-                  ((or place (gemini-companion-diagnostics--begin check))
+                  ((or .place (gemini-companion-diagnostics--begin check))
                    (gemini-companion-diagnostics--learn check))
                   (t
                    (gemini-companion-diagnostics--end check nil))))
@@ -405,115 +403,110 @@ there are none, or if they are not known within three seconds."
 (defun gemini-companion-diagnostics--begin (check)
   "Find out who knows about the file of CHECK, and which texts to ask about.
 Return nil if no checker knows about it, or if it may not be shared."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
-                check)
-               (buffer (gemini-companion-lookup-buffer file))
-               (place (and (gemini-companion-lookup-shared-p file)
-                           (or buffer (gemini-companion-lookup-neighbor file))))
-               (server (and place (gemini-companion-lookup-server place)))
-               (size (max (string-bytes (or before "")) (string-bytes after))))
-    (when (and place
-               (or server (gemini-companion-diagnostics-checker place))
-               (or buffer (<= size gemini-companion-lookup-sendable)))
-      (let* ((names (and server before
-                         (gemini-companion-diagnostics--changed-names
-                          before after)))
-             (others (and names (gemini-companion-diagnostics--find-others
-                                 file server names)))
-             (answers (with-current-buffer place
-                        (gemini-companion-lookup-error-requests file)))
-             (old (assoc (cons file before) gemini-companion-diagnostics--known)))
-        ;; Of a text like the last one, a server need not report.
-        (unless (if (and buffer answers) old
-                  (and (listp (nth 1 old)) (or buffer (not (or answers others)))))
-          (setq old nil))
-        (setf (gemini-companion-diagnostics--check-place check) place
-              (gemini-companion-diagnostics--check-server check) server
-              (gemini-companion-diagnostics--check-names check) names
-              (gemini-companion-diagnostics--check-others check) others
-              (gemini-companion-diagnostics--check-asked check)
-              (and old (list (cons before old)))
-              (gemini-companion-diagnostics--check-left check)
-              (cond ((or (null before) (and buffer (null old))) (list after))
-                    ((or buffer (and answers (null others)))
-                     (list after before))
-                    ;; The server may know the text after the edit from the file.
-                    (others (list before after))
-                    ;; Other programs may have changed what was known.
-                    (t `(,after ,before ,@(and old (list before)) ,after))))))))
+  (let-alist check
+    (let* ((buffer (gemini-companion-lookup-buffer .file))
+           (place (and (gemini-companion-lookup-shared-p .file)
+                       (or buffer (gemini-companion-lookup-neighbor .file))))
+           (server (and place (gemini-companion-lookup-server place)))
+           (size (max (string-bytes (or .before "")) (string-bytes .after))))
+      (when (and place
+                 (or server (gemini-companion-diagnostics-checker place))
+                 (or buffer (<= size gemini-companion-lookup-sendable)))
+        (let* ((names (and server .before
+                           (gemini-companion-diagnostics--changed-names
+                            .before .after)))
+               (others (and names (gemini-companion-diagnostics--find-others
+                                   .file server names)))
+               (answers (with-current-buffer place
+                          (gemini-companion-lookup-error-requests .file)))
+               (old (assoc (cons .file .before)
+                           gemini-companion-diagnostics--known)))
+          ;; Of a text like the last one, a server need not report.
+          (unless (if (and buffer answers) old
+                    (and (listp (nth 1 old))
+                         (or buffer (not (or answers others)))))
+            (setq old nil))
+          (setf (alist-get 'place check) place
+                (alist-get 'server check) server
+                (alist-get 'names check) names
+                (alist-get 'others check) others
+                (alist-get 'asked check) (and old (list (cons .before old)))
+                (alist-get 'left check)
+                (cond ((or (null .before) (and buffer (not old))) (list .after))
+                      ((or buffer (and answers (null others)))
+                       (list .after .before))
+                      ;; It may know the text after the edit from the file.
+                      (others (list .before .after))
+                      ;; Other programs may have changed what was known.
+                      (t `(,.after ,.before ,@(and old (list .before))
+                                   ,.after)))))))))
 
 (defun gemini-companion-diagnostics--learn (check)
   "Ask for the errors of the texts of CHECK, and end it when all are known."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file after server (left `(,text . ,rest)) asked others)
-                check)
-               (known (alist-get text asked)))
-    (cond
-     ((null text)
-      (unless (seq-some (lambda (buffer)
-                          (with-current-buffer buffer
-                            (eq gemini-companion-diagnostics--report
-                                gemini-companion-diagnostics--earlier-report)))
-                        others)
-        (gemini-companion-diagnostics--report check)))
-     ((null known)
-      (gemini-companion-diagnostics--ask check text))
-     ((gethash server gemini-companion-diagnostics--busy))
-     (t
-      (when-let* (((eq text after))
-                  (buffer (gemini-companion-diagnostics--buffer file text)))
-        (with-current-buffer buffer
-          (unless (gemini-companion-lookup-error-requests file)
-            (pcase (gemini-companion-diagnostics--current)
-              (`(,errors) (setf (nth 1 known) errors))))))
-      (pcase known
-        (`(,_ ,(and errors (pred listp)) . ,_)
-         (setf (gemini-companion-diagnostics--check-left check)
-               ;; Without errors after the edit, those before it do not matter.
-               (and (or errors (not (eq text after))) rest))
-         (when (and rest (not (eq text after))
-                    (gemini-companion-diagnostics--doubtful-p check errors))
-           (setf (gemini-companion-diagnostics--check-asked check)
-                 (unless (cdr rest) (list (cons text known)))))
-         (when (eq text after)
-           (gemini-companion-diagnostics--ask-others check))
-         (gemini-companion-diagnostics--learn check)))))))
+  (let-alist check
+    (let* ((text (car .left))
+           (last (eq text .after))
+           (known (alist-get text .asked)))
+      (cond
+       ((null text)
+        (unless (seq-some (lambda (buffer)
+                            (with-current-buffer buffer
+                              (eq gemini-companion-diagnostics--report
+                                  gemini-companion-diagnostics--earlier-report)))
+                          .others)
+          (gemini-companion-diagnostics--report check)))
+       ((null known)
+        (gemini-companion-diagnostics--ask check text))
+       ((gethash .server gemini-companion-diagnostics--busy))
+       (t
+        (when-let* ((last)
+                    (buffer (gemini-companion-diagnostics--buffer .file text)))
+          (with-current-buffer buffer
+            (unless (gemini-companion-lookup-error-requests .file)
+              (pcase (gemini-companion-diagnostics--current)
+                (`(,errors) (setf (nth 1 known) errors))))))
+        (pcase known
+          (`(,_ ,(and errors (pred listp)) . ,_)
+           (setf (alist-get 'left check)
+                 ;; Without errors after the edit, those before do not matter.
+                 (and (or errors (not last)) (cdr .left)))
+           (when (and (cdr .left) (not last)
+                      (gemini-companion-diagnostics--doubtful-p check errors))
+             (setf (alist-get 'asked check)
+                   (unless (cddr .left) (list (cons text known)))))
+           (when last
+             (gemini-companion-diagnostics--ask-others check))
+           (gemini-companion-diagnostics--learn check))))))))
 
 (defun gemini-companion-diagnostics--doubtful-p (check old-errors)
   "Return non-nil unless all new errors of CHECK are in lines of its edit.
 OLD-ERRORS are those before it.  A server that is loading files may
 report others for a while."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           before after asked)
-                check)
-               (errors (cadr (alist-get after asked)))
-               (new (lambda (old-errors)
-                      (gemini-companion-diagnostics--new errors after
-                                                         old-errors before))))
-    (or (string-blank-p before)
-        (seq-difference (funcall new old-errors) (funcall new 'unknown)))))
+  (let-alist check
+    (cl-flet ((new (old-errors)
+                (gemini-companion-diagnostics--new
+                 (cadr (alist-get .after .asked)) .after old-errors .before)))
+      (or (string-blank-p .before)
+          (seq-difference (new old-errors) (new 'unknown))))))
 
 (defun gemini-companion-diagnostics--ask (check text)
-  "Ask for the errors of TEXT of CHECK, to remember them."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file before after server)
-                check)
-               (buffer (gemini-companion-diagnostics--buffer file text))
-               (known (gemini-companion-diagnostics--expect file text)))
-    (push (cons text known) (gemini-companion-diagnostics--check-asked check))
-    (if buffer
-        (with-current-buffer buffer
-          (if (null server)
-              (gemini-companion-diagnostics--start-check)
-            (when before
-              (gemini-companion-diagnostics--reopen before after))
-            (gemini-companion-lookup-sync)
-            (gemini-companion-diagnostics--request known)))
-      ;; Sending a text to a server that does not read would block Emacs.  It must
-      ;; answer that it does not know this method.
-      (gemini-companion-lookup-request
-       server '((:$/gemini-companion))
-       (lambda (_) (gemini-companion-diagnostics--send check known))))))
+  (let-alist check
+    (let ((buffer (gemini-companion-diagnostics--buffer .file text))
+          (known (gemini-companion-diagnostics--expect .file text)))
+      (push (cons text known) (alist-get 'asked check))
+      (if buffer
+          (with-current-buffer buffer
+            (if (null .server)
+                (gemini-companion-diagnostics--start-check)
+              (when .before
+                (gemini-companion-diagnostics--reopen .before .after))
+              (gemini-companion-lookup-sync)
+              (gemini-companion-diagnostics--request known)))
+        ;; Sending a text to a server that does not read would block Emacs.  It
+        ;; must answer that it does not know this method.
+        (gemini-companion-lookup-request
+         .server '((:$/gemini-companion))
+         (lambda (_) (gemini-companion-diagnostics--send check known)))))))
 
 (defun gemini-companion-diagnostics--buffer (file text)
   "Return the buffer that visits FILE, or nil.
@@ -526,53 +519,49 @@ Signal an error unless it has TEXT."
 (defun gemini-companion-diagnostics--send (check known)
   "Send the text of KNOWN to the server of CHECK, unless CHECK has ended.
 Request its errors if the server supports that."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          file place server version)
-               check))
+  (let-alist check
     ;; Another edit may have begun CHECK again.
-    (when (and place
-               (rassq known (gemini-companion-diagnostics--check-asked check))
+    (when (and .place
+               (rassq known .asked)
                (memq check gemini-companion-diagnostics--checks)
-               (jsonrpc-running-p server))
-      (when version
-        (gemini-companion-lookup-close file server))
+               (jsonrpc-running-p .server))
+      (when .version
+        (gemini-companion-lookup-close .file .server))
       (gemini-companion-diagnostics--keep-reports)
-      (setq version (gemini-companion-lookup-open file server (cdar known) place))
-      (setf (gemini-companion-diagnostics--check-version check) version)
-      (unless (with-current-buffer place
-                (gemini-companion-diagnostics--request known))
-        (setf (nth 2 known) version)))))
+      (let ((version (gemini-companion-lookup-open .file .server (cdar known)
+                                                   .place)))
+        (setf (alist-get 'version check) version)
+        (unless (with-current-buffer .place
+                  (gemini-companion-diagnostics--request known))
+          (setf (nth 2 known) version))))))
 
 (defun gemini-companion-diagnostics--report (check)
   "End CHECK with its result, if its text is still in the file."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file before after asked names others)
-                check)
-               (new (gemini-companion-diagnostics--new
-                     (cadr (alist-get after asked)) after
-                     (if before
-                         (nth 1 (alist-get before asked '(nil unknown))))
-                     (or before "")))
-               (elsewhere
-                (delq nil (mapcar (lambda (buffer)
-                                    (gemini-companion-diagnostics--new-in-other
-                                     buffer names))
-                                  others))))
-    (gemini-companion-diagnostics--end
-     check
-     (and (or new elsewhere)
-          ;; To a server of JavaScript they end a line, which Eglot does not know.
-          (not (string-match-p "[\u2028\u2029]" (concat before after)))
-          (string= after (gemini-companion-text-plain
-                          (gemini-companion-text-read file)))
-          (list :path file
-                :count (length new)
-                :errors (mapcar #'car (seq-take new 10))
-                :others elsewhere)))))
+  (let-alist check
+    (let ((new (gemini-companion-diagnostics--new
+                (cadr (alist-get .after .asked)) .after
+                (if .before (nth 1 (alist-get .before .asked '(nil unknown))))
+                (or .before "")))
+          (elsewhere
+           (delq nil (mapcar (lambda (buffer)
+                               (gemini-companion-diagnostics--new-in-other
+                                buffer .names))
+                             .others))))
+      (gemini-companion-diagnostics--end
+       check
+       (and (or new elsewhere)
+            ;; To a server of JavaScript they end a line, unlike to Eglot.
+            (not (string-match-p "[\u2028\u2029]" (concat .before .after)))
+            (string= .after (gemini-companion-text-plain
+                             (gemini-companion-text-read .file)))
+            (list :path .file
+                  :count (length new)
+                  :errors (mapcar #'car (seq-take new 10))
+                  :others elsewhere))))))
 
 (defun gemini-companion-diagnostics--end-of (file)
   (dolist (check gemini-companion-diagnostics--checks)
-    (when (equal file (gemini-companion-diagnostics--check-file check))
+    (when (equal file (alist-get 'file check))
       (gemini-companion-diagnostics--end check nil))))
 
 (defun gemini-companion-diagnostics--end (check result)
@@ -581,19 +570,16 @@ Request its errors if the server supports that."
           (delq check gemini-companion-diagnostics--checks))
     (unless gemini-companion-diagnostics--checks
       (cancel-function-timers #'gemini-companion-diagnostics--step))
-    (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                            file callback server version)
-                 check))
+    (let-alist check
       (gemini-companion-events-guarded 'errors
-        (when (and version (jsonrpc-running-p server))
-          (gemini-companion-lookup-close file server)))
+        (when (and .version (jsonrpc-running-p .server))
+          (gemini-companion-lookup-close .file .server)))
       (gemini-companion-events-guarded 'errors
-        (funcall callback result)))))
+        (funcall .callback result)))))
 
 ;;;; Language servers
 
 (defun gemini-companion-diagnostics--notified (server method &rest params)
-  "Record what SERVER reports by METHOD with PARAMS."
   (gemini-companion-events-guarded 'errors
     (save-match-data
       (pcase method
@@ -608,7 +594,6 @@ Request its errors if the server supports that."
            (puthash server tokens gemini-companion-diagnostics--busy)))))))
 
 (defun gemini-companion-diagnostics--published (server params)
-  "Record the errors that SERVER has published with PARAMS."
   (when-let* ((path (gemini-companion-lookup-path (plist-get params :uri)))
               (file (gemini-companion-text-true-name path)))
     (let ((version (plist-get params :version))
@@ -667,10 +652,8 @@ Until clangd has read them, it reports what the previous ones make of the text."
                        collect (match-string 0 text))))
     (unless (equal (includes before) (includes after))
       (setq gemini-companion-diagnostics--report '(nil nil 0))
-      (when (and (fboundp 'eglot--signal-textDocument/didClose)
-                 (fboundp 'eglot--signal-textDocument/didOpen))
-        (eglot--signal-textDocument/didClose)
-        (eglot--signal-textDocument/didOpen)))))
+      (gemini-companion-lookup-eglot 'eglot--signal-textDocument/didClose)
+      (gemini-companion-lookup-eglot 'eglot--signal-textDocument/didOpen))))
 
 (defun gemini-companion-diagnostics--current ()
   "Return a list of the errors of this buffer, or nil if they are not known."
@@ -689,12 +672,12 @@ Until clangd has read them, it reports what the previous ones make of the text."
   (concat "\\_<\\(?:def\\|class\\|func\\|function\\|fn\\|type\\|struct\\|enum\\|"
           "interface\\|trait\\|module\\|const\\|let\\|var\\|val\\|#define\\)[ \t]+"
           ;; The receiver of a method in Go.
-          "\\(?:([^)\n]*)[ \t]*\\)?\\([[:alpha:]_][[:alnum:]_]*\\).*$"
-          "\\|^\\([[:alpha:]_][[:alnum:]_]*\\)[ \t]*[:=].*$"
+          "\\(?:([^)\n]*)[ \t]*\\)?\\(?1:[[:alpha:]_][[:alnum:]_]*\\).*$"
+          "\\|^\\(?1:[[:alpha:]_][[:alnum:]_]*\\)[ \t]*[:=].*$"
           ;; C, with a bound for lines of a hundred kilobytes.
           "\\|^[[:alpha:]_][[:alnum:]_ \t*]\\{0,80\\}[ \t*]"
-          "\\([[:alpha:]_][[:alnum:]_]*\\)(.*$")
-  "Regexp for a line that defines a name, which is its group 1, 2 or 3.")
+          "\\(?1:[[:alpha:]_][[:alnum:]_]*\\)(.*$")
+  "Regexp for a line that defines a name, which is its group 1.")
 
 (defun gemini-companion-diagnostics--changed-names (before after)
   "Return a regexp for the names whose definitions in BEFORE are not in AFTER.
@@ -710,9 +693,7 @@ Return nil if there are none."
         (when (and (not (gethash line kept))
                    (< 0 (cl-decf room (length line)))
                    (string-match gemini-companion-diagnostics--definition line))
-          (push (or (match-string 1 line) (match-string 2 line)
-                    (match-string 3 line))
-                names))))
+          (push (match-string 1 line) names))))
     (and names (regexp-opt names 'symbols))))
 
 (defun gemini-companion-diagnostics--find-others (file server names)
@@ -739,14 +720,14 @@ A quick server reports about the next text before the check of it begins."
 (defun gemini-companion-diagnostics--ask-others (check)
   "Make the server of CHECK report about the other buffers.
 Request the errors if it supports that."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check file server others)
-               check))
+  (let-alist check
     ;; Some servers check other files when a file is saved; clangd finds more in
     ;; those that include a header than have a changed name.
-    (when (or others (and server (string-match-p "\\.h[^/.]*\\'" file)))
-      (jsonrpc-notify server :textDocument/didSave
-                      `(:textDocument (:uri ,(gemini-companion-lookup-uri file)))))
-    (dolist (buffer others)
+    (when (or .others (and .server (string-match-p "\\.h[^/.]*\\'" .file)))
+      (jsonrpc-notify
+       .server :textDocument/didSave
+       `(:textDocument (:uri ,(gemini-companion-lookup-uri .file)))))
+    (dolist (buffer .others)
       (with-current-buffer buffer
         (let ((tick (buffer-chars-modified-tick)))
           (when (gemini-companion-lookup-request-errors
@@ -791,8 +772,7 @@ number, and the first one."
             (errors (unless (seq-some
                              (lambda (check)
                                (memq (current-buffer)
-                                     (gemini-companion-diagnostics--check-others
-                                      check)))
+                                     (alist-get 'others check)))
                              gemini-companion-diagnostics--checks)
                       (gemini-companion-diagnostics--current))))
         (gemini-companion-diagnostics--keep-reports)

@@ -21,12 +21,6 @@
 (require 'jsonrpc)
 (require 'url-util)
 
-(declare-function eglot-current-server "eglot")
-(declare-function eglot-managed-p "eglot")
-(declare-function eglot-path-to-uri "eglot")
-(declare-function eglot--TextDocumentItem "eglot")
-(declare-function eglot-workspace-folders "eglot")
-
 (define-error 'gemini-companion-lookup-problem "Cannot answer")
 
 ;;;; Limits
@@ -99,7 +93,6 @@ It is empty if the text is too large."
          ,@body))))
 
 (defun gemini-companion-lookup--large-p (file)
-  "Return non-nil if FILE, a true name, is too large to be read."
   (< (* 1024 1024)                      ; bytes
      (if-let* ((buffer (gemini-companion-lookup-buffer file)))
          (buffer-size buffer)
@@ -171,26 +164,27 @@ the last one first."
 
 ;;;; Language servers
 
+(defun gemini-companion-lookup-eglot (name &rest args)
+  "Call the function NAME of Eglot with ARGS; return nil if it has none.
+Before Emacs 30, some of the names had two hyphens."
+  (let ((old (string-replace "eglot-" "eglot--" (symbol-name name))))
+    (apply (or (seq-find #'fboundp (list name (intern old))) #'ignore) args)))
+
 (defun gemini-companion-lookup-managed-p ()
   "Return non-nil if Eglot manages this buffer."
-  (and (fboundp 'eglot-managed-p) (eglot-managed-p)))
+  (gemini-companion-lookup-eglot 'eglot-managed-p))
 
 (defun gemini-companion-lookup-server (buffer)
   "Return the live language server of BUFFER, or nil."
   (with-current-buffer buffer
     (when-let* (((gemini-companion-lookup-managed-p))
-                (server (and (fboundp 'eglot-current-server)
-                             (eglot-current-server)))
+                (server (gemini-companion-lookup-eglot 'eglot-current-server))
                 ((jsonrpc-running-p server)))
       server)))
 
 (defun gemini-companion-lookup-uri (file)
   "Return the URI of FILE, a true name, as Eglot writes it."
-  (funcall (if (fboundp 'eglot-path-to-uri)
-               #'eglot-path-to-uri
-             ;; Its name before Emacs 30.
-             'eglot--path-to-uri)
-           file))
+  (gemini-companion-lookup-eglot 'eglot-path-to-uri file))
 
 (defun gemini-companion-lookup-path (uri)
   "Return the name of the file with URI, or nil if URI names no file."
@@ -215,10 +209,10 @@ innermost."
                   ((not (file-remote-p other)))
                   ((equal (funcall kind file) (funcall kind other)))
                   (server (gemini-companion-lookup-server buffer))
-                  ((fboundp 'eglot-workspace-folders))
+                  (folders (gemini-companion-lookup-eglot
+                            'eglot-workspace-folders server))
                   (root (gemini-companion-lookup-path
-                         (plist-get (aref (eglot-workspace-folders server) 0)
-                                    :uri)))
+                         (plist-get (aref folders 0) :uri)))
                   ((gemini-companion-text-in-directory-p file root))
                   ((< (length (cdr best)) (length root))))
         (setq best (cons buffer root))))))
@@ -332,8 +326,9 @@ NEIGHBOR is a buffer of a file of the same language."
      ( :uri ,(gemini-companion-lookup-uri file)
        :version ,(cl-incf gemini-companion-lookup--version)
        :languageId ,(with-current-buffer neighbor
-                      (and (fboundp 'eglot--TextDocumentItem)
-                           (plist-get (eglot--TextDocumentItem) :languageId)))
+                      (plist-get (gemini-companion-lookup-eglot
+                                  'eglot--TextDocumentItem)
+                                 :languageId))
        :text ,text)))
   gemini-companion-lookup--version)
 
@@ -357,39 +352,33 @@ Signal an error if RESULT is an error."
                       (or (plist-get location :targetUri)
                           (plist-get location :uri)))
                      (1+ (plist-get (plist-get range :start) :line)))))
-           (cond ((vectorp result) (append result nil))
-                 ((keywordp (car-safe result)) (list result))
-                 (t result)))))
+           (if (keywordp (car-safe result))
+               (list result)
+             (append result nil)))))
 
 ;;;; Errors
 
 (defun gemini-companion-lookup-version-p (version)
   "Return non-nil if VERSION is the present text of this buffer.
 Eglot counts the versions."
-  (and (eql version (seq-some (lambda (variable)
-                                (and (boundp variable) (symbol-value variable)))
-                              ;; The latter is its name before Emacs 31.
-                              '(eglot--docver eglot--versioned-identifier)))
+  (and (eql version (or (bound-and-true-p eglot--docver)
+                        ;; Its name before Emacs 31.
+                        (bound-and-true-p eglot--versioned-identifier)))
        ;; What Eglot has yet to send is not in this version.
        (not (bound-and-true-p eglot--recent-changes))))
 
 (defun gemini-companion-lookup-sync ()
   "Send the server the text of this buffer, if it does not have it yet.
 Eglot itself waits until Emacs is idle."
-  (when (and (gemini-companion-lookup-managed-p)
-             (fboundp 'eglot--signal-textDocument/didChange))
+  (when (gemini-companion-lookup-managed-p)
     ;; In a narrowed buffer, Eglot fails for a change elsewhere.
     (save-restriction
       (widen)
-      (eglot--signal-textDocument/didChange))))
+      (gemini-companion-lookup-eglot 'eglot--signal-textDocument/didChange))))
 
 (defun gemini-companion-lookup--capable (&rest keys)
   "Return the value of KEYS in the capabilities of this buffer's server."
-  (apply (if (fboundp 'eglot-server-capable)
-             'eglot-server-capable
-           ;; Its name before Emacs 30.
-           'eglot--server-capable)
-         keys))
+  (apply #'gemini-companion-lookup-eglot 'eglot-server-capable keys))
 
 (defun gemini-companion-lookup--command-p (regexp)
   (seq-some (apply-partially #'string-match-p regexp)
@@ -464,41 +453,30 @@ a remark or nil; or `:problem', why there is no answer."
      '((:textDocument/references :context (:includeDeclaration t)))
      answer
      (lambda (remark results)
-       (let ((places (gemini-companion-lookup--places (car results))))
-         (gemini-companion-lookup-shared
-          (delete-dups (mapcar #'car places))
-          (lambda (names)
-            (let ((places (gemini-companion-lookup--renamed places names)))
-              (gemini-companion-lookup--texts
-               (seq-take (seq-drop places (or after 0)) 100)
-               (lambda (found)
-                 (funcall answer (list :total (length places) :places found
-                                       :taken remark))))))))))))
+       (gemini-companion-lookup-shared
+        (gemini-companion-lookup--places (car results))
+        (lambda (places)
+          (gemini-companion-lookup--texts
+           (seq-take (seq-drop places (or after 0)) 100)
+           (lambda (found)
+             (funcall answer (list :total (length places) :places found
+                                   :taken remark))))))))))
 
-(defun gemini-companion-lookup--renamed (places names)
-  "Return PLACES with their NAMES, in order.
-NAMES is a hash table; places without a name are omitted."
-  (seq-sort-by
-   #'car #'string<
-   (seq-sort-by
-    #'cadr #'<
-    (delete-dups
-     (cl-loop for (file line) in places
-              for name = (gethash file names)
-              when name collect (list name line))))))
-
-(defun gemini-companion-lookup-shared (files then)
-  "Call THEN with a hash table of the true names of FILES.
-It has those that may be shared."
-  (let ((names (make-hash-table :test #'equal)))
-    (gemini-companion-lookup--map-in-slices
-     (lambda (file)
-       (when-let* ((file)
-                   (name (gemini-companion-text-true-name file))
-                   ((gemini-companion-lookup-shared-p name)))
-         (puthash file name names)))
-     files
-     (lambda (_) (funcall then names)))))
+(defun gemini-companion-lookup-shared (places then)
+  "Call THEN with those of PLACES that may be shared, in order.
+They are lists of FILE, whose true name is given to THEN, and maybe LINE."
+  (gemini-companion-lookup--map-in-slices
+   (pcase-lambda (`(,file . ,group))
+     (when-let* ((file)
+                 (name (gemini-companion-text-true-name file))
+                 ((gemini-companion-lookup-shared-p name)))
+       (mapcar (lambda (place) (cons name (cdr place))) group)))
+   (seq-group-by #'car places)
+   (lambda (groups)
+     (funcall then (seq-sort-by
+                    #'car #'string<
+                    (seq-sort-by (lambda (place) (or (cadr place) 0)) #'<
+                                 (delete-dups (apply #'append groups))))))))
 
 (defun gemini-companion-lookup--texts (places then)
   "Call THEN with PLACES, each with the beginning of its line."

@@ -66,18 +66,6 @@ CLI has read it by itself.  Takes effect at once."
                          (function :tag "Function")))
   :package-version '(gemini-companion . "0.1.0"))
 
-(defcustom gemini-companion-respect-geminiignore t
-  "Non-nil means not to share files that a .geminiignore names.
-The one in the directory of a file and those above it count, with
-the syntax and the precedence of .gitignore files.  (Gemini CLI
-itself reads only the one in the directory where it was started.)
-The same holds for .qwenignore, .agentignore and .aiignore, which
-Qwen Code reads; a file that one of them names is shared with no
-CLI.  They are read again when they are saved in Emacs, and when a
-CLI connects."
-  :type 'boolean
-  :package-version '(gemini-companion . "0.1.0"))
-
 (defcustom gemini-companion-share t
   "Nil means not to share this file or project.
 Meant to be set in the .dir-locals.el of a project:
@@ -100,9 +88,7 @@ the home directory and in /."
   :package-version '(gemini-companion . "0.1.0"))
 
 (defconst gemini-companion-privacy-options
-  '(gemini-companion-excluded
-    gemini-companion-respect-geminiignore
-    gemini-companion-share-outside-projects)
+  '(gemini-companion-excluded gemini-companion-share-outside-projects)
   "Options that affect what is shared, which a project must not set.")
 
 ;; Otherwise a project could share more than the user wants, if local variables
@@ -376,8 +362,7 @@ A remote file may not, unless its place is connected."
             (seq-some (lambda (name)
                         (or (gemini-companion-privacy-directory-hidden-p
                              (file-name-directory name))
-                            (and gemini-companion-respect-geminiignore
-                                 (gemini-companion-privacy--ignored-p name))))
+                            (gemini-companion-privacy--ignored-p name)))
                       names)))))
 
 (defun gemini-companion-privacy-name-hidden-p (file)
@@ -499,11 +484,8 @@ is in none of the last computed roots."
                               name))))
     (or (and place
              (string-prefix-p place file)
-             (let ((name (concat (file-name-as-directory true-name)
-                                 (substring file (length place)))))
-               (if (member true-name gemini-companion-roots-last)
-                   name
-                 (funcall inside name))))
+             (funcall inside (concat (file-name-as-directory true-name)
+                                     (substring file (length place)))))
         (funcall inside (file-truename file)))))
 
 (provide 'gemini-companion-privacy)

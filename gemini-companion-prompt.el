@@ -35,7 +35,6 @@
 (require 'compile)
 (require 'diff-mode)
 (require 'dired)
-(require 'flymake)
 (require 'project)
 (require 'xref)
 
@@ -48,9 +47,10 @@ A terminal takes a few thousand at once, and Emacs waits for the rest.")
 (defconst gemini-companion-send--check-seconds 0.1
   "Seconds between checks of a terminal.")
 
-(defconst gemini-companion-send--shown-checks 5
-  "Number of checks for which a text must be shown before Enter is pressed.
-A CLI takes an Enter that follows a text at once for a part of a paste.")
+(defconst gemini-companion-send--shown-checks 6
+  "Number of checks for which a text must be shown before the next key.
+A CLI takes an Enter that follows a text at once for a part of a paste,
+and may show rows below a text, or a text typed again, later.")
 
 (defconst gemini-companion-send--text-behind
   (let ((text ".*[^ \n\u200b\u2500-\u259f]")
@@ -173,15 +173,14 @@ Select the terminal.  Return a message."
 (defun gemini-companion-send--check-inserted (process text mark name left)
   "Keep TEXT unless its MARK is shown by PROCESS, the terminal of NAME.
 Check it LEFT more times at most."
-  (cond ((and (buffer-live-p (process-buffer process))
-              (gemini-companion-send--shown-p mark process)))
-        ((< left 0)
-         (gemini-companion-send--keep
-          text (format "%s may not have taken the text" name)))
-        (t
-         (run-at-time gemini-companion-send--check-seconds nil
-                      #'gemini-companion-send--check-inserted
-                      process text mark name (1- left)))))
+  (unless (and (buffer-live-p (process-buffer process))
+               (gemini-companion-send--shown-p mark process))
+    (if (< left 0)
+        (gemini-companion-send--keep
+         text (format "%s may not have taken the text" name))
+      (run-at-time gemini-companion-send--check-seconds nil
+                   #'gemini-companion-send--check-inserted
+                   process text mark name (1- left)))))
 
 (defun gemini-companion-send--seen-as (text)
   "Return a regexp for the beginning or the end of TEXT in a terminal.
@@ -227,52 +226,48 @@ begins with PROBLEM."
     (push task gemini-companion-send--tasks)
     ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
     (gemini-companion-send--step
-     task (/ seconds gemini-companion-send--check-seconds))))
+     task (/ seconds gemini-companion-send--check-seconds) nil 0 nil)))
 
-(defun gemini-companion-send--step (task left &optional mark shown)
+(defun gemini-companion-send--step (task left mark shown typed)
   "Type what is next of TASK, and go on soon, at most LEFT times.
 First type MARK, a space, until it is shown, then the text, with another
 one unless it is a command, and then press Enter.  SHOWN is the number
-of checks in a row that have found MARK after the text; before it, it is
-less by 4, or nil if the last one has not."
-  (pcase-let* ((`(,text ,find) task)
+of checks in a row that have found MARK.  The text is TYPED, or not yet."
+  (pcase-let* ((`(,text ,find ,problem) task)
                (session (funcall find))
                (process (gemini-companion-terminal-process session))
                (found (and process mark
                            (gemini-companion-send--shown-p mark process)))
-               (obstacle (and found (eql shown -1)
+               (shown (if found (1+ shown) 0))
+               (next (= shown gemini-companion-send--shown-checks))
+               (obstacle (and next (not typed)
                               (gemini-companion-send--obstacle process found))))
     (cond ((or (< left 0)
                (and session
                     (not (gemini-companion-session-terminal session))
                     (not (gemini-companion-session-connected-p session))))
-           (gemini-companion-send--end task (nth 2 task)))
+           (gemini-companion-send--end task problem))
           (obstacle
            (gemini-companion-send--delete-mark mark process found)
            (gemini-companion-send--end
             task (format obstacle (gemini-companion-session-name session))))
-          ((and found (eql shown gemini-companion-send--shown-checks))
+          ((and next typed)
            (gemini-companion-send--enter task session process))
           (t
-           (cond ((not (or found (null shown)))
-                  (setq shown (and (<= 0 shown) 0)))
-                 ;; Rows below it, and a mark typed again, may be shown later.
-                 ((and found (not (eql shown -1)))
-                  (setq shown (1+ (or shown -4))))
-                 (found
+           (cond (next
                   (setq mark (gemini-companion-send--type-text
                               text mark process found)
-                        shown 0))
-                 ((and process
-                       (if mark
-                           ;; A dialog may have taken the last one.
-                           (zerop (mod left 10))
+                        shown 0
+                        typed t))
+                 ((and process (not (or found typed))
+                       ;; A dialog may have taken the last one.
+                       (if mark (zerop (mod left 10))
                          (gemini-companion-send--first-p task session)))
                   (setq mark (gemini-companion-send--unused-mark process))
                   (gemini-companion-send--paste process mark)))
            (run-at-time gemini-companion-send--check-seconds nil
                         #'gemini-companion-send--step
-                        task (1- left) mark shown)))))
+                        task (1- left) mark shown typed)))))
 
 (defun gemini-companion-send--obstacle (process position)
   "Return why no text is to be submitted by PROCESS, or nil.
@@ -288,7 +283,6 @@ It is a format for a name.  A mark is in the prompt at POSITION."
              "%s is in shell mode")))))
 
 (defun gemini-companion-send--enter (task session process)
-  "Submit the text of TASK, typed in PROCESS, the terminal of SESSION."
   (gemini-companion-send--end task)
   (gemini-companion-state-submitted session (car task))
   (gemini-companion-send--write process "\r")
@@ -452,12 +446,16 @@ current buffer, else the one that is shown."
 (declare-function flycheck-error-filename "ext:flycheck")
 (declare-function flycheck-error-line "ext:flycheck")
 (declare-function flycheck-error-message "ext:flycheck")
+(declare-function flymake-diagnostic-beg "flymake" t t)
+(declare-function flymake-diagnostic-buffer "flymake" t t)
+(declare-function flymake-diagnostic-text "flymake" t t)
 (declare-function gemini-companion-compose "gemini-companion-compose")
 (declare-function magit-current-section "ext:magit-section")
 (declare-function magit-file-at-point "ext:magit-git")
 (declare-function slot-value "eieio")
 (defvar comint-last-input-start)
 (defvar eshell-last-input-start)
+(defvar flymake-mode)
 (defvar org-src--beg-marker)
 
 (defvar gemini-companion-send-alist
@@ -561,26 +559,24 @@ A directory counts as the files in it."
 (defun gemini-companion-point-hits ()
   "Return the hits or diagnostics on the lines of the region, or here."
   (save-excursion
-    (let ((end (if (use-region-p) (region-end) (point)))
-          (found nil)
-          (around nil))
-      (when (use-region-p)
-        (goto-char (region-beginning)))
-      (push (gemini-companion-point--near -1) around)
-      (while (progn
-               (push (gemini-companion-point--hit) found)
-               (and (zerop (forward-line))
-                    (< (point) end))))
-      (forward-line -1)
-      (push (gemini-companion-point--near 1) around)
+    (let* ((end (if (use-region-p) (region-end) (point)))
+           (before (progn
+                     (goto-char (if (use-region-p) (region-beginning) end))
+                     (gemini-companion-point--near -1)))
+           (found (cl-loop collect (gemini-companion-point--hit)
+                           while (and (zerop (forward-line))
+                                      (< (point) end))))
+           (after (progn
+                    (forward-line -1)
+                    (gemini-companion-point--near 1))))
       (delete-dups
        (seq-filter
         ;; Lines without a place may be from the file of one before or after.
         (if (gemini-companion-point--hidden
-             (mapcar #'car (seq-filter #'consp (append around found))))
+             (mapcar #'car (seq-filter #'consp `(,before ,after ,@found))))
             #'consp
           #'identity)
-        (nreverse found))))))
+        found)))))
 
 (defun gemini-companion-point--compilation-p ()
   "Return non-nil if this is a compilation, maybe in Comint mode."
@@ -597,32 +593,34 @@ A directory counts as the files in it."
                for hit = (gemini-companion-point--hit)
                when (consp hit) return hit))))
 
+(defun gemini-companion-point--property (name)
+  "Return the first value of the text property NAME on this line, or nil."
+  (when-let* ((place (text-property-not-all (line-beginning-position)
+                                            (line-end-position) name nil)))
+    (get-text-property place name)))
+
 (defun gemini-companion-point--hit ()
   "Return the hit or the diagnostic on this line, or nil.
 Searches have a text property on each, other lists the id of an entry."
-  (let* ((start (line-beginning-position))
-         (end (line-end-position))
-         (property (lambda (name)
-                     (when-let* ((place (text-property-not-all start end
-                                                               name nil)))
-                       (get-text-property place name))))
+  (let* ((line (list (line-beginning-position) (line-end-position)))
          (text (string-replace
                 ;; Grep's separator is displayed as a colon.
                 "\0" ":"
-                (string-trim (buffer-substring-no-properties start end))))
-         (id (funcall property 'tabulated-list-id))
+                (string-trim (apply #'buffer-substring-no-properties line))))
+         (id (gemini-companion-point--property 'tabulated-list-id))
          place)
     ;; A line that was not displayed has no hit yet.
-    (font-lock-ensure start end)
+    (apply #'font-lock-ensure line)
     ;; A line of Make about a directory has a message without a place.
     (cond ((setq place (gemini-companion-point--location
-                        (funcall property 'compilation-message) text))
+                        (gemini-companion-point--property 'compilation-message)
+                        text))
            (append place (list text)))
-          ((setq place (funcall property 'xref-item))
+          ((setq place (gemini-companion-point--property 'xref-item))
            (setq place (xref-item-location place))
            (list (expand-file-name (xref-location-group place))
                  (xref-location-line place) text))
-          ((setq place (funcall property 'occur-target))
+          ((setq place (gemini-companion-point--property 'occur-target))
            ;; Emacs 28 has a marker, later versions a list of pairs of them.
            (setq place (if (consp place) (caar place) place))
            (gemini-companion-point--at (marker-buffer place) place text))
@@ -849,7 +847,6 @@ LOCAL the name on this machine, in its true directory; it may be a link."
   "Files not shared or outside that may be named, while a text is made.")
 
 (defun gemini-companion-point--text (things session)
-  "Return the text for the prompt of SESSION about THINGS."
   (let* ((gemini-companion-point--agreed nil)
          (text (mapconcat
                 (lambda (thing)

@@ -95,17 +95,15 @@ Return nil if there is none, as on Windows."
 
 (defun gemini-companion-terminal--vterm (command)
   (require 'vterm)
-  (let* ((columns (window-max-chars-per-line))
-         (line (mapconcat #'shell-quote-argument command " "))
-         (vterm-shell
-          (if (= columns (window-body-width))
-              line
-            ;; On a text terminal vterm takes the column for Emacs's `$' too.
-            (format "sh -c %s"
-                    (shell-quote-argument
-                     (format "stty columns %d; exec %s" columns line)))))
-         ;; In a narrower window it would draw for 80 columns.
-         (vterm-min-window-width 20))
+  (let ((vterm-shell
+         ;; On a text terminal vterm takes the column for Emacs's `$' too.
+         (format "sh -c %s"
+                 (shell-quote-argument
+                  (format "stty columns %d; exec %s"
+                          (window-max-chars-per-line)
+                          (mapconcat #'shell-quote-argument command " ")))))
+        ;; In a narrower window it would draw for 80 columns.
+        (vterm-min-window-width 20))
     (vterm-mode))
   (setq-local vterm-min-window-width 20))
 
@@ -189,9 +187,7 @@ It cannot if SESSION waits for an answer, which the text would be."
                  (memq (process-buffer process) buffers))
              (add-function :filter-args (process-filter process)
                            #'gemini-companion-terminal--filter))
-            ((advice-function-member-p #'gemini-companion-terminal--filter
-                                       (process-filter process))
-             (gemini-companion-terminal--unwatch process))))))
+            (t (gemini-companion-terminal--unwatch process))))))
 
 (defun gemini-companion-terminal-ready (_how)
   "Watch the terminals of the CLIs that connect."

@@ -162,8 +162,7 @@ they change the text, which then becomes TEXT nevertheless."
         ;; In the midst of a change, they could leave half of the text.
         (inhibit-modification-hooks t)
         ;; A collection would truncate the undo list that is being made.
-        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
-        changes)
+        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024))))
     (with-temp-buffer
       (insert text)
       (let ((source (current-buffer)))
@@ -171,13 +170,11 @@ they change the text, which then becomes TEXT nevertheless."
           (save-excursion
             (save-restriction
               (undo-boundary)
-              (dolist (hooks passes)
-                (widen)
-                (setq changes
-                      (append changes
-                              (gemini-companion-text--replace source hooks))))
-              (undo-boundary))))))
-    changes))
+              (prog1 (mapcan (lambda (hooks)
+                               (widen)
+                               (gemini-companion-text--replace source hooks))
+                             passes)
+                (undo-boundary)))))))))
 
 (defun gemini-companion-text-hunks ()
   "Return the hunks in the current buffer, the output of `diff'.

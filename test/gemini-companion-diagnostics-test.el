@@ -430,8 +430,8 @@ The text of the first one is the first line."
            ("b.txt" . ,(lambda () (gemini-companion-test-write "b.txt" "formatted")))
            ("d.txt" . ,(lambda ()
                          (gemini-companion-test-eventually
-                           (gemini-companion-diagnostics--check-version
-                            (car gemini-companion-diagnostics--checks)))
+                           (alist-get 'version
+                                      (car gemini-companion-diagnostics--checks)))
                          (gemini-companion-test-visit "d.txt")
                          (jsonrpc-request (eglot-current-server) :test/any nil)))
            ("e.txt" . ,(lambda () (delete-process (jsonrpc--process

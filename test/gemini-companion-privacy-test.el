@@ -78,8 +78,7 @@
 
 (ert-deftest gemini-companion-privacy-lets-no-project-share-more ()
   (gemini-companion-test-with-directory
-      '((".dir-locals.el" "((nil . ((gemini-companion-excluded . nil)
-                     (gemini-companion-respect-geminiignore . nil))))")
+      '((".dir-locals.el" "((nil . ((gemini-companion-excluded . nil))))")
         (".geminiignore" "ignored\n")
         (".env" "") ("ignored" "# -*- gemini-companion-excluded: nil -*-"))
     (let ((enable-local-variables :all))
@@ -149,8 +148,6 @@
         (gemini-companion-test-write
          (if (equal name ".aiignore") ".qwenignore" ".aiignore") "!a.log\n")
         (should (gemini-companion-privacy-test-hidden "a.log"))
-        (let ((gemini-companion-respect-geminiignore nil))
-          (should-not (gemini-companion-privacy-test-hidden "a.log")))
         ;; Only a regular file is read.
         (delete-file name)
         (make-symbolic-link "/dev/zero" (expand-file-name name))
