@@ -159,38 +159,23 @@ VERB is \"link\" or \"uninstall\".  Then call THEN with a list of the
 FAILURES, strings."
   (if (null clients)
       (funcall then (reverse failures))
-    (let* ((default-directory (gemini-companion-install-extension-directory))
-           (client (pop clients))
-           (process
-            (make-process
-             :name "gemini-companion-link"
-             :buffer (generate-new-buffer " *gemini-companion link*")
-             :command
-             `(,@(gemini-companion-run-command client) "extensions" ,verb
-               ,@(if (equal verb "link")
-                     (cons (directory-file-name default-directory)
-                           (gemini-companion-clients-get client :link))
-                   (list gemini-companion-extension--name)))
-             :connection-type 'pipe
-             :noquery t
-             :sentinel
-             (lambda (process _)
-               (unless (process-live-p process)
-                 (with-current-buffer (process-buffer process)
-                   (goto-char (point-max))
-                   (skip-chars-backward " \n")
-                   (unless (eql 0 (process-exit-status process))
-                     (push (format "%s: %s"
-                                   (gemini-companion-clients-title client)
-                                   (buffer-substring (line-beginning-position)
-                                                     (point)))
-                           failures))
-                   (kill-buffer))
-                 (gemini-companion-extension-run
-                  verb clients then failures))))))
-      ;; Qwen Code asks whether to continue.
-      (ignore-errors
-        (process-send-string process "y\n")))))
+    (let ((default-directory (gemini-companion-install-extension-directory))
+          (client (pop clients)))
+      (gemini-companion-run-program
+       "gemini-companion-link"
+       `(,@(gemini-companion-run-command client) "extensions" ,verb
+         ,@(if (equal verb "link")
+               (cons (directory-file-name default-directory)
+                     (gemini-companion-clients-get client :link))
+             (list gemini-companion-extension--name)))
+       ;; Qwen Code asks whether to continue.
+       "y\n"
+       (lambda (_output problem)
+         (when problem
+           (push (format "%s: %s" (gemini-companion-clients-title client)
+                         problem)
+                 failures))
+         (gemini-companion-extension-run verb clients then failures))))))
 
 (defun gemini-companion-extension-write-policy ()
   "Write the policy for questions of Gemini CLI without confirmation."

@@ -49,33 +49,28 @@ seconds.  Takes effect at once."
 (defconst gemini-companion-notify--turn-seconds 10
   "Seconds that a turn must last for a notification of its end.")
 
-(defvar gemini-companion-notify--shown nil
-  "Alist of (SESSION STATE . WITHDRAW), the states that are shown.
-WITHDRAW is a function that withdraws the open notification, or nil.")
+(defvar gemini-companion-notify--open nil
+  "Alist of sessions and functions that withdraw their notifications.")
 
 (defun gemini-companion-notify--follow (session state)
   "Withdraw the notification about SESSION, which is in another STATE.
 Show that soon."
-  (let ((shown (assoc session gemini-companion-notify--shown
-                      #'gemini-companion-session-same-p)))
-    (gemini-companion-notify--withdraw shown)
+  (gemini-companion-notify--withdraw session)
+  (when-let* ((since (gemini-companion-session-state-since session)))
     (run-at-time (if (and (eq state 'waiting)
                           (null (gemini-companion-edits-open session))
-                          (eq state (cadr shown)))
+                          (eq state
+                              (gemini-companion-session-state session 'lasting)))
                      ;; What was accepted may still be written.
                      (* 6 gemini-companion-notify--seconds)
                    gemini-companion-notify--seconds)
-                 nil #'gemini-companion-notify--settle
-                 session (gemini-companion-session-state-since session))))
+                 nil #'gemini-companion-notify--settle session since)))
 
 (defun gemini-companion-notify--settle (session since)
   "Show the state of SESSION if it is the one of SINCE, and maybe notify."
   (gemini-companion-events-guarded 'notify
     (when (eql since (gemini-companion-session-state-since session))
-      (let ((state (gemini-companion-session-state session)))
-        (setf (alist-get session gemini-companion-notify--shown nil 'remove
-                         #'gemini-companion-session-same-p)
-              (and since (list state)))
+      (let ((state (gemini-companion-state-lasts session)))
         (force-mode-line-update t)
         (unless (gemini-companion-notify--seen-p session)
           (pcase state
@@ -94,18 +89,21 @@ Show that soon."
 
 (defun gemini-companion-notify--count ()
   (+ (length (gemini-companion-edits-open))
-     (seq-count (pcase-lambda (`(,session ,state))
-                  (and (eq 'waiting state)
+     (seq-count (lambda (session)
+                  (and (eq 'waiting
+                           (gemini-companion-session-state session 'lasting))
                        (null (gemini-companion-edits-open session))))
-                gemini-companion-notify--shown)))
+                (gemini-companion-sessions))))
 
 (defun gemini-companion-notify-lighter ()
   "Return what waits for the user and what works, for the mode line.
 The value is a cons of a text and a function that returns a tooltip."
   (let ((count (gemini-companion-notify--count)))
     (cons (concat (unless (zerop count) (format "?%d" count))
-                  (when (seq-some (lambda (shown) (eq 'working (cadr shown)))
-                                  gemini-companion-notify--shown)
+                  (when (seq-some (lambda (session)
+                                    (eq 'working (gemini-companion-session-state
+                                                  session 'lasting)))
+                                  (gemini-companion-sessions))
                     " working"))
           #'gemini-companion-notify--help)))
 
@@ -175,23 +173,23 @@ The value is a cons of a text and a function that returns a tooltip."
                (string-join (gemini-companion-edit-total edits) ", "))))))
 
 (defun gemini-companion-notify--send (session text)
-  (let ((withdraw (funcall (pcase gemini-companion-notify
-                             ('nil #'ignore)
-                             ('message #'gemini-companion-notify--message)
-                             ('desktop #'gemini-companion-notify--desktop)
-                             (function function))
-                           session (substring-no-properties text))))
+  (let* ((text (substring-no-properties text))
+         (withdraw (pcase gemini-companion-notify
+                     ('nil nil)
+                     ((or 'message 'desktop)
+                      (or (and (eq gemini-companion-notify 'desktop)
+                               (gemini-companion-notify--dbus session text))
+                          (gemini-companion-revert-announce text)))
+                     (function (funcall function session text)))))
     (when (functionp withdraw)
-      (setf (cddr (assoc session gemini-companion-notify--shown
-                         #'gemini-companion-session-same-p))
-            withdraw))))
+      (push (cons session withdraw) gemini-companion-notify--open))))
 
-(defun gemini-companion-notify--withdraw (shown)
-  "Withdraw the notification about SHOWN, if any.
-SHOWN is an element of `gemini-companion-notify--shown'."
-  (when-let* ((withdraw (cddr shown)))
-    (setf (cddr shown) nil)
-    (funcall withdraw)))
+(defun gemini-companion-notify--withdraw (session)
+  (when-let* ((open (assoc session gemini-companion-notify--open
+                           #'gemini-companion-session-same-p)))
+    (setq gemini-companion-notify--open
+          (remq open gemini-companion-notify--open))
+    (funcall (cdr open))))
 
 (defun gemini-companion-notify--go (session)
   (let ((terminal (gemini-companion-session-terminal session)))
@@ -201,20 +199,11 @@ SHOWN is an element of `gemini-companion-notify--shown'."
            (call-interactively 'gemini-companion-review))
           (terminal (gemini-companion-terminal-show terminal)))))
 
-;;;; Ways to notify
-
-;; Each is called with a session and a text, and returns a function that
-;; withdraws the notification.
-
-(defun gemini-companion-notify--message (_session text)
-  (gemini-companion-revert-announce text))
-
-(defun gemini-companion-notify--desktop (session text)
-  (or (gemini-companion-notify--dbus session text)
-      (gemini-companion-notify--message session text)))
+;;;; D-Bus
 
 (defun gemini-companion-notify--dbus (session text)
-  "Show TEXT about SESSION by D-Bus, if a service is there or can be started."
+  "Show TEXT about SESSION by D-Bus, if a service is there or can be started.
+Return a function that withdraws it, or nil."
   (when-let* (((featurep 'dbusbind))
               ((require 'notifications nil t))
               (id (gemini-companion-notify--within-a-second
@@ -246,8 +235,8 @@ A service that hangs would block Emacs for 25 seconds."
   (remove-hook 'gemini-companion-state-functions
                #'gemini-companion-notify--follow)
   (cancel-function-timers #'gemini-companion-notify--settle)
-  (mapc #'gemini-companion-notify--withdraw gemini-companion-notify--shown)
-  (setq gemini-companion-notify--shown nil))
+  (mapc #'gemini-companion-notify--withdraw
+        (mapcar #'car gemini-companion-notify--open)))
 
 (provide 'gemini-companion-notify)
 ;;; gemini-companion-notify.el ends here

@@ -359,19 +359,9 @@ Return what is to be shown."
 
 (defun gemini-companion-send-read (edit prompt &rest arguments)
   "Return what the user types after PROMPT, or nil if EDIT ended meanwhile.
-Text typed until then is in the kill ring.  PROMPT and ARGUMENTS are those
-of `read-string'."
-  (let ((typed ""))
-    (gemini-companion-edit-ask
-     edit
-     (lambda ()
-       (minibuffer-with-setup-hook
-           (lambda ()
-             (add-hook 'minibuffer-exit-hook
-                       (lambda ()
-                         (setq typed (minibuffer-contents-no-properties)))
-                       nil t))
-         (setq typed (apply #'read-string prompt arguments)))))
+The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
+`read-string'."
+  (let ((typed (apply #'read-string prompt arguments)))
     (if (gemini-companion-edit-open-p edit)
         typed
       (gemini-companion-send--keep typed "This review has ended already")

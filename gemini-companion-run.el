@@ -25,6 +25,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-install)
 (require 'gemini-companion-place)
+(require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -148,28 +149,165 @@ may be installed there."
   "Ask whether to enable IDE integration in the CLI of PLACE, if it is off.
 Return nil if the user has to edit a settings file first."
   (let* ((process-environment (plist-get place :environment))
-         (client (plist-get place :client))
-         (files (gemini-companion-settings-files
-                 client (plist-get place :directory)))
-         (file (gemini-companion-clients-file client :user-settings)))
-    (pcase-let ((`(,keys ,value . ,_)
-                 (car (gemini-companion-clients-get client :required))))
-      (cond
-       ((or (not gemini-companion-run-offer-ide)
-            ;; Another file decides.
-            (not (member (gemini-companion-settings-find files keys)
-                         (list nil file)))
-            (equal value (gemini-companion-settings-get file keys))
-            ;; The CLI reports a malformed file.
-            (not (ignore-errors (gemini-companion-settings-read file) t)))
-        t)
-       ((y-or-n-p (format "Enable IDE integration in %s? "
-                          (gemini-companion-session-title place)))
-        (gemini-companion-settings-set file keys value))
-       (t
-        (with-demoted-errors "Option not saved: %S"
-          (customize-save-variable 'gemini-companion-run-offer-ide nil))
-        t)))))
+         (finding (car (gemini-companion-run-settings-findings
+                        (plist-get place :client)
+                        (plist-get place :directory))))
+         (enable (alist-get "Enable" (nthcdr 3 finding) nil nil #'equal)))
+    (cond
+     ((not (and enable gemini-companion-run-offer-ide)) t)
+     ((y-or-n-p (format "Enable IDE integration in %s? "
+                        (gemini-companion-session-title place)))
+      (funcall enable))
+     (t
+      (with-demoted-errors "Option not saved: %S"
+        (customize-save-variable 'gemini-companion-run-offer-ide nil))
+      t))))
+
+(defun gemini-companion-run-program (name command input then)
+  "Run COMMAND with INPUT as a process NAME, without waiting for it.
+At the end call THEN with its output, and with nil or, if it failed, the
+last line of that."
+  (let* ((buffer (generate-new-buffer (format " *%s*" name)))
+         (process
+          (make-process
+           :name name :buffer buffer :command command :noquery t
+           :connection-type 'pipe :coding 'utf-8
+           :sentinel
+           (lambda (process _event)
+             (unless (process-live-p process)
+               (let ((output (with-current-buffer buffer (buffer-string)))
+                     (status (process-exit-status process)))
+                 (kill-buffer buffer)
+                 (funcall then output
+                          (unless (eql 0 status)
+                            (or (car (last (split-string output "[\r\n]+" t)))
+                                (format "exit status %s" status))))))))))
+    ;; This fails if it has exited.
+    (ignore-errors
+      (process-send-string process input)
+      (process-send-eof process))))
+
+;;;; Why a CLI is not connected
+
+(defvar gemini-companion-run--corrected nil
+  "Alist of problems whose setting was corrected, and the sessions before.")
+
+(defun gemini-companion-run-file-shown (name)
+  "Return the absolute file NAME for the user, abbreviated and escaped."
+  (let ((file-name-handler-alist nil))
+    (gemini-companion-name-escaped
+     (abbreviate-file-name (gemini-companion-place-file name)))))
+
+(defun gemini-companion-run-obstacle (client directory)
+  "Return the finding about why CLIENT in DIRECTORY is not connected.
+DIRECTORY is nil if it is unknown.  For findings, see
+`gemini-companion-status-checks'; this one has a remedy."
+  (or (seq-find (lambda (finding) (memq (car finding) '(bad note)))
+                (and directory
+                     (append
+                      (gemini-companion-run-project-findings directory)
+                      ;; Elsewhere, its settings are there.
+                      (unless (file-remote-p directory)
+                        ;; The first setting is needed to connect.
+                        (seq-take (gemini-companion-run-settings-findings
+                                   client directory)
+                                  1)))))
+      '(bad nil "Run /ide enable there.  If the CLI answers that IDE \
+integration is not supported, start it again: the mode was off then or, for \
+Qwen Code, the project was not open in Emacs.")))
+
+(defun gemini-companion-run--remedy (finding)
+  "Return the remedy of FINDING without its details, to follow a semicolon."
+  (let ((remedy (car (split-string (nth 2 finding)
+                                   "[.,]\\(?: \\|\\'\\)"))))
+    (concat (downcase (substring remedy 0 1)) (substring remedy 1))))
+
+(defun gemini-companion-run-project-findings (directory)
+  "Return the finding about whether a CLI in DIRECTORY may connect, a list."
+  (cond
+   ((null (gemini-companion-server-info)) nil)
+   ;; Emacs 28 asks the remote host to abbreviate.
+   ((file-remote-p directory)
+    (unless (assoc (file-remote-p directory) gemini-companion-place-all)
+      `((note ,(format "%s is remote, and its host is not connected" directory)
+              "Type M-x gemini-companion-connect in a buffer of that host."))))
+   ((and (not (member (file-name-as-directory directory)
+                      (list (expand-file-name "~/") "/")))
+         (gemini-companion-roots-above
+          (file-name-as-directory (file-truename directory))
+          gemini-companion-roots-last))
+    `((good ,(format "A CLI may connect from %s"
+                     (abbreviate-file-name directory)))))
+   ((gemini-companion-privacy-directory-hidden-p directory)
+    `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
+from there" (gemini-companion-run-file-shown directory))
+           "See `gemini-companion-excluded', and `gemini-companion-share' in \
+its .dir-locals.el.")))
+   (t
+    `((bad ,(format "%s is in none of the workspace roots, so no CLI can \
+connect from there" (gemini-companion-run-file-shown directory))
+           "Start it in a project, or open a file of that project, then type \
+/ide enable.  The home directory and / are never roots.")))))
+
+(defun gemini-companion-run-settings-findings (client directory)
+  "Return the findings about the settings of CLIENT in DIRECTORY.
+The first one is about what is needed to connect, if they can be read."
+  (when-let* (((assoc client gemini-companion-clients))
+              (files (gemini-companion-settings-files client directory))
+              (file (car (last files))))
+    (condition-case problem
+        (progn
+          (gemini-companion-settings-read file)
+          (mapcar (apply-partially #'gemini-companion-run--setting
+                                   client file files)
+                  (gemini-companion-clients-get client :required)))
+      (error
+       `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
+                       (error-message-string problem))
+              ,(format "Correct it; %s does not start with this file."
+                       (gemini-companion-clients-title client))
+              ("Open" . ,(apply-partially #'find-file-other-window file))))))))
+
+(defun gemini-companion-run--setting (client user files required)
+  "Return the finding about REQUIRED, of CLIENT.
+FILES are its settings files, USER is the user's own."
+  (pcase-let* ((`(,keys ,value ,problem ,command) required)
+               (title (gemini-companion-clients-title client))
+               (file (or (gemini-companion-settings-find files keys) user))
+               (place (format "%s in %s" (string-join keys ".")
+                              (abbreviate-file-name file))))
+    (cond
+     ((equal value (gemini-companion-settings-get file keys))
+      (if (seq-some #'gemini-companion-session-connected-p
+                    (cdr (assoc problem gemini-companion-run--corrected)))
+          `(bad ,problem
+                ,(format "Type %s in each running %s, or restart it."
+                         command title)
+                ("Done" . ,(lambda ()
+                             (setq gemini-companion-run--corrected nil))))
+        `(good ,(format "%s is %s" place (json-encode value)))))
+     ((equal file user)
+      `(bad ,problem
+            ,(format "Run %s there, or set %s to %s." command place
+                     (json-encode value))
+            (,(if (eq value t) "Enable" "Set it")
+             . ,(lambda ()
+                  (let ((set (gemini-companion-settings-set file keys value)))
+                    (when (eq t set)
+                      (push (cons problem
+                                  (seq-filter
+                                   (lambda (session)
+                                     (equal client
+                                            (plist-get session :client)))
+                                   (gemini-companion-sessions)))
+                            gemini-companion-run--corrected)
+                      (message "Setting saved; type %s in each running %s"
+                               command title))
+                    set)))))
+     (t
+      `(bad ,problem
+            ,(format "Remove %s, which overrides your own settings." place)
+            ("Open" . ,(apply-partially #'find-file-other-window file)))))))
 
 ;;;; Places
 
@@ -298,11 +436,6 @@ package-install RET %s), or customize `gemini-companion-terminal'"
     map)
   "Keys in the buffer of a CLI that has ended.")
 
-(defun gemini-companion-run--use-keys (map)
-  "Use the keys of MAP in the current buffer, before any others.
-Some terminals have their keymaps in minor modes, too."
-  (setq-local minor-mode-overriding-map-alist (list (cons t map))))
-
 (defun gemini-companion-run-desktop (_directory)
   "Return what a desktop is to save of the CLI in the current buffer.
 `gemini-companion-resume-restore' uses it."
@@ -368,41 +501,40 @@ ROOT is the workspace root in its remote place, if any."
                        :root ,root ,@gemini-companion-run-place))
               (rename-buffer
                (gemini-companion-run--name gemini-companion-run-place) 'unique))
-            (if problem (error "%s" problem) (gemini-companion-run--in buffer)))
+            (if problem (error "%s" problem) (gemini-companion-run--in)))
         (error
          (insert (error-message-string err) "\n")
          (gemini-companion-run--end buffer "Not started"))))))
 
-(defun gemini-companion-run--in (buffer)
-  "Start the CLI in BUFFER, with the size of its window."
-  (save-selected-window
+(defun gemini-companion-run--in ()
+  "Start the CLI in the current buffer, with the size of its window."
+  (let* ((buffer (current-buffer))
+         (place gemini-companion-run-place)
+         (remote (plist-get place :remote))
+         (own (append (gemini-companion-run-command (plist-get place :client))
+                      (when-let* ((id (plist-get place :resume)))
+                        (list "--resume" id))))
+         (command (if remote
+                      (gemini-companion-place-run-command
+                       remote (plist-get place :root) own)
+                    own))
+         (process-environment (gemini-companion-run-environment place))
+         (exec-path (plist-get place :path)))
     ;; The terminals take their size from the selected window.
-    (when-let* ((window (get-buffer-window buffer t)))
-      (select-window window 'norecord))
-    (with-current-buffer buffer
-      (let* ((place gemini-companion-run-place)
-             (remote (plist-get place :remote))
-             (own (append (gemini-companion-run-command
-                           (plist-get place :client))
-                          (when-let* ((id (plist-get place :resume)))
-                            (list "--resume" id))))
-             (command (if remote
-                          (gemini-companion-place-run-command
-                           remote (plist-get place :root) own)
-                        own))
-             (process-environment (gemini-companion-run-environment place))
-             (exec-path (plist-get place :path)))
+    (with-selected-window (or (get-buffer-window buffer t) (selected-window))
+      (with-current-buffer buffer
         (gemini-companion-terminal-start
          (cons (or (executable-find (car command)) (car command))
-               (cdr command))))))
-  (when-let* ((process (get-buffer-process buffer)))
-    (with-current-buffer buffer
-      (gemini-companion-run--use-keys gemini-companion-run-map)
-      (setq-local desktop-save-buffer #'gemini-companion-run-desktop))
-    (add-function :around (process-sentinel process)
-                  #'gemini-companion-run--sentinel)
-    ;; Until then it may still connect.
-    (run-at-time 20 nil #'gemini-companion-run--hint buffer process)))
+               (cdr command)))))
+    (when-let* ((process (get-buffer-process buffer)))
+      ;; Some terminals have their keymaps in minor modes, too.
+      (setq-local minor-mode-overriding-map-alist
+                  (list (cons t gemini-companion-run-map))
+                  desktop-save-buffer #'gemini-companion-run-desktop)
+      (add-function :around (process-sentinel process)
+                    #'gemini-companion-run--sentinel)
+      ;; Until then it may still connect.
+      (run-at-time 20 nil #'gemini-companion-run--hint buffer process))))
 
 (defun gemini-companion-run-environment (place)
   "Return the environment of the CLI of PLACE."
@@ -428,10 +560,10 @@ Wait until the user pauses and has answered what it asks."
 \(M-x gemini-companion-status shows why)"
                            (gemini-companion-session-title place)
                            (buffer-name buffer)
-                           (if (member (plist-get place :directory)
-                                       (list (expand-file-name "~/") "/"))
-                               "start it in a project"
-                             "run /ide enable there"))))
+                           (gemini-companion-run--remedy
+                            (gemini-companion-run-obstacle
+                             (plist-get place :client)
+                             (plist-get place :directory))))))
                  (changed
                   (lambda (&rest _)
                     (remove-hook 'gemini-companion-session-changed-functions
@@ -480,7 +612,8 @@ That is a list of choices, or about its last 15 lines have the words."
 
 (defun gemini-companion-run--end (buffer reason)
   (with-current-buffer buffer
-    (gemini-companion-run--use-keys gemini-companion-run-ended-map)
+    (setq-local minor-mode-overriding-map-alist
+                (list (cons t gemini-companion-run-ended-map)))
     (setq buffer-read-only t)
     ;; Evil has its own meaning for the keys.
     (when (bound-and-true-p evil-local-mode)
@@ -503,17 +636,16 @@ That is a list of choices, or about its last 15 lines have the words."
 PREVIOUS are the CLIs that were connected before."
   (dolist (session (seq-difference (gemini-companion-sessions) previous
                                    #'gemini-companion-session-same-p))
-    (let ((client (plist-get session :client)))
-      ;; Elsewhere, its settings are there.
-      (unless (plist-get session :place)
-        (pcase-dolist (`(,keys ,value ,problem ,command)
-                       ;; Without the first one it would not connect.
-                       (cdr (gemini-companion-clients-get client :required)))
-          (unless (equal value
-                         (gemini-companion-settings-value
-                          client (or (plist-get session :directory) "/") keys))
-            (message "%s; type %s there (or use M-x gemini-companion-status)"
-                     problem command)))))))
+    ;; Elsewhere, its settings are there.
+    (unless (plist-get session :place)
+      ;; Without the first one it would not connect.
+      (dolist (finding (cdr (gemini-companion-run-settings-findings
+                             (plist-get session :client)
+                             (or (plist-get session :directory) "/"))))
+        (when (eq 'bad (car finding))
+          (message "%s; %s (or use M-x gemini-companion-status)"
+                   (nth 1 finding)
+                   (gemini-companion-run--remedy finding)))))))
 
 ;;;; Life
 
@@ -671,40 +803,26 @@ prints objects of JSON."
          (place gemini-companion-run-place)
          (client (plist-get place :client))
          (process-environment (gemini-companion-run-environment place))
-         (exec-path (plist-get place :path))
-         (output (generate-new-buffer " *gemini conversations*"))
-         (process
-          (make-process
-           :name "gemini-companion-conversations" :buffer output :noquery t
-           :command (append (gemini-companion-run-command client)
-                            (gemini-companion-clients-get client :conversations))
-           :connection-type 'pipe :coding 'utf-8
-           :sentinel
-           (lambda (process _event)
-             (unless (process-live-p process)
-               (let ((text (with-current-buffer output (buffer-string))))
-                 (kill-buffer output)
-                 (when (buffer-live-p buffer)
-                   (with-current-buffer buffer
-                     (gemini-companion-resume--show
-                      text (process-exit-status process))))))))))
-    ;; This fails if it has exited.
-    (ignore-errors (process-send-eof process))))
-
-(defun gemini-companion-resume--show (output status)
-  (setq tabulated-list-entries (gemini-companion-resume--parse output)
-        truncate-lines (and tabulated-list-entries t))
-  (cond (tabulated-list-entries
-         (tabulated-list-print))
-        ((eq 0 status)
-         (gemini-companion-resume--say
-          "%s has no conversation to resume; %s begins one"
-          (substitute-command-keys "\\[gemini-companion-run]")))
-        (t
-         (gemini-companion-resume--say
-          "%s cannot list its conversations: %s"
-          (or (car (last (split-string output "[\r\n]+" t)))
-              (format "exit status %s" status))))))
+         (exec-path (plist-get place :path)))
+    (gemini-companion-run-program
+     "gemini-companion-conversations"
+     (append (gemini-companion-run-command client)
+             (gemini-companion-clients-get client :conversations))
+     ""
+     (lambda (output problem)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (setq tabulated-list-entries (gemini-companion-resume--parse output)
+                 truncate-lines (and tabulated-list-entries t))
+           (cond (tabulated-list-entries
+                  (tabulated-list-print))
+                 (problem
+                  (gemini-companion-resume--say
+                   "%s cannot list its conversations: %s" problem))
+                 (t
+                  (gemini-companion-resume--say
+                   "%s has no conversation to resume; %s begins one"
+                   (substitute-command-keys "\\[gemini-companion-run]"))))))))))
 
 (defun gemini-companion-resume--say (format &rest arguments)
   "Show FORMAT with the name of the CLI of this buffer and ARGUMENTS."

@@ -30,9 +30,11 @@ Each is called with the session and its state, as in
 REPORTED is the state that its hooks have reported, or nil; SENT the
 first line of the last prompt that Emacs has submitted, until its turn
 begins; REVIEW the edit that awaits an answer first, or nil; ASKED the
-edits that were open when its title showed last that it was not ready."
+edits that were open when its title showed last that it was not ready;
+LASTING the last STATE that has lasted."
   session process reported sent review asked
   (state 'unknown)
+  (lasting 'unknown)
   (since (float-time)))
 
 (defvar gemini-companion-state--records nil
@@ -40,18 +42,27 @@ edits that were open when its title showed last that it was not ready."
 
 ;;;; API
 
-(defun gemini-companion-session-state (session)
+(defun gemini-companion-session-state (session &optional lasting)
   "Return what SESSION is doing.
 That is `ready' for a prompt, `working', `waiting' for an answer of the
-user in its terminal or in a review, or `unknown'."
+user in its terminal or in a review, or `unknown'.  If LASTING is
+non-nil, it is the last state that has lasted for a while."
   (if-let* ((record (gemini-companion-state--of session)))
-      (gemini-companion-state--state record)
+      (if lasting
+          (gemini-companion-state--lasting record)
+        (gemini-companion-state--state record))
     'unknown))
 
 (defun gemini-companion-session-state-since (session)
   "Return when the state of SESSION began, in seconds, or nil."
   (when-let* ((record (gemini-companion-state--of session)))
     (gemini-companion-state--since record)))
+
+(defun gemini-companion-state-lasts (session)
+  "Record that the state of SESSION has lasted for a while, and return it."
+  (let ((record (gemini-companion-state--of session)))
+    (setf (gemini-companion-state--lasting record)
+          (gemini-companion-state--state record))))
 
 ;;;; Sources
 

@@ -26,19 +26,20 @@
 (require 'gemini-companion-run)
 (require 'gemini-companion-server)
 (require 'gemini-companion-context)
-(require 'json)
 (require 'map)
 
 ;;;; State
 
 (defvar gemini-companion-status-checks
-  '(("Server" . gemini-companion-status--server)
-    ("CLI" . gemini-companion-status--version)
+  `(("Server" . gemini-companion-status--server)
+    ("CLI" . ,(lambda (_directory)
+                (mapcar #'gemini-companion-status--version
+                        (gemini-companion-status--clients))))
     ("Settings" . gemini-companion-status--settings)
     ("Sharing" . gemini-companion-status--sharing)
     ("Remote place" . gemini-companion-status--places)
     ("Running CLIs" . gemini-companion-status--running)
-    ("Project" . gemini-companion-status--project)
+    ("Project" . gemini-companion-run-project-findings)
     ("Links" . gemini-companion-extension-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
 Each function is called with the user's directory, and returns a list of
@@ -55,9 +56,6 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
 
 (defvar gemini-companion-status--processes nil
   "Cons of the server with its sessions, and the CLIs that ran then, or nil.")
-
-(defvar gemini-companion-status--corrected nil
-  "Alist of problems whose setting was corrected, and the sessions before.")
 
 (defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
@@ -119,15 +117,14 @@ Type \\[describe-mode] there for its keys."
                     (seq-find (lambda (finding)
                                 (memq (nth 1 finding) '(bad wait)))
                               findings)))
-         (some (lambda (&rest marks)
-                 (seq-filter (lambda (finding) (memq (nth 1 finding) marks))
-                             (remq verdict findings)))))
+         (marked (seq-group-by #'cadr (remq verdict findings)))
+         (good (alist-get 'good marked)))
     (gemini-companion-page-replace
      (with-temp-buffer
        (gemini-companion-status--insert-verdict verdict)
        (gemini-companion-status--insert-section
         "Problems" #'gemini-companion-status--insert-finding
-        (funcall some 'bad))
+        (alist-get 'bad marked))
        (gemini-companion-status--insert-section
         "Sessions" #'gemini-companion-status--insert-session
         (gemini-companion-sessions))
@@ -136,61 +133,65 @@ Type \\[describe-mode] there for its keys."
         "Workspace roots"
         (lambda (root)
           (gemini-companion-status--insert
-           (concat "    " (gemini-companion-status--file root))))
+           (concat "    " (gemini-companion-run-file-shown root))))
         (gemini-companion-roots-all))
        (gemini-companion-status--insert-section
         "Notes" #'gemini-companion-status--insert-finding
-        (funcall some 'wait 'note))
-       (let ((good (funcall some 'good)))
-         (gemini-companion-status--insert-section
-          (format (ngettext "%d check passed" "%d checks passed" (length good))
-                  (length good))
-          #'gemini-companion-status--insert-finding
-          (and gemini-companion-status--passed-shown good)
-          `((,(if gemini-companion-status--passed-shown "Hide" "Show")
-             . ,(lambda ()
-                  (setq gemini-companion-status--passed-shown
-                        (not gemini-companion-status--passed-shown)))))))
+        (append (alist-get 'wait marked) (alist-get 'note marked)))
+       (gemini-companion-status--insert-section
+        (format (ngettext "%d check passed" "%d checks passed" (length good))
+                (length good))
+        #'gemini-companion-status--insert-finding
+        (and gemini-companion-status--passed-shown good)
+        `((,(if gemini-companion-status--passed-shown "Hide" "Show")
+           . ,(lambda ()
+                (setq gemini-companion-status--passed-shown
+                      (not gemini-companion-status--passed-shown))))))
        (buffer-string)))))
 
-(defun gemini-companion-status--insert (text &optional actions)
-  "Insert TEXT and buttons for ACTIONS, an alist of (LABEL . FUNCTION).
-A button calls its FUNCTION and checks again."
-  (insert text)
-  (pcase-dolist (`(,label . ,function) actions)
-    (insert " ")
-    (insert-text-button
-     (concat "[" label "]")
-     'follow-link t
-     'action (lambda (_button)
-               (unwind-protect
-                   (funcall function)
-                 (when (get-buffer gemini-companion-status--name)
-                   (with-current-buffer gemini-companion-status--name
-                     (revert-buffer)))))))
-  (insert "\n"))
+(defun gemini-companion-status--insert (text &optional remedy &rest actions)
+  "Insert TEXT and REMEDY, with buttons for ACTIONS behind the first line.
+ACTIONS are conses (LABEL . FUNCTION).  A button calls its FUNCTION and
+checks again."
+  (pcase-let ((`(,line . ,more) (split-string text "\n")))
+    (insert line)
+    (pcase-dolist (`(,label . ,function) actions)
+      (insert " ")
+      (insert-text-button
+       (concat "[" label "]")
+       'follow-link t
+       'action (lambda (_button)
+                 (unwind-protect
+                     (funcall function)
+                   (when (get-buffer gemini-companion-status--name)
+                     (with-current-buffer gemini-companion-status--name
+                       (revert-buffer)))))))
+    (insert "\n")
+    (dolist (line (append more (ensure-list remedy)))
+      (insert "    " line "\n"))))
 
 (defun gemini-companion-status--insert-section
-    (heading insert items &optional actions)
+    (heading insert items &optional action)
   "Insert HEADING, and call INSERT with each of ITEMS, unless all are nil.
-Buttons for ACTIONS follow HEADING."
-  (when (or items actions)
-    (gemini-companion-status--insert
-     (concat "\n" (propertize heading 'face 'bold)) actions)
+A button for ACTION follows HEADING."
+  (when (or items action)
+    (insert "\n")
+    (apply #'gemini-companion-status--insert (propertize heading 'face 'bold)
+           nil (ensure-list action))
     (mapc insert items)))
 
 (defun gemini-companion-status--insert-finding (finding)
-  (pcase-let* ((`(,title ,mark ,text ,remedy . ,actions) finding)
+  (pcase-let* ((`(,title ,mark ,text . ,more) finding)
                (`(,character ,ascii ,face)
                 (alist-get mark '((good ?✓ "ok" success)
                                   (bad ?✗ "NO" error)
                                   (note ?• "--" shadow)
                                   (wait ?… ".." shadow)))))
-    (gemini-companion-status--insert
-     (concat (propertize (gemini-companion-text-sign character ascii)
-                         'face face)
-             " " title ": " text (and remedy (concat "\n    " remedy)))
-     actions)))
+    (apply #'gemini-companion-status--insert
+           (concat (propertize (gemini-companion-text-sign character ascii)
+                               'face face)
+                   " " title ": " text)
+           more)))
 
 (defun gemini-companion-status--insert-verdict (problem)
   "Insert one line about which CLIs are connected, or why none is.
@@ -201,16 +202,12 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                (string-join (seq-uniq
                              (mapcar #'gemini-companion-session-title sessions))
                             ", ")))
-    (pcase-let* ((`(,_ ,_ ,text ,remedy . ,actions)
-                  (or problem
-                      '(nil nil "No CLI runs in the open projects" nil
-                            ("Start" . gemini-companion-run))))
-                 (`(,line . ,more) (split-string text "\n")))
-      (gemini-companion-status--insert
-       (concat (propertize "Not connected: " 'face 'error) line)
-       actions)
-      (dolist (line (append more (ensure-list remedy)))
-        (insert "    " line "\n")))))
+    (pcase-let ((`(,text . ,more)
+                 (or (nthcdr 2 problem)
+                     '("No CLI runs in the open projects" nil
+                       ("Start" . gemini-companion-run)))))
+      (apply #'gemini-companion-status--insert
+             (concat (propertize "Not connected: " 'face 'error) text) more))))
 
 (defun gemini-companion-status--insert-session (session)
   (pcase-let* (((map :directory :version) session)
@@ -218,22 +215,18 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                (facts
                 (list (concat (gemini-companion-session-name session)
                               (and directory
-                                   (concat " in " (gemini-companion-status--file
+                                   (concat " in " (gemini-companion-run-file-shown
                                                    directory))))
                       (and version (concat "version " version))
                       (gemini-companion-notify-state session)
                       (and (gemini-companion-auto-on-p session)
                            "auto-accept"))))
-    (gemini-companion-status--insert
-     (concat "    " (string-join (delq nil facts) ", "))
-     (and terminal
-          `(("Terminal" . ,(apply-partially #'gemini-companion-terminal-show
-                                            terminal)))))))
-
-(defun gemini-companion-status--file (name)
-  (let ((file-name-handler-alist nil))
-    (gemini-companion-name-escaped
-     (abbreviate-file-name (gemini-companion-place-file name)))))
+    (apply #'gemini-companion-status--insert
+           (concat "    " (string-join (delq nil facts) ", ")) nil
+           (and terminal
+                `(("Terminal" . ,(apply-partially
+                                  #'gemini-companion-terminal-show
+                                  terminal)))))))
 
 (defun gemini-companion-status--insert-shared ()
   (when (or (gemini-companion-sessions) gemini-companion-paused)
@@ -244,16 +237,15 @@ PROBLEM is the first finding that is a problem or awaits an answer."
              (t "Shared: nothing"))
        (pcase-lambda ((map :path :active :line :character :selected-text))
          (gemini-companion-status--insert
-          (concat "    " (gemini-companion-status--file path)
+          (concat "    " (gemini-companion-run-file-shown path)
                   (and active
                        (format ", active, line %s, character %s"
-                               line character))
-                  (and selected-text
-                       (format "\n        %d characters selected: %s"
-                               (length selected-text)
-                               (let ((print-escape-newlines t))
-                                 (gemini-companion-name-shown
-                                  (format "%S" selected-text))))))))
+                               line character)))
+          (and selected-text
+               (format "    %d characters selected: %s" (length selected-text)
+                       (let ((print-escape-newlines t))
+                         (gemini-companion-name-shown
+                          (format "%S" selected-text)))))))
        files
        `((,(if gemini-companion-paused "Resume" "Pause")
           . gemini-companion-pause))))))
@@ -277,12 +269,11 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
   (let (said)
     (seq-mapcat
      (pcase-lambda (`(,title ,mark ,text ,remedy . ,actions))
-       (let* ((end (and (string-match "is not connected\\(: \\)" text)
-                        (match-beginning 1)))
-              (reason (and end (substring text (+ 2 end)))))
+       (let ((reason (cadr (split-string text "is not connected: "))))
          (prog1 (cond ((member text said) nil)
                       ((and reason (member reason said))
-                       `((,title note ,(substring text 0 end))))
+                       `((,title note ,(string-remove-suffix
+                                        (concat ": " reason) text))))
                       (t
                        `((,title ,mark ,text
                                  ,(unless (member remedy said) remedy)
@@ -334,11 +325,7 @@ That is at least the first one."
                     all)
         (list (car all)))))
 
-(defun gemini-companion-status--version (_directory)
-  (mapcar #'gemini-companion-status--version-of
-          (gemini-companion-status--clients)))
-
-(defun gemini-companion-status--version-of (client)
+(defun gemini-companion-status--version (client)
   (let* ((title (gemini-companion-clients-title client))
          (file (gemini-companion-status--program client))
          (package (and file (locate-dominating-file (file-truename file)
@@ -376,89 +363,11 @@ That is at least the first one."
    (lambda (client)
      ;; The first one is needed to connect, the others after that.
      (funcall (if (gemini-companion-sessions) #'seq-drop #'seq-take)
-              (gemini-companion-status--settings-of client directory) 1))
+              (gemini-companion-run-settings-findings client directory) 1))
    (gemini-companion-status--clients)))
 
-(defun gemini-companion-status--settings-of (client directory)
-  (let ((file (gemini-companion-clients-file client :user-settings))
-        (files (gemini-companion-settings-files client directory)))
-    (condition-case problem
-        (progn
-          (gemini-companion-settings-read file)
-          (mapcar (lambda (required)
-                    (gemini-companion-status--setting
-                     client file files required))
-                  (gemini-companion-clients-get client :required)))
-      (error
-       `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
-                       (error-message-string problem))
-              ,(format "%s does not start with this file; correct it."
-                       (gemini-companion-clients-title client))
-              ("Open" . ,(apply-partially #'find-file-other-window file))))))))
-
-(defun gemini-companion-status--setting (client user files required)
-  "Return the finding about REQUIRED, of CLIENT.
-FILES are its settings files, USER is the user's own."
-  (pcase-let* ((`(,keys ,value ,problem ,command) required)
-               (title (gemini-companion-clients-title client))
-               (file (or (gemini-companion-settings-find files keys) user))
-               (place (format "%s in %s" (string-join keys ".")
-                              (abbreviate-file-name file))))
-    (cond
-     ((equal value (gemini-companion-settings-get file keys))
-      (if (seq-some #'gemini-companion-session-connected-p
-                    (cdr (assoc problem gemini-companion-status--corrected)))
-          `(bad ,problem
-                ,(format "Type %s in each running %s, or restart it."
-                         command title)
-                ("Done" . ,(lambda ()
-                             (setq gemini-companion-status--corrected nil))))
-        `(good ,(format "%s is %s" place (json-encode value)))))
-     ((equal file user)
-      `(bad ,problem
-            ,(format "Set %s to %s, or type %s in %s." place
-                     (json-encode value) command title)
-            (,(if (eq value t) "Enable" "Set it")
-             . ,(lambda ()
-                  (when (eq t (gemini-companion-settings-set file keys value))
-                    (push (cons problem
-                                (seq-filter
-                                 (lambda (session)
-                                   (equal client (plist-get session :client)))
-                                 (gemini-companion-sessions)))
-                          gemini-companion-status--corrected)
-                    (message "Setting saved; type %s in each running %s"
-                             command title))))))
-     (t
-      `(bad ,problem
-            ,(format "Remove %s, which overrides your own settings." place)
-            ("Open" . ,(apply-partially #'find-file-other-window file)))))))
 
 ;;;; Projects
-
-(defun gemini-companion-status--project (directory)
-  (cond
-   ((null (gemini-companion-server-info)) nil)
-   ;; Emacs 28 asks the remote host to abbreviate.
-   ((file-remote-p directory)
-    (unless (assoc (file-remote-p directory) gemini-companion-place-all)
-      `((note ,(format "%s is remote, and its host is not connected; \
-M-x gemini-companion-connect" directory)))))
-   ((gemini-companion-roots-above
-     (file-name-as-directory (file-truename directory))
-     gemini-companion-roots-last)
-    `((good ,(format "A CLI may connect from %s"
-                     (abbreviate-file-name directory)))))
-   ((gemini-companion-privacy-directory-hidden-p directory)
-    `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
-from there" (gemini-companion-status--file directory))
-           "See `gemini-companion-excluded', and `gemini-companion-share' in \
-its .dir-locals.el.")))
-   (t
-    `((bad ,(format "%s is in none of the workspace roots, so no CLI can \
-connect from there" (gemini-companion-status--file directory))
-           "Open a file of that project, then type /ide enable.  The home \
-directory and / are never roots.")))))
 
 (defun gemini-companion-status--sharing (_directory)
   (if gemini-companion-privacy-problem
@@ -482,7 +391,7 @@ and the ignore files, such as .geminiignore.")
                         (not (gemini-companion-roots-name name)))
                    "It is outside the workspace roots; see \
 `gemini-companion-share-outside-projects'."))))
-      `((note ,(format "%s is not shared" (gemini-companion-status--file name))
+      `((note ,(format "%s is not shared" (gemini-companion-run-file-shown name))
               ,remedy)))))
 
 (defun gemini-companion-status--places (_directory)
@@ -580,24 +489,13 @@ It is a plist of `gemini-companion-server-ask-processes'."
                             "it is connected to another editor")
                          "To connect it here, start it in a terminal of this \
 Emacs."))
-                 ((and directory
-                       (seq-find
-                        (lambda (finding) (memq (car finding) '(bad note)))
-                        (append
-                         (gemini-companion-status--project directory)
-                         ;; The first setting is needed to connect.
-                         (seq-take (gemini-companion-status--settings-of
-                                    client directory)
-                                   1)))))
                  (t
-                  '(bad nil "Type /ide enable there.  If the CLI answers \
-that IDE integration is not supported, start it again: the mode was off then \
-or, for Qwen Code, the project was not open in Emacs.")))))
+                  (gemini-companion-run-obstacle client directory)))))
     `(,(if (gemini-companion-sessions) 'note mark)
       ,(concat (format "%s (process %d" (gemini-companion-clients-title client)
                        pid)
                (and directory
-                    (concat ", in " (gemini-companion-status--file directory)))
+                    (concat ", in " (gemini-companion-run-file-shown directory)))
                ") is not connected"
                (and text (concat ": " text)))
       ,@remedy)))

