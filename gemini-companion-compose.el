@@ -204,7 +204,6 @@ Elsewhere outside the project, it does not read them, or asks."
     (insert "@" (gemini-companion-point-escape file) " ")))
 
 (defun gemini-companion-compose--drop (uri _action)
-  "Insert a reference to the file with URI, or to a copy of an image elsewhere."
   (let ((file (or (dnd-get-local-file-name uri t)
                   (user-error "Not a file on this machine: %s" uri))))
     (if (and (string-match-p (image-file-name-regexp) file)
@@ -289,7 +288,6 @@ the CLI does; submit it? "
       (user-error "Nothing was submitted"))))
 
 (defun gemini-companion-compose--start (text)
-  "Offer to start a CLI here, and submit TEXT when it is ready."
   (unless (y-or-n-p "No CLI is connected here; start one with this prompt? ")
     (user-error "Nothing was submitted"))
   (let ((directory default-directory))

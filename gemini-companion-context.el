@@ -160,7 +160,6 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
       name)))
 
 (defun gemini-companion-context--record-active ()
-  "Record the current cursor and selection of the active file."
   (with-current-buffer gemini-companion-context-active
     (setq gemini-companion-context--active-tick (buffer-chars-modified-tick)
           gemini-companion-context--active-file
@@ -348,7 +347,6 @@ Compute them again only if other buffers may be shared."
           (force-mode-line-update))))))
 
 (defun gemini-companion-share--refresh ()
-  "Send the roots and the context, computed without caches."
   (gemini-companion-privacy-refresh)
   (gemini-companion-share--send))
 

@@ -1201,7 +1201,6 @@ Keep it until it is written to the CLI, as the server may crash."
       (gemini-companion-server-call 'diff-rejected id))))
 
 (defun gemini-companion-edit--undelivered ()
-  "Return the edits whose outcome was not written to the CLI, oldest first."
   (reverse (seq-filter #'gemini-companion-edit-outcome
                        gemini-companion-edit--all)))
 
@@ -1229,7 +1228,6 @@ their terminals do not take an answer.  Then run /ide enable in each CLI that \
 was connected; it opens no reviews until then.")))
 
 (defun gemini-companion-edit--hand-over (edit)
-  "Make the server adopt EDIT, which a previous server has opened."
   (gemini-companion-server-call
    'adopt-diff (gemini-companion-edit-id edit)
    (plist-get (gemini-companion-edit-session edit) :id)

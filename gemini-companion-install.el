@@ -161,7 +161,6 @@ the package exec-path-from-shell sets it"
 ;;;; Commands
 
 (defun gemini-companion-install--ways (directory)
-  "Return lists of commands to make DIRECTORY, in order of preference."
   (let* ((exec-path
           (seq-remove (lambda (directory)
                         ;; Python there is 3.9, or only opens a dialog.
@@ -290,7 +289,6 @@ For FAILED and END see `gemini-companion-install--run'."
       (point))))
 
 (defun gemini-companion-install--finish (end)
-  "Mark the environment as complete, delete old ones, and call END."
   (let* ((new gemini-companion-install--directory)
          (stamp (gemini-companion-install--stamp new)))
     (write-region (gemini-companion-install--wanted new) nil stamp nil 'silent)

@@ -164,7 +164,6 @@ files and lines, how long it took, and the prompt, as far as known."
                              (1- (window-width (get-buffer-window nil t)))))
 
 (defun gemini-companion-list--columns (&rest texts)
-  "Return the TEXTS that are non-nil, with two blanks before each."
   (mapconcat (apply-partially #'concat "  ") (delq nil texts) ""))
 
 (defun gemini-companion-list--edit-line (edit width)
@@ -225,7 +224,6 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
        (outline-hide-subtree)))))
 
 (defun gemini-companion-list--each-section (function)
-  "Call FUNCTION at each heading; return a list of its values."
   (let (values)
     (outline-map-region (lambda () (push (funcall function) values))
                         (point-min) (point-max))
@@ -292,7 +290,6 @@ FOLDS is as in `gemini-companion-list--folds'."
     (cdr (gethash edit gemini-companion-list--drawn))))
 
 (defun gemini-companion-list--insert-comments (comments)
-  "Insert COMMENTS after the lines of this buffer that they are about."
   (goto-char (point-min))
   (while (not (eobp))
     (let ((comment (cdr (assoc (gemini-companion-list--place) comments)))
@@ -405,13 +402,11 @@ the next open edit."
         (gemini-companion-list--go-to-open)))))
 
 (defun gemini-companion-list--go-to-open ()
-  "Go to the next edit that awaits an answer, or else to the first one."
   (gemini-companion-list--go-to (lambda ()
                                   (and (gemini-companion-list--open-edit)
                                        (not (invisible-p (point)))))))
 
 (defun gemini-companion-list--go-to (predicate)
-  "Go to the next heading for which PREDICATE is true, or else the first."
   (when-let* ((places (delq nil (gemini-companion-list--each-section
                                  (lambda ()
                                    (and (funcall predicate) (point)))))))

@@ -108,7 +108,6 @@ The value is a cons of a text and a function that returns a tooltip."
           #'gemini-companion-notify--help)))
 
 (defun gemini-companion-notify--help ()
-  "Return lines about what waits for the user, and about each CLI, or nil."
   (let ((count (gemini-companion-notify--count))
         (lines (mapcar (lambda (session)
                          (concat (gemini-companion-session-name session) ": "
@@ -125,7 +124,6 @@ The value is a cons of a text and a function that returns a tooltip."
 ;;;; Notifications
 
 (defun gemini-companion-notify--seen-p (session)
-  "Return non-nil if the terminal or review of SESSION is in a frame with focus."
   (let ((terminal (gemini-companion-session-terminal session)))
     (seq-some
      (lambda (frame)

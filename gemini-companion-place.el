@@ -123,7 +123,6 @@ A place that is disconnected keeps its own, for the edits there.")
               pairs)))
 
 (defun gemini-companion-place--shared (name)
-  "Return the directories that are here and in the place NAME, (THERE HERE)."
   (mapcar (pcase-lambda (`(,there . ,here))
             (list there (expand-file-name here)))
           (cdr (assoc name gemini-companion-places))))

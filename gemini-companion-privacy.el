@@ -433,7 +433,6 @@ If NAME is a directory, it ends with a slash."
   (append gemini-companion-roots-last (gemini-companion-place-roots)))
 
 (defun gemini-companion-roots--of-buffer (buffer)
-  "Return the directory of BUFFER, a shared file or a terminal, or nil."
   (if-let* ((file (buffer-file-name buffer)))
       (unless (gemini-companion-privacy-hidden-p buffer)
         (file-name-directory file))

@@ -477,7 +477,6 @@ For KEEP, see `gemini-companion-review--open'."
           (gemini-companion-view-chosen view))))
 
 (defun gemini-companion-review--resized (window)
-  "Show the review in WINDOW in another way soon, if its frame was resized."
   (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame
                        (buffer-local-value 'gemini-companion-edit-here
                                            (window-buffer window))))

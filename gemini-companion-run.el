@@ -797,7 +797,6 @@ prints objects of JSON."
             entries)))
 
 (defun gemini-companion-resume--list ()
-  "List the conversations of the CLI of this buffer, once it prints them."
   (gemini-companion-resume--say "Listing the conversations of %s...")
   (let* ((buffer (current-buffer))
          (place gemini-companion-run-place)
@@ -825,7 +824,6 @@ prints objects of JSON."
                    (substitute-command-keys "\\[gemini-companion-run]"))))))))))
 
 (defun gemini-companion-resume--say (format &rest arguments)
-  "Show FORMAT with the name of the CLI of this buffer and ARGUMENTS."
   (let ((inhibit-read-only t))
     (erase-buffer)
     (insert (apply #'format format

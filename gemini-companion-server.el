@@ -101,7 +101,6 @@ without an answer, and the value to post next, if any."))
        (process-live-p (gemini-companion-server--child process))))
 
 (defun gemini-companion-server--used-p (process)
-  "Return non-nil if PROCESS is in use or will be, and was not stopped."
   (memq process (list gemini-companion-server--current
                       gemini-companion-server--next)))
 
@@ -391,7 +390,6 @@ leaves the discovery file.  It can be called until it ends."
               'recovered))))))
 
 (defun gemini-companion-server--use (process how)
-  "Use PROCESS, which became ready HOW, from now on."
   (setq gemini-companion-server--current process
         gemini-companion-server--next nil)
   (gemini-companion-server--property :on-ready how)
@@ -447,7 +445,6 @@ Start it immediately if NOW is non-nil."
     (gemini-companion-server--give-up report)))
 
 (defun gemini-companion-server--give-up (report)
-  "Drop the server, whose last process ended with REPORT."
   (let ((on-end (plist-get gemini-companion-server--properties :on-end)))
     (gemini-companion-server-stop)
     (funcall on-end (format "The gemini-companion server is not running.  %s

@@ -104,7 +104,6 @@ name is shortened in its middle."
     shown))
 
 (defun gemini-companion-name--below (file root)
-  "Return the name of FILE relative to ROOT, or an absolute one."
   (if (and root (gemini-companion-text-in-directory-p file root))
       (substring file (length (file-name-as-directory root)))
     (let ((file-name-handler-alist nil))

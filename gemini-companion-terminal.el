@@ -179,7 +179,6 @@ It cannot if SESSION waits for an answer, which the text would be."
                    #'gemini-companion-terminal--filter))
 
 (defun gemini-companion-terminal--watch (&rest _)
-  "Watch the terminals where a CLI is connected or was started, and no other."
   (let ((buffers (delq nil (mapcar #'gemini-companion-session-terminal
                                    (gemini-companion-sessions)))))
     (dolist (process (process-list))

@@ -636,7 +636,6 @@ If BACK is non-nil, return where the previous one begins."
       (seq-find (lambda (place) (< (point) place)) places))))
 
 (defun gemini-companion-unified--show-more ()
-  "Show more of a long diff; return nil if all of it is shown."
   (let ((fold (get-text-property (1- (point-max)) 'gemini-companion-fold)))
     (when (eq 'more (cadr fold))
       (gemini-companion-unified-toggle-fold fold)

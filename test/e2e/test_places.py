@@ -200,7 +200,7 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
         "the user saves without a question",
     )
 
-    emacs.command("gemini-companion-prompt")
+    emacs.command("gemini-companion-send")
     eventually(
         lambda: f"@{there}(line3)" in "".join(cli.screen().split()),
         "the prompt names the file there",
