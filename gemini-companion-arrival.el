@@ -64,7 +64,6 @@ If it has to be reviewed nevertheless, record why."
       t)))
 
 (defun gemini-companion-auto--objection (edit)
-  "Return why EDIT must be reviewed, a short text, or nil."
   (let ((file (gemini-companion-edit-file edit)))
     (pcase-let ((`(,name ,root ,own)
                  (gemini-companion-name-place

@@ -134,13 +134,11 @@ whether the file may be shared if that was checked."
                       (gemini-companion-send-files))))))
 
 (defun gemini-companion-compose--client ()
-  "Return the client of the prompt, or of `gemini-companion-run'."
   (or (plist-get gemini-companion-compose--session :client)
       gemini-companion-run-client
       (caar gemini-companion-clients)))
 
 (defun gemini-companion-compose--command-names ()
-  "Return an alist of the commands of the CLI and their descriptions."
   (let ((client (gemini-companion-compose--client)))
     (append (seq-mapcat #'gemini-companion-compose--commands-in
                         (pcase-let ((`(,project ,user)
@@ -156,7 +154,6 @@ whether the file may be shared if that was checked."
                                           client :commands))))))
 
 (defun gemini-companion-compose--commands-in (directory)
-  "Return an alist of the commands in files below DIRECTORY, as above."
   (let ((directory (expand-file-name "commands/" directory)))
     (mapcar (lambda (file)
               (cons (string-replace "/" ":" (file-name-sans-extension

@@ -49,7 +49,6 @@ Emacs drops some hook functions that fail, or skips the rest of them."
         (t value)))
 
 (defun gemini-companion-events--show (&rest _)
-  "Insert the events into the current buffer, the last one at the end."
   (let ((inhibit-read-only t)
         (print-escape-newlines t))
     (erase-buffer)

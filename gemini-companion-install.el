@@ -55,7 +55,6 @@ without asking again.  Nothing is installed if
    directory))
 
 (defun gemini-companion-install--requirements ()
-  "Return the names of the lists of packages, in the order to install."
   (directory-files (expand-file-name "python" gemini-companion-server-directory)
                    t "\\`requirements\\(-build\\)?\\.txt\\'"))
 
@@ -64,7 +63,6 @@ without asking again.  Nothing is installed if
   (expand-file-name "gemini-companion" directory))
 
 (defun gemini-companion-install--environments ()
-  "Return all environments, also those that are not complete."
   (ignore-error file-error
     (directory-files gemini-companion-install-directory t "\\`venv-")))
 

@@ -507,7 +507,6 @@ ROOT is the workspace root in its remote place, if any."
          (gemini-companion-run--end buffer "Not started"))))))
 
 (defun gemini-companion-run--in ()
-  "Start the CLI in the current buffer, with the size of its window."
   (let* ((buffer (current-buffer))
          (place gemini-companion-run-place)
          (remote (plist-get place :remote))
@@ -585,7 +584,6 @@ That is a list of choices, or about its last 15 lines have the words."
 ;;;; End
 
 (defun gemini-companion-run--sentinel (sentinel process event)
-  "Call SENTINEL with PROCESS and EVENT, and mark the buffer at its end."
   (let ((buffer (process-buffer process)))
     ;; vterm would kill the buffer with the error message.
     (let ((vterm-kill-buffer-on-exit nil))

@@ -105,7 +105,6 @@ without an answer, and the value to post next, if any."))
                       gemini-companion-server--next)))
 
 (defun gemini-companion-server--property (key &rest args)
-  "Call the function KEY of the properties of the server with ARGS."
   (apply (plist-get gemini-companion-server--properties key) args))
 
 ;;;; Texts

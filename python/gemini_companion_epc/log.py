@@ -8,6 +8,7 @@ traceback follows it on lines of its own.
 import logging
 import os
 import sys
+from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -27,7 +28,16 @@ class _Lines(logging.Formatter):
 
 
 class _PrivateFile(RotatingFileHandler):
-    """Rotating log file that only its owner can read."""
+    """Rotating log file of several Emacsen that only its owner can read."""
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:
+        with suppress(OSError):
+            named, stream = os.stat(self.baseFilename), self.stream
+            # Another one may have renamed the file.
+            if stream and not os.path.samestat(named, os.fstat(stream.fileno())):
+                self.stream = self._open()
+                stream.close()
+        return bool(super().shouldRollover(record))
 
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND

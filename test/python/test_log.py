@@ -8,6 +8,26 @@ import pytest
 from gemini_companion_epc import log
 
 
+def test_several_emacsen_rotate_one_log_without_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(log, "_FILE_SIZE", 1000)
+    for _ in range(2):
+        log.to_file(str(tmp_path / "log"))
+    handlers = root.handlers[-2:]
+    try:
+        for number in range(16):
+            root.error("event %d.", number)
+    finally:
+        for handler in handlers:
+            root.removeHandler(handler)
+            handler.close()
+    text = "".join(path.read_text() for path in tmp_path.glob("log*"))
+    assert min(path.stat().st_size for path in tmp_path.glob("log.*")) > 900
+    assert [text.count(f"event {number}.") for number in range(16)] == [2] * 16
+
+
 def test_the_log_rotates_stays_private_and_has_a_line_for_each_event(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
