@@ -733,6 +733,41 @@ if `answer' is non-nil."
     (gemini-companion-edit-stop)
     (should-not (gemini-companion-edits))))
 
+(ert-deftest gemini-companion-edit-follows-what-becomes-of-its-file ()
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "A\n"))
+    (let ((states (lambda () (mapcar #'gemini-companion-edit-status
+                                     (gemini-companion-edits))))
+          (accept (lambda (file text id)
+                    (gemini-companion-edit-accept
+                     (gemini-companion-test-open file text id session)))))
+      ;; Accepted in the terminal after a disconnect.
+      (gemini-companion-test-open "b" "1\n" 1 session)
+      (gemini-companion-edit-close 1 'disconnected)
+      (should (equal '(dismissed) (funcall states)))
+      (gemini-companion-test-write "b" "1\n")
+      (gemini-companion-test-eventually (equal '(accepted) (funcall states)))
+      ;; Refused there, and written later without a review.
+      (gemini-companion-test-open "a" "2\n" 2 session)
+      (gemini-companion-edit-close 2 'closed)
+      (gemini-companion-edit-written session (expand-file-name "a") "A\n" "2\n")
+      (should (equal '(accepted accepted) (funcall states)))
+      (should (equal '("2 files" "+2 −2")
+                     (gemini-companion-edit-total (gemini-companion-edits))))
+      ;; Reverted, and written again.
+      (gemini-companion-test-write "a" "2\n")
+      (gemini-companion-edit-revert (cadr (gemini-companion-edits)))
+      (should (equal '(accepted reverted) (funcall states)))
+      (gemini-companion-edit-written session (expand-file-name "a") "A\n" "2\n")
+      (should (equal '(accepted accepted) (funcall states)))
+      ;; From A to B, C and B: without the first, none of them is in the file.
+      (funcall accept "c" "B\n" 3)
+      (funcall accept "c" "C\n" 4)
+      (funcall accept "c" "B\n" 5)
+      (gemini-companion-edit-revert (nth 2 (gemini-companion-edits)))
+      (should (equal "A\n" (gemini-companion-test-file-text "c")))
+      (should (equal '(accepted accepted reverted reverted reverted)
+                     (funcall states))))))
+
 ;;;; Outcomes
 
 (ert-deftest gemini-companion-outcome-undelivered-keeps-what-was-accepted ()
