@@ -65,7 +65,8 @@
             (mapc #'process-send-eof clients)
             (dolist (client clients)
               (gemini-companion-test-eventually
-                (not (equal "" (gemini-companion-server-test-output client))))
+                (string-search "\n"
+                               (gemini-companion-server-test-output client)))
               (let ((output (gemini-companion-server-test-output client)))
                 (should (string-match "\\`DONE [0-9]+ \\([0-9.]+\\)\n" output))
                 ;; A second after the end of the stream, and a busy machine.

@@ -147,6 +147,7 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     emacs.becomes("(car kill-ring)", "prompt 10 please")
     cli.terminal.wait_for_match(begun)
     emacs.eval(typed % "\\C-e\\C-u")
+    cli.terminal.wait_for_match(r"(?m)^ *> +Type your message")
 
     # No prompt is a command of the shell, for which the CLI may be waiting.
     emacs.holds(f"(eq 'ready {STATE})")
