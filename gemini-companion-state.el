@@ -157,7 +157,7 @@ The title of a terminal with two CLIs may be of either."
       (state state))))
 
 (defun gemini-companion-state--interrupted (record asked)
-  "Dismiss the diffs ASKED of RECORD if its CLI has been ready since.
+  "Dismiss the edits ASKED of RECORD if its CLI has been ready since.
 The user has interrupted its question, which it does not report."
   (when (and (eq asked (gemini-companion-state--asked record))
              (eq 'ready (gemini-companion-state--titled record)))

@@ -344,7 +344,7 @@ Install the packages of the server first, if needed."
     (gemini-companion-arrival-start 'gemini-companion-review-show)))
 
 (defun gemini-companion--turn-off (state &optional now)
-  "Stop the server and the parts; settle open diffs with STATE.
+  "Stop the server and the parts; settle open edits with STATE.
 Close their views immediately if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
