@@ -189,8 +189,8 @@ def test_a_text_is_sent_when_the_previous_one_has_arrived(far: Far) -> None:
         return number is None
 
     until(has_changed_often)
-    most = 8 + (time.monotonic() - began) / 1.6  # Each text takes longer.
     until(lambda: far.copy(file).read_text() == file.read_text())
+    most = 8 + (time.monotonic() - began) / 1.6  # Each text takes longer.
     kinds = [json.loads(line)[0] for line in far.asked.read_text().splitlines()]
     assert kinds.count("A") < most
 
