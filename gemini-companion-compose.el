@@ -128,10 +128,10 @@ whether the file may be shared if that was checked."
       (let ((default-directory (file-truename default-directory)))
         (setq gemini-companion-compose--files
               (mapcar (lambda (file)
-                        (cons (gemini-companion-point-escape
+                        (cons (gemini-companion-prompt-escape
                                (string-remove-prefix default-directory file))
                               file))
-                      (gemini-companion-send-files))))))
+                      (gemini-companion-prompt-files))))))
 
 (defun gemini-companion-compose--client ()
   (or (plist-get gemini-companion-compose--session :client)
@@ -198,7 +198,7 @@ Elsewhere outside the project, it does not read them, or asks."
     (push (cons file gemini-companion-compose--session)
           gemini-companion-compose--images)
     (unless (bolp) (just-one-space))
-    (insert "@" (gemini-companion-point-escape file) " ")))
+    (insert "@" (gemini-companion-prompt-escape file) " ")))
 
 (defun gemini-companion-compose--drop (uri _action)
   (let ((file (or (dnd-get-local-file-name uri t)
@@ -233,12 +233,12 @@ Elsewhere outside the project, it does not read them, or asks."
 The header line names it."
   (if (gemini-companion-session-connected-p gemini-companion-compose--session)
       gemini-companion-compose--session
-    (car (gemini-companion-point-sessions default-directory))))
+    (car (gemini-companion-prompt-sessions default-directory))))
 
 (defun gemini-companion-compose--describe (things)
   "Return the text for THINGS, as `gemini-companion-send-alist' has them.
 Their names are for the CLI of this buffer, or for one to start."
-  (gemini-companion-point--text
+  (gemini-companion-prompt--text
    things (or (gemini-companion-compose--find-session)
               (list :directory default-directory
                     :client (gemini-companion-compose--client)))))
@@ -252,7 +252,7 @@ While the CLI works, it queues the prompt."
     (when (string-empty-p text)
       (user-error "Nothing to submit"))
     (gemini-companion-compose--check-command text)
-    (setq text (gemini-companion-send-quote
+    (setq text (gemini-companion-prompt-quote
                 text (or session
                          (list :client (gemini-companion-compose--client)))))
     (cond ((null session)
@@ -262,9 +262,9 @@ While the CLI works, it queues the prompt."
                        (gemini-companion-session-name session)))
           ((or insert (not (gemini-companion-terminal-process session)))
            (message "%s" (save-current-buffer
-                           (gemini-companion-send-insert text session))))
+                           (gemini-companion-prompt-insert text session))))
           (t
-           (gemini-companion-send-submit
+           (gemini-companion-prompt-submit
             text (lambda () session) 30
             (format "%s did not take the prompt"
                     (gemini-companion-session-name session)))))
@@ -275,7 +275,7 @@ While the CLI works, it queues the prompt."
       (gemini-companion-compose-close))))
 
 (defun gemini-companion-compose--check-command (text)
-  (when-let* ((command (gemini-companion-send-command text)))
+  (when-let* ((command (gemini-companion-prompt-command text)))
     (unless (or (assoc (car (split-string (substring command 1)))
                        (and (string-prefix-p "/" command)
                             (gemini-companion-compose--command-names)))
@@ -290,8 +290,8 @@ the CLI does; submit it? "
   (let ((directory default-directory))
     (save-selected-window
       (gemini-companion-run))
-    (gemini-companion-send-submit
-     text (lambda () (car (gemini-companion-point-sessions directory)))
+    (gemini-companion-prompt-submit
+     text (lambda () (car (gemini-companion-prompt-sessions directory)))
      300 "No CLI was ready")))
 
 (defun gemini-companion-compose-close ()
@@ -311,7 +311,7 @@ the CLI does; submit it? "
                (save-excursion
                  (when window
                    (goto-char (window-point window)))
-                 (gemini-companion-point--things))))
+                 (gemini-companion-prompt--things))))
             "\n")))
 
 ;;;; Mode
@@ -412,7 +412,7 @@ draft."
                       default-directory))
          (session (or session
                       (gemini-companion-session-read
-                       (gemini-companion-point-sessions directory))))
+                       (gemini-companion-prompt-sessions directory))))
          (terminal (and session (gemini-companion-session-terminal session)))
          (window (and terminal (get-buffer-window terminal))))
     (pop-to-buffer (gemini-companion-compose--buffer

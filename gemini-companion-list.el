@@ -553,7 +553,7 @@ If the proposal is rejected, the comment becomes part of the reason."
   (let* ((edit (gemini-companion-list--unsettled))
          (place (or (gemini-companion-list--place)
                     (user-error "No line of the file here")))
-         (comment (gemini-companion-send-read
+         (comment (gemini-companion-prompt-read
                    edit (format "Comment on line %d: " (cdr place))
                    (cdr (assoc place (gemini-companion-edit-comments edit))))))
     (when comment

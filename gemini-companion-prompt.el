@@ -40,19 +40,19 @@
 
 ;;;; State
 
-(defconst gemini-companion-send--most 200000
+(defconst gemini-companion-prompt--most 200000
   "Length of the longest text that is typed, in characters.
 A terminal takes a few thousand at once, and Emacs waits for the rest.")
 
-(defconst gemini-companion-send--check-seconds 0.1
+(defconst gemini-companion-prompt--check-seconds 0.1
   "Seconds between checks of a terminal.")
 
-(defconst gemini-companion-send--shown-checks 6
+(defconst gemini-companion-prompt--shown-checks 6
   "Number of checks for which a text must be shown before the next key.
 A CLI takes an Enter that follows a text at once for a part of a paste,
 and may show rows below a text, or a text typed again, later.")
 
-(defconst gemini-companion-send--text-behind
+(defconst gemini-companion-prompt--text-behind
   (let ((text ".*[^ \n\u200b\u2500-\u259f]")
         (row "[ │]\\{2\\}"))
     (concat text "\\|.*\n\\(?:[ │]*\n\\)*" row text
@@ -61,13 +61,13 @@ and may show rows below a text, or a text typed again, later.")
   "Regexp for text in a prompt, on the row of the mark or in rows below.
 These are indented.  Below them is the frame, or an empty row.")
 
-(defvar gemini-companion-send--tasks nil
+(defvar gemini-companion-prompt--tasks nil
   "Texts that are to be submitted, the last first: lists (TEXT FIND PROBLEM).
-See `gemini-companion-send-submit'.")
+See `gemini-companion-prompt-submit'.")
 
 ;;;; Typing
 
-(defun gemini-companion-send--clean (text)
+(defun gemini-companion-prompt--clean (text)
   "Return TEXT without what could control a terminal.
 Lines end as terminals paste them; other control characters go."
   (replace-regexp-in-string
@@ -77,15 +77,15 @@ Lines end as terminals paste them; other control characters go."
     (replace-regexp-in-string "\r\n?" "\n" (substring-no-properties text)))
    t t))
 
-(defun gemini-companion-send-command (text)
+(defun gemini-companion-prompt-command (text)
   "Return TEXT from the / or ! on by which a CLI takes it for a command.
 Return nil if it is none.  The CLIs ignore any white space before it."
-  (let ((text (gemini-companion-send--clean text)))
+  (let ((text (gemini-companion-prompt--clean text)))
     (when (string-match "\\`[\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\
 \u202f\u205f\u3000\ufeff]*\\([/!]\\)" text)
       (substring text (match-beginning 1)))))
 
-(defun gemini-companion-send-quote (text session &optional quotation)
+(defun gemini-companion-prompt-quote (text session &optional quotation)
   "Return TEXT for the prompt of SESSION, with a backslash before some @.
 It is before each one by which the CLI would read a file whose name the
 user has not written: src/property.py for @property.  In a QUOTATION, only
@@ -110,53 +110,53 @@ an @ with the text property `gemini-companion-reference' names a file."
                            (concat (and (string-search "/" name) "\n")
                                    (downcase (file-name-nondirectory name)))
                            (setq names
-                                 (or names (gemini-companion-send--names
+                                 (or names (gemini-companion-prompt--names
                                             session))))))))
              word
            (concat "\\" word))))
      text t t)))
 
-(defun gemini-companion-send--names (session)
+(defun gemini-companion-prompt--names (session)
   "Return the names of files here, for a search by the CLI of SESSION.
 Each is after a newline, in lower case and without its directory."
   (if (gemini-companion-clients-get (plist-get session :client) :searches)
       (downcase (mapconcat (lambda (file)
                              (concat "\n" (file-name-nondirectory file)))
-                           (gemini-companion-send-files) ""))
+                           (gemini-companion-prompt-files) ""))
     ""))
 
-(defun gemini-companion-send-files ()
+(defun gemini-companion-prompt-files ()
   "Return the absolute names of the files of the project in this directory."
   (when-let* ((project (project-current)))
     (project-files project (list default-directory))))
 
-(defun gemini-companion-send--write (process string)
+(defun gemini-companion-prompt--write (process string)
   (ignore-errors (process-send-string process string)))
 
-(defun gemini-companion-send--paste (process text)
-  (gemini-companion-send--write
+(defun gemini-companion-prompt--paste (process text)
+  (gemini-companion-prompt--write
    process
-   (concat "\e[200~" (gemini-companion-send--clean text) "\e[201~")))
+   (concat "\e[200~" (gemini-companion-prompt--clean text) "\e[201~")))
 
-(defun gemini-companion-send--check-length (text)
-  (when (< gemini-companion-send--most (length text))
+(defun gemini-companion-prompt--check-length (text)
+  (when (< gemini-companion-prompt--most (length text))
     (user-error "Too much text for a prompt: %d characters; send the file"
                 (length text))))
 
-(defun gemini-companion-send-insert (text session)
+(defun gemini-companion-prompt-insert (text session)
   "Insert TEXT into the prompt of SESSION, or add it to the kill ring.
 Select the terminal.  Return a message."
   (let ((name (gemini-companion-session-name session))
         (terminal (gemini-companion-session-terminal session)))
     (if-let* ((process (gemini-companion-terminal-process session)))
         (progn
-          (gemini-companion-send--check-length text)
-          (gemini-companion-send--check-inserted
+          (gemini-companion-prompt--check-length text)
+          (gemini-companion-prompt--check-inserted
            process text
-           (gemini-companion-send--mark (gemini-companion-send--seen-as text)
-                                        process)
-           name (/ 10 gemini-companion-send--check-seconds))
-          (gemini-companion-send--paste process text)
+           (gemini-companion-prompt--mark (gemini-companion-prompt--seen-as text)
+                                          process)
+           name (/ 10 gemini-companion-prompt--check-seconds))
+          (gemini-companion-prompt--paste process text)
           (gemini-companion-terminal-show terminal)
           (format "In the prompt of %s: %s" name
                   (truncate-string-to-width (string-replace "\n" " " text)
@@ -170,19 +170,19 @@ Select the terminal.  Return a message."
              (t "Terminal of %s takes no input now; copied to the kill ring"))
        name))))
 
-(defun gemini-companion-send--check-inserted (process text mark name left)
+(defun gemini-companion-prompt--check-inserted (process text mark name left)
   "Keep TEXT unless its MARK is shown by PROCESS, the terminal of NAME.
 Check it LEFT more times at most."
   (unless (and (buffer-live-p (process-buffer process))
-               (gemini-companion-send--shown-p mark process))
+               (gemini-companion-prompt--shown-p mark process))
     (if (< left 0)
-        (gemini-companion-send--keep
+        (gemini-companion-prompt--keep
          text (format "%s may not have taken the text" name))
-      (run-at-time gemini-companion-send--check-seconds nil
-                   #'gemini-companion-send--check-inserted
+      (run-at-time gemini-companion-prompt--check-seconds nil
+                   #'gemini-companion-prompt--check-inserted
                    process text mark name (1- left)))))
 
-(defun gemini-companion-send--seen-as (text)
+(defun gemini-companion-prompt--seen-as (text)
   "Return a regexp for the beginning or the end of TEXT in a terminal.
 A CLI may break a long word, and displays placeholders for images and
 for a long text.  Eat has fillers between wide characters."
@@ -196,16 +196,16 @@ for a long text.  Eat has fillers between wide characters."
                    (list part (concat part "[^[:graph:]]*\\'"))))
      "\\|")))
 
-(defun gemini-companion-send--mark (regexp process)
+(defun gemini-companion-prompt--mark (regexp process)
   "Return a mark that is shown when PROCESS has one more match of REGEXP."
   (with-current-buffer (process-buffer process)
     (cons regexp (how-many regexp (point-min) (point-max)))))
 
-(defun gemini-companion-send--shown-p (mark process)
+(defun gemini-companion-prompt--shown-p (mark process)
   "Return non-nil if MARK is in the terminal of PROCESS.
-It is a string, or the value of `gemini-companion-send--mark'."
+It is a string, or the value of `gemini-companion-prompt--mark'."
   (if (consp mark)
-      (< (cdr mark) (cdr (gemini-companion-send--mark (car mark) process)))
+      (< (cdr mark) (cdr (gemini-companion-prompt--mark (car mark) process)))
     (with-current-buffer (process-buffer process)
       (save-excursion
         (goto-char (point-max))
@@ -216,19 +216,19 @@ It is a string, or the value of `gemini-companion-send--mark'."
 
 ;;;; Submitting
 
-(defun gemini-companion-send-submit (text find seconds problem)
+(defun gemini-companion-prompt-submit (text find seconds problem)
   "Submit TEXT to a session: the value of the function FIND, or nil.
 Type it as soon as the prompt of the CLI takes it.  After SECONDS, or if
 the terminal is killed, put it into the kill ring; the message then
 begins with PROBLEM."
-  (gemini-companion-send--check-length text)
+  (gemini-companion-prompt--check-length text)
   (let ((task (list text find problem)))
-    (push task gemini-companion-send--tasks)
+    (push task gemini-companion-prompt--tasks)
     ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
-    (gemini-companion-send--step
-     task (/ seconds gemini-companion-send--check-seconds) nil 0 nil)))
+    (gemini-companion-prompt--step
+     task (/ seconds gemini-companion-prompt--check-seconds) nil 0 nil)))
 
-(defun gemini-companion-send--step (task left mark shown typed)
+(defun gemini-companion-prompt--step (task left mark shown typed)
   "Type what is next of TASK, and go on soon, at most LEFT times.
 First type MARK, a space, until it is shown, then the text, with another
 one unless it is a command, and then press Enter.  SHOWN is the number
@@ -237,89 +237,89 @@ of checks in a row that have found MARK.  The text is TYPED, or not yet."
                (session (funcall find))
                (process (gemini-companion-terminal-process session))
                (found (and process mark
-                           (gemini-companion-send--shown-p mark process)))
+                           (gemini-companion-prompt--shown-p mark process)))
                (shown (if found (1+ shown) 0))
-               (next (= shown gemini-companion-send--shown-checks))
+               (next (= shown gemini-companion-prompt--shown-checks))
                (obstacle (and next (not typed)
-                              (gemini-companion-send--obstacle process found))))
+                              (gemini-companion-prompt--obstacle process found))))
     (cond ((or (< left 0)
                (and session
                     (not (gemini-companion-session-terminal session))
                     (not (gemini-companion-session-connected-p session))))
-           (gemini-companion-send--end task problem))
+           (gemini-companion-prompt--end task problem))
           (obstacle
-           (gemini-companion-send--delete-mark mark process found)
-           (gemini-companion-send--end
+           (gemini-companion-prompt--delete-mark mark process found)
+           (gemini-companion-prompt--end
             task (format obstacle (gemini-companion-session-name session))))
           ((and next typed)
-           (gemini-companion-send--enter task session process))
+           (gemini-companion-prompt--enter task session process))
           (t
            (cond (next
-                  (setq mark (gemini-companion-send--type-text
+                  (setq mark (gemini-companion-prompt--type-text
                               text mark process found)
                         shown 0
                         typed t))
                  ((and process (not (or found typed))
                        ;; A dialog may have taken the last one.
                        (if mark (zerop (mod left 10))
-                         (gemini-companion-send--first-p task session)))
-                  (setq mark (gemini-companion-send--unused-mark process))
-                  (gemini-companion-send--paste process mark)))
-           (run-at-time gemini-companion-send--check-seconds nil
-                        #'gemini-companion-send--step
+                         (gemini-companion-prompt--first-p task session)))
+                  (setq mark (gemini-companion-prompt--unused-mark process))
+                  (gemini-companion-prompt--paste process mark)))
+           (run-at-time gemini-companion-prompt--check-seconds nil
+                        #'gemini-companion-prompt--step
                         task (1- left) mark shown typed)))))
 
-(defun gemini-companion-send--obstacle (process position)
+(defun gemini-companion-prompt--obstacle (process position)
   "Return why no text is to be submitted by PROCESS, or nil.
 It is a format for a name.  A mark is in the prompt at POSITION."
   (with-current-buffer (process-buffer process)
     (save-excursion
       (goto-char (1+ position))
-      (cond ((looking-at-p gemini-companion-send--text-behind)
+      (cond ((looking-at-p gemini-companion-prompt--text-behind)
              "%s has text behind the cursor in its prompt")
             ((progn
                (re-search-backward "^[ │]*[!*>]" nil t)
                (looking-at-p "[ │]*!"))
              "%s is in shell mode")))))
 
-(defun gemini-companion-send--enter (task session process)
-  (gemini-companion-send--end task)
+(defun gemini-companion-prompt--enter (task session process)
+  (gemini-companion-prompt--end task)
   (gemini-companion-state-submitted session (car task))
-  (gemini-companion-send--write process "\r")
+  (gemini-companion-prompt--write process "\r")
   (message "Prompt submitted in %s" (buffer-name (process-buffer process))))
 
-(defun gemini-companion-send--first-p (task session)
+(defun gemini-companion-prompt--first-p (task session)
   "Return non-nil if no text is to be submitted to SESSION before TASK."
   (not (seq-some (lambda (other) (equal session (funcall (nth 1 other))))
-                 (cdr (memq task gemini-companion-send--tasks)))))
+                 (cdr (memq task gemini-companion-prompt--tasks)))))
 
-(defun gemini-companion-send--end (task &optional problem)
-  (setq gemini-companion-send--tasks (delq task gemini-companion-send--tasks))
+(defun gemini-companion-prompt--end (task &optional problem)
+  (setq gemini-companion-prompt--tasks (delq task gemini-companion-prompt--tasks))
   (when problem
-    (gemini-companion-send--keep (car task) problem)))
+    (gemini-companion-prompt--keep (car task) problem)))
 
 (defun gemini-companion-prompt-stop ()
   "Submit no more; put the texts into the kill ring."
-  (cancel-function-timers #'gemini-companion-send--step)
-  (cancel-function-timers #'gemini-companion-send--check-inserted)
-  (dolist (task gemini-companion-send--tasks)
-    (gemini-companion-send--end task "Prompt not submitted")))
+  (cancel-function-timers #'gemini-companion-prompt--step)
+  (cancel-function-timers #'gemini-companion-prompt--check-inserted)
+  (dolist (task gemini-companion-prompt--tasks)
+    (gemini-companion-prompt--end task "Prompt not submitted")))
 
-(defun gemini-companion-send--unused-mark (process)
+(defun gemini-companion-prompt--unused-mark (process)
   "Return a space that is not in the terminal of PROCESS, if there is one."
   (seq-find (lambda (mark)
-              (not (gemini-companion-send--shown-p mark process)))
+              (not (gemini-companion-prompt--shown-p mark process)))
             (mapcar #'string (number-sequence ?\u2000 ?\u200a))
             "\u2000"))
 
-(defun gemini-companion-send--delete-mark (mark process position)
+(defun gemini-companion-prompt--delete-mark (mark process position)
   "Delete MARK at POSITION, in the prompt in PROCESS.
 A slow CLI shows it only when it was typed again.  Return non-nil if it
 is behind a text that the user has begun."
   (with-current-buffer (process-buffer process)
     (save-excursion
       (goto-char (1+ position))
-      (gemini-companion-send--write
+      (gemini-companion-prompt--write
        process
        (make-string (- (skip-chars-backward mark))
                     ;; In this mode of Qwen Code, DEL deletes nothing.
@@ -329,46 +329,46 @@ is behind a text that the user has begun."
                       ?\177)))
       (looking-back "[[:graph:]]" (line-beginning-position)))))
 
-(defun gemini-companion-send--type-text (text mark process position)
+(defun gemini-companion-prompt--type-text (text mark process position)
   "Type TEXT and a space in place of MARK, at POSITION in PROCESS.
 Return what is to be shown."
-  (when (and (gemini-companion-send--delete-mark mark process position)
+  (when (and (gemini-companion-prompt--delete-mark mark process position)
              (string-match-p "\\`[[:graph:]]" text))
     (setq text (concat "\n" text)))
-  (let ((mark (gemini-companion-send--unused-mark process)))
+  (let ((mark (gemini-companion-prompt--unused-mark process)))
     (cond
      ;; With a space, Enter may choose another command.
      ((string-match-p "\\`/[^ \t\n]+\\'" text)
-      (setq mark (gemini-companion-send--mark (regexp-quote text) process))
-      (gemini-companion-send--paste process text))
+      (setq mark (gemini-companion-prompt--mark (regexp-quote text) process))
+      (gemini-companion-prompt--paste process text))
      ;; At the end of a command it would begin another word to complete.
      ((string-prefix-p "/" text)
-      (gemini-companion-send--paste process (concat mark text)))
+      (gemini-companion-prompt--paste process (concat mark text)))
      (t
-      (gemini-companion-send--paste
+      (gemini-companion-prompt--paste
        process
        ;; Enter would choose a file for a name at the end.
        (concat text (and (string-match-p
                           "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
                          " ")))
       ;; It is shown though a placeholder stands for TEXT.
-      (gemini-companion-send--paste process mark)))
+      (gemini-companion-prompt--paste process mark)))
     mark))
 
 ;;;; Reasons
 
-(defun gemini-companion-send-read (edit prompt &rest arguments)
+(defun gemini-companion-prompt-read (edit prompt &rest arguments)
   "Return what the user types after PROMPT, or nil if EDIT ended meanwhile.
 The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
 `read-string'."
   (let ((typed (apply #'read-string prompt arguments)))
     (if (gemini-companion-edit-open-p edit)
         typed
-      (gemini-companion-send--keep typed "This review has ended already")
+      (gemini-companion-prompt--keep typed "This review has ended already")
       nil)))
 
-(defun gemini-companion-send--read-reason (edit)
-  (gemini-companion-send-read
+(defun gemini-companion-prompt--read-reason (edit)
+  (gemini-companion-prompt-read
    edit
    (format "Reject %s; reason for %s%s: "
            (gemini-companion-edit-name edit)
@@ -378,13 +378,13 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
              ""))
    nil nil nil t))
 
-(defun gemini-companion-send--keep (text problem)
+(defun gemini-companion-prompt--keep (text problem)
   (if (string-blank-p text)
       (message "%s" problem)
     (kill-new text)
     (message "%s; your text is in the kill ring" problem)))
 
-(defun gemini-companion-send--comments (edit)
+(defun gemini-companion-prompt--comments (edit)
   (let* ((file (gemini-companion-edit-file edit))
          (directory (plist-get (gemini-companion-edit-session edit) :directory))
          (name (if directory (file-relative-name file directory) file)))
@@ -404,10 +404,10 @@ are added to the kill ring.  Without EDIT, take the review of the
 current buffer, else the one that is shown."
   (interactive)
   (let ((edit (gemini-companion-edit-unsettled edit)))
-    (when-let* ((reason (or reason (gemini-companion-send--read-reason edit)))
+    (when-let* ((reason (or reason (gemini-companion-prompt--read-reason edit)))
                 (text (string-join
                        (append (unless (string-blank-p reason) (list reason))
-                               (gemini-companion-send--comments edit))
+                               (gemini-companion-prompt--comments edit))
                        "\n")))
       (when (string-empty-p text)
         (user-error "No reason given; %s rejects without one"
@@ -415,18 +415,18 @@ current buffer, else the one that is shown."
                      "\\<gemini-companion-review-mode-map>\
 \\[gemini-companion-edit-reject]")))
       ;; It must not be a command of the CLI.
-      (when (gemini-companion-send-command text)
+      (when (gemini-companion-prompt-command text)
         (setq text (concat "No: " text)))
-      (gemini-companion-send--check-length text)
+      (gemini-companion-prompt--check-length text)
       (gemini-companion-edit-reject edit)
       (let* ((session (gemini-companion-edit-session edit))
              (name (gemini-companion-session-name session))
-             (text (gemini-companion-send-quote text session)))
+             (text (gemini-companion-prompt-quote text session)))
         (if (not (gemini-companion-session-terminal session))
-            (gemini-companion-send--keep
+            (gemini-companion-prompt--keep
              text
              (format "Rejected; %s has no known terminal in Emacs" name))
-          (gemini-companion-send-submit
+          (gemini-companion-prompt-submit
            text (lambda () session) 30
            (format "Rejected; %s did not take the prompt" name))
           (message "Rejected; the reason will be submitted in %s" name))))))
@@ -449,22 +449,22 @@ current buffer, else the one that is shown."
 (defvar org-src--beg-marker)
 
 (defvar gemini-companion-send-alist
-  '((dired-mode . gemini-companion-point-dired)
-    (wdired-mode . gemini-companion-point-dired)
-    (compilation-mode . gemini-companion-point-hits)
-    (xref--xref-buffer-mode . gemini-companion-point-hits)
-    (occur-mode . gemini-companion-point-hits)
-    (flymake-diagnostics-buffer-mode . gemini-companion-point-hits)
-    (flymake-project-diagnostics-mode . gemini-companion-point-hits)
-    (flycheck-error-list-mode . gemini-companion-point-hits)
-    (diff-mode . gemini-companion-point-diff)
-    (magit-mode . gemini-companion-point-magit)
-    (eshell-mode . gemini-companion-point-shell)
-    (comint-mode . gemini-companion-point-shell)
-    (vterm-mode . gemini-companion-point-shell)
-    (eat-mode . gemini-companion-point-shell)
-    (term-mode . gemini-companion-point-shell)
-    (fundamental-mode . gemini-companion-point-file))
+  '((dired-mode . gemini-companion-prompt-dired)
+    (wdired-mode . gemini-companion-prompt-dired)
+    (compilation-mode . gemini-companion-prompt-hits)
+    (xref--xref-buffer-mode . gemini-companion-prompt-hits)
+    (occur-mode . gemini-companion-prompt-hits)
+    (flymake-diagnostics-buffer-mode . gemini-companion-prompt-hits)
+    (flymake-project-diagnostics-mode . gemini-companion-prompt-hits)
+    (flycheck-error-list-mode . gemini-companion-prompt-hits)
+    (diff-mode . gemini-companion-prompt-diff)
+    (magit-mode . gemini-companion-prompt-magit)
+    (eshell-mode . gemini-companion-prompt-shell)
+    (comint-mode . gemini-companion-prompt-shell)
+    (vterm-mode . gemini-companion-prompt-shell)
+    (eat-mode . gemini-companion-prompt-shell)
+    (term-mode . gemini-companion-prompt-shell)
+    (fundamental-mode . gemini-companion-prompt-file))
   "Alist of (MODE . FUNCTION): what `gemini-companion-send' sends.
 The first element counts whose MODE is the major mode, or one that it is
 derived from; `fundamental-mode' is for all modes.
@@ -476,19 +476,19 @@ and TEXT is a string from FILE or about it, or nil.")
 
 ;;;; Files
 
-(defun gemini-companion-point-file ()
+(defun gemini-companion-prompt-file ()
   "Return a reference to the lines of the region, the defun or the line.
 With a diagnostic on the line of point, it has its message.  An image
 or a PDF has no lines.  Without a file, return the region or paragraph."
   (let ((file (gemini-companion-text-visited (current-buffer)))
         messages)
     (cond ((null file)
-           (gemini-companion-point-text))
+           (gemini-companion-prompt-text))
           ((or (derived-mode-p 'image-mode)
                (eq 'no-conversion buffer-file-coding-system))
            (list (list file nil nil)))
           ((and (not (use-region-p))
-                (setq messages (gemini-companion-point--diagnostics)))
+                (setq messages (gemini-companion-prompt--diagnostics)))
            (list (list file (line-number-at-pos nil t)
                        (string-join messages "\n"))))
           (t
@@ -507,7 +507,7 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
                                (line-number-at-pos end t))
                          nil)))))))
 
-(defun gemini-companion-point--diagnostics ()
+(defun gemini-companion-prompt--diagnostics ()
   (let* ((line (list (line-beginning-position) (line-beginning-position 2)))
          (first (apply #'gemini-companion-diagnostics-of-buffer line))
          (flymake-mode nil)             ; Flycheck may be on, too
@@ -517,7 +517,7 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
 
 ;;;; What is not shared
 
-(defun gemini-companion-point--hidden (files)
+(defun gemini-companion-prompt--hidden (files)
   "Return the first of FILES that may not be shared, or nil.
 A directory counts as the files in it."
   (seq-find (lambda (file)
@@ -525,12 +525,12 @@ A directory counts as the files in it."
                (if (file-directory-p file) (expand-file-name "x" file) file)))
             files))
 
-(defun gemini-companion-point--shown (buffer)
+(defun gemini-companion-prompt--shown (buffer)
   "Return the files whose text is in BUFFER, which may visit none."
   (with-current-buffer (or (get-buffer buffer)
                            (user-error "Buffer %s was killed" buffer))
     (if (bound-and-true-p org-src--beg-marker)
-        (gemini-companion-point--shown (marker-buffer org-src--beg-marker))
+        (gemini-companion-prompt--shown (marker-buffer org-src--beg-marker))
       (ensure-list
        (or (gemini-companion-text-visited (current-buffer))
            (and gemini-companion-edit-here
@@ -539,57 +539,57 @@ A directory counts as the files in it."
            (bound-and-true-p log-view-vc-fileset)
            (bound-and-true-p magit-buffer-file-name))))))
 
-(defun gemini-companion-point-dired ()
+(defun gemini-companion-prompt-dired ()
   "Return references to the marked files, or the one at point."
   (mapcar (lambda (file) (list file nil nil))
           (dired-get-marked-files)))
 
 ;;;; Lists of places
 
-(defun gemini-companion-point-hits ()
+(defun gemini-companion-prompt-hits ()
   "Return the hits or diagnostics on the lines of the region, or here."
   (save-excursion
     (let* ((end (if (use-region-p) (region-end) (point)))
            (before (progn
                      (goto-char (if (use-region-p) (region-beginning) end))
-                     (gemini-companion-point--near -1)))
-           (found (cl-loop collect (gemini-companion-point--hit)
+                     (gemini-companion-prompt--near -1)))
+           (found (cl-loop collect (gemini-companion-prompt--hit)
                            while (and (zerop (forward-line))
                                       (< (point) end))))
            (after (progn
                     (forward-line -1)
-                    (gemini-companion-point--near 1))))
+                    (gemini-companion-prompt--near 1))))
       (delete-dups
        (seq-filter
         ;; Lines without a place may be from the file of one before or after.
-        (if (gemini-companion-point--hidden
+        (if (gemini-companion-prompt--hidden
              (mapcar #'car (seq-filter #'consp `(,before ,after ,@found))))
             #'consp
           #'identity)
         found)))))
 
-(defun gemini-companion-point--compilation-p ()
+(defun gemini-companion-prompt--compilation-p ()
   "Return non-nil if this is a compilation, maybe in Comint mode."
   (or (eq 'compilation-mode major-mode)
       (and (derived-mode-p 'comint-mode)
            (bound-and-true-p compilation-arguments))))
 
-(defun gemini-companion-point--near (step)
+(defun gemini-companion-prompt--near (step)
   "Return the next hit of a compilation after STEP lines, 1 or -1, or nil."
-  (when (gemini-companion-point--compilation-p)
+  (when (gemini-companion-prompt--compilation-p)
     (save-excursion
       (cl-loop repeat 200
                while (zerop (forward-line step))
-               for hit = (gemini-companion-point--hit)
+               for hit = (gemini-companion-prompt--hit)
                when (consp hit) return hit))))
 
-(defun gemini-companion-point--property (name)
+(defun gemini-companion-prompt--property (name)
   "Return the first value of the text property NAME on this line, or nil."
   (when-let* ((place (text-property-not-all (line-beginning-position)
                                             (line-end-position) name nil)))
     (get-text-property place name)))
 
-(defun gemini-companion-point--hit ()
+(defun gemini-companion-prompt--hit ()
   "Return the hit or the diagnostic on this line, or nil.
 Searches have a text property on each, other lists the id of an entry."
   (let* ((line (list (line-beginning-position) (line-end-position)))
@@ -597,35 +597,35 @@ Searches have a text property on each, other lists the id of an entry."
                 ;; Grep's separator is displayed as a colon.
                 "\0" ":"
                 (string-trim (apply #'buffer-substring-no-properties line))))
-         (id (gemini-companion-point--property 'tabulated-list-id))
+         (id (gemini-companion-prompt--property 'tabulated-list-id))
          place)
     ;; A line that was not displayed has no hit yet.
     (apply #'font-lock-ensure line)
     ;; A line of Make about a directory has a message without a place.
-    (cond ((setq place (gemini-companion-point--location
-                        (gemini-companion-point--property 'compilation-message)
+    (cond ((setq place (gemini-companion-prompt--location
+                        (gemini-companion-prompt--property 'compilation-message)
                         text))
            (append place (list text)))
-          ((setq place (gemini-companion-point--property 'xref-item))
+          ((setq place (gemini-companion-prompt--property 'xref-item))
            (setq place (xref-item-location place))
            (list (expand-file-name (xref-location-group place))
                  (xref-location-line place) text))
-          ((setq place (gemini-companion-point--property 'occur-target))
+          ((setq place (gemini-companion-prompt--property 'occur-target))
            ;; Emacs 28 has a marker, later versions a list of pairs of them.
            (setq place (if (consp place) (caar place) place))
-           (gemini-companion-point--at (marker-buffer place) place text))
+           (gemini-companion-prompt--at (marker-buffer place) place text))
           ((setq place (plist-get (and (listp id) id) :diagnostic))
-           (gemini-companion-point--at (flymake-diagnostic-buffer place)
-                                       (flymake-diagnostic-beg place)
-                                       (flymake-diagnostic-text place)))
+           (gemini-companion-prompt--at (flymake-diagnostic-buffer place)
+                                        (flymake-diagnostic-beg place)
+                                        (flymake-diagnostic-text place)))
           (id (list (flycheck-error-filename id) (flycheck-error-line id)
                     (flycheck-error-message id)))
           ;; In results of a search, it may be from a file that is not shared.
-          ((and (gemini-companion-point--compilation-p)
+          ((and (gemini-companion-prompt--compilation-p)
                 (not (string-empty-p text)))
            text))))
 
-(defun gemini-companion-point--location (message text)
+(defun gemini-companion-prompt--location (message text)
   "Return (FILE LINE) of MESSAGE, a text property in a compilation, or of TEXT.
 Any number after a colon may be taken for the line of a file that does not
 exist, and Emacs does not know the formats of all compilers."
@@ -633,18 +633,18 @@ exist, and Emacs does not know the formats of all compilers."
    (lambda (place)
      (and place
           (or (file-exists-p (car place))
-              (gemini-companion-point--hidden (list (car place))))))
+              (gemini-companion-prompt--hidden (list (car place))))))
    (list (when-let* ((loc (and message (compilation--message->loc message))))
            (list (apply #'expand-file-name
                         (car (compilation--loc->file-struct loc)))
                  (compilation--loc->line loc)))
-         (when (and (gemini-companion-point--compilation-p)
+         (when (and (gemini-companion-prompt--compilation-p)
                     (string-match "\\([^][ \t\"'(){}<>:]+\\):\\([0-9]+\\)"
                                   text))
            (list (expand-file-name (match-string 1 text))
                  (string-to-number (match-string 2 text)))))))
 
-(defun gemini-companion-point--at (buffer place text)
+(defun gemini-companion-prompt--at (buffer place text)
   "Return a reference with TEXT to PLACE, a position in BUFFER.
 For a file that is not visited, Flymake has its name, and (LINE . COLUMN).
 If BUFFER visits no file, return TEXT; if it was killed, nil."
@@ -652,8 +652,8 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
          (list buffer (car place) text))
         ((buffer-live-p buffer)
          (if-let* ((file (or (gemini-companion-text-visited buffer)
-                             (gemini-companion-point--hidden
-                              (gemini-companion-point--shown buffer)))))
+                             (gemini-companion-prompt--hidden
+                              (gemini-companion-prompt--shown buffer)))))
              (list file (gemini-companion-text-line buffer place) text)
            ;; A line of these may be from any file.
            (unless (seq-some (apply-partially
@@ -664,7 +664,7 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
 
 ;;;; Texts
 
-(defun gemini-companion-point-diff ()
+(defun gemini-companion-prompt-diff ()
   "Return the hunk at point, with the name of its file."
   (save-excursion
     (let ((end (line-end-position))
@@ -672,15 +672,15 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
                     (user-error "No hunk here"))))
       ;; In the header of a file, the functions of Diff mode find another one.
       (goto-char (car hunk))
-      (apply #'gemini-companion-point--hunk
+      (apply #'gemini-companion-prompt--hunk
              ;; A binary file has no hunk, and the next one is of another file.
              (unless (re-search-backward "^\\(?:diff\\|Index:\\) "
                                          (min end (point)) t)
-               (seq-mapcat #'gemini-companion-point--diff-files
+               (seq-mapcat #'gemini-companion-prompt--diff-files
                            (diff-hunk-file-names)))
              hunk))))
 
-(defun gemini-companion-point--diff-files (name)
+(defun gemini-companion-prompt--diff-files (name)
   "Return the files that NAME, in a diff, may stand for.
 It may have a prefix, and be relative to this directory or the root."
   (let* ((name (if (string-prefix-p "\"" name)
@@ -689,7 +689,7 @@ It may have a prefix, and be relative to this directory or the root."
                  name))
          (bare (replace-regexp-in-string "\\`[^/]+/" "" name)))
     (cond ((string-match "\\`#<buffer \\(.*\\)>\\'" name)
-           (gemini-companion-point--shown (match-string 1 name)))
+           (gemini-companion-prompt--shown (match-string 1 name)))
           ;; A command line also has options, and quoted spaces.
           ((not (string-match-p "\\`\\(?:/dev/null\\'\\|[-\\]\\)" name))
            (seq-mapcat
@@ -701,13 +701,13 @@ It may have a prefix, and be relative to this directory or the root."
                             (t (list bare)))))
             (list (vc-root-dir) default-directory))))))
 
-(defun gemini-companion-point-magit ()
+(defun gemini-companion-prompt-magit ()
   "Return the hunk at point, with the name of its file."
   ;; The compiler would warn of the name of a slot that it does not know.
   (let ((slot (lambda (name &optional section)
                 (ignore-errors
                   (slot-value (or section (magit-current-section)) name)))))
-    (gemini-companion-point--hunk
+    (gemini-companion-prompt--hunk
      (delq nil
            (list (magit-file-at-point)
                  ;; The file may be renamed or copied.
@@ -715,14 +715,14 @@ It may have a prefix, and be relative to this directory or the root."
                      (funcall slot 'source (funcall slot 'parent)))))
      (funcall slot 'start) (funcall slot 'end))))
 
-(defun gemini-companion-point--hunk (files start end)
+(defun gemini-companion-prompt--hunk (files start end)
   "Return the hunk of FILES from START to END.
 It has the name of one that is hidden, or else of one that exists."
   (let ((text (string-trim (buffer-substring-no-properties start end)
                            "\n+" "\n+"))
         (files (mapcar #'expand-file-name files)))
-    (list (list (or (gemini-companion-point--hidden
-                     (append files (gemini-companion-point--shown
+    (list (list (or (gemini-companion-prompt--hidden
+                     (append files (gemini-companion-prompt--shown
                                     (current-buffer))))
                     (seq-find #'file-exists-p files)
                     (car files)
@@ -730,13 +730,13 @@ It has the name of one that is hidden, or else of one that exists."
                 nil
                 ;; An untracked file in Magit is only its name.
                 (and (string-search "\n" text)
-                     (gemini-companion-point--fenced text "diff"))))))
+                     (gemini-companion-prompt--fenced text "diff"))))))
 
-(defun gemini-companion-point-shell ()
+(defun gemini-companion-prompt-shell ()
   "Return the region, or the last command and the end of its output."
-  (if-let* ((function (cond ((gemini-companion-point--compilation-p)
-                             #'gemini-companion-point-hits)
-                            ((use-region-p) #'gemini-companion-point-text))))
+  (if-let* ((function (cond ((gemini-companion-prompt--compilation-p)
+                             #'gemini-companion-prompt-hits)
+                            ((use-region-p) #'gemini-companion-prompt-text))))
       (funcall function)
     (save-excursion
       (if-let* ((start (or (bound-and-true-p eshell-last-input-start)
@@ -768,9 +768,9 @@ It has the name of one that is hidden, or else of one that exists."
         (when (< 0 left)
           (setcdr lines (cons (format "[%d lines left out]" left)
                               (last lines 200))))
-        (list (gemini-companion-point--fenced (string-join lines "\n")))))))
+        (list (gemini-companion-prompt--fenced (string-join lines "\n")))))))
 
-(defun gemini-companion-point-text ()
+(defun gemini-companion-prompt-text ()
   "Return the region or the paragraph at point, as a quotation."
   (let ((text (or (if (use-region-p)
                       (buffer-substring-no-properties (region-beginning)
@@ -779,24 +779,24 @@ It has the name of one that is hidden, or else of one that exists."
                   "")))
     (when (string-blank-p text)
       (user-error "Nothing here; select a region"))
-    (list (if-let* ((file (gemini-companion-point--hidden
-                           (gemini-companion-point--shown (current-buffer)))))
+    (list (if-let* ((file (gemini-companion-prompt--hidden
+                           (gemini-companion-prompt--shown (current-buffer)))))
               (list file nil nil)
             (format "From %s:\n%s" (buffer-name)
-                    (gemini-companion-point--fenced
+                    (gemini-companion-prompt--fenced
                      text
                      (when (derived-mode-p 'prog-mode)
                        (string-remove-suffix "-mode"
                                              (symbol-name major-mode)))))))))
 
-(defun gemini-companion-point--fenced (text &optional language)
+(defun gemini-companion-prompt--fenced (text &optional language)
   (let ((fence "```"))
     (while (string-search fence text) (setq fence (concat fence "`")))
     (concat fence language "\n" (string-trim text "\n+" "\n+") "\n" fence)))
 
 ;;;; Prompt
 
-(defun gemini-companion-point--things ()
+(defun gemini-companion-prompt--things ()
   "Return what is at point, as `gemini-companion-send-alist' has it."
   (or (funcall (assoc-default nil gemini-companion-send-alist
                               (lambda (mode _)
@@ -804,13 +804,13 @@ It has the name of one that is hidden, or else of one that exists."
                                     (derived-mode-p mode)))))
       (user-error "Nothing here to send")))
 
-(defun gemini-companion-point-sessions (file)
+(defun gemini-companion-prompt-sessions (file)
   "Return the sessions in whose directory or place FILE is."
   (seq-filter (lambda (session)
-                (car (gemini-companion-point--names file session)))
+                (car (gemini-companion-prompt--names-for file session)))
               (gemini-companion-sessions)))
 
-(defun gemini-companion-point--names (file session)
+(defun gemini-companion-prompt--names-for (file session)
   "Return (NAME . LOCAL) for FILE, or nil if it is not where SESSION is.
 NAME is its name in the directory or the place of SESSION, or nil, and
 LOCAL the name on this machine, in its true directory; it may be a link."
@@ -833,22 +833,22 @@ LOCAL the name on this machine, in its true directory; it may be a link."
                         (file-relative-name local root))
                    local))))))
 
-(defvar gemini-companion-point--agreed nil
+(defvar gemini-companion-prompt--agreed nil
   "Files not shared or outside that may be named, while a text is made.")
 
-(defun gemini-companion-point--text (things session)
-  (let* ((gemini-companion-point--agreed nil)
+(defun gemini-companion-prompt--text (things session)
+  (let* ((gemini-companion-prompt--agreed nil)
          (text (mapconcat
                 (lambda (thing)
                   (if (stringp thing)
                       thing
-                    (apply #'gemini-companion-point--reference session thing)))
+                    (apply #'gemini-companion-prompt--reference session thing)))
                 things "\n"))
-         (text (gemini-companion-send-quote text session t)))
+         (text (gemini-companion-prompt-quote text session t)))
     ;; It must not be a command of the CLI, as the name of a file can be.
-    (concat (and (gemini-companion-send-command text) "About ") text)))
+    (concat (and (gemini-companion-prompt-command text) "About ") text)))
 
-(defun gemini-companion-point--reference (session file lines text)
+(defun gemini-companion-prompt--reference (session file lines text)
   "Return a reference for SESSION to FILE, with LINES and TEXT.
 Ask about a file that is not shared, and omit its TEXT, or outside the
 directory of the CLI.  A file that does not exist is only named, and so
@@ -857,23 +857,23 @@ is a directory, as the CLI would read all files in it."
   (when (string-match-p "[\0-\37\177\u0080-\u009f]" file)
     (user-error "A prompt cannot name a file with a control character"))
   (pcase-let* ((`(,name . ,file)
-                (or (gemini-companion-point--names file session)
+                (or (gemini-companion-prompt--names-for file session)
                     (user-error "%s is not a file on the machine of %s" file
                                 (gemini-companion-session-name session))))
-               (hidden (gemini-companion-point--hidden (list file)))
+               (hidden (gemini-companion-prompt--hidden (list file)))
                (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
     (unless (or (and name (not hidden))
-                (member file gemini-companion-point--agreed)
+                (member file gemini-companion-prompt--agreed)
                 (y-or-n-p (format (if hidden
                                       "%s is not shared; name it anyway? "
                                     "%s is outside the project of the CLI; \
 name it anyway? ")
                                   (abbreviate-file-name file))))
       (user-error "Nothing was sent"))
-    (push file gemini-companion-point--agreed)
+    (push file gemini-companion-prompt--agreed)
     (concat (if (or (plist-get session :place) (file-regular-p file))
                 (propertize
-                 (concat "@" (gemini-companion-point-escape (or name file)))
+                 (concat "@" (gemini-companion-prompt-escape (or name file)))
                  'gemini-companion-reference t)
               (or name file))
             (cond ((null lines) "")
@@ -883,7 +883,7 @@ name it anyway? ")
                  (concat (if (string-search "\n" text) ":\n" ": ")
                          text)))))
 
-(defun gemini-companion-point-escape (name)
+(defun gemini-companion-prompt-escape (name)
   "Return the file NAME, quoted for the prompt of a CLI."
   (cond ((not (eq system-type 'windows-nt))
          (replace-regexp-in-string
@@ -908,19 +908,19 @@ to the kill ring.
 With COMPOSE, a prefix argument, insert it into the buffer of
 \\[gemini-companion-compose], where you can write more."
   (interactive "P")
-  (let* ((things (gemini-companion-point--things))
+  (let* ((things (gemini-companion-prompt--things))
          (session (gemini-companion-session-read
-                   (or (gemini-companion-point-sessions
+                   (or (gemini-companion-prompt-sessions
                         (or (seq-some #'car-safe things) default-directory))
                        (gemini-companion-sessions)
                        (user-error "No CLI is connected; \
 M-x gemini-companion-run starts one, /ide enable connects a running one"))))
-         (text (gemini-companion-point--text things session))
+         (text (gemini-companion-prompt--text things session))
          (unsaved (and buffer-file-name (buffer-modified-p))))
     (if compose
         (gemini-companion-compose session text)
       (message "%s%s"
-               (gemini-companion-send-insert
+               (gemini-companion-prompt-insert
                 (concat text (if (string-search "\n" text) "\n" " ")) session)
                (if unsaved "; save the buffer first" "")))))
 

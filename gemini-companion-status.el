@@ -16,7 +16,7 @@
 (require 'gemini-companion)
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-clients)
-(require 'gemini-companion-extension)
+(require 'gemini-companion-tools)
 (require 'gemini-companion-install)
 (require 'gemini-companion-session)
 (require 'gemini-companion-notify)
@@ -40,7 +40,7 @@
     ("Remote place" . gemini-companion-status--places)
     ("Running CLIs" . gemini-companion-status--running)
     ("Project" . gemini-companion-run-project-findings)
-    ("Links" . gemini-companion-extension-findings))
+    ("Links" . gemini-companion-tools-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
 Each function is called with the user's directory, and returns a list of
 findings, which may be empty.

@@ -32,8 +32,8 @@ TRIVIAL = "import json, sys; json.load(sys.stdin); print('{}')"
 BRIDGE = Path(".emacs.d", "gemini-companion", "extension", "__main__.py")
 ASKED = "(cl-count 'ask (ring-elements gemini-companion-events--ring) :key #'caddr)"
 START = """
-(progn (require 'gemini-companion-extension) (gemini-companion-extension-write)
- (gemini-companion-extension-ready 'started) t)
+(progn (require 'gemini-companion-tools) (gemini-companion-tools-write)
+ (gemini-companion-tools-ready 'started) t)
 """
 
 

@@ -31,7 +31,7 @@
   (let ((text (mapconcat (lambda (number) (format "some@word%d" number))
                          (number-sequence 1 99) ", ")))
     (unless (equal (concat text " \\@e77.py")
-                   (gemini-companion-send-quote
+                   (gemini-companion-prompt-quote
                     (concat text " @e77.py")
                     (list :client "gemini" :directory default-directory)))
       (error "Not quoted as expected"))))

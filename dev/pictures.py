@@ -170,14 +170,14 @@ def errors(world: World, picture: Path) -> None:
 def link(world: World, emacs: Emacs) -> None:
     """Link the CLI to ``emacs``."""
     emacs.eval(
-        f"""(progn (require 'gemini-companion-extension)
+        f"""(progn (require 'gemini-companion-tools)
                   (setq gemini-companion-run-commands
                         '(("gemini" . {lisp(world.tools.gemini)})))
-                  (gemini-companion-extension-write)
-                  (gemini-companion-extension-run "link" '("gemini") #'ignore)
-                  (gemini-companion-extension-ready 'started))"""
+                  (gemini-companion-tools-write)
+                  (gemini-companion-tools-run "link" '("gemini") #'ignore)
+                  (gemini-companion-tools-ready 'started))"""
     )
-    emacs.holds('(gemini-companion-extension-linked-p "gemini")')
+    emacs.holds('(gemini-companion-tools-linked-p "gemini")')
 
 
 #### The animated picture

@@ -12,8 +12,8 @@
 (require 'package)
 
 (declare-function eglot-ensure "eglot")
-(declare-function gemini-companion-extension-run "gemini-companion-extension")
-(declare-function gemini-companion-extension-write "gemini-companion-extension")
+(declare-function gemini-companion-tools-run "gemini-companion-tools")
+(declare-function gemini-companion-tools-write "gemini-companion-tools")
 (declare-function gemini-companion-run "gemini-companion-run")
 (defvar eglot-server-programs)
 (defvar gemini-companion-run-client)
@@ -55,10 +55,10 @@
 (defun run--link ()
   "Link Gemini CLI to this Emacs, as `gemini-companion-tools' does.
 Its home is that of this run.  Then start it."
-  (require 'gemini-companion-extension)
-  (gemini-companion-extension-write)
+  (require 'gemini-companion-tools)
+  (gemini-companion-tools-write)
   (message "Linking Gemini CLI to Emacs...")
-  (gemini-companion-extension-run "link" (list "gemini") #'run--linked))
+  (gemini-companion-tools-run "link" (list "gemini") #'run--linked))
 
 (defun run--linked (failures)
   "Start Gemini CLI beside the file; FAILURES are those of the link."

@@ -12,7 +12,7 @@
 
 (require 'flymake)
 (require 'gemini-companion-diagnostics)
-(require 'gemini-companion-extension)
+(require 'gemini-companion-tools)
 (require 'gemini-companion-project-test-helper)
 (require 'gemini-companion-revert)
 

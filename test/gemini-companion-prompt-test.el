@@ -98,7 +98,7 @@ PROGRAM, a command of the shell."
             (gemini-companion-state-start)
             (gemini-companion-session-update (list session))
             (should (string-search "waits for an answer; copied"
-                                   (gemini-companion-send-insert "x" session)))
+                                                                                  (gemini-companion-prompt-insert "x" session)))
             (should (equal "x" (car kill-ring)))
             (gemini-companion-edit-reject diff)
             (delete-other-windows)
@@ -110,7 +110,7 @@ PROGRAM, a command of the shell."
                 (funcall mode))
               (switch-to-buffer file)
               (should (string-search
-                       text (gemini-companion-send-insert "x\ny" session)))
+                                                                      text (gemini-companion-prompt-insert "x\ny" session)))
               (should (eq selected (window-buffer)))))
         (gemini-companion-session-stop)
         (gemini-companion-state-stop)))))
@@ -126,7 +126,7 @@ PROGRAM, a command of the shell."
       (process-send-string process "???\n")
       (gemini-companion-test-eventually (funcall shown-p "[?]"))
       (dolist (text '("???" "Please"))
-        (gemini-companion-send-submit
+                                                       (gemini-companion-prompt-submit
          text (lambda () (gemini-companion-edit-session diff)) 30 "Lost"))
       (term-emulate-terminal process "\e[H\e[J")
       (gemini-companion-test-eventually

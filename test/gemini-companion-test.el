@@ -202,7 +202,7 @@ program that does nothing."
                 (loaded '( gemini-companion-unified gemini-companion-ediff
                            gemini-companion-list gemini-companion-status
                            gemini-companion-lookup gemini-companion-diagnostics
-                           gemini-companion-extension gemini-companion-menu
+                           gemini-companion-tools gemini-companion-menu
                            ediff eglot flymake transient))))))
     (should-not early)
     (should (equal '(t t t) parts))

@@ -7,8 +7,8 @@ from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.world import World
 
-INSERT = f"(gemini-companion-send-insert {{}} {SESSION})"
-SUBMIT = f'(gemini-companion-send-submit {{}} (lambda () {SESSION}) 30 "Lost")'
+INSERT = f"(gemini-companion-prompt-insert {{}} {SESSION})"
+SUBMIT = f'(gemini-companion-prompt-submit {{}} (lambda () {SESSION}) 30 "Lost")'
 
 
 def prompt(cli: Gemini) -> str:

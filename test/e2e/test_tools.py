@@ -275,9 +275,9 @@ def test_a_thousand_questions_change_nothing_while_keys_are_typed(world: World) 
     file = world.file("a.py", GOOD)
     world.file(".env", "SECRET=bytes of it\n")
     emacs = world.emacs(file, extra=FLYMAKE)
-    emacs.eval("(progn (require 'gemini-companion-extension)"
-               " (gemini-companion-extension-write)"
-               " (gemini-companion-extension-ready 'started))")  # fmt: skip
+    emacs.eval("(progn (require 'gemini-companion-tools)"
+               " (gemini-companion-tools-write)"
+               " (gemini-companion-tools-ready 'started))")  # fmt: skip
     emacs.eval('(progn (switch-to-buffer "typed") (delete-other-windows))')
     emacs.holds(CHECKED)
     (discovery,) = map(json.loads, map(Path.read_text, world.scratch.discovery_files()))

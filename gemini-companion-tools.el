@@ -1,4 +1,4 @@
-;;; gemini-companion-extension.el --- Link CLIs to Emacs  -*- lexical-binding: t; -*-
+;;; gemini-companion-tools.el --- Link CLIs to Emacs  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -33,15 +33,15 @@
 (require 'json)
 (require 'map)
 
-(defconst gemini-companion-extension--name "gemini-companion"
+(defconst gemini-companion-tools--name "gemini-companion"
   "Name of the extension.")
 
-(defconst gemini-companion-extension--server "emacs"
+(defconst gemini-companion-tools--server "emacs"
   "Name of the bridge in the CLIs, which is part of the names of tools.")
 
 ;;;; Extension
 
-(defun gemini-companion-extension--command (client &rest options)
+(defun gemini-companion-tools--command (client &rest options)
   "Return the command of the bridge for CLIENT, with OPTIONS.
 Its Python is the Python of the server, by a name that outlives an
 update of its packages."
@@ -59,23 +59,23 @@ M-x gemini-companion-install-server installs what is needed"))
                          (gemini-companion-install-extension-directory))
       ,client ,@options)))
 
-(defun gemini-companion-extension--manifest (client)
-  (let ((command (gemini-companion-extension--command client)))
-    `((name . ,gemini-companion-extension--name)
+(defun gemini-companion-tools--manifest (client)
+  (let ((command (gemini-companion-tools--command client)))
+    `((name . ,gemini-companion-tools--name)
       (version . ,gemini-companion-server-version)
       (mcpServers
-       . ((,gemini-companion-extension--server
+       . ((,gemini-companion-tools--server
            . ((command . ,(car command))
               (args . ,(vconcat (cdr command)))
               ;; Otherwise Qwen Code hides the tools behind its tool_search.
               (alwaysLoadTools . t))))))))
 
-(defun gemini-companion-extension--hooks (client events)
+(defun gemini-companion-tools--hooks (client events)
   "Return the hooks of CLIENT for EVENTS, an alist of (EVENT . MATCHER).
 MATCHER is a regexp for the names of tools, or nil."
   (let ((command (concat
                   (mapconcat #'shell-quote-argument
-                             (gemini-companion-extension--command
+                             (gemini-companion-tools--command
                               client "--hook")
                              " ")
                   ;; A CLI takes the status 2, with which Python ends after the
@@ -87,29 +87,29 @@ MATCHER is a regexp for the names of tools, or nil."
          . [(,@(and matcher `((matcher . ,matcher)))
              (hooks
               . [((type . "command")
-                  (name . ,gemini-companion-extension--server)
+                  (name . ,gemini-companion-tools--server)
                   (command . ,command)
                   ;; In milliseconds; the hook ends before that.
                   (timeout . 6000))]))]))
      events)))
 
-(defun gemini-companion-extension-write ()
+(defun gemini-companion-tools-write ()
   "Write the files of the extension.
 After an update of this package, the CLIs find the new ones."
   (pcase-dolist
       (`(,name . ,text)
        `(("gemini-extension.json"
-          . ,(json-encode (gemini-companion-extension--manifest "gemini")))
+          . ,(json-encode (gemini-companion-tools--manifest "gemini")))
          ("hooks/hooks.json"
           . ,(json-encode
-              `((hooks . ,(gemini-companion-extension--hooks
+              `((hooks . ,(gemini-companion-tools--hooks
                            "gemini" '((AfterTool . "write_file|replace")
                                       (BeforeAgent) (AfterAgent)
                                       (Notification)))))))
          ("qwen-extension.json"
           . ,(json-encode
-              `(,@(gemini-companion-extension--manifest "qwen")
-                (hooks . ,(gemini-companion-extension--hooks
+              `(,@(gemini-companion-tools--manifest "qwen")
+                (hooks . ,(gemini-companion-tools--hooks
                            "qwen" '((PostToolUse . "write_file|edit")
                                     (UserPromptSubmit) (Stop)
                                     (Notification)))))))
@@ -120,11 +120,11 @@ After an update of this package, the CLIs find the new ones."
           . ,(gemini-companion-text-read
               (expand-file-name "python/gemini_companion_epc/bridge.py"
                                 gemini-companion-server-directory)))))
-    (gemini-companion-extension--write
+    (gemini-companion-tools--write
      (expand-file-name name (gemini-companion-install-extension-directory))
      text)))
 
-(defun gemini-companion-extension--write (file text)
+(defun gemini-companion-tools--write (file text)
   "Write TEXT to FILE atomically, unless FILE has it.
 Python would compile it again after each start of Emacs."
   (unless (and (file-exists-p file)
@@ -136,24 +136,24 @@ Python would compile it again after each start of Emacs."
 
 ;;;; Links
 
-(defun gemini-companion-extension--file (client name)
+(defun gemini-companion-tools--file (client name)
   (expand-file-name name (gemini-companion-clients-home client)))
 
-(defun gemini-companion-extension-policy-file ()
+(defun gemini-companion-tools-policy-file ()
   "Return the file of the policy for questions of Gemini CLI."
-  (gemini-companion-extension--file
-   "gemini" (format "policies/%s.toml" gemini-companion-extension--name)))
+  (gemini-companion-tools--file
+   "gemini" (format "policies/%s.toml" gemini-companion-tools--name)))
 
-(defun gemini-companion-extension-linked-p (client)
+(defun gemini-companion-tools-linked-p (client)
   "Return non-nil if CLIENT has a link to the extension."
   (equal (directory-file-name (gemini-companion-install-extension-directory))
          (gemini-companion-settings-get
-          (gemini-companion-extension--file
+          (gemini-companion-tools--file
            client (format "extensions/%s/.%s-extension-install.json"
-                          gemini-companion-extension--name client))
+                          gemini-companion-tools--name client))
           '("source"))))
 
-(defun gemini-companion-extension-run (verb clients then &optional failures)
+(defun gemini-companion-tools-run (verb clients then &optional failures)
   "Run the command `extensions VERB' of each of CLIENTS.
 VERB is \"link\" or \"uninstall\".  Then call THEN with a list of the
 FAILURES, strings."
@@ -167,7 +167,7 @@ FAILURES, strings."
          ,@(if (equal verb "link")
                (cons (directory-file-name default-directory)
                      (gemini-companion-clients-get client :link))
-             (list gemini-companion-extension--name)))
+             (list gemini-companion-tools--name)))
        ;; Qwen Code asks whether to continue.
        "y\n"
        (lambda (_output problem)
@@ -175,12 +175,12 @@ FAILURES, strings."
            (push (format "%s: %s" (gemini-companion-clients-title client)
                          problem)
                  failures))
-         (gemini-companion-extension-run verb clients then failures))))))
+         (gemini-companion-tools-run verb clients then failures))))))
 
-(defun gemini-companion-extension-write-policy ()
+(defun gemini-companion-tools-write-policy ()
   "Write the policy for questions of Gemini CLI without confirmation."
-  (gemini-companion-extension--write
-   (gemini-companion-extension-policy-file)
+  (gemini-companion-tools--write
+   (gemini-companion-tools-policy-file)
    (format "# Written by M-x gemini-companion-tools, which also deletes it.
 [[rule]]
 mcpName = \"%s\"
@@ -188,25 +188,25 @@ toolName = \"*\"
 toolAnnotations = { readOnlyHint = true }
 decision = \"allow\"
 priority = 100
-" gemini-companion-extension--server)))
+" gemini-companion-tools--server)))
 
 ;;;; Life
 
-(defun gemini-companion-extension-ready (_how)
+(defun gemini-companion-tools-ready (_how)
   "Start answering questions if the extension exists."
   (when (gemini-companion-install-extension-p)
-    (gemini-companion-extension-write)
+    (gemini-companion-tools-write)
     (gemini-companion-diagnostics-start)
     (gemini-companion-server-call 'tools-update t)))
 
-(defun gemini-companion-extension-stop ()
+(defun gemini-companion-tools-stop ()
   "Stop answering questions."
   (gemini-companion-server-call 'tools-update nil)
   (gemini-companion-diagnostics-stop))
 
 ;;;; Questions
 
-(defun gemini-companion-extension-ask (kind facts &rest texts)
+(defun gemini-companion-tools-ask (kind facts &rest texts)
   "Return the answer to a question of KIND, which is known later.
 It is about FACTS, a plist, and TEXTS."
   (gemini-companion-epc-later
@@ -215,9 +215,9 @@ It is about FACTS, a plist, and TEXTS."
        (pcase-let (((map :path :symbol :line :after :event) facts))
          (pcase-exhaustive kind
            ('edited
-            (gemini-companion-extension--edited facts answer texts))
+            (gemini-companion-tools--edited facts answer texts))
            ('turn
-            (gemini-companion-extension--report facts (intern event))
+            (gemini-companion-tools--report facts (intern event))
             (funcall answer nil))
            ((guard gemini-companion-paused)
             (funcall answer '(:problem "Sharing is paused in Emacs")))
@@ -228,7 +228,7 @@ It is about FACTS, a plist, and TEXTS."
            ('diagnostics
             (gemini-companion-diagnostics-answer path answer))))))))
 
-(defun gemini-companion-extension--report (facts event)
+(defun gemini-companion-tools--report (facts event)
   "Report EVENT of the CLI that FACTS name; return its session, or nil."
   (when-let* ((session (seq-find (lambda (session)
                                    (memql (plist-get session :pid)
@@ -237,7 +237,7 @@ It is about FACTS, a plist, and TEXTS."
     (gemini-companion-state-report session event (plist-get facts :prompt))
     session))
 
-(defun gemini-companion-extension--edited (facts answer texts)
+(defun gemini-companion-tools--edited (facts answer texts)
   "Follow an edit that a CLI has written; call ANSWER with the new errors.
 FACTS names the file and the CLI; TEXTS are the text before, nil for a
 new file, and after the edit, or functions that insert them."
@@ -248,7 +248,7 @@ new file, and after the edit, or functions that insert them."
                               (with-temp-buffer (funcall text) (buffer-string))
                             text))
                         texts))
-               (session (or (gemini-companion-extension--report facts 'edit)
+               (session (or (gemini-companion-tools--report facts 'edit)
                             ;; It is linked, and not connected.
                             (list :id (concat "?" client) :client client))))
     (gemini-companion-revert path before)
@@ -257,7 +257,7 @@ new file, and after the edit, or functions that insert them."
 
 ;;;; Status
 
-(defun gemini-companion-extension-findings (directory)
+(defun gemini-companion-tools-findings (directory)
   "Return the findings about the links of CLIs that run in DIRECTORY.
 For findings, see `gemini-companion-status-checks'."
   (if (not (gemini-companion-install-extension-p))
@@ -265,20 +265,20 @@ For findings, see `gemini-companion-status-checks'."
               ("Link" . gemini-companion-tools)))
     (append
      (mapcar (lambda (client)
-               (gemini-companion-extension--finding client directory))
+               (gemini-companion-tools--finding client directory))
              (gemini-companion-run-installed))
      (unless (seq-some #'gemini-companion-diagnostics-checker (buffer-list))
        '((note "Nothing checks an open file, so there are no errors to send"
                "Start Eglot, Flymake or Flycheck in a file."))))))
 
-(defun gemini-companion-extension--finding (client directory)
+(defun gemini-companion-tools--finding (client directory)
   (let ((title (gemini-companion-clients-title client)))
     (cond
-     ((not (gemini-companion-extension-linked-p client))
+     ((not (gemini-companion-tools-linked-p client))
       `(note ,(format "%s is not linked" title)
              "M-x gemini-companion-tools unlinks all CLIs; run it again to \
 link them."))
-     ((gemini-companion-extension--untrusted-p client directory)
+     ((gemini-companion-tools--untrusted-p client directory)
       `(note ,(format "%s is linked, but: %s is not trusted, so questions \
 are not offered and edits are not reported"
                       title (abbreviate-file-name directory))
@@ -286,7 +286,7 @@ are not offered and edits are not reported"
                       (gemini-companion-clients-get client :trust) title)))
      (t `(good ,(format "%s is linked" title))))))
 
-(defun gemini-companion-extension--untrusted-p (client directory)
+(defun gemini-companion-tools--untrusted-p (client directory)
   (and (not (file-remote-p directory))
        (eq t (or (gemini-companion-settings-value
                   client directory '("security" "folderTrust" "enabled"))
@@ -299,7 +299,7 @@ are not offered and edits are not reported"
                  ("TRUST_PARENT" (file-in-directory-p
                                   directory (file-name-directory place))))))
         (gemini-companion-settings-get
-         (gemini-companion-extension--file client "trustedFolders.json") nil))))
+         (gemini-companion-tools--file client "trustedFolders.json") nil))))
 
 ;;;; Command
 
@@ -317,10 +317,10 @@ it starts next.  The same command deletes both."
   (when (get-process "gemini-companion-link")
     (user-error "CLIs are still being linked or unlinked; wait for the message"))
   (if (gemini-companion-install-extension-p)
-      (gemini-companion-extension--unlink)
-    (gemini-companion-extension--link)))
+      (gemini-companion-tools--unlink)
+    (gemini-companion-tools--link)))
 
-(defun gemini-companion-extension--link ()
+(defun gemini-companion-tools--link ()
   (let* ((clients (or (gemini-companion-run-installed)
                       (user-error "No CLI is installed; install Gemini CLI or \
 Qwen Code")))
@@ -335,30 +335,30 @@ the same command unlinks it.  Link %s? "
     (when (and (member "gemini" clients)
                (y-or-n-p "Allow these read-only questions of Gemini CLI \
 without confirmation? "))
-      (gemini-companion-extension-write-policy))
-    (gemini-companion-extension-write)
+      (gemini-companion-tools-write-policy))
+    (gemini-companion-tools-write)
     ;; Otherwise the mode calls it later.
     (when (gemini-companion-server-ready-p)
-      (gemini-companion-extension-ready 'linked))
+      (gemini-companion-tools-ready 'linked))
     (message "Linking %s..." titles)
-    (gemini-companion-extension-run
+    (gemini-companion-tools-run
      "link" clients
      (lambda (failed)
        (if failed
            (message "Linking failed; %s" (string-join failed "; "))
          (message "Linked %s; restart those that are running" titles))))))
 
-(defun gemini-companion-extension--unlink ()
+(defun gemini-companion-tools--unlink ()
   (unless (y-or-n-p "The extension is linked; delete it and its links? ")
     (user-error "The extension stays linked"))
   (message "Unlinking...")
-  (gemini-companion-extension-stop)
-  (gemini-companion-extension-run
+  (gemini-companion-tools-stop)
+  (gemini-companion-tools-run
    "uninstall"
-   (seq-filter #'gemini-companion-extension-linked-p
+   (seq-filter #'gemini-companion-tools-linked-p
                (gemini-companion-run-installed))
    (lambda (failed)
-     (let ((policy (gemini-companion-extension-policy-file)))
+     (let ((policy (gemini-companion-tools-policy-file)))
        (when (file-exists-p policy)
          (delete-file policy)
          ;; It may have others.
@@ -370,5 +370,5 @@ without confirmation? "))
                   (string-join failed "; "))
        (message "Deleted the extension and its links")))))
 
-(provide 'gemini-companion-extension)
-;;; gemini-companion-extension.el ends here
+(provide 'gemini-companion-tools)
+;;; gemini-companion-tools.el ends here
