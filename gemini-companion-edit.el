@@ -1233,7 +1233,7 @@ was connected; it opens no reviews until then.")))
    (plist-get (gemini-companion-edit-session edit) :id)
    (gemini-companion-edit-file edit)
    (gemini-companion-edit-proposed edit)
-   (plist-get (gemini-companion-edit-session edit) :place)))
+   (plist-get (gemini-companion-edit-session edit) :remote)))
 
 (defun gemini-companion-edit-acknowledge (id)
   "Record that the CLI has the answer that the edit ID is open."

@@ -444,7 +444,7 @@ Return nil if the server does not support that."
 
 (defun gemini-companion-lookup-references (file symbol line after answer)
   "Find the references to SYMBOL, which occurs in FILE, on LINE if non-nil.
-Call ANSWER with a plist: `:total', their number; `:places', lists
+Call ANSWER with a plist: `:total', their number; `:locations', lists
 of FILE, LINE and TEXT, 100 at most, without the first AFTER; `:taken',
 a remark or nil; or `:problem', why there is no answer."
   (gemini-companion-lookup-guarded answer
@@ -459,7 +459,7 @@ a remark or nil; or `:problem', why there is no answer."
           (gemini-companion-lookup--texts
            (seq-take (seq-drop places (or after 0)) 100)
            (lambda (found)
-             (funcall answer (list :total (length places) :places found
+             (funcall answer (list :total (length places) :locations found
                                    :taken remark))))))))))
 
 (defun gemini-companion-lookup-shared (places then)
@@ -498,7 +498,7 @@ They are lists of FILE, whose true name is given to THEN, and maybe LINE."
 
 (defun gemini-companion-lookup-definition (file symbol line answer)
   "Find the definition of SYMBOL, which occurs in FILE, on LINE if non-nil.
-Call ANSWER with a plist: `:places', lists of FILE and LINE;
+Call ANSWER with a plist: `:locations', lists of FILE and LINE;
 `:documentation', with the signature, and `:source', maybe nil or empty;
 `:taken', a remark or nil; or `:problem', why there is no answer."
   (gemini-companion-lookup-guarded answer
@@ -548,7 +548,7 @@ not the text, of a definition outside the roots."
             "The definition of %s is in a file that Emacs does not share"
             symbol)))
     (funcall answer
-             (list :places open
+             (list :locations open
                    ;; It may come from any of the places.
                    :documentation (and (length= open (length places))
                                        documentation)

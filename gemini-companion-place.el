@@ -192,7 +192,7 @@ If BYTES is nil, delete the file.  Call DONE later with nil, or with the
 problem."
   (pcase-let ((`(,name . ,there) (gemini-companion-place-of copy)))
     (unless (gemini-companion-server-ask
-             'place-write
+             'remote-write
              `( ,name ,there ,(secure-hash 'sha256 old)
                 ,@(and bytes (list (base64-encode-string bytes t))))
              (lambda (_) (funcall done nil)) done)
@@ -385,7 +385,7 @@ there (%s); M-x gemini-companion-status"
   (when-let* (((gemini-companion-server-ready-p))
               (mirror (cdr (assoc name gemini-companion-place-mirrors))))
     (gemini-companion-server-call
-     'place-start
+     'remote-start
      `( :name ,name
         :mirror ,mirror
         ;; The server puts its program in place of the last word.

@@ -103,7 +103,7 @@ an @ with the text property `gemini-companion-reference' names a file."
          (if (or (string-prefix-p "\\" word)
                  (get-text-property 0 'gemini-companion-reference word)
                  (save-match-data
-                   (not (if (or (plist-get session :place)
+                   (not (if (or (plist-get session :remote)
                                 (file-exists-p name))
                             quotation
                           (string-search
@@ -814,7 +814,7 @@ It has the name of one that is hidden, or else of one that exists."
   "Return (NAME . LOCAL) for FILE, or nil if it is not where SESSION is.
 NAME is its name in the directory or the place of SESSION, or nil, and
 LOCAL the name on this machine, in its true directory; it may be a link."
-  (let ((place (plist-get session :place))
+  (let ((place (plist-get session :remote))
         (directory (plist-get session :directory))
         (there (gemini-companion-place-there file)))
     (cond (place
@@ -871,7 +871,7 @@ name it anyway? ")
                                   (abbreviate-file-name file))))
       (user-error "Nothing was sent"))
     (push file gemini-companion-prompt--agreed)
-    (concat (if (or (plist-get session :place) (file-regular-p file))
+    (concat (if (or (plist-get session :remote) (file-regular-p file))
                 (propertize
                  (concat "@" (gemini-companion-prompt-escape (or name file)))
                  'gemini-companion-reference t)

@@ -635,7 +635,7 @@ PREVIOUS are the CLIs that were connected before."
   (dolist (session (seq-difference (gemini-companion-sessions) previous
                                    #'gemini-companion-session-same-p))
     ;; Elsewhere, its settings are there.
-    (unless (plist-get session :place)
+    (unless (plist-get session :remote)
       ;; Without the first one it would not connect.
       (dolist (finding (cdr (gemini-companion-run-settings-findings
                              (plist-get session :client)
@@ -757,10 +757,10 @@ CLIs there lose their connection, and their reviews are closed."
                  (user-error "No remote place is connected"))))))
   (message "Disconnected from %s" (gemini-companion-place-title name))
   (dolist (edit (gemini-companion-edits-open))
-    (when (equal name (plist-get (gemini-companion-edit-session edit) :place))
+    (when (equal name (plist-get (gemini-companion-edit-session edit) :remote))
       (gemini-companion-edit-close (gemini-companion-edit-id edit)
                                    'disconnected)))
-  (gemini-companion-server-call 'place-stop name)
+  (gemini-companion-server-call 'remote-stop name)
   (gemini-companion-place-drop name))
 
 (defvar desktop-minor-mode-handlers)

@@ -8,7 +8,7 @@
 ;; The sessions, which are the connected CLIs, their names for the user and the
 ;; names of their files, the terminal buffer of each, and its turn.  A session is a
 ;; plist of `:id'; `:since', the time when it connected, in milliseconds since
-;; 1970; `:place', the name of the remote place in which it runs, if any;
+;; 1970; `:remote', the name of the remote host in which it runs, if any;
 ;; `:client', a key of `gemini-companion-clients'; and, if the server could find
 ;; them, `:version', and the `:pid', `:identity' and `:directory' of its process.
 ;; The identity differs for the next process with that PID.
@@ -59,7 +59,7 @@ Emacs takes it for a remote name."
                       (car (seq-sort-by #'length #'<
                                         (gemini-companion-roots-above
                                          name roots)))))
-         (place (plist-get session :place))
+         (place (plist-get session :remote))
          (own (cond (place
                      (funcall outermost (gemini-companion-place-roots place)))
                     (directory
@@ -242,12 +242,12 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
   (gemini-companion-clients-title (plist-get session :client)))
 
 (defun gemini-companion-session--where (session)
-  (pcase-let (((map :directory :place) session))
+  (pcase-let (((map :directory :remote) session))
     (concat (gemini-companion-session-title session) " ("
             (cond (directory
                    (gemini-companion-name-shown
                     (file-name-nondirectory (directory-file-name directory)) 30))
-                  (place (gemini-companion-place-title place))))))
+                  (remote (gemini-companion-place-title remote))))))
 
 (defun gemini-companion-session-name (session)
   "Return a name of SESSION for the user, such as \"Qwen Code (shop)\".
@@ -287,9 +287,9 @@ By default it is the first in a terminal of this Emacs."
   "Return the terminal buffer of SESSION in this Emacs, or nil.
 If the CLI runs in a remote place, there must be one terminal of that
 place, and no other CLI in it."
-  (if-let* ((place (plist-get session :place)))
+  (if-let* ((place (plist-get session :remote)))
       (let ((sessions (seq-filter (lambda (other)
-                                    (equal place (plist-get other :place)))
+                                    (equal place (plist-get other :remote)))
                                   (gemini-companion-sessions)))
             (buffers (seq-filter
                       (lambda (buffer)

@@ -321,7 +321,7 @@ Install the packages of the server first, if needed."
      (diff-opened . gemini-companion-edit-acknowledge)
      (close-diff . gemini-companion-edit-close)
      (ask . gemini-companion-tools-ask)
-     (place-update . gemini-companion-place-update)
+     (remote-update . gemini-companion-place-update)
      (sessions-update . gemini-companion-session-update)
      (outcome-written . gemini-companion-edit-delivered)
      (outcome-undelivered . gemini-companion-edit-undeliverable)

@@ -656,7 +656,7 @@ if `answer' is non-nil."
                  (lambda (&rest call) (push call calls))))
         (pcase-let ((`(,edit) (gemini-companion-edits)))
           (gemini-companion-edit-revert edit)
-          (pcase-let ((`((place-write ,args ,done ,failed)) calls))
+          (pcase-let ((`((remote-write ,args ,done ,failed)) calls))
             (should (equal args `("/ssh:far:" "/a" ,(secure-hash 'sha256 "new\n")
                                   ,(base64-encode-string "old\n"))))
             (should (equal "new\n" (gemini-companion-text-read "a")))

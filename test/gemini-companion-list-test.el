@@ -512,7 +512,7 @@ by hand"
         (pcase-dolist (`(,text ,problem ,count) '(("3\n" nil 1) ("2\n" nil 2)
                                                   (nil "it has changed there" 3)))
           (should (= count (length calls)))
-          (pcase-let ((`(place-write ,_ ,done ,failed) (car calls)))
+          (pcase-let ((`(remote-write ,_ ,done ,failed) (car calls)))
             (if problem
                 (should (equal "Reverted 2 of 3 edits; Cannot revert \
 ssh:far:a (it has changed there)" (funcall failed problem)))

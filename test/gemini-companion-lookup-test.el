@@ -21,7 +21,7 @@
                  #'gemini-companion-lookup-references
                  (expand-file-name file) symbol nil nil)))
     (or (plist-get answer :problem)
-        (mapcar #'cadr (plist-get answer :places)))))
+        (mapcar #'cadr (plist-get answer :locations)))))
 
 ;;;; Files
 
@@ -102,7 +102,7 @@ print(os.getcwd())
   "Return the places in ANSWER as a list of (NAME . LINE)."
   (mapcar (lambda (place)
             (cons (file-name-nondirectory (nth 0 place)) (nth 1 place)))
-          (plist-get answer :places)))
+          (plist-get answer :locations)))
 
 (ert-deftest gemini-companion-lookup-answers-as-a-real-server-wherever-point-is ()
   (cl-letf (((symbol-function 'file-notify-add-watch) #'ignore))
@@ -128,7 +128,7 @@ print(os.getcwd())
                          "from a import helper")
                        (seq-take (mapcar #'caddr (plist-get
                                                   (funcall references "a.py")
-                                                  :places))
+                                                  :locations))
                                  3)))
         (let ((rest (funcall references "a.py" nil 3)))
           (should (equal '(("b.py" . 3)) (gemini-companion-lookup-test-lines rest)))
@@ -147,7 +147,7 @@ print(os.getcwd())
           (should (string-suffix-p "return 2 * x" (plist-get answer :source))))
         ;; Of a library only the place and the documentation.
         (gemini-companion-test-eventually
-          (plist-get (funcall definition "c.py" "getcwd") :places))
+          (plist-get (funcall definition "c.py" "getcwd") :locations))
         (let ((answer (funcall definition "c.py" "getcwd")))
           (should (plist-get answer :documentation))
           (should-not (plist-get answer :source)))))))

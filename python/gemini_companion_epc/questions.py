@@ -21,7 +21,7 @@ Ask: TypeAlias = Callable[[str, Facts, Sequence[str | None]], Awaitable[Facts]]
 """Ask Emacs a question of a kind, with facts and texts.
 
 A question has some of ``path``, ``symbol``, ``line``, ``after``, ``client`` and
-``pids``; an answer has ``problem``, or some of ``total``, ``places``, ``taken``,
+``pids``; an answer has ``problem``, or some of ``total``, ``locations``, ``taken``,
 ``documentation``, ``source``, ``rows``, ``path``, ``count``, ``errors`` and ``others``.
 Raises EmacsError if it cannot be asked.
 """
@@ -272,7 +272,7 @@ def _content(text: str) -> dict[str, Any]:
 
 def _references_text(checked: Facts, facts: Facts, directory: str) -> str:
     total, shown = facts.get("total") or 0, checked.get("after", 0)
-    symbol, found = checked["symbol"], facts.get("places") or []
+    symbol, found = checked["symbol"], facts.get("locations") or []
     lines = [f"{total} reference" if total == 1 else f"{total} references"]
     if facts.get("taken"):
         lines.append(facts["taken"])
@@ -312,7 +312,7 @@ def _around(symbol: str, text: str) -> str:
 
 def _definition_text(facts: Facts, directory: str) -> str:
     lines = [facts["taken"]] if facts.get("taken") else []
-    for path, line in facts.get("places") or []:
+    for path, line in facts.get("locations") or []:
         lines.append(f"{_relative(path, directory)}:{line}")
     for part in (facts.get("documentation"), facts.get("source")):
         if part:

@@ -63,7 +63,7 @@ class Server:
         )
         self._diffs = Diffs(config, self._sessions, self._emacs)
         self._questions = Questions(config, self._emacs.ask)
-        self._places = Places(self._port, partial(self._emacs.report, "place-update"))
+        self._places = Places(self._port, partial(self._emacs.report, "remote-update"))
         self._places.reviewed = self._diffs.reviewed
         self._sessions.name_for = self._places.name_for
         self._discovery = DiscoveryFiles(
@@ -120,9 +120,9 @@ class Server:
                 "diff-accepted": self._diffs.accept,
                 "diff-rejected": self._diffs.reject,
                 "adopt-diff": self.adopt_diff,
-                "place-start": self._places.start,
-                "place-stop": self.place_stop,
-                "place-write": self.place_write,
+                "remote-start": self._places.start,
+                "remote-stop": self.place_stop,
+                "remote-write": self.place_write,
                 "listen": self._connections.listen,
                 "serve": self.serve,
                 "hand-over": self.hand_over,

@@ -73,7 +73,7 @@ class Session:
             "since": self.since,
             "client": self.client and self.client.name,
             "version": self.version,
-            "place": self.place and self.place.name,
+            "remote": self.place and self.place.name,
             "pid": self.process and self.process.pid,
             "identity": self.process and self.process.identity,
             "directory": self.process and self.process.directory,

@@ -143,8 +143,9 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     (diff,) = far.alone.emacs.opened
     assert (diff.path, diff.here) == (str(file), str(far.copy(file)))
     # The process that connects here is our own.
-    assert far.alone.emacs.facts.keys() == {"id", "since", "client", "version", "place"}
-    assert far.alone.emacs.facts["place"] == far.name
+    facts = far.alone.emacs.facts
+    assert facts.keys() == {"id", "since", "client", "version", "remote"}
+    assert facts["remote"] == far.name
     assert far.copy(file).read_text() == file.read_text()
     far.alone.do(far.alone.diffs.accept, diff.id, "mine\n")
     params = events.next()["params"]

@@ -141,7 +141,7 @@ def test_malformed_arguments_are_named(
 
 def references(places: list[list[Any]], **facts: Any) -> Answers:
     """Return answers with ``places`` and ``facts``."""
-    return lambda kind, asked: {"total": len(places), "places": places, **facts}
+    return lambda kind, asked: {"total": len(places), "locations": places, **facts}
 
 
 def test_references_are_grouped_by_file_and_line(alone: Alone, tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_long_answer_is_cut_and_can_be_resumed(alone: Alone, tmp_path: Path) -
             {"file": "a.py", "symbol": "word", "line": 2},
             {
                 "taken": "taken from line 4",
-                "places": [["{root}/a.py", 7], ["/lib/b.py", 9]],
+                "locations": [["{root}/a.py", 7], ["/lib/b.py", 9]],
                 "documentation": "def word() -> int\nReturn it.\n",
                 "source": "def word():\n    return 1\n",
             },
