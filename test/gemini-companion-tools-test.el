@@ -1,4 +1,4 @@
-;;; gemini-companion-extension-test.el --- Tests of the questions of a CLI  -*- lexical-binding: t; -*-
+;;; gemini-companion-tools-test.el --- Tests of the questions of a CLI  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -167,4 +167,4 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
     (gemini-companion-extension-test-answering '(t)
       (gemini-companion-extension-test-tools))))
 
-;;; gemini-companion-extension-test.el ends here
+;;; gemini-companion-tools-test.el ends here
