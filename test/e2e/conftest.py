@@ -69,6 +69,12 @@ def shared(tools: Tools) -> Iterator[Shared]:
     shared.close()
 
 
+def contract_row(item: pytest.Item) -> str:
+    """Return the row of the contract that a test begins with, or an empty text."""
+    marker = item.get_closest_marker("contract")
+    return str(*marker.args) if marker else ""
+
+
 FAILED = pytest.StashKey[bool]()
 
 
@@ -79,10 +85,12 @@ def world(
     name = world_name(request.node)
     if name is None:
         world = World(tools)
+        world.row = contract_row(request.node)
         yield world
         world.close()
         return
     world = shared.world(name)
+    world.row = contract_row(request.node)
     yield world
     if request.node.stash.get(FAILED, True):
         shared.close()
@@ -105,4 +113,15 @@ def pytest_runtest_makereport(
     world = getattr(item, "funcargs", {}).get("world")
     if report.when == "call" and report.failed and world:
         report.sections.append(("the world", world.report()))
+    row = world.row if world else contract_row(item)
+    if report.failed and row:
+        report.user_properties.append(("row", row))
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for kind in ("failed", "error"):
+        for report in terminalreporter.getreports(kind):
+            for name, row in report.user_properties:
+                if name == "row":
+                    terminalreporter.write_line(f"CONTRACT {row}")

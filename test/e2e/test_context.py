@@ -88,6 +88,7 @@ def test_selections(
         emacs.becomes(SELECTION, selection)
 
 
+@pytest.mark.contract("Gemini CLI: context")
 @pytest.mark.once
 def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
     other = world.file("other.txt", "x\n")

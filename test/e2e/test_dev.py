@@ -23,6 +23,11 @@ ERT = """
 (ert-deftest says-why () (ert-skip "no git"))
 (ert-deftest needs () (skip-unless (fboundp 'no-such-function)))
 """
+CONTRACT = """
+import pytest
+@pytest.mark.contract("Gemini CLI: context")
+def test_row(): assert 0
+"""
 LAST = ["All passed but 3 skipped", "2 passed, 0 failed, 3 skipped"]
 
 pytestmark = pytest.mark.once
@@ -37,6 +42,7 @@ pytestmark = pytest.mark.once
         (["ert", "--", "unknown"], False, ["No test ran", "0 passed, 1 failed"]),
         (["ert", "--", "passes"], True, ["All passed in", "1 passed, 0 failed, 0 sk"]),
         (["pytest", "--", "test/python/bad.py"], False, ["1 passed, 3 failed, 0"]),
+        (["contract"], False, ["    Gemini CLI: context\n", "0 passed, 1 failed, 0"]),
     ],
 )
 def test_nothing_passes_that_did_not_run(
@@ -55,6 +61,9 @@ def test_nothing_passes_that_did_not_run(
     (tmp_path / ".venv").symlink_to(Path(sys.executable).parents[1])
     (tmp_path / ".deps").mkdir()
     (tmp_path / ".deps/emacsen").write_text(f"0 {Path(Tools.find().emacs).parent}\n")
+    ignored = shutil.ignore_patterns("test_*.py", "__pycache__")
+    shutil.copytree(ROOT / "test/e2e", tmp_path / "test/e2e", ignore=ignored)
+    (tmp_path / "test/e2e/test_row.py").write_text(CONTRACT)
     (tmp_path / "test/x-test.el").write_text(ERT)
     (tmp_path / "test/python/test_x.py").write_text(PYTEST)
     (tmp_path / "test/python/bad.py").write_text(

@@ -5,6 +5,7 @@ import pytest
 from harness.world import World
 
 
+@pytest.mark.contract("Gemini CLI: discovery")
 @pytest.mark.once
 def test_each_of_two_emacsen_has_the_cli_of_its_terminal(world: World) -> None:
     file = world.file("a.txt", "one\n")

@@ -46,6 +46,7 @@ def stays_connected(emacs: Emacs, cli: Gemini) -> None:
     _connected(emacs, "qwen")
 
 
+@pytest.mark.contract("Qwen Code: discovery")
 def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None:
     # A colon separates the roots for the CLI.
     one, two = world.file("a:b/one.txt", "1\ntwo\n"), world.file("two.txt", "2\n")
@@ -55,10 +56,12 @@ def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None
     cli = world.qwen(directory=one.parent)
     stays_connected(emacs, cli)
     reviews = Reviews(emacs)
+    world.row = "Qwen Code: context"
     assert str(one) in cli.editor_context()
 
     gemini = world.gemini()
     _connected(emacs, "gemini", "qwen")
+    world.row = "Qwen Code: accept with edits"
     cli.model.script(read_file(one), edit(one, "two", "zwei"), say("qwen done"))
     cli.prompt()
     reviews.shown("one.txt")
@@ -73,6 +76,7 @@ def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None
     gemini.wait_for("gemini done")
     assert (one.read_text(), two.read_text()) == ("1\ndeux\n", "due\n")
 
+    world.row = "Qwen Code: reject"
     cli.is_free()
     others = [one.parent / f"{name}.txt" for name in "bcdefg"]
     emacs.eval("(setq gemini-companion-arrival--pause 120)")
@@ -84,7 +88,9 @@ def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None
     accept_each(emacs, reviews, others, "two\n")
     cli.wait_for("the rest done")
     assert one.read_text() == "1\ndeux\n"
+    world.row = "Qwen Code: yes and no in the terminal"
     answers_in_its_terminal(emacs, reviews, cli, one)
+    world.row = "Qwen Code: restart of the server"
     answers_after_a_restart(emacs, reviews, cli, one, others[0])
 
 
@@ -189,6 +195,7 @@ def test_qwen_that_writes_without_asking_is_reported_and_set(world: World) -> No
     assert settings["ide"]["enabled"] is True
 
 
+@pytest.mark.contract("Qwen Code: hooks")
 def test_a_linked_qwen_is_sent_new_errors_and_answered(world: World) -> None:
     file = world.file("a.py", GOOD)
     os.utime(file, (1e9, 1e9))

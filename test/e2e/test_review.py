@@ -17,6 +17,7 @@ LAST_STATE = """
 """
 
 
+@pytest.mark.contract("Gemini CLI: accept with edits")
 def test_keys_edit_and_accept_the_proposal(world: World) -> None:
     file, emacs, reviews, cli = world.review("1\n2\n", "1\nzwei\n", say("all done"))
 
@@ -30,6 +31,7 @@ def test_keys_edit_and_accept_the_proposal(world: World) -> None:
     reviews.wait_until(0)
 
 
+@pytest.mark.contract("Gemini CLI: yes in the terminal")
 @pytest.mark.once
 def test_yes_in_the_terminal_writes_what_was_edited(world: World) -> None:
     file = world.file("a.txt", "one\ntwo\n")
@@ -45,6 +47,7 @@ def test_yes_in_the_terminal_writes_what_was_edited(world: World) -> None:
     emacs.holds(f"(eq 'accepted {LAST_STATE})")
 
 
+@pytest.mark.contract("Gemini CLI: no in the terminal")
 @pytest.mark.once
 def test_no_in_the_terminal_closes_the_review_and_keeps_edits(world: World) -> None:
     file, emacs, reviews, cli = world.review("one\n", "uno\n")
@@ -141,6 +144,7 @@ def test_windows_are_restored_after_a_review_from_a_side_window(world: World) ->
     assert file.read_text() == text
 
 
+@pytest.mark.contract("Gemini CLI: reject")
 @pytest.mark.once
 def test_new_file_in_a_new_directory_can_be_proposed_again(world: World) -> None:
     file = world.project / "new" / "b.txt"

@@ -51,16 +51,18 @@ def started(
     return emacs, cli
 
 
-ONCE = pytest.mark.once
+ONCE, row = pytest.mark.once, pytest.mark.contract
 
 
 @pytest.mark.parametrize(
     ("name", "terminal"),
     [
-        ("gemini", "term"),
+        pytest.param("gemini", "term", marks=row("Gemini CLI: titles")),
         pytest.param("gemini", "vterm", marks=[needs_vterm, ONCE]),
         pytest.param("gemini", "eat", marks=[needs_eat, ONCE]),
-        pytest.param("qwen", "term", marks=[needs_qwen, ONCE]),
+        pytest.param(
+            "qwen", "term", marks=[needs_qwen, ONCE, row("Qwen Code: titles")]
+        ),
     ],
 )
 def test_states_of_a_turn_are_known_from_the_window_title(

@@ -115,6 +115,7 @@ def tools_are(cli: Gemini, there: bool) -> None:
     eventually(are, f"tools: {there}")
 
 
+@pytest.mark.contract("Gemini CLI: hooks")
 def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     file = world.file("a.py", GOOD)
     os.utime(file, (1e9, 1e9))

@@ -33,9 +33,9 @@ class Tools:
     emacsclient: str
     elpa: str
     gemini: str
+    qwen: str
 
     python = sys.executable
-    qwen = str(DEPS / "qwen" / "qwen")
 
     @classmethod
     def find(cls) -> Tools:
@@ -48,6 +48,7 @@ class Tools:
             # Where Eask installs the packages for this Emacs.
             elpa=str(ROOT / ".eask" / printed.stdout.split()[2] / "elpa"),
             gemini=_program("GC_GEMINI", f"{DEPS}/npm/node_modules/.bin/gemini"),
+            qwen=os.environ.get("GC_QWEN", f"{DEPS}/qwen/qwen"),
         )
 
     @cached_property

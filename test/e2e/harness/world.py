@@ -40,6 +40,8 @@ class World:
         self.scratch = Scratch(tools)
         self.tmux = Tmux(self.scratch)
         self.emacsen: list[Emacs] = []
+        # The row of the contract that is being tested.
+        self.row = ""
         self._emacs: Emacs | None = None
         self._cli: Gemini | None = None
         self._ends = ExitStack()
