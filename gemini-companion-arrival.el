@@ -66,7 +66,7 @@ If it has to be reviewed nevertheless, record why."
 (defun gemini-companion-auto--objection (edit)
   (let ((file (gemini-companion-edit-file edit)))
     (pcase-let ((`(,name ,root ,own)
-                 (gemini-companion-name-place
+                 (gemini-companion-name-and-root
                   file (gemini-companion-edit-session edit))))
       (cond ((gemini-companion-text-unreadable-reason file))
             ((gemini-companion-edit-emptied-p edit) "no text is left")

@@ -69,12 +69,12 @@ Add the text to the history."
     (unless (or (string-empty-p text)
                 (member text gemini-companion-compose-history))
       (gemini-companion-compose--remember text))
-    (let ((place (+ (or (seq-position gemini-companion-compose-history text) -1)
+    (let ((index (+ (or (seq-position gemini-companion-compose-history text) -1)
                     (or n 1))))
-      (unless (<= 0 place (1- (length gemini-companion-compose-history)))
-        (user-error "No %s prompt" (if (< place 0) "next" "previous")))
+      (unless (<= 0 index (1- (length gemini-companion-compose-history)))
+        (user-error "No %s prompt" (if (< index 0) "next" "previous")))
       (erase-buffer)
-      (insert (nth place gemini-companion-compose-history)))))
+      (insert (nth index gemini-companion-compose-history)))))
 
 (defun gemini-companion-compose-next (&optional n)
   "Replace the text by the next prompt of the history, or the Nth one."
@@ -143,7 +143,7 @@ whether the file may be shared if that was checked."
     (append (seq-mapcat #'gemini-companion-compose--commands-in
                         (pcase-let ((`(,project ,user)
                                      (mapcar #'file-name-directory
-                                             (gemini-companion-place-settings
+                                             (gemini-companion-remote-settings
                                               client))))
                           (list (if-let* ((name (file-remote-p
                                                  default-directory)))

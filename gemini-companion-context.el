@@ -16,7 +16,7 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-events)
-(require 'gemini-companion-place)
+(require 'gemini-companion-names)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -31,7 +31,7 @@ The next snapshot may equal the previous one.")
 (defvar gemini-companion-context--timer nil
   "Timer that reports the next change, or nil.")
 
-(defvar gemini-companion-context--moved nil
+(defvar gemini-companion-context--pending nil
   "Non-nil if something changed since the timer was armed.")
 
 (defvar gemini-companion-context--seen (make-vector 6 nil)
@@ -57,7 +57,7 @@ Its file may be hidden.")
   "Return the name to share of the file that BUFFER visits, or nil."
   (when-let* ((file (gemini-companion-text-visited buffer))
               ((not (gemini-companion-privacy-hidden-p buffer))))
-    (if-let* ((copy (gemini-companion-place-copy-of
+    (if-let* ((copy (gemini-companion-names-copy-of-buffer
                      (or (buffer-base-buffer buffer) buffer))))
         (gemini-companion-roots-name copy)
       (or (gemini-companion-roots-name file)
@@ -124,7 +124,7 @@ in UTF-16 units), and `:selected-text' if there is a selection."
                                     (equal name (plist-get entry :path)))
                                   entries)))
                   ;; No hook runs when a file is deleted.
-                  ((or (gemini-companion-place-of name)
+                  ((or (gemini-companion-names-of-copy name)
                        (let ((file-name-handler-alist nil))
                          (file-exists-p name)))))
         (push (append (list :path name
@@ -216,10 +216,10 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
         gemini-companion-context--active-file nil
         gemini-companion-context--active-tick nil))
 
-(defsubst gemini-companion-context--see (place value)
-  "Record VALUE at PLACE of the state; return non-nil if it is another."
-  (not (eq value (prog1 (aref gemini-companion-context--seen place)
-                   (aset gemini-companion-context--seen place value)))))
+(defsubst gemini-companion-context--changed-slot-p (slot value)
+  "Record VALUE at SLOT of the state; return non-nil if it is another."
+  (not (eq value (prog1 (aref gemini-companion-context--seen slot)
+                   (aset gemini-companion-context--seen slot value)))))
 
 (defun gemini-companion-context--notice (&optional _)
   "Schedule a report if the selected buffer, point or selection has changed.
@@ -228,16 +228,16 @@ detects changes made by Lisp without a command.  Changes within a
 buffer without a file are not reported."
   (with-current-buffer (window-buffer (selected-window))
     (let* ((previous (aref gemini-companion-context--seen 0))
-           (new (gemini-companion-context--see 0 (current-buffer)))
-           (point (gemini-companion-context--see 1 (point)))
-           (tick (gemini-companion-context--see 2 (buffer-chars-modified-tick)))
-           (mark (gemini-companion-context--see
+           (new (gemini-companion-context--changed-slot-p 0 (current-buffer)))
+           (point (gemini-companion-context--changed-slot-p 1 (point)))
+           (tick (gemini-companion-context--changed-slot-p 2 (buffer-chars-modified-tick)))
+           (mark (gemini-companion-context--changed-slot-p
                   3 (and mark-active (marker-position (mark-marker)))))
-           (shape (gemini-companion-context--see
+           (shape (gemini-companion-context--changed-slot-p
                    4 (and mark-active
                           (or (bound-and-true-p rectangle-mark-mode)
                               (bound-and-true-p evil-visual-selection)))))
-           (directory (gemini-companion-context--see 5 default-directory)))
+           (directory (gemini-companion-context--changed-slot-p 5 default-directory)))
       (when (or new point tick mark shape directory)
         (gemini-companion-events-guarded 'context
           (when new
@@ -278,7 +278,7 @@ It was opened, saved or reverted, and may affect what is shared."
           (gemini-companion-privacy-refresh)
         ;; It may be in a new project.
         (gemini-companion-privacy-drop
-         (list 'place (file-name-directory buffer-file-name))))))
+         (list 'root-of (file-name-directory buffer-file-name))))))
   (gemini-companion-context-changed))
 
 (defun gemini-companion-context--buffer-changed ()
@@ -293,16 +293,16 @@ It was opened, saved or reverted, and may affect what is shared."
   (gemini-companion-context--schedule))
 
 (defun gemini-companion-context--schedule ()
-  (setq gemini-companion-context--moved t)
+  (setq gemini-companion-context--pending t)
   (unless gemini-companion-context--timer
-    (gemini-companion-context--due)))
+    (gemini-companion-context--flush)))
 
-(defun gemini-companion-context--due ()
+(defun gemini-companion-context--flush ()
   "Report what has changed if Emacs is quiet, or else check again soon."
-  (if gemini-companion-context--moved
-      (setq gemini-companion-context--moved nil
+  (if gemini-companion-context--pending
+      (setq gemini-companion-context--pending nil
             gemini-companion-context--timer
-            (run-at-time 0.05 nil #'gemini-companion-context--due))
+            (run-at-time 0.05 nil #'gemini-companion-context--flush))
     (setq gemini-companion-context--timer nil)
     (gemini-companion-events-guarded 'context
       (funcall gemini-companion-context--report))))
@@ -371,7 +371,7 @@ No change waits to be sent, and all messages are answered."
        (gemini-companion-server-idle-p)))
 
 (defconst gemini-companion-share--hooks
-  '((gemini-companion-place-changed-hook . gemini-companion-share--refresh)
+  '((gemini-companion-remote-changed-hook . gemini-companion-share--refresh)
     (gemini-companion-session-changed-functions
      . gemini-companion-share--sessions-changed))
   "Alist of (HOOK . FUNCTION) while the mode is on.")

@@ -43,13 +43,13 @@
 (defvar-local gemini-companion-diagnostics--begun nil
   "Tick of the text that Flymake or Flycheck has begun to check last.")
 
-(defvar-local gemini-companion-diagnostics--report nil
+(defvar-local gemini-companion-diagnostics--finish nil
   "Last report about this buffer, or nil.
 A list (TICK ERRORS VERSION): the tick of the text, its errors, and the
 version that the report of a language server named, or nil.  TICK is nil
 if the next report may be about a file that was closed.")
 ;; A revert may turn on the major mode.
-(put 'gemini-companion-diagnostics--report 'permanent-local t)
+(put 'gemini-companion-diagnostics--finish 'permanent-local t)
 
 (defvar-local gemini-companion-diagnostics--earlier-report nil
   "Last report about this buffer when a text was last replaced.")
@@ -74,7 +74,7 @@ This is also a backend of Flymake, which calls REPORT with no errors."
   "Keep the errors of this buffer, which Flycheck clears before a revert."
   (gemini-companion-events-guarded 'errors
     (when-let* ((known (gemini-companion-diagnostics--checked-errors)))
-      (setq gemini-companion-diagnostics--report
+      (setq gemini-companion-diagnostics--finish
             (cons gemini-companion-diagnostics--begun known)))))
 
 (defun gemini-companion-diagnostics--start-check ()
@@ -216,9 +216,9 @@ Have it checked if necessary."
            ;; Flymake does not know whether a server has yet to report; of one
            ;; that names no versions, it is not known either.
            (or (not (gemini-companion-lookup-managed-p))
-               (and gemini-companion-diagnostics--report
-                    (null (nth 2 gemini-companion-diagnostics--report)))
-               (eql (car gemini-companion-diagnostics--report)
+               (and gemini-companion-diagnostics--finish
+                    (null (nth 2 gemini-companion-diagnostics--finish)))
+               (eql (car gemini-companion-diagnostics--finish)
                     (buffer-chars-modified-tick))))))
 
 (defun gemini-companion-diagnostics--of-file (file)
@@ -314,7 +314,7 @@ The texts that another check sends would disturb it.
 
 Each is an alist: `file' is a true name, whose text was `before', and is
 `after' now.  `callback' is called at the end, at the time `end' at the
-latest.  `place' is the buffer that visits `file', or else one of its
+latest.  `source' is the buffer that visits `file', or else one of its
 language server, `server', which has the text with `version' then.
 `left' are the texts whose errors are to be known; `asked' is an alist of
 texts and their elements of `gemini-companion-diagnostics--known'.  `others'
@@ -362,7 +362,7 @@ there are none, or if they are not known within three seconds."
     (gemini-companion-diagnostics--forget-others file)
     ;; The edit may repair errors of other files, so these are checked again.
     (dolist (check gemini-companion-diagnostics--checks)
-      (setf (alist-get 'place check) nil))
+      (setf (alist-get 'source check) nil))
     (gemini-companion-diagnostics--end-of file)
     (if (< gemini-companion-diagnostics--largest
            (max (string-bytes (or before "")) (string-bytes after)))
@@ -373,13 +373,13 @@ there are none, or if they are not known within three seconds."
             (append gemini-companion-diagnostics--checks
                     `(((file . ,file)
                        (before . ,(and before
-                                       (gemini-companion-text-plain before)))
-                       (after . ,(gemini-companion-text-plain after))
+                                       (gemini-companion-text-normalized before)))
+                       (after . ,(gemini-companion-text-normalized after))
                        (callback . ,callback)
                        (end . ,(+ (float-time)
                                   gemini-companion-diagnostics-timeout))
-                       ,@(mapcar #'list '(place server version left asked
-                                                names others)))))))))
+                       ,@(mapcar #'list '(source server version left asked
+                                                 names others)))))))))
 
 (defun gemini-companion-diagnostics--step ()
   "Continue the first check, and end those whose time is up."
@@ -389,11 +389,11 @@ there are none, or if they are not known within three seconds."
           (save-match-data
             (cond ((< .end (float-time))
                    ;; What is known of other files is enough.
-                   (if (or .left (not .place))
+                   (if (or .left (not .source))
                        (gemini-companion-diagnostics--end check nil)
-                     (gemini-companion-diagnostics--report check)))
+                     (gemini-companion-diagnostics--finish check)))
                   ((not (eq check (car gemini-companion-diagnostics--checks))))
-                  ((or .place (gemini-companion-diagnostics--begin check))
+                  ((or .source (gemini-companion-diagnostics--begin check))
                    (gemini-companion-diagnostics--learn check))
                   (t
                    (gemini-companion-diagnostics--end check nil))))
@@ -405,19 +405,19 @@ there are none, or if they are not known within three seconds."
 Return nil if no checker knows about it, or if it may not be shared."
   (let-alist check
     (let* ((buffer (gemini-companion-lookup-buffer .file))
-           (place (and (gemini-companion-lookup-shared-p .file)
-                       (or buffer (gemini-companion-lookup-neighbor .file))))
-           (server (and place (gemini-companion-lookup-server place)))
+           (source (and (gemini-companion-lookup-shared-p .file)
+                        (or buffer (gemini-companion-lookup-neighbor .file))))
+           (server (and source (gemini-companion-lookup-server source)))
            (size (max (string-bytes (or .before "")) (string-bytes .after))))
-      (when (and place
-                 (or server (gemini-companion-diagnostics-checker place))
+      (when (and source
+                 (or server (gemini-companion-diagnostics-checker source))
                  (or buffer (<= size gemini-companion-lookup-sendable)))
         (let* ((names (and server .before
                            (gemini-companion-diagnostics--changed-names
                             .before .after)))
                (others (and names (gemini-companion-diagnostics--find-others
                                    .file server names)))
-               (answers (with-current-buffer place
+               (answers (with-current-buffer source
                           (gemini-companion-lookup-error-requests .file)))
                (old (assoc (cons .file .before)
                            gemini-companion-diagnostics--known)))
@@ -426,7 +426,7 @@ Return nil if no checker knows about it, or if it may not be shared."
                     (and (listp (nth 1 old))
                          (or buffer (not (or answers others)))))
             (setq old nil))
-          (setf (alist-get 'place check) place
+          (setf (alist-get 'source check) source
                 (alist-get 'server check) server
                 (alist-get 'names check) names
                 (alist-get 'others check) others
@@ -451,10 +451,10 @@ Return nil if no checker knows about it, or if it may not be shared."
        ((null text)
         (unless (seq-some (lambda (buffer)
                             (with-current-buffer buffer
-                              (eq gemini-companion-diagnostics--report
+                              (eq gemini-companion-diagnostics--finish
                                   gemini-companion-diagnostics--earlier-report)))
                           .others)
-          (gemini-companion-diagnostics--report check)))
+          (gemini-companion-diagnostics--finish check)))
        ((null known)
         (gemini-companion-diagnostics--ask check text))
        ((gethash .server gemini-companion-diagnostics--busy))
@@ -521,7 +521,7 @@ Signal an error unless it has TEXT."
 Request its errors if the server supports that."
   (let-alist check
     ;; Another edit may have begun CHECK again.
-    (when (and .place
+    (when (and .source
                (rassq known .asked)
                (memq check gemini-companion-diagnostics--checks)
                (jsonrpc-running-p .server))
@@ -529,13 +529,13 @@ Request its errors if the server supports that."
         (gemini-companion-lookup-close .file .server))
       (gemini-companion-diagnostics--keep-reports)
       (let ((version (gemini-companion-lookup-open .file .server (cdar known)
-                                                   .place)))
+                                                   .source)))
         (setf (alist-get 'version check) version)
-        (unless (with-current-buffer .place
+        (unless (with-current-buffer .source
                   (gemini-companion-diagnostics--request known))
           (setf (nth 2 known) version))))))
 
-(defun gemini-companion-diagnostics--report (check)
+(defun gemini-companion-diagnostics--finish (check)
   "End CHECK with its result, if its text is still in the file."
   (let-alist check
     (let ((new (gemini-companion-diagnostics--new
@@ -552,7 +552,7 @@ Request its errors if the server supports that."
        (and (or new elsewhere)
             ;; To a server of JavaScript they end a line, unlike to Eglot.
             (not (string-match-p "[\u2028\u2029]" (concat .before .after)))
-            (string= .after (gemini-companion-text-plain
+            (string= .after (gemini-companion-text-normalized
                              (gemini-companion-text-read .file)))
             (list :path .file
                   :count (length new)
@@ -607,8 +607,8 @@ Request its errors if the server supports that."
                        ;; servers leave out.
                        (gemini-companion-lookup-version-p (or version 0))
                        (or version errors
-                           (null gemini-companion-diagnostics--report)
-                           (car gemini-companion-diagnostics--report)))
+                           (null gemini-companion-diagnostics--finish)
+                           (car gemini-companion-diagnostics--finish)))
               (gemini-companion-diagnostics--record errors version)))
         (dolist (known gemini-companion-diagnostics--known)
           (when (and version (equal file (caar known)) (eql version (nth 2 known))
@@ -619,10 +619,10 @@ Request its errors if the server supports that."
 (defun gemini-companion-diagnostics--record (errors &optional version)
   "Record the ERRORS of this text, of which its server has named the VERSION."
   (unless (eql (buffer-chars-modified-tick)
-               (car gemini-companion-diagnostics--report))
+               (car gemini-companion-diagnostics--finish))
     (gemini-companion-diagnostics--forget-others
      (expand-file-name buffer-file-truename)))
-  (setq gemini-companion-diagnostics--report
+  (setq gemini-companion-diagnostics--finish
         (list (buffer-chars-modified-tick) errors version)))
 
 (defun gemini-companion-diagnostics--pulled (&rest _)
@@ -651,7 +651,7 @@ Until clangd has read them, it reports what the previous ones make of the text."
                        do (setq at (match-end 0))
                        collect (match-string 0 text))))
     (unless (equal (includes before) (includes after))
-      (setq gemini-companion-diagnostics--report '(nil nil 0))
+      (setq gemini-companion-diagnostics--finish '(nil nil 0))
       (gemini-companion-lookup-eglot 'eglot--signal-textDocument/didClose)
       (gemini-companion-lookup-eglot 'eglot--signal-textDocument/didOpen))))
 
@@ -660,9 +660,9 @@ Until clangd has read them, it reports what the previous ones make of the text."
   (cond ((gethash (gemini-companion-lookup-server (current-buffer))
                   gemini-companion-diagnostics--busy)
          nil)
-        ((eql (car gemini-companion-diagnostics--report)
+        ((eql (car gemini-companion-diagnostics--finish)
               (buffer-chars-modified-tick))
-         (list (nth 1 gemini-companion-diagnostics--report)))
+         (list (nth 1 gemini-companion-diagnostics--finish)))
         ((not (gemini-companion-lookup-managed-p))
          (gemini-companion-diagnostics--checked-errors))))
 
@@ -715,7 +715,7 @@ A quick server reports about the next text before the check of it begins."
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (setq gemini-companion-diagnostics--earlier-report
-            gemini-companion-diagnostics--report))))
+            gemini-companion-diagnostics--finish))))
 
 (defun gemini-companion-diagnostics--ask-others (check)
   "Make the server of CHECK report about the other buffers.
@@ -735,10 +735,10 @@ Request the errors if it supports that."
                  (lambda (errors)
                    (when (buffer-live-p buffer)
                      (with-current-buffer buffer
-                       (setq gemini-companion-diagnostics--report
+                       (setq gemini-companion-diagnostics--finish
                              (list tick errors))))))
             ;; The server may have published a part of them.
-            (setq gemini-companion-diagnostics--report
+            (setq gemini-companion-diagnostics--finish
                   gemini-companion-diagnostics--earlier-report)))))))
 
 (defun gemini-companion-diagnostics--new-in-other (buffer names)
@@ -781,15 +781,15 @@ number, and the first one."
           (let ((known (gemini-companion-diagnostics--expect file text)))
             (unless (gemini-companion-diagnostics--request known)
               (setf (nth 1 known) (car errors)))))))
-    (setq gemini-companion-diagnostics--report
-          `(nil nil ,(nth 2 (or gemini-companion-diagnostics--report
+    (setq gemini-companion-diagnostics--finish
+          `(nil nil ,(nth 2 (or gemini-companion-diagnostics--finish
                                 '(nil nil 0)))))))
 
 (defun gemini-companion-diagnostics--managed ()
   "End the check of this file, which Eglot is about to open, or has closed."
   (when (or gemini-companion-diagnostics--checks
             (not (gemini-companion-lookup-managed-p)))
-    (setq gemini-companion-diagnostics--report '(nil nil 0)))
+    (setq gemini-companion-diagnostics--finish '(nil nil 0)))
   (when buffer-file-truename
     (gemini-companion-diagnostics--end-of (expand-file-name buffer-file-truename))))
 
@@ -828,7 +828,7 @@ number, and the first one."
     (with-current-buffer buffer
       (mapc #'kill-local-variable
             '(gemini-companion-diagnostics--begun
-              gemini-companion-diagnostics--report
+              gemini-companion-diagnostics--finish
               gemini-companion-diagnostics--earlier-report)))))
 
 (provide 'gemini-companion-diagnostics)

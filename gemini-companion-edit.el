@@ -23,7 +23,8 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
-(require 'gemini-companion-place)
+(require 'gemini-companion-names)
+(require 'gemini-companion-remote)
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
 
@@ -91,7 +92,7 @@ a review; the user may edit the second."
   (problem nil :documentation "Why it cannot be shown, or was closed, a \
 string, or nil.")
   (compared nil :documentation "Cons of a state of the texts and their hunks.")
-  (commented nil :documentation "Alist of places and comments of the user.")
+  (commented nil :documentation "Alist of lines and comments of the user.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
   (kept nil :documentation "Cons of a time and a text that was not written,
 for `gemini-companion-last-proposal'."))
@@ -541,21 +542,21 @@ or `after' for another one, whose number in the proposal it is now."
             (cons (cons side line) text))
           (gemini-companion-edit-commented edit)))
 
-(defun gemini-companion-edit-comment (edit place text)
-  "Make TEXT the comment on PLACE, a cons (SIDE . LINE), of EDIT.
+(defun gemini-companion-edit-comment (edit key text)
+  "Make TEXT the comment on KEY, a cons (SIDE . LINE), of EDIT.
 If TEXT is nil, delete that comment.  It follows edits of the proposal."
   (setf (gemini-companion-edit-commented edit)
         (cl-loop for comment in (gemini-companion-edit-commented edit)
                  for (other) in (gemini-companion-edit-comments edit)
-                 unless (equal place other) collect comment))
+                 unless (equal key other) collect comment))
   (when text
     (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
-      (push (cons (pcase place
+      (push (cons (pcase key
                     (`(after . ,line)
                      ;; A line that is inserted before it is another one.
                      (cons 'after
                            (copy-marker (gemini-companion-hunk-line line) t)))
-                    (_ place))
+                    (_ key))
                   text)
             (gemini-companion-edit-commented edit))))
   (gemini-companion-edit-notify edit 'changed))
@@ -895,8 +896,8 @@ this again there for the text before, up to ten of them."
   "Return non-nil if the file of EDIT has exactly the proposed text.
 CLIs keep the line ends that a file had."
   (ignore-error file-error
-    (equal (gemini-companion-text-plain (gemini-companion-edit-proposed edit))
-           (gemini-companion-text-plain
+    (equal (gemini-companion-text-normalized (gemini-companion-edit-proposed edit))
+           (gemini-companion-text-normalized
             (gemini-companion-text-read (gemini-companion-edit-file edit))))))
 
 (defun gemini-companion-edit--file-changed (edit now)
@@ -1009,12 +1010,12 @@ nil after that, or with the problem; for a remote file, that is later."
          (new (eq 'new (gemini-companion-edit-before edit)))
          (end (apply-partially #'gemini-companion-edit--end-revert edit done))
          ;; It is read before it is checked, as it may be replaced meanwhile.
-         (old (and (gemini-companion-place-of file)
+         (old (and (gemini-companion-names-of-copy file)
                    (gemini-companion-edit--kept-p file)
                    (gemini-companion-text-bytes file))))
     (gemini-companion-edit-check-revert edit)
     (let ((bytes (and (not new) (gemini-companion-edit--previous edit))))
-      (cond (old (gemini-companion-place-write file old bytes end))
+      (cond (old (gemini-companion-remote-write file old bytes end))
             (new (delete-file file 'trash))
             (t
              ;; Otherwise Emacs may ask whether to write over a newer text.
@@ -1027,7 +1028,7 @@ nil after that, or with the problem; for a remote file, that is later."
 (defun gemini-companion-edit--end-revert (edit done problem)
   (let* ((file (gemini-companion-edit-file edit))
          (name (gemini-companion-edit-name edit))
-         (buffer (gemini-companion-place-buffer file))
+         (buffer (gemini-companion-names-buffer file))
          (new (eq 'new (gemini-companion-edit-before edit))))
     (cond (problem
            (setq problem (format "Cannot revert %s (%s)" name problem))
@@ -1035,7 +1036,7 @@ nil after that, or with the problem; for a remote file, that is later."
           (new
            (when (and buffer (not (buffer-modified-p buffer)))
              (kill-buffer buffer)))
-          ((gemini-companion-place-of file)
+          ((gemini-companion-names-of-copy file)
            (gemini-companion-revert file)))
     (unless problem
       (gemini-companion-edit--set-reverted edit (if new 'deleted 'reverted))
@@ -1069,7 +1070,7 @@ Their texts are no longer in the file, either."
                ((not (equal (gemini-companion-edit-true-name edit)
                             (gemini-companion-text-true-name file)))
                 "has other symbolic links since; revert this edit by hand")
-               ((gemini-companion-place-check file) nil)
+               ((gemini-companion-remote-check file) nil)
                ((not (gemini-companion-edit--kept-p file)) "is too large")
                ((not (gemini-companion-edit--in-file-p
                       edit (gemini-companion-edit-after edit)))
@@ -1140,7 +1141,7 @@ Ask only if the CLI would write over a change of the file."
       (and (memq 'changed (gemini-companion-edit-remarks edit))
            (not (equal (gemini-companion-edit-text edit)
                        (ignore-error file-error
-                         (gemini-companion-text-plain
+                         (gemini-companion-text-normalized
                           (gemini-companion-text-read
                            (gemini-companion-edit-file edit))))))
            (not (gemini-companion-edit-ask

@@ -17,6 +17,7 @@
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-names)
 (require 'gemini-companion-session)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-text)
@@ -71,7 +72,7 @@
 
 ;;;; State
 
-(defconst gemini-companion-list--buffer "*gemini reviews*"
+(defconst gemini-companion-list--buffer "*gemini edits*"
   "Name of the buffer with the list.")
 
 (defconst gemini-companion-list--labels
@@ -121,7 +122,7 @@ folded at first.  CLIs that are connected come first."
             (list 1 (gemini-companion-list--columns
                      (unless (gemini-companion-session-connected-p session)
                        "disconnected")
-                     (gemini-companion-notify-state session)
+                     (gemini-companion-notify-description session)
                      (when (gemini-companion-auto-on-p session)
                        (propertize "auto-accept" 'face 'warning))))))
      (mapcan (lambda (turn)
@@ -292,7 +293,7 @@ FOLDS is as in `gemini-companion-list--folds'."
 (defun gemini-companion-list--insert-comments (comments)
   (goto-char (point-min))
   (while (not (eobp))
-    (let ((comment (cdr (assoc (gemini-companion-list--place) comments)))
+    (let ((comment (cdr (assoc (gemini-companion-list--line-key) comments)))
           (properties (text-properties-at (point))))
       (forward-line)
       (when comment
@@ -303,8 +304,8 @@ FOLDS is as in `gemini-companion-list--folds'."
                           line-prefix nil wrap-prefix nil
                           gemini-companion-change nil)))))))
 
-(defun gemini-companion-list--place ()
-  "Return the place of a comment on the line of a diff at point, or nil.
+(defun gemini-companion-list--line-key ()
+  "Return the key of a comment on the line of a diff at point, or nil.
 For a removed line, it is a cons of `before' and its number in the file;
 for any other line, one of `after' and its number in the proposal."
   (let ((old (get-text-property (point) 'gemini-companion-old))
@@ -316,7 +317,7 @@ for any other line, one of `after' and its number in the proposal."
 
 ;;;; Mode
 
-(define-derived-mode gemini-companion-list-mode special-mode "Gemini-Reviews"
+(define-derived-mode gemini-companion-list-mode special-mode "Gemini-Edits"
   "Major mode for the edits of each CLI.
 The section of each CLI has the edits of its last turn, and below them
 a section for each earlier one.  Where the turns of a CLI are unknown,
@@ -407,11 +408,11 @@ the next open edit."
                                        (not (invisible-p (point)))))))
 
 (defun gemini-companion-list--go-to (predicate)
-  (when-let* ((places (delq nil (gemini-companion-list--each-section
+  (when-let* ((positions (delq nil (gemini-companion-list--each-section
                                  (lambda ()
-                                   (and (funcall predicate) (point)))))))
-    (goto-char (or (seq-find (apply-partially #'< (point)) places)
-                   (car places)))))
+                                      (and (funcall predicate) (point)))))))
+    (goto-char (or (seq-find (apply-partially #'< (point)) positions)
+                   (car positions)))))
 
 ;;;; Commands
 
@@ -426,7 +427,7 @@ In a buffer of a review, go to the line of that review."
   (let ((edit gemini-companion-edit-here))
     (pop-to-buffer gemini-companion-list--buffer
                    '((display-buffer-reuse-window
-                      gemini-companion-windows-display-over)
+                      gemini-companion-windows-display-covering)
                      (window-height . 0.6)))
     (gemini-companion-page-refresh)
     ;; Unless point is in its section.
@@ -504,8 +505,8 @@ That is `pop-to-buffer' or `display-buffer'.  No terminal of a CLI and
 no review is hidden."
   ;; Otherwise Emacs asks whether to read a file again that was just written.
   (gemini-companion-revert-now file)
-  (funcall display (find-file-noselect (gemini-companion-place-file file) t)
-           (if (gemini-companion-windows-place)
+  (funcall display (find-file-noselect (gemini-companion-names-visited file) t)
+           (if (gemini-companion-windows-for-list)
                '((display-buffer-reuse-window
                   display-buffer-below-selected)
                  (inhibit-same-window . t))
@@ -551,14 +552,14 @@ Comments on their lines are sent as the reason."
 If the proposal is rejected, the comment becomes part of the reason."
   (interactive nil gemini-companion-list-mode)
   (let* ((edit (gemini-companion-list--unsettled))
-         (place (or (gemini-companion-list--place)
-                    (user-error "No line of the file here")))
+         (key (or (gemini-companion-list--line-key)
+                  (user-error "No line of the file here")))
          (comment (gemini-companion-prompt-read
-                   edit (format "Comment on line %d: " (cdr place))
-                   (cdr (assoc place (gemini-companion-edit-comments edit))))))
+                   edit (format "Comment on line %d: " (cdr key))
+                   (cdr (assoc key (gemini-companion-edit-comments edit))))))
     (when comment
       (gemini-companion-edit-comment
-       edit place (and (not (string-blank-p comment)) comment))
+       edit key (and (not (string-blank-p comment)) comment))
       (gemini-companion-page-refresh))))
 
 (defun gemini-companion-list-auto-accept ()
@@ -586,8 +587,8 @@ On the line of a turn or a CLI, revert all edits of the turn."
         (unless (or new
                     (gemini-companion-revert-encoded-p file)
                     ;; Tramp would block Emacs.
-                    (and (gemini-companion-place-of file)
-                         (null (gemini-companion-place-buffer file))))
+                    (and (gemini-companion-names-of-copy file)
+                         (null (gemini-companion-names-buffer file))))
           (gemini-companion-list--show-file file #'display-buffer))
         (gemini-companion-edit-revert edit)))))
 

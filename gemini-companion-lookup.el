@@ -88,7 +88,7 @@ It is empty if the text is too large."
          (unless (gemini-companion-lookup--large-p ,name)
            (if-let* ((buffer (gemini-companion-lookup-buffer ,name)))
                (insert (gemini-companion-text-of-buffer buffer))
-             (gemini-companion-text-fill ,name)))
+             (gemini-companion-text-insert-file ,name)))
          (goto-char (point-min))
          ,@body))))
 
@@ -110,8 +110,8 @@ Signal an error if FILE does not have SYMBOL, or is too large."
     (gemini-companion-lookup-fail "%s is too large; use grep_search" file))
   (gemini-companion-lookup--with-text file
     (pcase-let ((`((,at . ,column) . ,_)
-                 (or (seq-sort-by (lambda (place)
-                                    (abs (- (car place) (or line 0))))
+                 (or (seq-sort-by (lambda (location)
+                                    (abs (- (car location) (or line 0))))
                                   #'<
                                   (gemini-companion-lookup--occurrences symbol))
                      (gemini-companion-lookup-fail
@@ -122,7 +122,7 @@ Signal an error if FILE does not have SYMBOL, or is too large."
                       line symbol at))))))
 
 (defun gemini-companion-lookup--occurrences (symbol)
-  "Return the places of SYMBOL in this buffer.
+  "Return the locations of SYMBOL in this buffer.
 That is a list of (LINE . COLUMN), one for each line."
   (let* ((case-fold-search nil)
          ;; Of a sign, no edge is a part of a longer word.
@@ -133,7 +133,7 @@ That is a list of (LINE . COLUMN), one for each line."
                             (looking-at-p "[[:alnum:]_$]\\{2\\}")))))
          (line 1)
          (counted (point-min))
-         places)
+         locations)
     ;; A regexp that begins with an edge takes ten times as long.
     (while (search-forward symbol nil t)
       (let ((beginning (match-beginning 0)))
@@ -142,9 +142,9 @@ That is a list of (LINE . COLUMN), one for each line."
                 counted (line-beginning-position))
           (push (cons line (gemini-companion-text-units
                             (buffer-substring counted beginning)))
-                places)
+                locations)
           (forward-line))))
-    (nreverse places)))
+    (nreverse locations)))
 
 ;;;; Slices
 
@@ -220,12 +220,12 @@ innermost."
 (defconst gemini-companion-lookup--late '(error "No answer in time")
   "Result of a request that the server has not answered.")
 
-(defun gemini-companion-lookup--lookup (file symbol line requests answer then)
+(defun gemini-companion-lookup--query-server (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
-REQUESTS is a list of (METHOD . PARAMS), to which the place of SYMBOL is
-added.  If no buffer visits FILE, and the last result lacks that place,
+REQUESTS is a list of (METHOD . PARAMS), to which the location of SYMBOL is
+added.  If no buffer visits FILE, and the last result lacks that location,
 the server may have another text; FILE is then opened there, for the same
-REQUESTS.  Call THEN with the remark about the place and the results, of
+REQUESTS.  Call THEN with the remark about the location and the results, of
 which (error MESSAGE) is one that failed; a problem there goes to ANSWER."
   (pcase-let* ((buffer (or (gemini-companion-lookup-buffer file)
                            (gemini-companion-lookup-neighbor file)))
@@ -235,14 +235,14 @@ runs for this file; use grep_search")))
                (`(,at ,column ,remark)
                 (gemini-companion-lookup--find file symbol line))
                (uri (gemini-companion-lookup-uri file))
-               (place `( :textDocument (:uri ,uri)
-                         :position (:line ,(1- at) :character ,column)))
+               (location `( :textDocument (:uri ,uri)
+                            :position (:line ,(1- at) :character ,column)))
                (ask (lambda (then)
                       (with-current-buffer buffer
                         (gemini-companion-lookup-request
                          server
                          (cl-loop for (method . params) in requests
-                                  collect `(,method ,@place ,@params))
+                                  collect `(,method ,@location ,@params))
                          (lambda (results)
                            (gemini-companion-lookup-guarded answer
                              (funcall then results)))
@@ -338,7 +338,7 @@ NEIGHBOR is a buffer of a file of the same language."
                   (list :textDocument
                         (list :uri (gemini-companion-lookup-uri file)))))
 
-(defun gemini-companion-lookup--places (result)
+(defun gemini-companion-lookup--locations (result)
   "Return RESULT, locations, as a list of (FILE LINE).
 Signal an error if RESULT is an error."
   (when (eq 'error (car-safe result))
@@ -376,13 +376,13 @@ Eglot itself waits until Emacs is idle."
       (widen)
       (gemini-companion-lookup-eglot 'eglot--signal-textDocument/didChange))))
 
-(defun gemini-companion-lookup--capable (&rest keys)
+(defun gemini-companion-lookup--capability (&rest keys)
   "Return the value of KEYS in the capabilities of this buffer's server."
   (apply #'gemini-companion-lookup-eglot 'eglot-server-capable keys))
 
 (defun gemini-companion-lookup--command-p (regexp)
   (seq-some (apply-partially #'string-match-p regexp)
-            (gemini-companion-lookup--capable
+            (gemini-companion-lookup--capability
              :executeCommandProvider :commands)))
 
 (defun gemini-companion-lookup-error-requests (path)
@@ -390,7 +390,7 @@ Eglot itself waits until Emacs is idle."
 Return nil if this buffer has no server, or one that does not support any."
   (cond
    ((not (gemini-companion-lookup-server (current-buffer))) nil)
-   ((or (gemini-companion-lookup--capable :diagnosticProvider)
+   ((or (gemini-companion-lookup--capability :diagnosticProvider)
         ;; Pyright publishes a version with errors of the text before, and does
         ;; not offer the request to clients that do not announce it.
         (gemini-companion-lookup--command-p "pyright\\.createtypestub\\'"))
@@ -448,38 +448,38 @@ Call ANSWER with a plist: `:total', their number; `:locations', lists
 of FILE, LINE and TEXT, 100 at most, without the first AFTER; `:taken',
 a remark or nil; or `:problem', why there is no answer."
   (gemini-companion-lookup-guarded answer
-    (gemini-companion-lookup--lookup
+    (gemini-companion-lookup--query-server
      (gemini-companion-lookup-true-name file) symbol line
      '((:textDocument/references :context (:includeDeclaration t)))
      answer
      (lambda (remark results)
        (gemini-companion-lookup-shared
-        (gemini-companion-lookup--places (car results))
-        (lambda (places)
+        (gemini-companion-lookup--locations (car results))
+        (lambda (locations)
           (gemini-companion-lookup--texts
-           (seq-take (seq-drop places (or after 0)) 100)
+           (seq-take (seq-drop locations (or after 0)) 100)
            (lambda (found)
-             (funcall answer (list :total (length places) :locations found
+             (funcall answer (list :total (length locations) :locations found
                                    :taken remark))))))))))
 
-(defun gemini-companion-lookup-shared (places then)
-  "Call THEN with those of PLACES that may be shared, in order.
+(defun gemini-companion-lookup-shared (locations then)
+  "Call THEN with those of LOCATIONS that may be shared, in order.
 They are lists of FILE, whose true name is given to THEN, and maybe LINE."
   (gemini-companion-lookup--map-in-slices
    (pcase-lambda (`(,file . ,group))
      (when-let* ((file)
                  (name (gemini-companion-text-true-name file))
                  ((gemini-companion-lookup-shared-p name)))
-       (mapcar (lambda (place) (cons name (cdr place))) group)))
-   (seq-group-by #'car places)
+       (mapcar (lambda (location) (cons name (cdr location))) group)))
+   (seq-group-by #'car locations)
    (lambda (groups)
      (funcall then (seq-sort-by
                     #'car #'string<
-                    (seq-sort-by (lambda (place) (or (cadr place) 0)) #'<
+                    (seq-sort-by (lambda (location) (or (cadr location) 0)) #'<
                                  (delete-dups (apply #'append groups))))))))
 
-(defun gemini-companion-lookup--texts (places then)
-  "Call THEN with PLACES, each with the beginning of its line."
+(defun gemini-companion-lookup--texts (locations then)
+  "Call THEN with LOCATIONS, each with the beginning of its line."
   (gemini-companion-lookup--map-in-slices
    (lambda (group)
      (gemini-companion-lookup--with-text (car group)
@@ -491,7 +491,7 @@ They are lists of FILE, whose true name is given to THEN, and maybe LINE."
                          (buffer-substring-no-properties
                           (point) (min (line-end-position) (+ (point) 400)))))
                  (cdr group)))))
-   (seq-group-by #'car places)
+   (seq-group-by #'car locations)
    (lambda (groups) (funcall then (apply #'append groups)))))
 
 ;;;; Definition
@@ -505,43 +505,43 @@ Call ANSWER with a plist: `:locations', lists of FILE and LINE;
     (let ((file (gemini-companion-lookup-true-name file)))
       (if (string-suffix-p ".el" file)
           (let ((lisp (intern-soft symbol)))
-            (gemini-companion-lookup--define
+            (gemini-companion-lookup--answer-definition
              symbol
              (delq nil (mapcar
                         (lambda (type)
-                          (gemini-companion-lookup--elisp-place lisp type))
+                          (gemini-companion-lookup--elisp-location lisp type))
                         (list (symbol-function lisp) 'defvar 'defface)))
              (ignore-errors
                (or (and (fboundp lisp) (documentation lisp t))
                    (documentation-property lisp 'variable-documentation t)))
              nil answer))
-        (gemini-companion-lookup--lookup
+        (gemini-companion-lookup--query-server
          file symbol line
          '((:textDocument/definition) (:textDocument/hover)
            (:textDocument/documentHighlight))
          answer
          (pcase-lambda (remark `(,definition ,hover ,_))
-           (gemini-companion-lookup--define
-            symbol (gemini-companion-lookup--places definition)
+           (gemini-companion-lookup--answer-definition
+            symbol (gemini-companion-lookup--locations definition)
             (gemini-companion-lookup--hover hover) remark answer)))))))
 
-(defun gemini-companion-lookup--define (symbol places documentation remark answer)
-  "Call ANSWER with the definition of SYMBOL at PLACES.
+(defun gemini-companion-lookup--answer-definition (symbol locations documentation remark answer)
+  "Call ANSWER with the definition of SYMBOL at LOCATIONS.
 DOCUMENTATION and REMARK are strings or nil.  The answer has nothing
-about a definition in a file that may not be shared, and only the place,
+about a definition in a file that may not be shared, and only the location,
 not the text, of a definition outside the roots."
-  (let* ((places (cl-loop for (file line) in places
-                          for name = (and file
-                                          (gemini-companion-text-true-name file))
-                          when name collect (list name line)))
-         (open (seq-remove (lambda (place)
+  (let* ((locations (cl-loop for (file line) in locations
+                             for name = (and file
+                                             (gemini-companion-text-true-name file))
+                             when name collect (list name line)))
+         (open (seq-remove (lambda (location)
                              (gemini-companion-privacy-name-hidden-p
-                              (car place)))
-                           places))
-         (first (seq-find (lambda (place)
-                            (gemini-companion-lookup-shared-p (car place)))
+                              (car location)))
+                           locations))
+         (first (seq-find (lambda (location)
+                            (gemini-companion-lookup-shared-p (car location)))
                           open)))
-    (cond ((null places)
+    (cond ((null locations)
            (gemini-companion-lookup-fail "No definition of %s was found" symbol))
           ((null open)
            (gemini-companion-lookup-fail
@@ -549,18 +549,18 @@ not the text, of a definition outside the roots."
             symbol)))
     (funcall answer
              (list :locations open
-                   ;; It may come from any of the places.
-                   :documentation (and (length= open (length places))
+                   ;; It may come from any of the locations.
+                   :documentation (and (length= open (length locations))
                                        documentation)
                    :source (and first (gemini-companion-lookup--source first))
                    :taken remark))))
 
-(defun gemini-companion-lookup--source (place)
-  "Return the text of the definition at PLACE, 30 lines at most.
+(defun gemini-companion-lookup--source (location)
+  "Return the text of the definition at LOCATION, 30 lines at most.
 It includes the following lines that are empty or indented more than
 its first one, and the line that closes it."
-  (gemini-companion-lookup--with-text (car place)
-    (forward-line (1- (cadr place)))
+  (gemini-companion-lookup--with-text (car location)
+    (forward-line (1- (cadr location)))
     (let ((beginning (point))
           (indentation (current-indentation))
           (left 30))
@@ -587,8 +587,8 @@ its first one, and the line that closes it."
                  (if (vectorp contents) contents (list contents))
                  "\n")))))
 
-(defun gemini-companion-lookup--elisp-place (symbol type)
-  "Return the place of the Lisp SYMBOL as (FILE LINE), or nil.
+(defun gemini-companion-lookup--elisp-location (symbol type)
+  "Return the location of the Lisp SYMBOL as (FILE LINE), or nil.
 For TYPE, see `find-lisp-object-file-name'."
   (when-let* ((file (and type (find-lisp-object-file-name symbol type)))
               ((stringp file))

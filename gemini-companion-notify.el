@@ -79,12 +79,12 @@ Show that soon."
 
 ;;;; Display
 
-(defun gemini-companion-notify-state (session)
+(defun gemini-companion-notify-description (session)
   "Return what SESSION is doing and since when, or nil if that is unknown."
   (when-let* ((since (gemini-companion-session-state-since session))
               (word (alist-get (gemini-companion-session-state session)
                                '((ready . "ready") (working . "working")
-                                 (waiting . "waits for an answer")))))
+                                 (waiting . "waiting")))))
     (concat word (format-time-string " since %H:%M" since))))
 
 (defun gemini-companion-notify--count ()
@@ -111,7 +111,7 @@ The value is a cons of a text and a function that returns a tooltip."
   (let ((count (gemini-companion-notify--count))
         (lines (mapcar (lambda (session)
                          (concat (gemini-companion-session-name session) ": "
-                                 (or (gemini-companion-notify-state session)
+                                 (or (gemini-companion-notify-description session)
                                      "connected")))
                        (gemini-companion-sessions))))
     (unless (zerop count)

@@ -17,7 +17,7 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-events)
-(require 'gemini-companion-place)
+(require 'gemini-companion-names)
 (require 'gemini-companion-text)
 
 (defvar auth-sources)
@@ -161,7 +161,7 @@ BUFFER is nil for a directory."
   "Return the absolute names by which FILE is known.
 A backup of a file has the name of that file, too."
   (let* ((name (expand-file-name file))
-         (there (cdr (gemini-companion-place-of name)))
+         (there (cdr (gemini-companion-names-of-copy name)))
          (names `(,name ,(file-truename name) ,@(and there (list there)))))
     (delete-dups
      (append names
@@ -287,7 +287,7 @@ The rules of the innermost file come first."
 Each is a list of ABOVE, the number of parts of its directory, a
 pattern, whether it is for directories only, and whether it includes
 again what a previous rule ignores."
-  (let ((text (gemini-companion-text-plain
+  (let ((text (gemini-companion-text-normalized
                (concat (gemini-companion-text-read file) "\n")))
         (rules nil))
     (dolist (line (split-string text "[ \t]*\n") rules)
@@ -341,9 +341,9 @@ Signal an error if it is malformed."
 
 (defun gemini-companion-privacy-hidden-p (buffer)
   "Return non-nil if the file that BUFFER visits may not be shared.
-A remote file may not, unless its place is connected."
+A remote file may not, unless its host is connected."
   (let* ((buffer (or (buffer-base-buffer buffer) buffer))
-         (file (or (gemini-companion-place-copy-of buffer)
+         (file (or (gemini-companion-names-copy-of-buffer buffer)
                    (buffer-file-name buffer)))
          (shared (buffer-local-value 'gemini-companion-share buffer)))
     (gemini-companion-privacy--hidden-if
@@ -368,8 +368,8 @@ A remote file may not, unless its place is connected."
 (defun gemini-companion-privacy-name-hidden-p (file)
   "Return non-nil if FILE, a true name, may not be shared.
 It need not be visited."
-  (setq file (or (gemini-companion-place-copy file) file))
-  (if-let* ((buffer (gemini-companion-place-buffer file)))
+  (setq file (or (gemini-companion-names-copy file) file))
+  (if-let* ((buffer (gemini-companion-names-buffer file)))
       (gemini-companion-privacy-hidden-p buffer)
     (gemini-companion-privacy--hidden-if
      (list 'file file (file-attribute-modification-time
@@ -407,7 +407,7 @@ system and directories that are not shared are never among them."
                                (file-remote-p directory)
                                (gemini-companion-privacy-directory-hidden-p
                                 directory))
-                     (cdr (gemini-companion-roots--place directory))))
+                     (cdr (gemini-companion-roots--root directory))))
                  (delete-dups
                   `(,@(mapcar #'gemini-companion-roots--of-buffer (buffer-list))
                     ,directory))))))))
@@ -420,7 +420,7 @@ the root of its project."
   (unless (file-remote-p directory)
     (or (gemini-companion-roots-above (file-name-as-directory directory)
                                       gemini-companion-roots-last)
-        (delq nil (list (cdr (gemini-companion-roots--place directory)))))))
+        (delq nil (list (cdr (gemini-companion-roots--root directory)))))))
 
 (defun gemini-companion-roots-above (name roots)
   "Return the ROOTS that contain NAME; all are true names.
@@ -429,8 +429,8 @@ If NAME is a directory, it ends with a slash."
               roots))
 
 (defun gemini-companion-roots-all ()
-  "Return the last computed roots, and the copies of roots of remote places."
-  (append gemini-companion-roots-last (gemini-companion-place-roots)))
+  "Return the last computed roots, and the copies of roots of remote hosts."
+  (append gemini-companion-roots-last (gemini-companion-names-roots)))
 
 (defun gemini-companion-roots--of-buffer (buffer)
   (if-let* ((file (buffer-file-name buffer)))
@@ -445,12 +445,12 @@ If NAME is a directory, it ends with a slash."
                              (buffer-local-value 'major-mode buffer))
             '(vterm-mode eat-mode term-mode eshell-mode shell-mode)))
 
-(defun gemini-companion-roots--place (directory)
+(defun gemini-companion-roots--root (directory)
   "Return (PLACE . TRUE-NAME) for DIRECTORY, or nil if it cannot be a root.
 PLACE is the root of the project of DIRECTORY, or else DIRECTORY
 itself, and TRUE-NAME is the true name of PLACE."
   (gemini-companion-privacy-cached
-   (list 'place directory)
+   (list 'root-of directory)
    (lambda ()
      (seq-find
       (pcase-lambda (`(,_ . ,root))
@@ -474,17 +474,17 @@ itself, and TRUE-NAME is the true name of PLACE."
 It begins with the true name of the root, which the CLI uses for its
 own directory, and continues as FILE is visited.  Return nil if FILE
 is in none of the last computed roots."
-  (pcase-let* ((`(,place . ,true-name)
-                (gemini-companion-roots--place (file-name-directory file)))
+  (pcase-let* ((`(,root . ,true-name)
+                (gemini-companion-roots--root (file-name-directory file)))
                (file (expand-file-name file))
                (inside (lambda (name)
                          (and (gemini-companion-roots-above
                                name (gemini-companion-roots-all))
                               name))))
-    (or (and place
-             (string-prefix-p place file)
+    (or (and root
+             (string-prefix-p root file)
              (funcall inside (concat (file-name-as-directory true-name)
-                                     (substring file (length place)))))
+                                     (substring file (length root)))))
         (funcall inside (file-truename file)))))
 
 (provide 'gemini-companion-privacy)

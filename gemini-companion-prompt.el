@@ -26,7 +26,7 @@
 ;;; Code:
 
 (require 'gemini-companion-edit)
-(require 'gemini-companion-place)
+(require 'gemini-companion-names)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
@@ -544,7 +544,7 @@ A directory counts as the files in it."
   (mapcar (lambda (file) (list file nil nil))
           (dired-get-marked-files)))
 
-;;;; Lists of places
+;;;; Lists of locations
 
 (defun gemini-companion-prompt-hits ()
   "Return the hits or diagnostics on the lines of the region, or here."
@@ -561,7 +561,7 @@ A directory counts as the files in it."
                     (gemini-companion-prompt--near 1))))
       (delete-dups
        (seq-filter
-        ;; Lines without a place may be from the file of one before or after.
+        ;; Lines without a location may be from the file of one before or after.
         (if (gemini-companion-prompt--hidden
              (mapcar #'car (seq-filter #'consp `(,before ,after ,@found))))
             #'consp
@@ -585,9 +585,9 @@ A directory counts as the files in it."
 
 (defun gemini-companion-prompt--property (name)
   "Return the first value of the text property NAME on this line, or nil."
-  (when-let* ((place (text-property-not-all (line-beginning-position)
-                                            (line-end-position) name nil)))
-    (get-text-property place name)))
+  (when-let* ((location (text-property-not-all (line-beginning-position)
+                                               (line-end-position) name nil)))
+    (get-text-property location name)))
 
 (defun gemini-companion-prompt--hit ()
   "Return the hit or the diagnostic on this line, or nil.
@@ -598,26 +598,26 @@ Searches have a text property on each, other lists the id of an entry."
                 "\0" ":"
                 (string-trim (apply #'buffer-substring-no-properties line))))
          (id (gemini-companion-prompt--property 'tabulated-list-id))
-         place)
+         location)
     ;; A line that was not displayed has no hit yet.
     (apply #'font-lock-ensure line)
-    ;; A line of Make about a directory has a message without a place.
-    (cond ((setq place (gemini-companion-prompt--location
-                        (gemini-companion-prompt--property 'compilation-message)
+    ;; A line of Make about a directory has a message without a location.
+    (cond ((setq location (gemini-companion-prompt--location
+                           (gemini-companion-prompt--property 'compilation-message)
                         text))
-           (append place (list text)))
-          ((setq place (gemini-companion-prompt--property 'xref-item))
-           (setq place (xref-item-location place))
-           (list (expand-file-name (xref-location-group place))
-                 (xref-location-line place) text))
-          ((setq place (gemini-companion-prompt--property 'occur-target))
+           (append location (list text)))
+          ((setq location (gemini-companion-prompt--property 'xref-item))
+           (setq location (xref-item-location location))
+           (list (expand-file-name (xref-location-group location))
+                 (xref-location-line location) text))
+          ((setq location (gemini-companion-prompt--property 'occur-target))
            ;; Emacs 28 has a marker, later versions a list of pairs of them.
-           (setq place (if (consp place) (caar place) place))
-           (gemini-companion-prompt--at (marker-buffer place) place text))
-          ((setq place (plist-get (and (listp id) id) :diagnostic))
-           (gemini-companion-prompt--at (flymake-diagnostic-buffer place)
-                                        (flymake-diagnostic-beg place)
-                                        (flymake-diagnostic-text place)))
+           (setq location (if (consp location) (caar location) location))
+           (gemini-companion-prompt--at (marker-buffer location) location text))
+          ((setq location (plist-get (and (listp id) id) :diagnostic))
+           (gemini-companion-prompt--at (flymake-diagnostic-buffer location)
+                                        (flymake-diagnostic-beg location)
+                                        (flymake-diagnostic-text location)))
           (id (list (flycheck-error-filename id) (flycheck-error-line id)
                     (flycheck-error-message id)))
           ;; In results of a search, it may be from a file that is not shared.
@@ -630,10 +630,10 @@ Searches have a text property on each, other lists the id of an entry."
 Any number after a colon may be taken for the line of a file that does not
 exist, and Emacs does not know the formats of all compilers."
   (seq-find
-   (lambda (place)
-     (and place
-          (or (file-exists-p (car place))
-              (gemini-companion-prompt--hidden (list (car place))))))
+   (lambda (location)
+     (and location
+          (or (file-exists-p (car location))
+              (gemini-companion-prompt--hidden (list (car location))))))
    (list (when-let* ((loc (and message (compilation--message->loc message))))
            (list (apply #'expand-file-name
                         (car (compilation--loc->file-struct loc)))
@@ -644,17 +644,17 @@ exist, and Emacs does not know the formats of all compilers."
            (list (expand-file-name (match-string 1 text))
                  (string-to-number (match-string 2 text)))))))
 
-(defun gemini-companion-prompt--at (buffer place text)
-  "Return a reference with TEXT to PLACE, a position in BUFFER.
+(defun gemini-companion-prompt--at (buffer location text)
+  "Return a reference with TEXT to LOCATION, a position in BUFFER.
 For a file that is not visited, Flymake has its name, and (LINE . COLUMN).
 If BUFFER visits no file, return TEXT; if it was killed, nil."
   (cond ((stringp buffer)
-         (list buffer (car place) text))
+         (list buffer (car location) text))
         ((buffer-live-p buffer)
          (if-let* ((file (or (gemini-companion-text-visited buffer)
                              (gemini-companion-prompt--hidden
                               (gemini-companion-prompt--shown buffer)))))
-             (list file (gemini-companion-text-line buffer place) text)
+             (list file (gemini-companion-text-line buffer location) text)
            ;; A line of these may be from any file.
            (unless (seq-some (apply-partially
                               #'provided-mode-derived-p
@@ -805,23 +805,23 @@ It has the name of one that is hidden, or else of one that exists."
       (user-error "Nothing here to send")))
 
 (defun gemini-companion-prompt-sessions (file)
-  "Return the sessions in whose directory or place FILE is."
+  "Return the sessions in whose directory, or on whose host, FILE is."
   (seq-filter (lambda (session)
                 (car (gemini-companion-prompt--names-for file session)))
               (gemini-companion-sessions)))
 
 (defun gemini-companion-prompt--names-for (file session)
   "Return (NAME . LOCAL) for FILE, or nil if it is not where SESSION is.
-NAME is its name in the directory or the place of SESSION, or nil, and
+NAME is its name in the directory or on the host of SESSION, or nil, and
 LOCAL the name on this machine, in its true directory; it may be a link."
-  (let ((place (plist-get session :remote))
+  (let ((remote (plist-get session :remote))
         (directory (plist-get session :directory))
-        (there (gemini-companion-place-there file)))
-    (cond (place
-           (when (equal place (car there))
+        (there (gemini-companion-names-remote file)))
+    (cond (remote
+           (when (equal remote (car there))
              (cons (cdr there)
-                   (gemini-companion-place-copy
-                    (concat place (cdr there))))))
+                   (gemini-companion-names-copy
+                    (concat remote (cdr there))))))
           ((not (file-remote-p file))
            (let* ((file (expand-file-name file))
                   (local (concat (file-truename (file-name-directory file))

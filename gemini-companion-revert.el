@@ -15,7 +15,7 @@
 ;;; Code:
 
 (require 'gemini-companion-session)
-(require 'gemini-companion-place)
+(require 'gemini-companion-names)
 (require 'gemini-companion-text)
 
 (cl-defstruct (gemini-companion-watch
@@ -217,7 +217,7 @@ is non-nil, go to the first change.  For BEFORE, see
 `gemini-companion-revert'."
   ;; A hook of the user may fail.
   (with-demoted-errors "Reverting a buffer: %S"
-    (if-let* ((buffer (gemini-companion-place-buffer file)))
+    (if-let* ((buffer (gemini-companion-names-buffer file)))
         (gemini-companion-revert--buffer buffer keys)
       (when-let* ((buffer (gemini-companion-revert--visit file)))
         (with-current-buffer buffer
@@ -225,7 +225,7 @@ is non-nil, go to the first change.  For BEFORE, see
             (gemini-companion-revert--show
              (and before
                   (with-temp-buffer
-                    (insert (gemini-companion-text-plain before))
+                    (insert (gemini-companion-text-normalized before))
                     (gemini-companion-text-replace text)))
              keys)))))))
 
@@ -235,7 +235,7 @@ See `gemini-companion-after-write'."
   (when (and (eq gemini-companion-after-write 'show)
              (gemini-companion-text-attributes file)
              ;; Tramp would visit it.
-             (not (gemini-companion-place-of file))
+             (not (gemini-companion-names-of-copy file))
              (not (gemini-companion-revert-encoded-p file))
              (not (gemini-companion-text-unreadable-reason file)))
     ;; Nothing must ask now.
@@ -288,7 +288,7 @@ Otherwise Emacs would ask whether to edit a file that has changed."
   (when buffer-file-name
     (dolist (watch gemini-companion-revert--watches)
       (when (eq (current-buffer)
-                (gemini-companion-place-buffer
+                (gemini-companion-names-buffer
                  (gemini-companion-watch-file watch)))
         (gemini-companion-watch-check watch 'now)))))
 
@@ -307,7 +307,7 @@ CLIs use its bytes, and Emacs may ask for a password."
 
 (defun gemini-companion-revert-unsaved-p (file)
   "Return non-nil if a buffer that visits FILE has unsaved text."
-  (when-let* ((buffer (gemini-companion-place-buffer file)))
+  (when-let* ((buffer (gemini-companion-names-buffer file)))
     (buffer-modified-p buffer)))
 
 ;;;; Announcements
@@ -329,7 +329,7 @@ function that removes it again, and leaves the rest."
 (defun gemini-companion-revert--file ()
   "Return the file that has the text of the current buffer's file.
 For a remote file, that is its copy."
-  (or (gemini-companion-place-copy-of (current-buffer))
+  (or (gemini-companion-names-copy-of-buffer (current-buffer))
       buffer-file-name))
 
 (defun gemini-companion-revert--current-p ()

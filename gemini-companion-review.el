@@ -16,7 +16,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-hunk)
-(require 'gemini-companion-place)
+(require 'gemini-companion-names)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
@@ -195,7 +195,7 @@ If REDRAW is nil, the view will be compared again anyway.")
 (cl-defgeneric gemini-companion-view-close (view)
   "Close VIEW, but leave windows, original and proposal alone.")
 
-(defun gemini-companion-review-main (edit)
+(defun gemini-companion-review-main-buffer (edit)
   "Return the buffer to go to in the view of EDIT, or nil."
   (when-let* ((view (gemini-companion-edit-view edit)))
     (car (gemini-companion-view-buffers view))))
@@ -296,7 +296,7 @@ by itself.  Signal an error if EDIT cannot be shown."
     (let ((frame (gemini-companion-windows-frame
                   (delq nil (list (gemini-companion-session-terminal
                                    (gemini-companion-edit-session edit))
-                                  (gemini-companion-place-buffer
+                                  (gemini-companion-names-buffer
                                    (gemini-companion-edit-file edit)))))))
       (gemini-companion-review--open
        edit (gemini-companion-review--kind edit frame)
@@ -402,7 +402,7 @@ of files."
       (select-frame-set-input-focus frame))
     (when lay-out
       (mapc #'quit-restore-window
-            (gemini-companion-windows-displayed-over
+            (gemini-companion-windows-displayed-covered
              (selected-frame) (gemini-companion-view-buffers view)))
       (setq view (gemini-companion-review--fit view)))
     (when-let* ((window (seq-some #'get-buffer-window

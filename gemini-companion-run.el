@@ -24,7 +24,8 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-install)
-(require 'gemini-companion-place)
+(require 'gemini-companion-names)
+(require 'gemini-companion-remote)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
@@ -71,14 +72,14 @@ as it cannot connect.  Answering no sets this option to nil."
 
 ;;;; State
 
-(defvar-local gemini-companion-run-place nil
+(defvar-local gemini-companion-run-parameters nil
   "Parameters of the CLI in this buffer, a plist, or nil.
 Its `:client', `:directory' and `:number' distinguish it from
 others; `:environment' and `:path' are what it is started with, and
 `:resume' is the conversation that it resumes, if any.")
 
 ;; The modes of terminals kill all other local variables.
-(put 'gemini-companion-run-place 'permanent-local t)
+(put 'gemini-companion-run-parameters 'permanent-local t)
 
 (defvar gemini-companion-run--waiting nil
   "Buffers in which a CLI is to start when it can connect.")
@@ -145,18 +146,18 @@ may be installed there."
           ((car installed))
           (t (caar gemini-companion-clients)))))
 
-(defun gemini-companion-run--offer-ide (place)
-  "Ask whether to enable IDE integration in the CLI of PLACE, if it is off.
+(defun gemini-companion-run--offer-ide (run)
+  "Ask whether to enable IDE integration in the CLI of RUN, if it is off.
 Return nil if the user has to edit a settings file first."
-  (let* ((process-environment (plist-get place :environment))
+  (let* ((process-environment (plist-get run :environment))
          (finding (car (gemini-companion-run-settings-findings
-                        (plist-get place :client)
-                        (plist-get place :directory))))
+                        (plist-get run :client)
+                        (plist-get run :directory))))
          (enable (alist-get "Enable" (nthcdr 3 finding) nil nil #'equal)))
     (cond
      ((not (and enable gemini-companion-run-offer-ide)) t)
      ((y-or-n-p (format "Enable IDE integration in %s? "
-                        (gemini-companion-session-title place)))
+                        (gemini-companion-session-title run)))
       (funcall enable))
      (t
       (with-demoted-errors "Option not saved: %S"
@@ -196,7 +197,7 @@ last line of that."
   "Return the absolute file NAME for the user, abbreviated and escaped."
   (let ((file-name-handler-alist nil))
     (gemini-companion-name-escaped
-     (abbreviate-file-name (gemini-companion-place-file name)))))
+     (abbreviate-file-name (gemini-companion-names-visited name)))))
 
 (defun gemini-companion-run-obstacle (client directory)
   "Return the finding about why CLIENT in DIRECTORY is not connected.
@@ -228,7 +229,7 @@ Qwen Code, the project was not open in Emacs.")))
    ((null (gemini-companion-server-info)) nil)
    ;; Emacs 28 asks the remote host to abbreviate.
    ((file-remote-p directory)
-    (unless (assoc (file-remote-p directory) gemini-companion-place-all)
+    (unless (assoc (file-remote-p directory) gemini-companion-names-remotes)
       `((note ,(format "%s is remote, and its host is not connected" directory)
               "Type M-x gemini-companion-connect in a buffer of that host."))))
    ((and (not (member (file-name-as-directory directory)
@@ -274,8 +275,8 @@ FILES are its settings files, USER is the user's own."
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
                (title (gemini-companion-clients-title client))
                (file (or (gemini-companion-settings-find files keys) user))
-               (place (format "%s in %s" (string-join keys ".")
-                              (abbreviate-file-name file))))
+               (key (format "%s in %s" (string-join keys ".")
+                            (abbreviate-file-name file))))
     (cond
      ((equal value (gemini-companion-settings-get file keys))
       (if (seq-some #'gemini-companion-session-connected-p
@@ -285,10 +286,10 @@ FILES are its settings files, USER is the user's own."
                          command title)
                 ("Done" . ,(lambda ()
                              (setq gemini-companion-run--corrected nil))))
-        `(good ,(format "%s is %s" place (json-encode value)))))
+        `(good ,(format "%s is %s" key (json-encode value)))))
      ((equal file user)
       `(bad ,problem
-            ,(format "Run %s there, or set %s to %s." command place
+            ,(format "Run %s there, or set %s to %s." command key
                      (json-encode value))
             (,(if (eq value t) "Enable" "Set it")
              . ,(lambda ()
@@ -306,16 +307,16 @@ FILES are its settings files, USER is the user's own."
                     set)))))
      (t
       `(bad ,problem
-            ,(format "Remove %s, which overrides your own settings." place)
+            ,(format "Remove %s, which overrides your own settings." key)
             ("Open" . ,(apply-partially #'find-file-other-window file)))))))
 
-;;;; Places
+;;;; Parameters
 
-(defun gemini-companion-run-wanted-place (number)
-  "Return the place of the CLI for the current buffer, a plist.
+(defun gemini-companion-run-wanted (number)
+  "Return the parameters of the CLI for the current buffer, a plist.
 NUMBER, a raw prefix argument, chooses one of several in a directory."
-  (let* ((here (or gemini-companion-run-place
-                   (gemini-companion-run--new-place)))
+  (let* ((here (or gemini-companion-run-parameters
+                   (gemini-companion-run--new)))
          (exec-path (plist-get here :path))
          (client (or (and (not (consp number))
                           (or (plist-get here :client)
@@ -338,13 +339,13 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
     ;; Only `gemini-companion-resume' resumes one.
     (append (list :client client :number number :resume nil) here)))
 
-(defun gemini-companion-run--new-place ()
-  "Return a place for the current buffer, which is not the terminal of a CLI.
+(defun gemini-companion-run--new ()
+  "Return parameters for the current buffer, which is not the terminal of a CLI.
 It is the root of a project, or the directory of the buffer.  Until the
 workspace root of a remote directory is known, that stands for it."
   `(,@(if (file-remote-p default-directory)
-          (pcase-let* ((`(,name . ,there) (gemini-companion-place-here))
-                       (root (gemini-companion-place-root name there)))
+          (pcase-let* ((`(,name . ,there) (gemini-companion-remote-here))
+                       (root (gemini-companion-remote-root name there)))
             (list :directory (file-name-as-directory
                               (concat name (or root there)))
                   :remote name :there there))
@@ -358,61 +359,61 @@ workspace root of a remote directory is known, that stands for it."
           (list :directory (file-name-as-directory directory))))
     :environment ,process-environment :path ,exec-path))
 
-(defun gemini-companion-run--buffer (place)
+(defun gemini-companion-run--buffer (run)
   (seq-find
    (lambda (buffer)
-     (when-let* ((other (buffer-local-value 'gemini-companion-run-place
+     (when-let* ((other (buffer-local-value 'gemini-companion-run-parameters
                                             buffer)))
        (seq-every-p (lambda (key)
-                      (equal (plist-get place key) (plist-get other key)))
+                      (equal (plist-get run key) (plist-get other key)))
                     '(:client :directory :number))))
    (buffer-list)))
 
-(defun gemini-companion-run-live-buffer (place)
-  "Return the buffer of PLACE if it has a live process or waits for one."
-  (when-let* ((buffer (gemini-companion-run--buffer place)))
+(defun gemini-companion-run-live-buffer (run)
+  "Return the buffer of RUN if it has a live process or waits for one."
+  (when-let* ((buffer (gemini-companion-run--buffer run)))
     (and (or (memq buffer gemini-companion-run--waiting)
              (process-live-p (get-buffer-process buffer)))
          buffer)))
 
-(defun gemini-companion-run-free-number (place)
-  "Return the first free number for the client and the directory of PLACE."
+(defun gemini-companion-run-free-number (run)
+  "Return the first free number for the client and the directory of RUN."
   (seq-find (lambda (number)
               (not (gemini-companion-run-live-buffer
-                    `(:number ,number ,@place))))
+                    `(:number ,number ,@run))))
             (number-sequence 1 99)))
 
-(defun gemini-companion-run--name (place)
-  (let ((number (plist-get place :number)))
+(defun gemini-companion-run--name (run)
+  (let ((number (plist-get run :number)))
     (format "*%s: %s%s%s*"
-            (plist-get place :client)
-            (if-let* ((remote (plist-get place :remote)))
-                (concat (gemini-companion-place-title remote) ":")
+            (plist-get run :client)
+            (if-let* ((remote (plist-get run :remote)))
+                (concat (gemini-companion-names-title remote) ":")
               "")
             (gemini-companion-name-shown
              (file-name-nondirectory
-              (directory-file-name (plist-get place :directory))))
+              (directory-file-name (plist-get run :directory))))
             (if (eql number 1) "" (format " (%d)" number)))))
 
-(defun gemini-companion-run-check-place (place)
-  "Signal an error if the program of PLACE or its terminal is missing.
-In a remote place, that is a program which connects it."
-  (when-let* ((remote (plist-get place :remote)))
-    (gemini-companion-place-command remote :pipe nil))
+(defun gemini-companion-run-check (run)
+  "Signal an error if the program of RUN or its terminal is missing.
+On a remote host, that is a program which connects it."
+  (when-let* ((remote (plist-get run :remote)))
+    (gemini-companion-remote-command remote :pipe nil))
   (unless (gemini-companion-terminal-function)
     (user-error "Emacs has no terminal on Windows; start the CLI in a window \
 of its own, in %s"
-                (abbreviate-file-name (plist-get place :directory))))
+                (abbreviate-file-name (plist-get run :directory))))
   (when (and (memq gemini-companion-terminal '(vterm eat))
              (not (locate-library
                    (symbol-name gemini-companion-terminal))))
     (user-error "Package %s is not installed; install it (M-x \
 package-install RET %s), or customize `gemini-companion-terminal'"
                 gemini-companion-terminal gemini-companion-terminal))
-  (let* ((client (plist-get place :client))
+  (let* ((client (plist-get run :client))
          (program (car (gemini-companion-run-command client)))
-         (exec-path (plist-get place :path)))
-    (unless (or (plist-get place :remote) (executable-find program))
+         (exec-path (plist-get run :path)))
+    (unless (or (plist-get run :remote) (executable-find program))
       (user-error "Cannot find the program %s; install it (npm install -g \
 %s, which needs Node.js %s), or customize `gemini-companion-run-commands'%s"
                   program
@@ -439,8 +440,8 @@ package-install RET %s), or customize `gemini-companion-terminal'"
 (defun gemini-companion-run-desktop (_directory)
   "Return what a desktop is to save of the CLI in the current buffer.
 `gemini-companion-resume-restore' uses it."
-  (unless (plist-get gemini-companion-run-place :remote)
-    (mapcan (lambda (key) (list key (plist-get gemini-companion-run-place key)))
+  (unless (plist-get gemini-companion-run-parameters :remote)
+    (mapcan (lambda (key) (list key (plist-get gemini-companion-run-parameters key)))
             '(:client :directory :number))))
 
 (defun gemini-companion-run-escape ()
@@ -453,10 +454,10 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
 
 ;;;; Start
 
-(defun gemini-companion-run-show-buffer (place)
-  "Select and return an empty buffer for PLACE; use its previous one, if any."
-  (let ((buffer (or (gemini-companion-run--buffer place)
-                    (generate-new-buffer (gemini-companion-run--name place)))))
+(defun gemini-companion-run-show-buffer (run)
+  "Select and return an empty buffer for RUN; use its previous one, if any."
+  (let ((buffer (or (gemini-companion-run--buffer run)
+                    (generate-new-buffer (gemini-companion-run--name run)))))
     (gemini-companion-terminal-show buffer)
     (set-buffer buffer)
     ;; By it vterm keeps its mode.
@@ -465,26 +466,26 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
     (setq buffer-read-only nil)
     (delete-all-overlays)
     (erase-buffer)
-    (let ((directory (plist-get place :directory))
-          (is-remote (plist-get place :remote)))
+    (let ((directory (plist-get run :directory))
+          (is-remote (plist-get run :remote)))
       ;; The process in the terminal is a local one.
       (setq default-directory (if is-remote "~/" directory)
-            gemini-companion-run-place place
-            gemini-companion-place-terminal (and is-remote directory)))
+            gemini-companion-run-parameters run
+            gemini-companion-remote-terminal (and is-remote directory)))
     buffer))
 
 (defun gemini-companion-run--start (&optional problem)
   "Start the CLIs that wait for the server, in their buffers.
 If PROBLEM, why none can start, is non-nil, show it there instead."
   (dolist (buffer gemini-companion-run--waiting)
-    ;; A remote place calls `gemini-companion-run--start-in' itself.
-    (unless (plist-get (buffer-local-value 'gemini-companion-run-place buffer)
+    ;; A remote host calls `gemini-companion-run--start-in' itself.
+    (unless (plist-get (buffer-local-value 'gemini-companion-run-parameters buffer)
                        :remote)
       (gemini-companion-run--start-in buffer nil problem))))
 
 (defun gemini-companion-run--start-in (buffer root problem)
   "Start the CLI that waits in BUFFER, or show PROBLEM if it is non-nil.
-ROOT is the workspace root in its remote place, if any."
+ROOT is the workspace root in its remote host, if any."
   (setq gemini-companion-run--waiting
         (remq buffer gemini-companion-run--waiting))
   (when (buffer-live-p buffer)
@@ -493,14 +494,14 @@ ROOT is the workspace root in its remote place, if any."
       (condition-case err
           (progn
             (when root
-              (setq gemini-companion-run-place
+              (setq gemini-companion-run-parameters
                     `( :directory ,(file-name-as-directory
-                                    (concat (plist-get gemini-companion-run-place
+                                    (concat (plist-get gemini-companion-run-parameters
                                                        :remote)
                                             root))
-                       :root ,root ,@gemini-companion-run-place))
+                       :root ,root ,@gemini-companion-run-parameters))
               (rename-buffer
-               (gemini-companion-run--name gemini-companion-run-place) 'unique))
+               (gemini-companion-run--name gemini-companion-run-parameters) 'unique))
             (if problem (error "%s" problem) (gemini-companion-run--in)))
         (error
          (insert (error-message-string err) "\n")
@@ -508,17 +509,17 @@ ROOT is the workspace root in its remote place, if any."
 
 (defun gemini-companion-run--in ()
   (let* ((buffer (current-buffer))
-         (place gemini-companion-run-place)
-         (remote (plist-get place :remote))
-         (own (append (gemini-companion-run-command (plist-get place :client))
-                      (when-let* ((id (plist-get place :resume)))
+         (run gemini-companion-run-parameters)
+         (remote (plist-get run :remote))
+         (own (append (gemini-companion-run-command (plist-get run :client))
+                      (when-let* ((id (plist-get run :resume)))
                         (list "--resume" id))))
          (command (if remote
-                      (gemini-companion-place-run-command
-                       remote (plist-get place :root) own)
+                      (gemini-companion-remote-run-command
+                       remote (plist-get run :root) own)
                     own))
-         (process-environment (gemini-companion-run-environment place))
-         (exec-path (plist-get place :path)))
+         (process-environment (gemini-companion-run-environment run))
+         (exec-path (plist-get run :path)))
     ;; The terminals take their size from the selected window.
     (with-selected-window (or (get-buffer-window buffer t) (selected-window))
       (with-current-buffer buffer
@@ -535,13 +536,13 @@ ROOT is the workspace root in its remote place, if any."
       ;; Until then it may still connect.
       (run-at-time 20 nil #'gemini-companion-run--hint buffer process))))
 
-(defun gemini-companion-run-environment (place)
-  "Return the environment of the CLI of PLACE."
+(defun gemini-companion-run-environment (run)
+  "Return the environment of the CLI of RUN."
   ;; Of the terminal of Emacs itself, by which a CLI does not believe that
   ;; a background is white.
   (append '("TMUX" "TMUX_PANE" "STY")
           gemini-companion-run--exported
-          (plist-get place :environment)))
+          (plist-get run :environment)))
 
 (defun gemini-companion-run--hint (buffer process)
   "Show how to connect the CLI of PROCESS in BUFFER, unless it is connected.
@@ -552,17 +553,17 @@ Wait until the user pauses and has answered what it asks."
                                        (gemini-companion-sessions)))))
     (if (and (gemini-companion-idle-user-p)
              (not (gemini-companion-run--asks-p buffer)))
-        (letrec ((place (buffer-local-value 'gemini-companion-run-place buffer))
+        (letrec ((run (buffer-local-value 'gemini-companion-run-parameters buffer))
                  (withdraw
                   (gemini-companion-revert-announce
                    (format "%s in %s is not connected; %s \
 \(M-x gemini-companion-status shows why)"
-                           (gemini-companion-session-title place)
+                           (gemini-companion-session-title run)
                            (buffer-name buffer)
                            (gemini-companion-run--remedy
                             (gemini-companion-run-obstacle
-                             (plist-get place :client)
-                             (plist-get place :directory))))))
+                             (plist-get run :client)
+                             (plist-get run :directory))))))
                  (changed
                   (lambda (&rest _)
                     (remove-hook 'gemini-companion-session-changed-functions
@@ -593,7 +594,7 @@ That is a list of choices, or about its last 15 lines have the words."
       (gemini-companion-run--end
        buffer (format "%s: %s"
                       (gemini-companion-session-title
-                       (buffer-local-value 'gemini-companion-run-place buffer))
+                       (buffer-local-value 'gemini-companion-run-parameters buffer))
                       (string-trim event))))))
 
 (defun gemini-companion-run-unload-function ()
@@ -603,7 +604,7 @@ That is a list of choices, or about its last 15 lines have the words."
                      #'gemini-companion-run--sentinel))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (when gemini-companion-run-place
+      (when gemini-companion-run-parameters
         (mapc #'kill-local-variable
               '(minor-mode-overriding-map-alist desktop-save-buffer)))))
   nil)
@@ -686,36 +687,36 @@ that number in the same project; \\[universal-argument] alone starts
 one more, of either kind.  In a buffer on another host, the CLI runs
 there.  If that CLI is in a selected side window, the window is hidden."
   (interactive "P")
-  (let* ((place (gemini-companion-run-wanted-place number))
-         (buffer (gemini-companion-run-live-buffer place)))
+  (let* ((run (gemini-companion-run-wanted number))
+         (buffer (gemini-companion-run-live-buffer run)))
     (cond ((null buffer)
-           (gemini-companion-run-check-place place)
-           (gemini-companion-run-start place))
+           (gemini-companion-run-check run)
+           (gemini-companion-run-start run))
           ((and gemini-companion-run-side-window
                 (eq buffer (window-buffer)))
            (quit-window))
           (t
            (gemini-companion-terminal-show buffer)
-           (when-let* ((name (plist-get place :remote))
-                       ((not (assoc name gemini-companion-place-all))))
+           (when-let* ((name (plist-get run :remote))
+                       ((not (assoc name gemini-companion-names-remotes))))
              (gemini-companion-connect))))))
 
-(defun gemini-companion-run-start (place)
-  "Start the CLI of PLACE in a terminal, unless the user refuses."
-  (let ((remote (plist-get place :remote)))
+(defun gemini-companion-run-start (run)
+  "Start the CLI of RUN in a terminal, unless the user refuses."
+  (let ((remote (plist-get run :remote)))
     (unless gemini-companion-mode
       (gemini-companion-mode 1))
     (when (and gemini-companion-mode
                (if remote
-                   (gemini-companion-place-agree remote)
-                 (gemini-companion-run--offer-ide place)))
-      (let ((buffer (gemini-companion-run-show-buffer place)))
-        (insert (gemini-companion-session-title place)
+                   (gemini-companion-remote-agree remote)
+                 (gemini-companion-run--offer-ide run)))
+      (let ((buffer (gemini-companion-run-show-buffer run)))
+        (insert (gemini-companion-session-title run)
                 " starts here when the server is ready.\n")
         (push buffer gemini-companion-run--waiting)
         (if remote
-            (gemini-companion-place-connect
-             remote (plist-get place :there)
+            (gemini-companion-remote-connect
+             remote (plist-get run :there)
              (apply-partially #'gemini-companion-run--start-in buffer))
           (when (gemini-companion-server-ready-p)
             (gemini-companion-run--start)))))))
@@ -724,44 +725,45 @@ there.  If that CLI is in a selected side window, the window is hidden."
 (defun gemini-companion-connect ()
   "Wait for a CLI that you start by hand on another host.
 The current buffer is one of a file or a directory there, or in a
-directory that is the same here and there, see `gemini-companion-places'.
+directory that is the same here and there; see
+`gemini-companion-remote-directories'.
 `gemini-companion-run' connects, too, and starts the CLI."
   (interactive)
   (pcase-let ((`(,name . ,directory)
-               (or (gemini-companion-place-here)
+               (or (gemini-companion-remote-here)
                    (user-error "A local CLI connects by itself; switch to a \
 buffer on another host"))))
-    (gemini-companion-place-command name :pipe nil)
+    (gemini-companion-remote-command name :pipe nil)
     (unless gemini-companion-mode
       (gemini-companion-mode 1))
     (when gemini-companion-mode
-      (gemini-companion-place-agree name)
-      (message "Connecting to %s..." (gemini-companion-place-title name))
-      (gemini-companion-place-connect
+      (gemini-companion-remote-agree name)
+      (message "Connecting to %s..." (gemini-companion-names-title name))
+      (gemini-companion-remote-connect
        name directory
        (lambda (root problem)
          (message "%s" (or problem
-                           (gemini-companion-place-instruction name root))))))))
+                           (gemini-companion-remote-instruction name root))))))))
 
 ;;;###autoload
 (defun gemini-companion-disconnect (name)
-  "Disconnect the place NAME, by default the one of this buffer.
+  "Disconnect the host NAME, by default the one of this buffer.
 CLIs there lose their connection, and their reviews are closed."
   (interactive
-   (let ((names (mapcar #'car gemini-companion-place-all))
-         (here (car (gemini-companion-place-here))))
+   (let ((names (mapcar #'car gemini-companion-names-remotes))
+         (here (car (gemini-companion-remote-here))))
      (list (if (cdr names)
                (completing-read (format-prompt "Disconnect" here) names nil t
                                 nil nil here)
              (or (car names)
-                 (user-error "No remote place is connected"))))))
-  (message "Disconnected from %s" (gemini-companion-place-title name))
+                 (user-error "No remote host is connected"))))))
+  (message "Disconnected from %s" (gemini-companion-names-title name))
   (dolist (edit (gemini-companion-edits-open))
     (when (equal name (plist-get (gemini-companion-edit-session edit) :remote))
       (gemini-companion-edit-close (gemini-companion-edit-id edit)
                                    'disconnected)))
   (gemini-companion-server-call 'remote-stop name)
-  (gemini-companion-place-drop name))
+  (gemini-companion-remote-drop name))
 
 (defvar desktop-minor-mode-handlers)
 
@@ -797,10 +799,10 @@ prints objects of JSON."
 (defun gemini-companion-resume--list ()
   (gemini-companion-resume--say "Listing the conversations of %s...")
   (let* ((buffer (current-buffer))
-         (place gemini-companion-run-place)
-         (client (plist-get place :client))
-         (process-environment (gemini-companion-run-environment place))
-         (exec-path (plist-get place :path)))
+         (run gemini-companion-run-parameters)
+         (client (plist-get run :client))
+         (process-environment (gemini-companion-run-environment run))
+         (exec-path (plist-get run :path)))
     (gemini-companion-run-program
      "gemini-companion-conversations"
      (append (gemini-companion-run-command client)
@@ -826,7 +828,7 @@ prints objects of JSON."
     (erase-buffer)
     (insert (apply #'format format
                    (gemini-companion-session-name
-                    gemini-companion-run-place)
+                    gemini-companion-run-parameters)
                    arguments)
             "\n")
     (goto-char (point-min))))
@@ -854,7 +856,7 @@ prints objects of JSON."
   (gemini-companion-run-start
    `( :resume ,(or (tabulated-list-get-id)
                    (user-error "No conversation at point; type g to list them"))
-      ,@gemini-companion-run-place)))
+      ,@gemini-companion-run-parameters)))
 
 ;;;###autoload
 (defun gemini-companion-resume (&optional number)
@@ -862,15 +864,15 @@ prints objects of JSON."
 NUMBER, the prefix argument, is as for `gemini-companion-run'.  If that
 CLI is running, the conversation is resumed in one more."
   (interactive "P")
-  (let ((place (gemini-companion-run-wanted-place number)))
-    (when (plist-get place :remote)
+  (let ((run (gemini-companion-run-wanted number)))
+    (when (plist-get run :remote)
       (user-error "Conversations on other hosts are not listed; type /resume in \
 the CLI"))
-    (gemini-companion-run-check-place place)
-    (when (gemini-companion-run-live-buffer place)
-      (setq place `( :number ,(gemini-companion-run-free-number place)
-                     ,@place)))
-    (gemini-companion-run-show-buffer place)
+    (gemini-companion-run-check run)
+    (when (gemini-companion-run-live-buffer run)
+      (setq run `( :number ,(gemini-companion-run-free-number run)
+                   ,@run)))
+    (gemini-companion-run-show-buffer run)
     (gemini-companion-resume-mode)
     (gemini-companion-resume--list)))
 
@@ -882,17 +884,17 @@ the CLI"))
                (cons mode 'gemini-companion-resume-restore) t))
 
 ;;;###autoload
-(defun gemini-companion-resume-restore (_file name place)
-  "Return a buffer NAME in which the CLI of PLACE can be resumed.
-PLACE is what `gemini-companion-run-desktop' has saved.  Return nil if
+(defun gemini-companion-resume-restore (_file name run)
+  "Return a buffer NAME in which the CLI of RUN can be resumed.
+RUN is what `gemini-companion-run-desktop' has saved.  Return nil if
 it is nil, or if its directory does not exist."
-  (let ((directory (plist-get place :directory)))
+  (let ((directory (plist-get run :directory)))
     (when (and directory (file-directory-p directory))
       (with-current-buffer (get-buffer-create name)
         (gemini-companion-resume-mode)
         (setq default-directory directory
-              gemini-companion-run-place
-              `(:environment ,process-environment :path ,exec-path ,@place))
+              gemini-companion-run-parameters
+              `(:environment ,process-environment :path ,exec-path ,@run))
         ;; Modes of a terminal, which the desktop names, would take the keys.
         (setq-local desktop-minor-mode-handlers
                     (append (mapcan (lambda (mode)

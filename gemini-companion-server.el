@@ -308,7 +308,7 @@ size would trigger a garbage collection."
                            ((and `(:file ,(and (pred stringp) file))
                                  (guard (string-prefix-p private file)))
                             (push file files)
-                            (lambda () (gemini-companion-text-fill file)))
+                            (lambda () (gemini-companion-text-insert-file file)))
                            (_ arg)))
                        args)))
     (unwind-protect

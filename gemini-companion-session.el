@@ -16,7 +16,7 @@
 ;;; Code:
 
 (require 'gemini-companion-clients)
-(require 'gemini-companion-place)
+(require 'gemini-companion-names)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-text)
 
@@ -37,9 +37,9 @@ ones, and blanks other than a space."
              (t match))))
    text t t))
 
-;;;; Places
+;;;; Roots
 
-(defun gemini-companion-name-place (file &optional session)
+(defun gemini-companion-name-and-root (file &optional session)
   "Return a list of the true name of FILE, a root, and OWN.
 The root is the outermost one that contains FILE, or nil.  Roots of
 the CLI of SESSION come first, and OWN is non-nil if it is one of
@@ -59,9 +59,9 @@ Emacs takes it for a remote name."
                       (car (seq-sort-by #'length #'<
                                         (gemini-companion-roots-above
                                          name roots)))))
-         (place (plist-get session :remote))
-         (own (cond (place
-                     (funcall outermost (gemini-companion-place-roots place)))
+         (remote (plist-get session :remote))
+         (own (cond (remote
+                     (funcall outermost (gemini-companion-names-roots remote)))
                     (directory
                      (funcall outermost
                               (gemini-companion-roots-of directory))))))
@@ -76,14 +76,14 @@ non-nil, it includes that FILE is outside all roots, or a symbolic
 link to somewhere else.  Invisible characters are escaped, and a long
 name is shortened in its middle."
   (pcase-let* ((`(,true-name ,root ,own)
-                (gemini-companion-name-place file session))
+                (gemini-companion-name-and-root file session))
                (name (gemini-companion-name--below
                       true-name (and (or own (null session)) root)))
-               (place (car (gemini-companion-place-of true-name)))
+               (remote (car (gemini-companion-names-of-copy true-name)))
                (shown (concat
-                       ;; An absolute name has its place.
-                       (and place (not (string-prefix-p "/" name))
-                            (concat (gemini-companion-place-title place) ":"))
+                       ;; An absolute name has its host.
+                       (and remote (not (string-prefix-p "/" name))
+                            (concat (gemini-companion-names-title remote) ":"))
                        (gemini-companion-name-shown name)))
                (link (unless (or plain
                                  (gemini-companion-text-same-file-p
@@ -107,7 +107,7 @@ name is shortened in its middle."
   (if (and root (gemini-companion-text-in-directory-p file root))
       (substring file (length (file-name-as-directory root)))
     (let ((file-name-handler-alist nil))
-      (abbreviate-file-name (gemini-companion-place-file file)))))
+      (abbreviate-file-name (gemini-companion-names-visited file)))))
 
 (defun gemini-companion-name-shown (name &optional columns)
   "Return NAME, escaped and shortened in the middle to COLUMNS, or to 60."
@@ -247,7 +247,7 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
             (cond (directory
                    (gemini-companion-name-shown
                     (file-name-nondirectory (directory-file-name directory)) 30))
-                  (remote (gemini-companion-place-title remote))))))
+                  (remote (gemini-companion-names-title remote))))))
 
 (defun gemini-companion-session-name (session)
   "Return a name of SESSION for the user, such as \"Qwen Code (shop)\".
@@ -285,18 +285,18 @@ By default it is the first in a terminal of this Emacs."
 
 (defun gemini-companion-session-terminal (session)
   "Return the terminal buffer of SESSION in this Emacs, or nil.
-If the CLI runs in a remote place, there must be one terminal of that
-place, and no other CLI in it."
-  (if-let* ((place (plist-get session :remote)))
+If the CLI runs on a remote host, there must be one terminal of that
+host, and no other CLI on it."
+  (if-let* ((remote (plist-get session :remote)))
       (let ((sessions (seq-filter (lambda (other)
-                                    (equal place (plist-get other :remote)))
+                                    (equal remote (plist-get other :remote)))
                                   (gemini-companion-sessions)))
             (buffers (seq-filter
                       (lambda (buffer)
                         (and (string-prefix-p
-                              place (or (buffer-local-value
-                                         'gemini-companion-place-terminal buffer)
-                                        ""))
+                              remote (or (buffer-local-value
+                                          'gemini-companion-remote-terminal buffer)
+                                         ""))
                              (process-live-p (get-buffer-process buffer))))
                       (buffer-list))))
         (unless (or (cdr sessions) (cdr buffers))

@@ -72,12 +72,12 @@ non-nil, it is the last state that has lasted for a while."
                session (gemini-companion-state--session record)))
             gemini-companion-state--records))
 
-(defun gemini-companion-state-title (process title)
+(defun gemini-companion-state-set-title (process title)
   "Record TITLE, the window title that the program of PROCESS has set.
 Record also whether one of its titles has shown a state."
-  (process-put process 'gemini-companion-state-title
+  (process-put process 'gemini-companion-title
                (cons title
-                     (or (cdr (process-get process 'gemini-companion-state-title))
+                     (or (cdr (process-get process 'gemini-companion-title))
                          (memq (assoc-default
                                 title (gemini-companion-clients-all :titles)
                                 #'string-match-p)
@@ -144,7 +144,7 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
   "Return the state of RECORD according to its window title, or nil.
 The title of a terminal with two CLIs may be of either."
   (when-let* ((process (gemini-companion-state--process record))
-              (title (process-get process 'gemini-companion-state-title))
+              (title (process-get process 'gemini-companion-title))
               ((= 1 (cl-count process gemini-companion-state--records
                               :key #'gemini-companion-state--process))))
     (pcase (assoc-default

@@ -21,7 +21,8 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-text)
-(require 'gemini-companion-place)
+(require 'gemini-companion-names)
+(require 'gemini-companion-remote)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-run)
 (require 'gemini-companion-server)
@@ -37,7 +38,7 @@
                         (gemini-companion-status--clients))))
     ("Settings" . gemini-companion-status--settings)
     ("Sharing" . gemini-companion-status--sharing)
-    ("Remote place" . gemini-companion-status--places)
+    ("Remote host" . gemini-companion-status--remotes)
     ("Running CLIs" . gemini-companion-status--running)
     ("Project" . gemini-companion-run-project-findings)
     ("Links" . gemini-companion-tools-findings))
@@ -83,7 +84,7 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
                                   gemini-companion-ready-hook
                                   gemini-companion-session-changed-functions
                                   gemini-companion-state-functions
-                                  gemini-companion-place-changed-hook))
+                                  gemini-companion-remote-changed-hook))
   (setq-local revert-buffer-function
               (lambda (&rest _)
                 (setq gemini-companion-status--processes nil)
@@ -95,7 +96,7 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
 \\<gemini-companion-status-mode-map>\
 Type \\[describe-mode] there for its keys."
   (interactive)
-  (let ((directory (or gemini-companion-place-terminal default-directory))
+  (let ((directory (or gemini-companion-remote-terminal default-directory))
         (origin (current-buffer))
         (status (get-buffer-create gemini-companion-status--name)))
     (with-current-buffer status
@@ -218,7 +219,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                                    (concat " in " (gemini-companion-run-file-shown
                                                    directory))))
                       (and version (concat "version " version))
-                      (gemini-companion-notify-state session)
+                      (gemini-companion-notify-description session)
                       (and (gemini-companion-auto-on-p session)
                            "auto-accept"))))
     (apply #'gemini-companion-status--insert
@@ -376,7 +377,7 @@ are not shared" gemini-companion-privacy-problem)
              "Correct `gemini-companion-excluded' or the ignore file."))
     (when-let* ((origin gemini-companion-status--origin)
                 (file (and (buffer-live-p origin) (buffer-file-name origin)))
-                (name (or (gemini-companion-place-copy-of origin)
+                (name (or (gemini-companion-names-copy-of-buffer origin)
                           ;; The check of the project names its host.
                           (and (not (file-remote-p file)) file)))
                 (remedy
@@ -394,20 +395,20 @@ and the ignore files, such as .geminiignore.")
       `((note ,(format "%s is not shared" (gemini-companion-run-file-shown name))
               ,remedy)))))
 
-(defun gemini-companion-status--places (_directory)
+(defun gemini-companion-status--remotes (_directory)
   (seq-mapcat
-   (pcase-lambda (`(,name . ,place))
-     (pcase (plist-get place :state)
-       ("connected" (gemini-companion-status--place name place))
+   (pcase-lambda (`(,name . ,remote))
+     (pcase (plist-get remote :state)
+       ("connected" (gemini-companion-status--remote name remote))
        ((or "lost" "ended")
-        `((bad ,(gemini-companion-place-explain name))))
+        `((bad ,(gemini-companion-remote-explain name))))
        (_ `((wait ,(format "%s is being connected"
-                           (gemini-companion-place-title name)))))))
-   gemini-companion-place-all))
+                           (gemini-companion-names-title name)))))))
+   gemini-companion-names-remotes))
 
-(defun gemini-companion-status--place (name place)
-  (pcase-let (((map :problems :node :tmp :port :container :versions) place)
-              (title (gemini-companion-place-title name)))
+(defun gemini-companion-status--remote (name remote)
+  (pcase-let (((map :problems :node :tmp :port :container :versions) remote)
+              (title (gemini-companion-names-title name)))
     `(,@(mapcar (lambda (problem)
                   `(bad ,(format "%s: the discovery file could not be written \
 (%s)" title problem)
@@ -415,7 +416,7 @@ and the ignore files, such as .geminiignore.")
 your own, then type M-x gemini-companion-connect."))
                 problems)
       ,@(seq-mapcat (pcase-lambda (`(,client ,version))
-                      (gemini-companion-status--place-client
+                      (gemini-companion-status--remote-client
                        client version name))
                     versions)
       (note ,(format "%s is connected (port %s there, Node.js %s)"
@@ -428,16 +429,16 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                          ", have REMOTE_CONTAINERS=1 in its environment"
                        ""))))))
 
-(defun gemini-companion-status--place-client (client version name)
+(defun gemini-companion-status--remote-client (client version name)
   (pcase-let* ((title (gemini-companion-clients-title client))
-               (host (gemini-companion-place-title name))
+               (host (gemini-companion-names-title name))
                ((map :oldest :package :required)
                 (alist-get client gemini-companion-clients nil nil #'equal))
-               (`(,project ,user) (gemini-companion-place-settings client))
+               (`(,project ,user) (gemini-companion-remote-settings client))
                (files
                 `(,@(mapcar (apply-partially #'expand-file-name project)
-                            (gemini-companion-place-roots name))
-                  ,(gemini-companion-place-copy (concat name user)))))
+                            (gemini-companion-names-roots name))
+                  ,(gemini-companion-names-copy (concat name user)))))
     `(,@(when (version< version oldest)
           `((bad ,(format "%s %s on %s cannot find Emacs; %s or later is needed"
                           title version host oldest)

@@ -173,7 +173,7 @@ It cannot if SESSION waits for an answer, which the text would be."
 ;;;; Output
 
 (defun gemini-companion-terminal--unwatch (process)
-  (process-put process 'gemini-companion-state-title nil)
+  (process-put process 'gemini-companion-title nil)
   (process-put process 'gemini-companion-terminal-rest nil)
   (remove-function (process-filter process)
                    #'gemini-companion-terminal--filter))
@@ -255,7 +255,7 @@ to get: term would display these sequences."
               (gemini-companion-terminal--of-cli-p process))))
    ((string-match "\\`[02];" content)
     ;; Not all terminals have decoded it.
-    (gemini-companion-state-title
+    (gemini-companion-state-set-title
      process (decode-coding-string
               (encode-coding-string (substring content 2) 'utf-8-emacs)
               'utf-8)))

@@ -57,7 +57,7 @@ file does not exist.  Reading a pipe, a terminal or a device may never end."
   (and (not (string-empty-p text))
        (split-string (string-remove-suffix "\n" text) "\n")))
 
-(defun gemini-companion-text-plain (text)
+(defun gemini-companion-text-normalized (text)
   "Return TEXT with plain line ends and no byte order mark."
   (string-remove-prefix "\uFEFF" (string-replace "\r\n" "\n" text)))
 
@@ -66,7 +66,7 @@ file does not exist.  Reading a pipe, a terminal or a device may never end."
 A CLI keeps the line ends and the last newline of a file."
   (apply #'string= (mapcar (lambda (text)
                              (string-trim-right
-                              (gemini-companion-text-plain text) "\n+"))
+                              (gemini-companion-text-normalized text) "\n+"))
                            (list a b))))
 
 (defun gemini-companion-text-run (function texts program &rest options)
@@ -150,9 +150,9 @@ Report its failure.  It cannot end the caller or change its buffer."
 (defun gemini-companion-text-replace (text)
   "Make TEXT the text of the current buffer, as one undo step.
 Replace only what differs in the lines that differ, so that point,
-windows, markers and overlays stay.  Return the places of these lines,
+windows, markers and overlays stay.  Return the positions of these lines,
 a list of (BEG . END), which are equal where lines were deleted.
-Change hooks run once for all changes; some places may be missing if
+Change hooks run once for all changes; some positions may be missing if
 they change the text, which then becomes TEXT nevertheless."
   (let ((target (current-buffer))
         (passes (list (not inhibit-modification-hooks) nil))
@@ -202,7 +202,7 @@ original, and of the same in the new text."
 
 (defun gemini-companion-text--replace (source hooks)
   "Replace the lines of the current buffer that differ from the buffer SOURCE.
-Run the change hooks if HOOKS is non-nil.  Return the places of the
+Run the change hooks if HOOKS is non-nil.  Return the positions of the
 new lines."
   (let* ((all (/ most-positive-fixnum 2))
          (hunks
@@ -235,7 +235,7 @@ new lines."
 
 (defun gemini-companion-text--replace-each (hunks source)
   "Replace the lines of each of HUNKS by the new ones in the buffer SOURCE.
-Return their places."
+Return their positions."
   (goto-char (point-min))
   (let ((next 1))
     (mapcar (pcase-lambda (`(,line ,count ,_ ,new-count))
@@ -321,7 +321,7 @@ A name of a directory in place of FILE ends with a slash."
     (gemini-companion-text--insert-bytes file)
     (buffer-string)))
 
-(defun gemini-companion-text-fill (file)
+(defun gemini-companion-text-insert-file (file)
   "Fill the current buffer, which is empty, with the text of FILE.
 Decode it from UTF-8.  Return its size in bytes."
   (let ((buffer-undo-list t))
@@ -334,7 +334,7 @@ Decode it from UTF-8.  Return its size in bytes."
 (defun gemini-companion-text-read (file)
   "Return the text of FILE, which is in UTF-8, as a string."
   (with-temp-buffer
-    (gemini-companion-text-fill file)
+    (gemini-companion-text-insert-file file)
     (buffer-string)))
 
 (defun gemini-companion-text-write (file &optional text)

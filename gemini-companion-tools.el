@@ -293,11 +293,11 @@ are not offered and edits are not reported"
                  ;; The default.
                  (equal client "gemini")))
        (seq-every-p
-        (pcase-lambda (`(,place . ,trust))
+        (pcase-lambda (`(,trusted . ,trust))
           (not (pcase trust
-                 ("TRUST_FOLDER" (file-in-directory-p directory place))
+                 ("TRUST_FOLDER" (file-in-directory-p directory trusted))
                  ("TRUST_PARENT" (file-in-directory-p
-                                  directory (file-name-directory place))))))
+                                  directory (file-name-directory trusted))))))
         (gemini-companion-settings-get
          (gemini-companion-tools--file client "trustedFolders.json") nil))))
 

@@ -254,7 +254,7 @@ lines.  HUNK has them, or is nil for unchanged lines."
   "Return TEXT, a line, with a face on RANGES, the last one first.
 Ignore them in the indentation, or if they are most of the line.  If the
 line is long, return only what is near them; in an added line, if REMOVED
-is nil, all but the first one are places to go to."
+is nil, all but the first one are positions to go to."
   (let* ((indent (- (length text) (length (string-trim-left text))))
          (ranges (cl-remove indent ranges :test #'>= :key #'cdr))
          (amount (cl-loop for (beg . end) in ranges sum (- end beg)))
@@ -380,34 +380,34 @@ from the number of a line to a list of (BEG . END), the last one first."
   "Split the lines of HUNKS in BUFFER into words and other characters.
 Each of HUNKS begins with the first of its lines and their number.  The
 value is a cons of a text with a line for each word and of a vector of
-their places, lists (LINE BEG END), or nil for the end of a line."
+their positions, lists (LINE BEG END), or nil for the end of a line."
   (let ((room gemini-companion-unified--most-characters)
-        words places)
+        words positions)
     (pcase-dolist (`(,line ,count . ,_) hunks)
       ;; No word has a space; so hunks are compared with each other.
       (push "next hunk" words)
-      (push nil places)
+      (push nil positions)
       (dolist (text (gemini-companion-unified--texts buffer line count))
         (let ((position 0))
           (when (< 0 (cl-decf room (length text)))
             (while (string-match "[[:alnum:]_]+\\|." text position)
               (push (match-string 0 text) words)
-              (push (list line position (match-end 0)) places)
+              (push (list line position (match-end 0)) positions)
               (setq position (match-end 0)))))
         (push "" words)
-        (push nil places)
+        (push nil positions)
         (setq line (1+ line))))
     (cons (mapconcat (lambda (word) (concat word "\n")) (nreverse words) "")
-          (vconcat (nreverse places)))))
+          (vconcat (nreverse positions)))))
 
-(defun gemini-companion-unified--differing (places hunks)
+(defun gemini-companion-unified--differing (positions hunks)
   "Return a table of the lines in which the words of HUNKS are, and where.
-PLACES are the places of all words.  Each of HUNKS begins with the first
+POSITIONS are the positions of all words.  Each of HUNKS begins with the first
 of its words and their number.  See `gemini-companion-unified--words'."
   (let ((table (make-hash-table)))
     (pcase-dolist (`(,first ,count . ,_) hunks table)
       (dotimes (n count)
-        (pcase (aref places (+ first n -1))
+        (pcase (aref positions (+ first n -1))
           (`(,line ,beg ,end)
            (let ((last (car (gethash line table))))
              (if (eql beg (cdr last))
@@ -613,27 +613,27 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                        (gemini-companion-unified--buffer view))))
     (with-selected-window window
       (when-let* ((hunk (nth number (gemini-companion-view-hunks view)))
-                  (place (cl-loop
-                          thereis (text-property-any (point-min) (point-max)
-                                                     'gemini-companion-line
-                                                     (nth 2 hunk))
-                          while (gemini-companion-unified--show-more))))
-        (goto-char place)
+                  (position (cl-loop
+                             thereis (text-property-any (point-min) (point-max)
+                                                        'gemini-companion-line
+                                                        (nth 2 hunk))
+                             while (gemini-companion-unified--show-more))))
+        (goto-char position)
         (gemini-companion-unified--reveal)))))
 
 (defun gemini-companion-unified-change (&optional back)
   "Return where the next visible hunk or change begins, or nil.
 If BACK is non-nil, return where the previous one begins."
-  (let ((places (cl-loop for beg = (point-min) then (1+ place)
-                         for place = (text-property-not-all
-                                      beg (point-max)
-                                      'gemini-companion-change nil)
-                         while place
-                         unless (invisible-p place) collect place)))
+  (let ((positions (cl-loop for beg = (point-min) then (1+ position)
+                            for position = (text-property-not-all
+                                            beg (point-max)
+                                            'gemini-companion-change nil)
+                            while position
+                            unless (invisible-p position) collect position)))
     (if back
-        (car (last (seq-take-while (lambda (place) (< place (point)))
-                                   places)))
-      (seq-find (lambda (place) (< (point) place)) places))))
+        (car (last (seq-take-while (lambda (position) (< position (point)))
+                                   positions)))
+      (seq-find (lambda (position) (< (point) position)) positions))))
 
 (defun gemini-companion-unified--show-more ()
   (let ((fold (get-text-property (1- (point-max)) 'gemini-companion-fold)))

@@ -179,7 +179,7 @@ If NARROW is non-nil, any width will do for one above or below.  See
 
 ;;;; Other buffers
 
-(defun gemini-companion-windows-place ()
+(defun gemini-companion-windows-for-list ()
   "Return a window of this frame for a buffer that must not hide a CLI.
 Prefer a window of a review, which shows the review again when that
 buffer is left.  Otherwise return the least recently used window that
@@ -200,15 +200,15 @@ or neither a review nor a terminal."
           ((< (length others) (length windows))
            (car (seq-sort-by #'window-use-time #'< others))))))
 
-(defun gemini-companion-windows-display-over (buffer _alist)
-  "Display BUFFER in `gemini-companion-windows-place', if there is one.
+(defun gemini-companion-windows-display-covering (buffer _alist)
+  "Display BUFFER in `gemini-companion-windows-for-list', if there is one.
 This is an action function of `display-buffer'."
-  (when-let* ((window (gemini-companion-windows-place)))
+  (when-let* ((window (gemini-companion-windows-for-list)))
     (display-buffer-record-window 'reuse window buffer)
     (set-window-buffer window buffer)
     window))
 
-(defun gemini-companion-windows-displayed-over (frame buffers)
+(defun gemini-companion-windows-displayed-covered (frame buffers)
   "Return the windows of FRAME in which another buffer covers one of BUFFERS.
 They show that one again when the other buffer is quit."
   (seq-filter (lambda (window)
@@ -267,7 +267,7 @@ Elsewhere, delete only the windows of BUFFERS."
                    (alist-get 'wc-point tab) nil)))
           ((or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
                          buffers)
-               (gemini-companion-windows-displayed-over frame buffers))
+               (gemini-companion-windows-displayed-covered frame buffers))
            (gemini-companion-windows--restore-around layout buffers))))
   (let ((live (seq-filter #'buffer-live-p buffers)))
     ;; Otherwise a window could show the next one of them.
@@ -283,14 +283,14 @@ a window that LAYOUT does not have, its buffer stays selected, too."
   (let* ((frame (car layout))
          (pop-up-frames nil)
          (last (frame-selected-window frame))
-         (places (mapcar (lambda (window)
-                           (list window (window-buffer window)
-                                 (window-start window) (window-point window)))
-                         (seq-remove (lambda (window)
-                                       (memq (window-buffer window) buffers))
-                                     (window-list frame 'no-minibuffer)))))
+         (shown (mapcar (lambda (window)
+                          (list window (window-buffer window)
+                                (window-start window) (window-point window)))
+                        (seq-remove (lambda (window)
+                                      (memq (window-buffer window) buffers))
+                                    (window-list frame 'no-minibuffer)))))
     (gemini-companion-windows-restore layout)
-    (pcase-dolist (`(,window ,buffer ,start ,point) places)
+    (pcase-dolist (`(,window ,buffer ,start ,point) shown)
       (let ((there (cond ((window-live-p window)
                           (unless (eq buffer (window-buffer window))
                             (set-window-buffer window buffer))
@@ -298,7 +298,7 @@ a window that LAYOUT does not have, its buffer stays selected, too."
                          ((eq window last)
                           (with-selected-frame frame
                             (display-buffer
-                             buffer '(gemini-companion-windows-display-over
+                             buffer '(gemini-companion-windows-display-covering
                                       (inhibit-switch-frame . t))))))))
         (when there
           (set-window-start there start t)

@@ -200,7 +200,7 @@ ENTRY is one of `gemini-companion-menu-commands'."
 
 (defconst gemini-companion--parts
   '((gemini-companion-epc)
-    (gemini-companion-place ready stop)
+    (gemini-companion-remote ready stop)
     (gemini-companion-state start stop)
     (gemini-companion-session stop lighter)
     (gemini-companion-edit start ready stop)
@@ -321,7 +321,7 @@ Install the packages of the server first, if needed."
      (diff-opened . gemini-companion-edit-acknowledge)
      (close-diff . gemini-companion-edit-close)
      (ask . gemini-companion-tools-ask)
-     (remote-update . gemini-companion-place-update)
+     (remote-update . gemini-companion-remote-update)
      (sessions-update . gemini-companion-session-update)
      (outcome-written . gemini-companion-edit-delivered)
      (outcome-undelivered . gemini-companion-edit-undeliverable)

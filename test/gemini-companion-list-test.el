@@ -48,7 +48,7 @@ With NUMBERS also with what else is displayed before it."
 
 (defun gemini-companion-list-test-lines ()
   "Return the visible lines of the list."
-  (with-current-buffer "*gemini reviews*"
+  (with-current-buffer "*gemini edits*"
     (save-excursion
       (goto-char (point-min))
       (let (lines)
@@ -131,7 +131,7 @@ question in the minibuffer."
        "Qwen Code (session ?qwen)  disconnected"
        "  written without review  +1 −0  \
 a file outside your projects: /gemin...panion-test")
-      (should (string-prefix-p (format "the CLI (%s)  waits for an answer" project)
+      (should (string-prefix-p (format "the CLI (%s)  waiting" project)
                                (car (gemini-companion-list-test-lines)))))))
 
 (ert-deftest gemini-companion-list-counts-lines-as-diff-does ()
@@ -213,7 +213,7 @@ a file outside your projects: /gemin...panion-test")
     (outline-hide-sublevels 1)
     (gemini-companion-list-test-open 3 1 "c" "3\n")
     (gemini-companion-test-eventually
-      (string-search "  c" (gemini-companion-test-text "*gemini reviews*")))
+      (string-search "  c" (gemini-companion-test-text "*gemini edits*")))
     (gemini-companion-list-test-shows)
     (gemini-companion-list-test-key "TAB" "the CLI")
     ;; What was unfolded in it stays so.
@@ -498,8 +498,8 @@ by hand"
 
 (ert-deftest gemini-companion-list-reverts-a-turn-on-a-host-one-by-one ()
   (gemini-companion-list-test-with '(("a" "1\n"))
-    (let ((gemini-companion-place-mirrors `(("/ssh:far:" . ,directory)))
-          (gemini-companion-place-all '(("/ssh:far:" :state "connected")))
+                                   (let ((gemini-companion-names-mirrors `(("/ssh:far:" . ,directory)))
+                                         (gemini-companion-names-remotes '(("/ssh:far:" :state "connected")))
           calls)
       (dolist (text '("2\n" "3\n" "4\n"))
         (gemini-companion-edit-accept
@@ -512,7 +512,7 @@ by hand"
         (pcase-dolist (`(,text ,problem ,count) '(("3\n" nil 1) ("2\n" nil 2)
                                                   (nil "it has changed there" 3)))
           (should (= count (length calls)))
-          (pcase-let ((`(remote-write ,_ ,done ,failed) (car calls)))
+                                         (pcase-let ((`(remote-write ,_ ,done ,failed) (car calls)))
             (if problem
                 (should (equal "Reverted 2 of 3 edits; Cannot revert \
 ssh:far:a (it has changed there)" (funcall failed problem)))

@@ -80,7 +80,7 @@
       (should (equal "?1" (car (gemini-companion-notify-lighter))))
       (dolist (show '(gemini-companion-status gemini-companion-list))
         (funcall show)
-        (should (string-search "waits for an answer since" (buffer-string)))
+        (should (string-search "waiting since" (buffer-string)))
         (kill-buffer)))))
 
 (ert-deftest gemini-companion-notify-is-once-for-each-question ()

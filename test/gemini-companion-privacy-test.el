@@ -326,7 +326,7 @@ Roots are cached, but not from before."
                                  directory (gemini-companion-roots nil))))
       (make-directory (expand-file-name "p/.git" directory))
       (vc-file-clearprops source)
-      (gemini-companion-privacy-drop (list 'place source))
+      (gemini-companion-privacy-drop (list 'root-of source))
       (should (equal '("p") (gemini-companion-roots-test-below
                              directory (gemini-companion-roots nil)))))))
 

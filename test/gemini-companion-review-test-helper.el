@@ -191,7 +191,7 @@ excluded or it was edited, and with NUMBERS those of the line."
 
 (defun gemini-companion-test-accept-inside (diff)
   "Accept DIFF as its key in the review does: the next one may follow."
-  (with-current-buffer (gemini-companion-review-main diff)
+  (with-current-buffer (gemini-companion-review-main-buffer diff)
     (let ((real-this-command #'gemini-companion-edit-accept))
       (gemini-companion-edit-accept))))
 

@@ -144,9 +144,9 @@ r resumes a conversation, q quits"
 
 (ert-deftest gemini-companion-run-starts-one-cli-while-its-place-connects ()
   (gemini-companion-run-test-with
-    (let ((gemini-companion-places '(("/ssh:far:")))
+   (let ((gemini-companion-remote-directories '(("/ssh:far:")))
           ;; It does not answer.
-          (gemini-companion-place-commands '((("ssh") "sh" "-c" "exec cat"))))
+         (gemini-companion-remote-commands '((("ssh") "sh" "-c" "exec cat"))))
       (dotimes (_ 2)
         (with-temp-buffer
           (setq default-directory "/ssh:far:/srv/p/")
@@ -159,14 +159,14 @@ r resumes a conversation, q quits"
         (should (string-prefix-p "Cannot connect to ssh:far" (buffer-string)))
         (should (string-search "Not started; g restarts it" header-line-format))
         (gemini-companion-run))
-      (gemini-companion-place-update
+     (gemini-companion-remote-update
        '( :name "/ssh:far:" :state "connected" :port 1 :pid 1
           :roots (("/srv/p" "/srv"))))
       (should (equal 1 (length gemini-companion-run-test-started)))
       (gemini-companion-disconnect "/ssh:far:")
       (with-current-buffer "*gemini: ssh:far:srv*"
         (gemini-companion-run))
-      (should gemini-companion-place-all))))
+     (should gemini-companion-names-remotes))))
 
 ;;;; Which CLI
 
@@ -318,10 +318,10 @@ prompts, the last first, and `saved' what would be saved."
                  (let ((system-type 'windows-nt)
                        (gemini-companion-terminal nil))
                    (gemini-companion-run))))
-           ("customize `gemini-companion-place-commands'"
+          ("customize `gemini-companion-remote-commands'"
             . ,(lambda ()
                  (let ((default-directory "/ssh:elsewhere:/tmp/")
-                       (gemini-companion-place-commands nil))
+                      (gemini-companion-remote-commands nil))
                    (gemini-companion-run))))
            ("does not exist; switch to another buffer"
             . ,(lambda ()

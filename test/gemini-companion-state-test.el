@@ -97,7 +97,7 @@ reported states, the last first."
 
 (ert-deftest gemini-companion-state-turn-begins-with-its-prompt ()
   (gemini-companion-state-test-with "gemini"
-    (let* ((title (lambda (text) (gemini-companion-state-title process text)))
+                                    (let* ((title (lambda (text) (gemini-companion-state-set-title process text)))
            (turn (lambda () (gemini-companion-session-turn session)))
            (seen (lambda ()
                    (list (gemini-companion-turn-prompt (funcall turn))
@@ -158,7 +158,7 @@ reported states, the last first."
         (let ((diff (car (gemini-companion-edits-open))))
           (dolist (title titles)
             (if (stringp title)
-                (gemini-companion-state-title process title)
+                                                (gemini-companion-state-set-title process title)
               (gemini-companion-session-update
                (list session `(:id "2" ,@(cddr session) :identity 2)))))
           (should (eq 'pending (gemini-companion-edit-status diff)))

@@ -53,7 +53,7 @@
                      ("~/" "/far:/directory/")))
       (with-temp-buffer
         (setq default-directory directory
-              gemini-companion-place-terminal terminal)
+             gemini-companion-remote-terminal terminal)
         (gemini-companion-status-test--with-status
             gemini-companion-status-checks
           (should (equal "/far:/directory/" default-directory)))))))
@@ -61,18 +61,18 @@
 (ert-deftest gemini-companion-status-test-names-what-is-wrong-elsewhere ()
   (let* ((mirror (make-temp-file "mirror-" 'directory))
          (settings (concat mirror "/home/me/.gemini/settings.json"))
-         (gemini-companion-place-all
+         (gemini-companion-names-remotes
           `(("/ssh:a:" :state "lost" :problem "exec: node: not found")
             ("/ssh:b:" :state "connecting")
             ("/ssh:c:" :state "connected" :node "18.1.0" :tmp "/there"
              :port 1 :problems ("EACCES") :container t :home "/home/me"
              :versions (("gemini" "0.1.0")))))
-         (gemini-companion-place-mirrors `(("/ssh:c:" . ,mirror)))
+         (gemini-companion-names-mirrors `(("/ssh:c:" . ,mirror)))
          (texts (lambda ()
                   (mapconcat (lambda (finding)
                                (mapconcat (apply-partially #'format "%s")
                                           finding " "))
-                             (gemini-companion-status--places nil) "\n"))))
+                             (gemini-companion-status--remotes nil) "\n"))))
     (dolist (wanted '("bad Node.js was not found on ssh:a" "wait ssh:b is"
                       "could not be written (EACCES)"
                       "bad Gemini CLI 0.1.0 on ssh:c cannot find Emacs"

@@ -145,7 +145,7 @@ Customize `gemini-companion-server-command' to"
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
     (let ((pid (plist-get (gemini-companion-server-info) :pid)))
-      (cl-letf (((symbol-function 'gemini-companion-place-ready)
+                                     (cl-letf (((symbol-function 'gemini-companion-remote-ready)
                  (lambda (_how) (error "In the part"))))
         (gemini-companion-test-demoted
           (gemini-companion-restart)

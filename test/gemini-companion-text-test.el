@@ -22,7 +22,7 @@
                  (list (lambda (&rest _) '((1 . "more"))))))
             (gemini-companion-text-write file)
             (with-temp-buffer
-              (gemini-companion-text-fill file)
+                                                  (gemini-companion-text-insert-file file)
               (should (equal (concat "hidden\n" text) (buffer-string)))
               (should (= (point) (point-min))))))))))
 
@@ -217,7 +217,7 @@ These are at the beginning and the end of the line."
           (let ((coding-system-for-write 'no-conversion))
             (write-region bytes nil "bytes" nil 'silent))
           (with-temp-buffer
-            (should (= (length bytes) (gemini-companion-text-fill "bytes")))
+                                                        (should (= (length bytes) (gemini-companion-text-insert-file "bytes")))
             (should (equal (decode-coding-string bytes 'utf-8-unix)
                            (buffer-string)))
             (gemini-companion-text-write "again")

@@ -52,7 +52,7 @@ def test_list_leaves_the_terminal_and_the_review(world: World, view: str) -> Non
     extra = f"{OWN}(setq gemini-companion-review-view '{view})"
     turn = say("all done")
     _, emacs, reviews, cli = world.review(OLD, NEW, turn, inside=True, extra=extra)
-    in_list = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
+    in_list = '(equal "*gemini edits*" (buffer-name (window-buffer)))'
     reviews.select()
     before = emacs.value("(e2e-windows)")
 
@@ -69,10 +69,10 @@ def test_list_leaves_the_terminal_and_the_review(world: World, view: str) -> Non
     emacs.keys("a")
 
     cli.wait_for("all done")
-    emacs.becomes("(e2e-windows)", "*terminal* *gemini reviews*")
-    for keys, selected in (["Enter"], "a.txt"), (["u", "y"], "*gemini reviews*"):
+    emacs.becomes("(e2e-windows)", "*terminal* *gemini edits*")
+    for keys, selected in (["Enter"], "a.txt"), (["u", "y"], "*gemini edits*"):
         emacs.keys(*keys)
-        emacs.holds('(equal "*terminal* *gemini reviews* a.txt" (e2e-windows))')
+        emacs.holds('(equal "*terminal* *gemini edits* a.txt" (e2e-windows))')
         emacs.holds(f'(equal "{selected}" (buffer-name (window-buffer)))')
         emacs.act('(delete-window (get-buffer-window "a.txt"))')
         emacs.act("(gemini-companion-list)")

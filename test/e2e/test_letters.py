@@ -20,7 +20,7 @@ OWN = f"""{PROPOSE}
 BUFFERS = {
     "ediff": "Ediff Control Panel",
     "diff": "gemini diff",
-    "list": "gemini reviews",
+    "list": "gemini edits",
     "proposal": "gemini proposal",
 }
 

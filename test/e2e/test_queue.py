@@ -12,7 +12,7 @@ from test_review import IN_FILE
 
 pytestmark = pytest.mark.shared("review")
 
-IN_LIST = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
+IN_LIST = '(equal "*gemini edits*" (buffer-name (window-buffer)))'
 
 
 @pytest.mark.once

@@ -1,4 +1,4 @@
-;;; gemini-companion-place-test.el --- Tests for gemini-companion-place.el  -*- lexical-binding: t; -*-
+;;; gemini-companion-remote-test.el --- Tests for gemini-companion-remote.el  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -6,19 +6,19 @@
 
 (require 'ert)
 (require 'gemini-companion-session)
-(require 'gemini-companion-place)
+(require 'gemini-companion-remote)
 (require 'gemini-companion-privacy)
 (require 'tramp)
 
-(defmacro gemini-companion-place-test-with (&rest body)
+(defmacro gemini-companion-remote-test-with (&rest body)
   "Evaluate BODY while the place /ssh:far: is connected, with one root.
 Its files in /shared are those in `directory' here, a new directory."
   (declare (indent 0) (debug t))
   `(let* ((directory (file-truename (make-temp-file "place-" 'directory)))
-          (gemini-companion-places
+          (gemini-companion-remote-directories
            `(("/ssh:far:" ("/shared" . ,directory))))
-          (gemini-companion-place-mirrors '(("/ssh:far:" . "/mirror")))
-          (gemini-companion-place-all
+          (gemini-companion-names-mirrors '(("/ssh:far:" . "/mirror")))
+          (gemini-companion-names-remotes
            `(("/ssh:far:" :state "connected" :home "/home/me"
               :roots (("/srv/p/sub" "/srv/p") ("/none" nil)
                       ("/shared/q" "/shared/q"))))))
@@ -26,7 +26,7 @@ Its files in /shared are those in `directory' here, a new directory."
          (progn ,@body)
        (delete-directory directory 'recursive))))
 
-(ert-deftest gemini-companion-place-runs-programs-by-the-method-of-tramp ()
+(ert-deftest gemini-companion-remote-runs-programs-by-the-method-of-tramp ()
   ;; Tramp does not know all of these methods.
   (pcase-dolist
       (`(,name ,kind . ,command)
@@ -49,51 +49,51 @@ Its files in /shared are those in `directory' here, a new directory."
 a\\ it\\\\\\'s")))
     ;; Emacs 30 shows no hops in the name of a file.
     (dolist (name (list name (file-remote-p (concat name "/"))))
-      (should (equal command (gemini-companion-place-command
+      (should (equal command (gemini-companion-remote-command
                               name kind '("a" "it's"))))))
   ;; A line break in quotes is an error in csh.
-  (should-not (string-search "\n" (car (last (gemini-companion-place--in-shell
+  (should-not (string-search "\n" (car (last (gemini-companion-remote--in-shell
                                               "/ssh:far:" :pipe "/" nil '("a"))))))
   (should (string-match-p
-           "gemini-companion-place-commands"
-           (cadr (should-error (gemini-companion-place-command
+           "gemini-companion-remote-commands"
+           (cadr (should-error (gemini-companion-remote-command
                                 "/ftp:far:" :pipe '("a"))
                                :type 'user-error)))))
 
-(ert-deftest gemini-companion-place-names-the-copy-of-a-remote-file ()
-  (gemini-companion-place-test-with
+(ert-deftest gemini-companion-remote-names-the-copy-of-a-remote-file ()
+  (gemini-companion-remote-test-with
     (pcase-dolist (`(,remote ,copy)
                    `(("/ssh:far:/srv/p/a" "/mirror/srv/p/a")
                      ("/ssh:far:~/a" "/mirror/home/me/a")
                      ("/ssh:far:/shared/b" ,(expand-file-name "b" directory))
                      ("/ssh:other:/srv/p/a" nil)
                      ("/srv/p/a" nil)))
-      (should (equal copy (gemini-companion-place-copy remote))))
+      (should (equal copy (gemini-companion-names-copy remote))))
     (should (equal "/ssh:far:/srv/p/a"
-                   (gemini-companion-place-file "/mirror/srv/p/a")))
+                   (gemini-companion-names-visited "/mirror/srv/p/a")))
     ;; Tramp takes that for no remote name.
     (should (equal "ssh:far:a\\u000Ab"
                    (gemini-companion-name "/mirror/srv/p/a\nb")))
     (should (equal "ssh:far:~" (gemini-companion-name "/mirror/srv/p/~")))
-    (should-not (gemini-companion-place-of "/mirrored/a"))
-    (should-not (gemini-companion-place-of
+    (should-not (gemini-companion-names-of-copy "/mirrored/a"))
+    (should-not (gemini-companion-names-of-copy
                  (expand-file-name "b" directory)))
     (should (equal `("/mirror/srv/p" ,(expand-file-name "q" directory))
-                   (gemini-companion-place-roots)))
-    (should (equal "/srv/p" (gemini-companion-place-root "/ssh:far:"
+                   (gemini-companion-names-roots)))
+    (should (equal "/srv/p" (gemini-companion-remote-root "/ssh:far:"
                                                          "/srv/p/x")))
-    (should (equal "ssh:far" (gemini-companion-place-title "/ssh:far:")))
+    (should (equal "ssh:far" (gemini-companion-names-title "/ssh:far:")))
     ;; In a directory that is the same there, a CLI there can connect.
     (let ((default-directory (file-name-as-directory
                               (expand-file-name "q" directory))))
       (should (equal '("/ssh:far:" . "/shared/q")
-                     (gemini-companion-place-here)))
-      (let ((gemini-companion-place-terminal "/ssh:far:/srv/p/"))
+                     (gemini-companion-remote-here)))
+      (let ((gemini-companion-remote-terminal "/ssh:far:/srv/p/"))
         (should (equal '("/ssh:far:" . "/srv/p")
-                       (gemini-companion-place-here)))))))
+                       (gemini-companion-remote-here)))))))
 
-(ert-deftest gemini-companion-place-shares-what-is-not-excluded-there ()
-  (gemini-companion-place-test-with
+(ert-deftest gemini-companion-remote-shares-what-is-not-excluded-there ()
+  (gemini-companion-remote-test-with
     (with-temp-buffer
       (cl-flet ((hidden (name)
                   (setq buffer-file-name name
@@ -111,7 +111,7 @@ a\\ it\\\\\\'s")))
           (should (hidden "/ssh:far:/srv/p/private/a")))
         (setq buffer-file-name "/ssh:far:/srv/p/link"
               buffer-file-truename "/ssh:other:/srv/p/a")
-        (should (equal "/mirror/srv/p/a" (gemini-companion-place-copy-of
+        (should (equal "/mirror/srv/p/a" (gemini-companion-names-copy-of-buffer
                                           (current-buffer))))
         (should (gemini-companion-roots-name "/mirror/srv/p/a"))
         ;; Another project there is not shared.
@@ -119,33 +119,33 @@ a\\ it\\\\\\'s")))
         (set-buffer-modified-p nil)
         (setq buffer-file-name nil)))))
 
-(ert-deftest gemini-companion-place-answers-once-those-who-wait-for-it ()
-  (let ((gemini-companion-place-all nil)
-        (gemini-companion-place-changed-hook nil)
+(ert-deftest gemini-companion-remote-answers-once-those-who-wait-for-it ()
+  (let ((gemini-companion-names-remotes nil)
+        (gemini-companion-remote-changed-hook nil)
         (inhibit-message t)
         answers)
     (dolist (directory '("/srv/p" "/none" "/other"))
-      (gemini-companion-place-connect
+      (gemini-companion-remote-connect
        "/ssh:far:" directory
        (lambda (&rest answer) (push (cons directory answer) answers))))
     (pcase-dolist (`(,state . ,roots)
                    '(("connected" ("/srv/p" "/srv") ("/none" nil))
                      ("lost" ("/other" "/other"))))
-      (gemini-companion-place-update
+      (gemini-companion-remote-update
        `(:name "/ssh:far:" :state ,state :problem "" :roots ,roots)))
     (should (= 2 (length answers)))
-    (gemini-companion-place-stop)
+    (gemini-companion-remote-stop)
     (should (string-search "\
 (/other nil Cannot connect to ssh:far (disconnected); check the connection, \
 then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
                             (format "%s" answers)))
-    (should-not gemini-companion-place-changed-hook)))
+    (should-not gemini-companion-remote-changed-hook)))
 
-(ert-deftest gemini-companion-place-explains-what-is-wrong ()
+(ert-deftest gemini-companion-remote-explains-what-is-wrong ()
   (pcase-dolist (`(,problem ,wanted)
                  `((,(with-temp-buffer
                        (apply #'call-process "/bin/sh" nil t nil
-                              (cdr (member "sh" (gemini-companion-place--in-shell
+                              (cdr (member "sh" (gemini-companion-remote--in-shell
                                                  "/docker:far:" :pipe "/" nil
                                                  '("node-that-is-missing")))))
                        (car (last (split-string (buffer-string) "\n" t))))
@@ -166,19 +166,19 @@ then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
                    ("doas: Authentication required" "asks for a password")
                    ("no answer: Password: " "asks for a password")
                    ("no answer" "Cannot connect to ssh:far (no answer)")))
-    (let ((gemini-companion-place-all
+    (let ((gemini-companion-names-remotes
            `(("/ssh:far:" :state "ended" :problem ,problem))))
-      (should (string-search wanted (gemini-companion-place-explain
+      (should (string-search wanted (gemini-companion-remote-explain
                                      "/ssh:far:"))))))
 
-(ert-deftest gemini-companion-place-names-no-command-without-discovery-file ()
+(ert-deftest gemini-companion-remote-names-no-command-without-discovery-file ()
   (pcase-dolist (`(,problems ,wanted)
                  '((nil "Connected to ssh:far; run gemini or qwen in /srv/p there")
                    (("EACCES: /tmp/gemini" "EROFS: /home")
                     "could not be written there (EACCES: /tmp/gemini; EROFS")))
-    (let ((gemini-companion-place-all
+    (let ((gemini-companion-names-remotes
            `(("/ssh:far:" :state "connected" :problems ,problems))))
-      (should (string-search wanted (gemini-companion-place-instruction
+      (should (string-search wanted (gemini-companion-remote-instruction
                                      "/ssh:far:" "/srv/p"))))))
 
-;;; gemini-companion-place-test.el ends here
+;;; gemini-companion-remote-test.el ends here

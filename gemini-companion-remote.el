@@ -1,0 +1,356 @@
+;;; gemini-companion-remote.el --- CLIs on other hosts and in containers  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Connections to remote hosts, where CLIs run that are not on this one.  The server
+;; starts a small program there, the outpost, by a command like "ssh host".
+
+;;; Code:
+
+(require 'format-spec)
+(require 'gemini-companion-clients)
+(require 'gemini-companion-names)
+(require 'gemini-companion-server)
+(require 'map)
+
+(declare-function tramp-compute-multi-hops "tramp-sh")
+(declare-function tramp-dissect-file-name "tramp")
+(declare-function tramp-file-name-host "tramp")
+(declare-function tramp-file-name-method "tramp")
+(declare-function tramp-file-name-port "tramp")
+(declare-function tramp-file-name-user "tramp")
+(declare-function tramp-shell-quote-argument "tramp")
+
+;;;; Customization
+
+(defcustom gemini-companion-remote-commands
+  '((("ssh" "sshx" "scp" "scpx" "rsync")
+     "ssh" (:pipe "-TC" "-o" "BatchMode=yes" "-o" "ServerAliveInterval=15")
+     (:terminal "-t") ("-l" "%u") ("-p" "%p") "%h" :line)
+    (("docker" "dockercp")
+     "docker" "exec" (:pipe "-i") (:terminal "-it") ("-u" "%u") "%h")
+    (("podman" "podmancp")
+     "podman" "exec" (:pipe "-i") (:terminal "-it") ("-u" "%u") "%h")
+    (("kubernetes")
+     "kubectl" "exec" (:pipe "-i") (:terminal "-it") ("-c" "%c") "%n" "--")
+    (("sudo") "sudo" (:pipe "-n") "-H" ("-u" "%u"))
+    (("doas") "doas" (:pipe "-n") ("-u" "%u"))
+    (("su") "su" "-" ("%u") "-c" :line)
+    (("toolbox") "toolbox" "run" ("-c" "%h"))
+    (("distrobox") "distrobox" "enter" (:pipe "-T") "%h" "--")
+    (("flatpak") "flatpak" "enter" "%h")
+    (("incus" "lxc") "%m" "exec" (:pipe "-T") (:terminal "-t") "%h" "--")
+    (("wsl") "wsl.exe" "-d" "%h" ("-u" "%u") "-e"))
+  "Commands that run a program on a remote host, by method of TRAMP.
+Each element is (METHODS WORD...).  In a WORD, %h stands for the host,
+%u for the user, %p for the port and %m for the method; %c and %n are
+the parts of a host that is called CONTAINER.POD or POD.  A list of
+words is left out if the value of one is empty; after `:pipe', it is
+for programs whose input and output are pipes, and after `:terminal',
+for those in a terminal.  `:line' at the end means that the command
+takes the program as one line for a shell."
+  :type '(alist :key-type (repeat (string :tag "Method"))
+                :value-type (repeat sexp))
+  :risky t
+  :group 'gemini-companion-remote
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; State
+
+(defvar-local gemini-companion-remote-terminal nil
+  "Remote directory from which the CLI in this terminal was started, or nil.")
+(put 'gemini-companion-remote-terminal 'permanent-local t)
+
+(defvar gemini-companion-remote-changed-hook nil
+  "Hook run after a host was connected, disconnected or has changed.")
+
+(defun gemini-companion-remote--get (name key)
+  (plist-get (cdr (assoc name gemini-companion-names-remotes)) key))
+
+(defun gemini-companion-remote--put (name &rest plist)
+  (let ((host (cdr (assoc name gemini-companion-names-remotes))))
+    (while plist
+      (setq host (plist-put host (pop plist) (pop plist))))
+    (setf (alist-get name gemini-companion-names-remotes nil nil #'equal) host)))
+
+(defun gemini-companion-remote-check (copy)
+  "Signal an error if the host of the file whose copy is COPY is lost."
+  (when-let* ((name (car (gemini-companion-names-of-copy copy))))
+    (unless (equal "connected" (gemini-companion-remote--get name :state))
+      (user-error "%s" (gemini-companion-remote-explain name)))))
+
+(defun gemini-companion-remote-write (copy old bytes done)
+  "Write BYTES to the remote file whose copy is COPY if it has the bytes OLD.
+If BYTES is nil, delete the file.  Call DONE later with nil, or with the
+problem."
+  (pcase-let ((`(,name . ,there) (gemini-companion-names-of-copy copy)))
+    (unless (gemini-companion-server-ask
+             'remote-write
+             `( ,name ,there ,(secure-hash 'sha256 old)
+                ,@(and bytes (list (base64-encode-string bytes t))))
+             (lambda (_) (funcall done nil)) done)
+      (funcall done "the server does not run"))))
+
+;;;; Commands of the system
+
+(defun gemini-companion-remote--wrap (program hop kind)
+  "Return the command for PROGRAM, a list, on HOP.
+KIND is `:pipe' or `:terminal'."
+  (let* ((method (tramp-file-name-method hop))
+         (row (or (seq-find (lambda (row) (member method (car row)))
+                            gemini-companion-remote-commands)
+                  (user-error "No command is known for the method %s; \
+customize `gemini-companion-remote-commands'" method)))
+         (host (tramp-file-name-host hop))
+         (pod (and host (file-name-extension host)))
+         (values (seq-filter #'cdr
+                             `((?m . ,method)
+                               (?h . ,host)
+                               (?c . ,(and pod (file-name-sans-extension host)))
+                               (?n . ,(or pod host))
+                               (?u . ,(tramp-file-name-user hop))
+                               (?p . ,(tramp-file-name-port hop))))))
+    (append
+     (seq-mapcat
+      (lambda (words)
+        (pcase (ensure-list words)
+          (`(,(or :pipe :terminal) . ,more) (and (eq kind (car words)) more))
+          ;; Without a value for one of them, there is an error.
+          (words (ignore-errors
+                   (mapcar (lambda (word)
+                             (substring-no-properties
+                              (format-spec word values)))
+                           words)))))
+      (remq :line (cdr row)))
+     (if (memq :line row)
+         (list (mapconcat #'tramp-shell-quote-argument program " "))
+       program))))
+
+(defun gemini-companion-remote-command (name kind program)
+  "Return the command for PROGRAM, a list, on the host NAME.
+KIND is `:pipe' or `:terminal'."
+  (require 'tramp-sh)
+  (seq-reduce
+   (lambda (program hop) (gemini-companion-remote--wrap program hop kind))
+   (condition-case problem
+       ;; Otherwise Tramp may wait for 30 seconds about an unknown method.
+       (let ((inhibit-message t)
+             (non-essential t))
+         (reverse (tramp-compute-multi-hops (tramp-dissect-file-name name))))
+     (error
+      (when (string-search "|" name)
+        (signal (car problem) (cdr problem)))
+      ;; Tramp need not know the method: a host whose files are mounted here
+      ;; is only a name.
+      (list (tramp-dissect-file-name name 'nodefault))))
+   program))
+
+(defun gemini-companion-remote--in-shell (name kind directory variables program)
+  "Return the command for PROGRAM in DIRECTORY of the host NAME.
+KIND is `:pipe' or `:terminal', VARIABLES are those to set, and PROGRAM
+is a list; it may be only in the path of a login shell."
+  (gemini-companion-remote-command
+   name kind
+   ;; A line break in quotes is an error in csh, and its -l takes no other flag.
+   (list "sh" "-c" "cd \"$2\" || exit; command -v \"$3\" >/dev/null && eval \"$1\"; \
+case $SHELL in *csh) exec $SHELL -c \"$1\"; esac; exec \"${SHELL:-sh}\" -lic \"$1\""
+         "sh"
+         (mapconcat #'tramp-shell-quote-argument
+                    ;; The message of env about a missing program differs.
+                    `("exec" ,@(and variables '("env")) ,@variables ,@program)
+                    " ")
+         directory (car program))))
+
+(defun gemini-companion-remote-run-command (name directory program)
+  "Return the command for PROGRAM, a list, in a terminal.
+It runs in DIRECTORY of the host NAME."
+  (gemini-companion-remote--in-shell
+   name :terminal directory
+   (append (gemini-companion-clients-variables
+            (gemini-companion-remote--get name :port)
+            (gemini-companion-remote--get name :pid))
+           '("REMOTE_CONTAINERS=1" "TERM=xterm-256color" "COLORTERM=truecolor"))
+   program))
+
+;;;; Connecting
+
+(defun gemini-companion-remote-here ()
+  "Return what `gemini-companion-names-remote' has for the current directory."
+  (gemini-companion-names-remote
+   (or gemini-companion-remote-terminal default-directory)))
+
+(defun gemini-companion-remote-root (name directory)
+  "Return the workspace root of DIRECTORY on the host NAME, if it is known."
+  (let ((roots (gemini-companion-remote--get name :roots)))
+    (or (cadr (assoc directory roots))
+        (seq-find (lambda (root)
+                    (and root (string-prefix-p (file-name-as-directory root)
+                                               directory)))
+                  (mapcar #'cadr roots)))))
+
+(defun gemini-companion-remote-agree (name)
+  "Ask the user whether to connect the host NAME, the first time.
+Signal an error if the answer is no."
+  (unless (assoc name gemini-companion-remote-directories)
+    (unless (y-or-n-p (format "Connect CLIs on %s, and share your open files \
+there with them? " (gemini-companion-names-title name)))
+      (user-error "Not connected"))
+    (with-demoted-errors "Option not saved: %S"
+      (customize-save-variable 'gemini-companion-remote-directories
+                               (append gemini-companion-remote-directories `((,name))))))
+  t)
+
+(defun gemini-companion-remote-connect (name directory connected)
+  "Connect the host NAME for a CLI in DIRECTORY, which is there.
+Call CONNECTED later with the workspace root and nil, or with nil and a
+sentence if that is not possible."
+  (letrec ((check (lambda ()
+                    (when-let* ((answer (gemini-companion-remote--answer
+                                         name directory)))
+                      (remove-hook 'gemini-companion-remote-changed-hook check)
+                      (with-demoted-errors "Connecting a remote CLI: %S"
+                        (apply connected answer))))))
+    (add-hook 'gemini-companion-remote-changed-hook check))
+  (unless (assoc name gemini-companion-names-mirrors)
+    (push (cons name (file-truename
+                      (make-temp-file (gemini-companion-remote--prefix)
+                                      'directory)))
+          gemini-companion-names-mirrors))
+  (let ((state (gemini-companion-remote--get name :state)))
+    (gemini-companion-remote--put
+     name
+     :state (if (member state '("connected" "lost")) state "connecting")
+     :directories (seq-union (gemini-companion-remote--get name :directories)
+                             (list directory))))
+  (gemini-companion-remote--start name))
+
+(defun gemini-companion-remote--prefix ()
+  "Return the prefix of the names of mirrors.
+It has the number of this Emacs in place of the server's, so that a
+server removes them once this Emacs has ended."
+  (replace-regexp-in-string
+   "-[0-9]+-\\'" (format "-%d-" (emacs-pid))
+   (or (plist-get (gemini-companion-server-info) :files)
+       "gemini-companion-")))
+
+(defun gemini-companion-remote--answer (name directory)
+  "Return the workspace root of DIRECTORY on the host NAME, and a problem.
+One of them is nil.  Return nil until the host is connected."
+  (let ((root (assoc directory (gemini-companion-remote--get name :roots)))
+        (title (gemini-companion-names-title name)))
+    (pcase (gemini-companion-remote--get name :state)
+      ((or 'nil "ended") (list nil (gemini-companion-remote-explain name)))
+      ((and "connected" (guard root))
+       (list (cadr root)
+             (unless (cadr root)
+               (format "No CLI can connect from %s on %s: it does not exist, \
+or is the home directory or /" directory title)))))))
+
+(defun gemini-companion-remote-instruction (name root)
+  "Return how to start a CLI in ROOT of the host NAME, which is connected."
+  (let ((title (gemini-companion-names-title name))
+        (problems (gemini-companion-remote--get name :problems)))
+    (if problems
+        (format "%s is connected, but the discovery file could not be written \
+there (%s); M-x gemini-companion-status"
+                title (string-join problems "; "))
+      (format "Connected to %s; run %sgemini or qwen in %s there"
+              title
+              (if (gemini-companion-remote--get name :container)
+                  "REMOTE_CONTAINERS=1 "
+                "")
+              root))))
+
+(defun gemini-companion-remote--start (name)
+  (when-let* (((gemini-companion-server-ready-p))
+              (mirror (cdr (assoc name gemini-companion-names-mirrors))))
+    (gemini-companion-server-call
+     'remote-start
+     `( :name ,name
+        :mirror ,mirror
+        ;; The server puts its program in place of the last word.
+        :command ,(gemini-companion-remote--in-shell
+                   name :pipe "/" nil
+                   '("node" "-e" "eval(Buffer.from(process.argv[1],'base64')+'')"
+                     "outpost-base64"))
+        ;; They decide what is shared, or are settings.  They are in a workspace
+        ;; root unless they begin with a tilde.
+        :files (".dir-locals.el"
+                ,@(gemini-companion-clients-all :ignore-files)
+                ,@(seq-mapcat #'gemini-companion-remote-settings
+                              (mapcar #'car gemini-companion-clients)))
+        :shared ,(gemini-companion-names-shared name)
+        ;; A previous server has reported the port and the token.
+        ,@(cdr (assoc name gemini-companion-names-remotes))))))
+
+(defun gemini-companion-remote-settings (client)
+  "Return the names of the settings files of CLIENT, of project and user."
+  (list (gemini-companion-clients-get client :project-settings)
+        (car (last (gemini-companion-clients-get client :user-settings)))))
+
+(defun gemini-companion-remote-update (facts)
+  "Record FACTS, which the server has reported about a host."
+  (let* ((name (plist-get facts :name))
+         (title (gemini-companion-names-title name))
+         (previous (gemini-companion-remote--get name :state))
+         (state (plist-get facts :state)))
+    (when previous
+      (apply #'gemini-companion-remote--put name facts)
+      (pcase (cons previous state)
+        (`("lost" . "connected")
+         (message "Connection to %s is back; if a CLI there does not connect \
+again, run /ide enable in it, or restart it if it takes no keys"
+                  title))
+        (`("connected" . "lost")
+         (message "Connection to %s was lost; trying again" title))
+        (`(,_ . "ended")
+         (message "%s" (gemini-companion-remote-explain name))))
+      (run-hooks 'gemini-companion-remote-changed-hook)))
+  t)
+
+(defun gemini-companion-remote-explain (name)
+  "Return a sentence about why the host NAME is not connected."
+  (let ((title (gemini-companion-names-title name))
+        (problem (or (gemini-companion-remote--get name :problem) "disconnected"))
+        (case-fold-search t))
+    (format
+     (cond ((string-match-p "permission denied\\(?: (\\|, please\\)\\|\
+password\\|terminal is required\\|authentication required" problem)
+            "%s asks for a password (%s); use a key and its agent, or a rule \
+that needs none")
+           ((string-match-p "node\\b.*\\(?:not found\\|permission denied\\|\
+cannot execute\\|format error\\|not executable\\)\\|\
+\\(?:not found\\|permission denied\\|unknown command\\).*node\\|syntaxerror"
+                            problem)
+            "Node.js was not found on %s, cannot be run or is too old (%s); \
+install it, or add it to the path of your login shell there")
+           (t "Cannot connect to %s (%s); check the connection, then \
+M-x gemini-companion-connect"))
+     title problem)))
+
+;;;; Life
+
+(defun gemini-companion-remote-ready (_how)
+  "Connect the hosts to a server that became ready."
+  (mapc #'gemini-companion-remote--start
+        (mapcar #'car gemini-companion-names-remotes)))
+
+(defun gemini-companion-remote-stop ()
+  "Drop all hosts and the copies of their files, as the server stops."
+  (mapc #'gemini-companion-remote-drop
+        (mapcar #'car gemini-companion-names-remotes))
+  (while gemini-companion-names-mirrors
+    (ignore-error file-error
+      (delete-directory (cdr (pop gemini-companion-names-mirrors)) t))))
+
+(defun gemini-companion-remote-drop (name)
+  "Drop the host NAME; CLIs that wait for it do not start."
+  (setq gemini-companion-names-remotes
+        (assoc-delete-all name gemini-companion-names-remotes))
+  (run-hooks 'gemini-companion-remote-changed-hook))
+
+(provide 'gemini-companion-remote)
+;;; gemini-companion-remote.el ends here
