@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The table of conformance in doc/design.org, checked on a running server."""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from fake_cli import PING, FakeCli
+from fake_emacs import FakeEmacs
+
+DESIGN = Path(__file__).parents[2] / "doc" / "design.org"
+ROOTS = ["/", "/tmp"]
+
+
+class Scene:
+    """A client that is connected to a server."""
+
+    def __init__(self, emacs: FakeEmacs) -> None:
+        self.emacs = emacs
+        self.cli = FakeCli(self.emacs.port, self.emacs.token)
+        self.events = self.cli.connect()
+        self.file = Path(self.emacs.hello["discovery"][0][1])
+        self.found: dict[str, Any] = json.loads(self.file.read_text())
+
+    def status(self, **headers: str) -> int:
+        """Return the status of a request with ``headers`` in place of its own."""
+        changed = {**self.cli.headers(self.cli.session_id), **headers}
+        return self.cli.request("POST", json.dumps(PING), changed)[0]
+
+    def schema(self, name: str) -> dict[str, Any]:
+        """Return the schema of the arguments of the tool ``name``."""
+        tools = self.cli.ask("tools/list", {})["result"]["tools"]
+        (schema,) = (tool["inputSchema"] for tool in tools if tool["name"] == name)
+        return {"type": schema["type"], "required": schema["required"]}
+
+    def opened(self, path: str) -> int:
+        """Return the id of a new diff of ``path``."""
+        self.cli.open_diff(path, "proposal")
+        while (call := self.emacs.expect("open-diff"))[2] != path:
+            pass
+        diff_id: int = call[0]
+        return diff_id
+
+    def workspace_state(self, path: str) -> Any:
+        """Return the next state with ``path`` as the first file."""
+        state = {"openFiles": [{"path": ""}]}
+        while [file["path"] for file in state["openFiles"]][:1] != [path]:
+            state = self.next("ide/contextUpdate")["workspaceState"]
+        return state
+
+    def next(self, method: str) -> Any:
+        """Return the parameters of the next notification ``method``."""
+        while (event := self.events.next())["method"] != method:
+            pass
+        return event["params"]
+
+    def close(self) -> None:
+        self.cli.close()
+
+
+def other_server(scene: Scene) -> FakeEmacs:
+    """Return another server."""
+    return FakeEmacs(scene.emacs.tmp / "other", roots=ROOTS).connect()
+
+
+def mcp_server(scene: Scene) -> None:
+    assert "tools" in scene.cli.initialize()["result"]["capabilities"]
+    assert scene.cli.request("POST", json.dumps(PING), path="/other")[0] == 404
+
+
+def dynamic_port(scene: Scene) -> None:
+    other = other_server(scene)
+    assert scene.emacs.port != other.port
+    other.close()
+
+
+def loopback_only(scene: Scene) -> None:
+    process = psutil.Process(scene.emacs.process.pid)
+    listening = [c for c in process.net_connections() if c.status == "LISTEN"]
+    assert {one.laddr[0] for one in listening} == {"127.0.0.1"}
+
+
+def discovery_file(scene: Scene) -> None:
+    assert scene.file.parent == scene.emacs.tmp / "gemini" / "ide"
+    name = f"gemini-ide-server-{os.getpid()}-{scene.emacs.port}.json"
+    assert scene.file.name == name
+
+
+def discovery_json(scene: Scene) -> None:
+    expected = {
+        "port": scene.emacs.port,
+        "authToken": scene.emacs.token,
+        "ideInfo": {"name": "emacs", "displayName": "Emacs"},
+    }
+    assert expected.items() <= scene.found.items()
+    assert isinstance(scene.found["workspacePath"], str)
+
+
+def workspace_path(scene: Scene) -> None:
+    expected = os.pathsep.join(map(os.path.realpath, ROOTS))
+    assert scene.found["workspacePath"] == expected
+
+
+def discovery_mode(scene: Scene) -> None:
+    assert stat.S_IMODE(scene.file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(scene.file.parent.stat().st_mode) == 0o700
+
+
+def token_required(scene: Scene) -> None:
+    without = scene.cli.headers(scene.cli.session_id)
+    del without["Authorization"]
+    assert scene.cli.request("POST", json.dumps(PING), without)[0] == 401
+    assert scene.status(Authorization="Bearer wrong") == 401
+    assert scene.cli.request("GET", headers={})[0] == 401
+    assert scene.status() == 200
+
+
+def token_random(scene: Scene) -> None:
+    other = other_server(scene)
+    assert other.token != scene.emacs.token
+    assert len(scene.emacs.token) >= 32
+    other.close()
+
+
+def origin_refused(scene: Scene) -> None:
+    assert scene.status(Origin="http://localhost") == 403
+
+
+def host_checked(scene: Scene) -> None:
+    assert scene.status(Host=f"evil.example:{scene.emacs.port}") == 403
+
+
+def context_update(scene: Scene) -> None:
+    file = {"path": "/a", "timestamp": 2, "active": True, "line": 3, "character": 4}
+    other = {"path": "/b", "timestamp": 1}
+    scene.emacs.context({**file, "selected-text": "x"}, other)
+    assert scene.workspace_state("/a")["openFiles"] == [
+        {
+            "path": "/a",
+            "timestamp": 2,
+            "isActive": True,
+            "cursor": {"line": 3, "character": 4},
+            "selectedText": "x",
+        },
+        {"path": "/b", "timestamp": 1},
+    ]
+
+
+def is_trusted(scene: Scene) -> None:
+    scene.emacs.context({"path": "/trusted", "timestamp": 1})
+    assert list(scene.workspace_state("/trusted")) == ["openFiles"]
+
+
+def context_at_connection(scene: Scene) -> None:
+    scene.emacs.context({"path": "/late", "timestamp": 1})
+    cli = FakeCli(scene.emacs.port, scene.emacs.token)
+    (file,) = cli.connect().next()["params"]["workspaceState"]["openFiles"]
+    assert file["path"] == "/late"
+    cli.close()
+
+
+def open_diff_schema(scene: Scene) -> None:
+    expected = {"type": "object", "required": ["filePath", "newContent"]}
+    assert scene.schema("openDiff") == expected
+
+
+def open_diff_success(scene: Scene) -> None:
+    result = scene.cli.tool("openDiff", filePath="/b", newContent="x")["result"]
+    assert result["content"] == []
+    assert not result.get("isError")
+
+
+def open_diff_failure(scene: Scene) -> None:
+    result = scene.cli.tool("openDiff", filePath="a", newContent="x")["result"]
+    assert result["isError"] is True
+    assert result["content"][0]["type"] == "text"
+
+
+def close_diff_schema(scene: Scene) -> None:
+    assert scene.schema("closeDiff") == {"type": "object", "required": ["filePath"]}
+
+
+def close_diff_success(scene: Scene) -> None:
+    scene.opened("/a")
+    scene.emacs.epc.answers["close-diff"] = lambda diff_id, reason: "edited"
+    (item,) = scene.cli.tool("closeDiff", filePath="/a")["result"]["content"]
+    assert item["type"] == "text"
+    assert json.loads(item["text"]) == {"content": "edited"}
+
+
+def close_diff_failure(scene: Scene) -> None:
+    result = scene.cli.tool("closeDiff", filePath="/not-open")["result"]
+    assert not result.get("isError")
+    assert json.loads(result["content"][0]["text"]) == {}
+    assert scene.cli.tool("closeDiff", filePath="a")["result"]["isError"] is True
+
+
+def diff_accepted(scene: Scene) -> None:
+    scene.emacs.call("diff-accepted", scene.opened("/a"), "edited")
+    expected = {"filePath": "/a", "content": "edited"}
+    assert scene.next("ide/diffAccepted") == expected
+
+
+def diff_rejected(scene: Scene) -> None:
+    scene.emacs.call("diff-rejected", scene.opened("/a"))
+    assert scene.next("ide/diffRejected") == {"filePath": "/a"}
+
+
+def shutdown(scene: Scene) -> None:
+    emacs = other_server(scene)
+    other = Scene(emacs)
+    other.opened("/a")
+    emacs.call("stop")
+    assert other.next("ide/diffRejected") == {"filePath": "/a"}
+    assert emacs.wait() == 0
+    assert not other.file.exists()
+    with pytest.raises(ConnectionRefusedError):
+        other.status()
+    other.close()
+    emacs.close()
+
+
+def session_ended(scene: Scene) -> None:
+    assert scene.status(**{"Mcp-Session-Id": "ended"}) == 200
+
+
+def protocol_version(scene: Scene) -> None:
+    for version in ("2025-06-18", "2025-03-26"):
+        answer = scene.cli.initialize(version)["result"]
+        assert answer["protocolVersion"] == version
+    assert scene.status(**{"Mcp-Protocol-Version": "x"}) == 400
+
+
+def notification_accepted(scene: Scene) -> None:
+    message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert scene.cli.post(message)[0] == 202
+
+
+def connection_closed(scene: Scene) -> None:
+    assert scene.cli.post(PING)[1]["connection"] == "close"
+
+
+CHECKS: dict[str, Callable[[Scene], None]] = {
+    check.__name__.replace("_", " "): check
+    for check in (
+        mcp_server,
+        dynamic_port,
+        loopback_only,
+        discovery_file,
+        discovery_json,
+        workspace_path,
+        discovery_mode,
+        token_random,
+        token_required,
+        origin_refused,
+        host_checked,
+        context_update,
+        is_trusted,
+        context_at_connection,
+        open_diff_schema,
+        open_diff_success,
+        open_diff_failure,
+        close_diff_schema,
+        close_diff_success,
+        close_diff_failure,
+        diff_accepted,
+        diff_rejected,
+        shutdown,
+        session_ended,
+        protocol_version,
+        notification_accepted,
+        connection_closed,
+    )
+}
+
+
+def rows() -> list[str]:
+    """Return the names in the first table of conformance."""
+    section = DESIGN.read_text(encoding="utf-8").split("\n* Conformance\n")[1]
+    table = section.split("\n|---")[1].split("\n\n")[0]
+    return re.findall(r"^\| ([^|]*?) +\|", table, re.M)
+
+
+@pytest.fixture(scope="module")
+def emacs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeEmacs]:
+    emacs = FakeEmacs(tmp_path_factory.mktemp("conformance"), roots=ROOTS)
+    yield emacs.connect()
+    emacs.close()
+
+
+@pytest.fixture
+def scene(emacs: FakeEmacs) -> Iterator[Scene]:
+    scene = Scene(emacs)
+    yield scene
+    scene.close()
+
+
+@pytest.mark.parametrize("row", rows())
+def test_a_row_of_the_table_is_true(row: str, scene: Scene) -> None:
+    CHECKS[row](scene)
+
+
+def test_each_check_has_its_row() -> None:
+    assert rows() == list(CHECKS)
