@@ -309,7 +309,9 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     (far.project / "same").mkdir()
     same = far.file("same/b.txt", "one\n")
     pair = f"({lisp(same.parent)} . {lisp(far.project / 'same')})"
-    emacs.eval(f"(setq gemini-companion-remote-directories '(({lisp(far.prefix)} {pair})))")
+    emacs.eval(
+        f"(setq gemini-companion-remote-directories '(({lisp(far.prefix)} {pair})))"
+    )
     cli = run(world, emacs, far, question="")
     reviews.proposed(cli, same, write_file(same, "two\n"), say("first done"))
     assert reviews.paths() == [str(far.project / "same/b.txt")]
