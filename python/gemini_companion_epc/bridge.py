@@ -4,7 +4,8 @@
 Its arguments are CLIENT or CLIENT --hook.  It searches for Emacs again at each request,
 so it survives a restart of Emacs.
 
-A CLI waits for the hook after each edit, so it imports little.
+It runs without this package, so it knows on its own where each CLI of `clients` finds
+Emacs.  A CLI waits for the hook after each edit, so it imports little.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The CLIs that speak the companion protocol, and how each finds an editor.
 
-They share everything but discovery.  A further client is one more row of
-`CLIENTS`, and its directory and variable in `bridge`, which runs without this package.
+All that differs by CLI is in three tables: `CLIENTS`, its counterpart in
+gemini-companion-clients.el, and `bridge`, which runs without this package.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +13,8 @@ from pathlib import Path
 from shutil import which
 
 from .bridge import directory_of
-
-IDE_INFO = {"name": "emacs", "displayName": "Emacs"}
+from .companion import COMPANION
+from .protocol import Protocol
 
 _RUNNER = r"(.*/)?(node(js)?|bun|deno)"
 
@@ -32,14 +31,15 @@ class Client:
     """Regular expression for a word of its command line."""
     file_name: Callable[[object, object], str]
     """Function that returns the file name for the PID of Emacs and the HTTP port."""
+    protocol: Protocol
     parts: tuple[str, ...] = ()
     """The directory of these files, below the temporary one or `home_variable`."""
     home_variable: str = ""
     """The variable that replaces the first of the parts, which is in the home."""
     states_version: bool = False
     """Whether ``clientInfo`` has the version of the CLI, not of a library."""
-    takes_json_roots: bool = False
-    """Whether the client reads workspace roots from a JSON array in a string."""
+    takes_any_root: bool = False
+    """Whether it can be sent a workspace root whose name has a separator."""
 
     def directory(self, environ: Mapping[str, str]) -> Path:
         """Return the directory of discovery files for an environment."""
@@ -49,17 +49,18 @@ class Client:
         """Return the bearer token that names this client to the server."""
         return token if self is CLIENTS[0] else f"{token}.{self.name}"
 
-    def workspace_path(self, roots: Sequence[str]) -> str:
-        """Return ``roots`` as the client reads them; see `can_take`."""
-        if self.takes_json_roots and any(os.pathsep in root for root in roots):
-            return json.dumps(list(roots))
-        return os.pathsep.join(root for root in roots if self.can_take(root))
+    def discovery(
+        self, port: int, token: str, roots: Sequence[str] = ()
+    ) -> dict[str, object]:
+        """Return the content of its discovery file, see `Protocol.discovery`."""
+        taken = [root for root in roots if self.can_take(root)]
+        return self.protocol.discovery(port, self.bearer(token), taken)
 
     def can_take(self, root: str) -> bool:
         """Return whether the client can be sent the workspace root ``root``."""
-        return self.takes_json_roots or os.pathsep not in root
+        return self.takes_any_root or os.pathsep not in root
 
-    def elsewhere(self, token: str) -> dict[str, object]:
+    def remote_description(self, token: str) -> dict[str, object]:
         """Return the description of the discovery file for an outpost."""
         return {
             "name": self.name,
@@ -67,7 +68,7 @@ class Client:
             "parts": self.parts,
             "file": self.file_name("PID", "PORT"),
             "suffix": self.file_name("PID", "PORT").rpartition("PORT")[2],
-            "content": {"authToken": self.bearer(token), "ideInfo": IDE_INFO},
+            "content": self.discovery(0, token),
         }
 
     def is_installed(self, environ: Mapping[str, str]) -> bool:
@@ -85,6 +86,7 @@ CLIENTS = (
         title="Gemini CLI",
         program=r"(.*/)?gemini(-cli)?(\.m?js)?",
         file_name=lambda pid, port: f"gemini-ide-server-{pid}-{port}.json",
+        protocol=COMPANION,
         parts=("gemini", "ide"),
         states_version=True,
     ),
@@ -93,9 +95,10 @@ CLIENTS = (
         title="Qwen Code",
         program=r"(.*/)?qwen|.*/qwen-code/(dist/)?cli(-entry)?\.js",
         file_name=lambda pid, port: f"{port}.lock",
+        protocol=COMPANION,
         parts=(".qwen", "ide"),
         home_variable="QWEN_HOME",
-        takes_json_roots=True,
+        takes_any_root=True,
     ),
 )
 

@@ -7,6 +7,7 @@ This module depends neither on HTTP nor on EPC.  Everything runs in the event lo
 import asyncio
 import logging
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from itertools import count
 from random import randrange
 from typing import Protocol
@@ -44,6 +45,10 @@ class Diffs:
         # Emacs may still know diffs of a previous process.
         self._ids = count(randrange(2**40) if config.port else 1)
         self._dismissals: set[asyncio.Task[str | None]] = set()
+
+    def reviews(self, session: Session) -> "Reviews":
+        """Return what a tool of ``session`` may do, see `Protocol.call`."""
+        return Reviews(self, session)
 
     def of(self, session: Session) -> dict[str, Diff]:
         """Return the open diffs of ``session`` by path."""
@@ -98,6 +103,7 @@ class Diffs:
             return
         if not self._sessions.has(session):
             return
+        logger.info("Diff: %s %d characters", session.short_id, len(proposal))
         previous = self.of(session).get(path)
         if previous is not None:
             del self._diffs[previous.id]
@@ -147,8 +153,9 @@ class Diffs:
         finally:
             accepted = self._closing.pop(diff.id)
         if text is None:
-            text = accepted
-        return diff.proposal if text is None else text
+            text = diff.proposal if accepted is None else accepted
+        logger.info("Diff closed: %s %d characters", session.short_id, len(text))
+        return text
 
     def _release(self, session: Session, path: str) -> None:
         """Release a client that still waits for a diff after Ctrl-C.
@@ -213,3 +220,17 @@ class Diffs:
         """Wait until Emacs has answered each close-diff, ``limit`` seconds at most."""
         if self._dismissals:
             await asyncio.wait(self._dismissals, timeout=limit)
+
+
+@dataclass(frozen=True)
+class Reviews:
+    """The reviews of a session, for its tools."""
+
+    _diffs: Diffs
+    _session: Session
+
+    async def open(self, path: str, proposal: str) -> None:
+        await self._diffs.open(self._session, path, proposal)
+
+    async def close(self, path: str) -> str | None:
+        return await self._diffs.close(self._session, path)

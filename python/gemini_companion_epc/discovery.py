@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from .bridge import content_of, is_own
-from .clients import CLIENTS, IDE_INFO, Client
+from .clients import CLIENTS, Client
 from .processes import has_exited
 from .system import IS_WINDOWS, make_directories, this_host
 
@@ -91,13 +91,10 @@ class DiscoveryFiles:
         return client.directory(self._environ) / name
 
     def _payload(self, client: Client, roots: Sequence[str]) -> dict[str, object]:
-        """Return the content of that file in the protocol's spelling."""
+        """Return the content of that file, and by what `sweep` knows it."""
         return {
-            "port": self._port,
-            "workspacePath": client.workspace_path(roots),
-            "authToken": client.bearer(self._token),
-            "ideInfo": IDE_INFO,
-            # Qwen Code deletes a file without it; Gemini CLI ignores it.
+            **client.discovery(self._port, self._token, roots),
+            # Qwen Code deletes a file without it; the others ignore it.
             "ppid": self._pid,
             "host": this_host(),
         }
@@ -145,6 +142,5 @@ def _make_directory(path: Path) -> None:
 def _is_stale(content: dict[str, object], own_pid: int) -> bool:
     # Each of our files has them, see `DiscoveryFiles._payload`.  On another host with
     # the same home directory, the process may be a living one.
-    pid = content.get("ppid")
-    is_ours = (content.get("ideInfo"), content.get("host")) == (IDE_INFO, this_host())
+    pid, is_ours = content.get("ppid"), content.get("host") == this_host()
     return is_ours and isinstance(pid, int) and (pid == own_pid or has_exited(pid))

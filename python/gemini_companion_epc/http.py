@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The HTTP server: hypercorn with its patches, and the two MCP tools of a CLI.
+"""The HTTP server: hypercorn with its patches, and the MCP tools of each CLI.
 
 The MCP SDK answers single requests; sessions and event streams are in other
 modules.  Importing these packages takes half a second, so the server imports this
@@ -7,7 +7,6 @@ module late.
 """
 
 import asyncio
-import json
 import logging
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -43,36 +42,11 @@ from .diffs import Diffs
 from .places import Places
 from .questions import Questions
 from .sessions import Session, Sessions
-from .types import MalformedArgument, file_name
+from .types import MalformedArgument
 
 logger = logging.getLogger(__name__)
 
 Context: TypeAlias = ServerRequestContext[Any, Request]
-
-OPEN_DIFF = Tool(
-    name="openDiff",
-    description="Open a review of the proposed content of a file in Emacs.",
-    input_schema={
-        "type": "object",
-        "properties": {
-            "filePath": {"type": "string"},
-            "newContent": {"type": "string"},
-        },
-        "required": ["filePath", "newContent"],
-    },
-)
-CLOSE_DIFF = Tool(
-    name="closeDiff",
-    description="Close the review of a file and return the text of the proposal.",
-    input_schema={
-        "type": "object",
-        "properties": {
-            "filePath": {"type": "string"},
-            "suppressNotification": {"type": "boolean"},
-        },
-        "required": ["filePath"],
-    },
-)
 
 
 async def serve(
@@ -176,49 +150,41 @@ class Tools:
     def __init__(self, diffs: Diffs, config: Config) -> None:
         self._diffs = diffs
         self._config = config
-        self._tools = [OPEN_DIFF, CLOSE_DIFF] if config.offer_tools else []
 
     async def list(
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """Answer tools/list."""
-        process = await _session(context).wait_for_process(self._config.list_limit)
+        session = _session(context)
+        process = await session.wait_for_process(self._config.list_limit)
         # An ACP client asks the user itself; with a diff too, the turn would hang
         # until both are answered.
-        is_acp = process is not None and process.is_acp
-        return ListToolsResult(tools=[] if is_acp else self._tools)
+        if not self._config.offer_tools or (process and process.is_acp):
+            return ListToolsResult(tools=[])
+        tools = session.protocol.tools()
+        return ListToolsResult(
+            tools=[
+                Tool(name=name, description=description, input_schema=schema)
+                for name, description, schema in tools
+            ]
+        )
 
     async def call(
         self, context: Context, params: CallToolRequestParams
     ) -> CallToolResult:
         """Answer tools/call, with an error result only for malformed arguments."""
+        session = _session(context)
+        protocol, name = session.protocol, params.name
         # Even if they are no longer offered: the CLI may have listed them before a
         # restart.
-        if params.name not in (OPEN_DIFF.name, CLOSE_DIFF.name):
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
-        session = _session(context)
-        arguments = params.arguments or {}
+        if name not in [tool.name for tool in protocol.tools()]:
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {name}")
+        reviews = self._diffs.reviews(session)
         try:
-            path = file_name(arguments.get("filePath"), "filePath")
-            if params.name == "openDiff":
-                proposal = arguments.get("newContent")
-                if not isinstance(proposal, str):
-                    raise MalformedArgument("newContent must be a string")
-                size = len(proposal)
-                logger.info("openDiff: %s %d characters", session.short_id, size)
-                await self._diffs.open(session, path, proposal)
-                return CallToolResult(content=[])
+            text = await protocol.call(reviews, name, params.arguments or {})
         except MalformedArgument as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
-        return await self._close_diff(session, path)
-
-    async def _close_diff(self, session: Session, path: str) -> CallToolResult:
-        text = await self._diffs.close(session, path)
-        size = "no diff" if text is None else f"{len(text)} characters"
-        logger.info("closeDiff: %s %s", session.short_id, size)
-        answer = {} if text is None else {"content": text}
-        content = json.dumps(answer, ensure_ascii=False)
-        return CallToolResult(content=[TextContent(text=content)])
+        return CallToolResult(content=[TextContent(text=text)] if text else [])
 
 
 def _session(context: Context) -> Session:

@@ -293,7 +293,7 @@ class Place:
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
         os.makedirs(self.mirror, 0o700, exist_ok=True)
-        clients = [client.elsewhere(self.token) for client in CLIENTS]
+        clients = [client.remote_description(self.token) for client in CLIENTS]
         settings = {
             "directories": self._wanted["directories"],
             "clients": clients,

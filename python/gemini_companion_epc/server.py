@@ -23,7 +23,7 @@ from .processes import process_of, running
 from .questions import Questions
 from .sessions import Sessions
 from .system import on_signals
-from .types import Diff, EmacsError, Facts, StartError, file_from
+from .types import Diff, EmacsError, Facts, File, StartError
 
 logger = logging.getLogger(__name__)
 
@@ -249,7 +249,7 @@ class Server:
 
     def context_update(self, files: Sequence[Facts]) -> None:
         """Send the context of Emacs to the clients."""
-        self._sessions.broadcast([file_from(file) for file in files])
+        self._sessions.broadcast([File(**file) for file in files])
 
     def tools_update(self, is_on: object) -> None:
         """Answer the questions of models, or stop doing so."""

@@ -14,13 +14,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
-from .clients import Client
+from .clients import CLIENTS, Client
 from .config import Config
 from .places import Place
 from .processes import has_exited
-from .types import CloseReason, Facts, Notification, Process, context_update, outcome
+from .protocol import Protocol
+from .types import CloseReason, Facts, File, Notification, Process
 
 logger = logging.getLogger(__name__)
 
@@ -29,11 +30,15 @@ COMMENT = b": \r\n\r\n"
 _EXIT_CHECK = 0.5
 
 
-class QueuedOutcome(NamedTuple):
+@dataclass(eq=False)
+class QueuedOutcome:
     """An outcome that waits for a stream; ``diff_id`` is 0 if there was no review."""
 
     diff_id: int
-    event: bytes
+    path: str
+    content: str | None
+    event: bytes = b""
+    """What is written to the stream, made once the client is known."""
 
 
 class Session:
@@ -66,6 +71,11 @@ class Session:
         return name + self.id[:8]
 
     @property
+    def protocol(self) -> Protocol:
+        """The protocol that the client speaks."""
+        return (self.client or CLIENTS[0]).protocol
+
+    @property
     def facts(self) -> Facts:
         """The description of the session for Emacs, without what is unknown."""
         facts = {
@@ -92,11 +102,18 @@ class Session:
         self._wake()
 
     def notify(self, path: str, content: str | None = None, diff_id: int = 0) -> None:
-        """Queue the outcome of the diff ``diff_id``, see `outcome`."""
-        event = encode_event(outcome(path, content))
-        self.outcomes.append(QueuedOutcome(diff_id, event))
+        """Queue the outcome of the diff ``diff_id``, see `Protocol.outcome`."""
+        self.outcomes.append(QueuedOutcome(diff_id, path, content))
         self.flushed.clear()
         self._wake()
+
+    def next_outcome(self) -> bytes:
+        """Return the event of the first outcome."""
+        first = self.outcomes[0]
+        first.event = first.event or encode_event(
+            self.protocol.outcome(first.path, first.content)
+        )
+        return first.event
 
     def acknowledge(self) -> None:
         """Drop the first outcome, which was written, and report it."""
@@ -163,10 +180,10 @@ class Stream:
         if session.stream is not self:
             return None
         if session.outcomes and self._context is not None:
-            return session.outcomes[0].event
+            return session.next_outcome()
         if session.context is not None and session.context != self._context:
             return session.context
-        return session.outcomes[0].event if session.outcomes else None
+        return session.next_outcome() if session.outcomes else None
 
 
 def encode_event(notification: Notification) -> bytes:
@@ -198,7 +215,7 @@ class Sessions:
         self._report_to_emacs = report
         self._one_search = asyncio.Lock()
         self._sessions: dict[str, Session] = {}
-        self._context: Sequence[Facts] | None = None
+        self._context: Sequence[File] | None = None
         # Emacs sends a context to a new process before its clients reconnect.
         self._wants_context = True
         self._may_report = not config.port
@@ -216,10 +233,11 @@ class Sessions:
             session = Session(session_id, self._report_to_emacs)
             session.place = place
             self._sessions[session_id] = session
-            session.context = self._event(session)
             self._expect_client(session)
         # An adopted session is known before its first request comes.
-        session.client = session.client or client
+        if session.client is None and client is not None:
+            session.client = client
+            session.context = self._event(session)
         return session
 
     def has(self, session: Session) -> bool:
@@ -373,7 +391,7 @@ class Sessions:
         facts = [session.facts for session in connected]
         self._report_to_emacs("sessions-update", facts)
 
-    def broadcast(self, files: Sequence[Facts]) -> None:
+    def broadcast(self, files: Sequence[File]) -> None:
         """Send ``files`` to every client, and to those that connect later.
 
         Drop them if the last report to Emacs had no sessions: they answer an earlier
@@ -382,22 +400,23 @@ class Sessions:
         if not self._wants_context:
             return
         self._context = files
-        events: dict[Place | None, bytes | None] = {}
+        events: dict[tuple[Place | None, Protocol], bytes | None] = {}
         for session in self._sessions.values():
-            if session.place not in events:
-                events[session.place] = self._event(session)
-            session.update_context(events[session.place])
+            kind = session.place, session.protocol
+            if kind not in events:
+                events[kind] = self._event(session)
+            session.update_context(events[kind])
 
     def _event(self, session: Session) -> bytes | None:
-        """Return the event with the current context for the place of ``session``."""
+        """Return the event with the current context for ``session``."""
         if self._context is None:
             return None
         files = [
-            {**file, "path": name}
+            replace(file, path=name)
             for file in self._context
-            if (name := self.name_for(session.place, file["path"])) is not None
+            if (name := self.name_for(session.place, file.path)) is not None
         ]
-        return encode_event(context_update(files))
+        return encode_event(session.protocol.context(files))
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> None:

@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Immutable values that pass between Emacs and Gemini CLI, and the errors.
-
-A notification that the client's schema refuses disconnects the client for good:
-absent keys are omitted, never null, and texts hold no lone surrogates.
-"""
+"""Immutable values that pass between Emacs and the CLIs, and the errors."""
 
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -63,31 +58,16 @@ def file_name(value: object, argument: str) -> str:
     return value
 
 
-def file_from(facts: Facts) -> Facts:
-    """Return the file that ``facts`` of Emacs describe, as the protocol spells it."""
-    file: Facts = {"path": facts["path"], "timestamp": facts["timestamp"]}
-    if facts.get("active"):
-        file["isActive"] = True
-    if facts.get("line"):
-        file["cursor"] = {"line": facts["line"], "character": facts["character"]}
-    if facts.get("selected_text"):
-        file["selectedText"] = facts["selected_text"]
-    return file
+@dataclass(frozen=True)
+class File:
+    """An open file, with what Emacs reports about it; lines and columns are from 1."""
 
-
-def context_update(files: Sequence[Facts]) -> Notification:
-    """Return the ide/contextUpdate with ``files``, as the protocol spells them."""
-    return _notification("ide/contextUpdate", {"workspaceState": {"openFiles": files}})
-
-
-def outcome(path: str, content: str | None) -> Notification:
-    """Return the outcome of the diff of ``path``: the CLI writes ``content``.
-
-    None rejects it: the CLI writes nothing.
-    """
-    if content is None:
-        return _notification("ide/diffRejected", {"filePath": path})
-    return _notification("ide/diffAccepted", {"filePath": path, "content": content})
+    path: str
+    timestamp: int
+    active: bool = False
+    line: int = 0
+    character: int = 0
+    selected_text: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,7 +94,3 @@ class Diff:
     path: str
     proposal: str = field(repr=False)
     here: str = ""
-
-
-def _notification(method: str, params: dict[str, object]) -> Notification:
-    return {"jsonrpc": "2.0", "method": method, "params": params}

@@ -17,7 +17,6 @@ from harness.qwen import Qwen
 from harness.wait import eventually
 from harness.world import World
 from test_queue import accept_each
-
 from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, interrupt, link, unlink
 
 pytestmark = [pytest.mark.once, needs_qwen]

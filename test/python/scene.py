@@ -12,6 +12,7 @@ from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.diffs import Diffs
 from gemini_companion_epc.sessions import Session, Sessions, Stream
+from gemini_companion_epc.types import File
 
 BOUND = 120.0
 
@@ -59,9 +60,9 @@ def in_loop(**fields: Any) -> Callable[[Scene], Callable[[], None]]:
     return decorate
 
 
-def context_of(path: str) -> list[dict[str, Any]]:
+def context_of(path: str) -> list[File]:
     """Return a context with the file ``path``."""
-    return [{"path": path, "timestamp": 1}]
+    return [File(path, 1)]
 
 
 def paths_of(event: dict[str, Any]) -> list[str]:

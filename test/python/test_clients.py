@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from gemini_companion_epc.bridge import PORTS
 from gemini_companion_epc.clients import CLIENTS, Client, client_of
 
 GEMINI, QWEN = CLIENTS
@@ -32,10 +33,20 @@ def test_the_directory_is_the_one_that_the_client_reads(
     assert client.directory(environ) == Path(expected)
 
 
-def test_a_root_with_a_separator_is_in_a_json_array_where_that_is_read() -> None:
+def test_the_three_tables_have_the_same_rows() -> None:
+    lisp = Path(__file__).parents[2].joinpath("gemini-companion-clients.el").read_text()
+    row = r'\("(\w+)"\s+:title "([^"]+)"[^()]+:port-variable "(\w+)"'
+    assert re.findall(row, lisp) == [
+        (client.name, client.title, PORTS[client.name]) for client in CLIENTS
+    ]
+    assert len(PORTS) == len(CLIENTS)
+
+
+def test_a_root_with_a_separator_is_sent_where_that_is_read() -> None:
     odd = f"/a{os.pathsep}b"
-    assert GEMINI.workspace_path([odd, "/c"]) == "/c"
-    assert json.loads(QWEN.workspace_path([odd, "/c"])) == [odd, "/c"]
+    gemini, qwen = (one.discovery(1, "token", [odd, "/c"]) for one in CLIENTS)
+    assert gemini["workspacePath"] == "/c"
+    assert qwen["workspacePath"] == f'["{odd}", "/c"]'
 
 
 @pytest.mark.parametrize(

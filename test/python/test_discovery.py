@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gemini_companion_epc import discovery, system
-from gemini_companion_epc.clients import CLIENTS, IDE_INFO, Client
+from gemini_companion_epc.clients import CLIENTS, Client
 from gemini_companion_epc.discovery import DiscoveryFiles
 
 GEMINI, QWEN = CLIENTS
@@ -115,18 +115,17 @@ def test_a_sweep_removes_dead_files_of_ours(tmp_path: Path, client: Client) -> N
     kept = {Path(dict(other.names())[client.name])}
     (directory,) = {path.parent for path in kept}
     here = {"host": system.this_host()}
-    emacs = {"ideInfo": IDE_INFO, **here}
-    others: list[Any] = [{**emacs, "ppid": pid} for pid in (None, "x", 1.5, [0])]
-    others += [{"ppid": 10**9, "ideInfo": {"name": "vscode"}, **here}, [], emacs]
+    others: list[Any] = [{**here, "ppid": pid} for pid in (None, "x", 1.5, [0])]
+    # Another editor writes no host.
+    others += [{"ppid": 10**9, "ideInfo": {"name": "vscode"}}, [], here]
     # The process may live on another host with this home, or in its container.
-    others += [{**emacs, "ppid": 10**9, "host": host} for host in ("far", None)]
-    others.append({"ideInfo": IDE_INFO, "ppid": 10**9})
+    others += [{"ppid": 10**9, "host": host} for host in ("far", None)]
     for number, content in enumerate(others, 1_000):
         kept.add(directory / client.file_name(10**9, number))
         (directory / client.file_name(10**9, number)).write_text(json.dumps(content))
     for name in (f"gemini-ide-server-{10**9}.json", "notes"):
         kept.add(directory / name)
-        (directory / name).write_text(json.dumps({**emacs, "ppid": 10**9}))
+        (directory / name).write_text(json.dumps({**here, "ppid": 10**9}))
     files.sweep()
     assert set(directory.iterdir()) == kept
 

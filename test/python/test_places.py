@@ -25,7 +25,7 @@ from fake_cli import FakeCli
 from gemini_companion_epc import places
 from gemini_companion_epc.places import OUTPOST, Place, Places
 from gemini_companion_epc.system import this_host
-from gemini_companion_epc.types import EmacsError
+from gemini_companion_epc.types import EmacsError, File
 
 pytestmark = pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")
 
@@ -269,7 +269,7 @@ def test_each_place_has_its_own_token_and_its_own_files(
     (shared / "link").symlink_to("/srv")
     here = [_place(b).here(f"/workspace/{name}") for name in ("c", "link/c")]
     assert here == [names[3], str(b.copy(Path("/workspace/link/c")))]
-    alone.do(alone.sessions.broadcast, [{"path": x, "timestamp": 1} for x in names])
+    alone.do(alone.sessions.broadcast, [File(x, 1) for x in names])
     found = [
         [file["path"] for file in one.next()["params"]["workspaceState"]["openFiles"]]
         for one in streams
@@ -360,7 +360,7 @@ def test_an_outcome_for_a_silent_host_waits_for_the_next_outpost(far: Far) -> No
 def test_emacs_decides_again_what_is_shared_after_an_outage(far: Far) -> None:
     facts = far.connect()
     cli = far.cli()
-    context = [{"path": str(far.copy(far.project / "a")), "timestamp": 1}]
+    context = [File(str(far.copy(far.project / "a")), 1)]
     events = cli.connect()
     far.alone.emacs.until(lambda emacs: emacs.sessions)
     far.alone.do(far.alone.sessions.broadcast, context)

@@ -324,8 +324,8 @@ def test_the_log_has_every_event_but_no_text_and_no_secret(
     for event in (
         "Emacs is connected",
         f"HTTP in: gemini {cli.session_id[:8]} GET",
-        f"openDiff: gemini {cli.session_id[:8]} 15 characters",
-        f"closeDiff: gemini {cli.session_id[:8]} 11 characters",
+        f"Diff: gemini {cli.session_id[:8]} 15 characters",
+        f"Diff closed: gemini {cli.session_id[:8]} 11 characters",
         "HTTP out: 401 Unauthorized",
     ):
         assert event in log

@@ -4,9 +4,7 @@ import sexpdata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client_schema import refusal
-from gemini_companion_epc.epc_server import parse, value_of
-from gemini_companion_epc.types import context_update, file_from
+from gemini_companion_epc.epc_server import parse
 
 
 @pytest.mark.parametrize(
@@ -36,17 +34,3 @@ def test_every_text_is_read_back(text: str) -> None:
 def test_what_is_not_one_list_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not"):
         parse(text.encode("latin-1"))
-
-
-def test_a_context_is_spelled_as_in_the_protocol() -> None:
-    form = parse(
-        rb"""((:path "/a" :timestamp 5 :active t :line 11 :character 21
-               :selected-text "x") (:path "/b" :timestamp 4 :active nil))"""
-    )
-    active = {"isActive": True, "cursor": {"line": 11, "character": 21}}
-    files = [file_from(file) for file in value_of(form)]
-    assert files == [
-        {"path": "/a", "timestamp": 5, **active, "selectedText": "x"},
-        {"path": "/b", "timestamp": 4},
-    ]
-    assert refusal(context_update(files)) is None

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The companion protocol of Gemini CLI, which Qwen Code speaks, too.
+
+A notification that the client's schema refuses disconnects the client for good:
+absent keys are omitted, never null, and texts hold no lone surrogates.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+
+from .protocol import Protocol, Reviews, Tool
+from .types import File, MalformedArgument, Notification, file_name
+
+IDE_INFO = {"name": "emacs", "displayName": "Emacs"}
+
+_STRING = {"type": "string"}
+_OPEN = Tool(
+    "openDiff",
+    "Open a review of the proposed content of a file in Emacs.",
+    {
+        "type": "object",
+        "properties": {"filePath": _STRING, "newContent": _STRING},
+        "required": ["filePath", "newContent"],
+    },
+)
+_CLOSE = Tool(
+    "closeDiff",
+    "Close the review of a file and return the text of the proposal.",
+    {
+        "type": "object",
+        "properties": {
+            "filePath": _STRING,
+            "suppressNotification": {"type": "boolean"},
+        },
+        "required": ["filePath"],
+    },
+)
+
+
+class Companion(Protocol):
+    """The companion protocol."""
+
+    def tools(self) -> Sequence[Tool]:
+        return _OPEN, _CLOSE
+
+    async def call(
+        self, reviews: Reviews, tool: str, arguments: Mapping[str, object]
+    ) -> str:
+        path = file_name(arguments.get("filePath"), "filePath")
+        if tool == _OPEN.name:
+            proposal = arguments.get("newContent")
+            if not isinstance(proposal, str):
+                raise MalformedArgument("newContent must be a string")
+            await reviews.open(path, proposal)
+            return ""
+        text = await reviews.close(path)
+        answer = {} if text is None else {"content": text}
+        return json.dumps(answer, ensure_ascii=False)
+
+    def context(self, files: Sequence[File]) -> Notification:
+        state = {"openFiles": [_spelled(file) for file in files]}
+        return _notification("ide/contextUpdate", workspaceState=state)
+
+    def outcome(self, path: str, content: str | None) -> Notification:
+        if content is None:
+            return _notification("ide/diffRejected", filePath=path)
+        return _notification("ide/diffAccepted", filePath=path, content=content)
+
+    def discovery(
+        self, port: int, bearer: str, roots: Sequence[str]
+    ) -> dict[str, object]:
+        # Only Qwen Code reads an array, see `Client.takes_any_root`.
+        is_odd = any(os.pathsep in root for root in roots)
+        joined = json.dumps(list(roots)) if is_odd else os.pathsep.join(roots)
+        return {
+            "port": port,
+            "workspacePath": joined,
+            "authToken": bearer,
+            "ideInfo": IDE_INFO,
+        }
+
+
+COMPANION = Companion()
+
+
+def _spelled(file: File) -> dict[str, object]:
+    spelled: dict[str, object] = {"path": file.path, "timestamp": file.timestamp}
+    if file.active:
+        spelled["isActive"] = True
+    if file.line:
+        spelled["cursor"] = {"line": file.line, "character": file.character}
+    if file.selected_text:
+        spelled["selectedText"] = file.selected_text
+    return spelled
+
+
+def _notification(method: str, **params: object) -> Notification:
+    return {"jsonrpc": "2.0", "method": method, "params": params}

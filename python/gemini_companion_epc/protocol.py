@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A protocol between a CLI and an editor.
+
+A further protocol is one more module with one more class; its CLIs are rows of
+`clients`.  Nothing else knows the name of a tool or of a notification.
+"""
+
+import typing
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from .types import File, Notification
+
+
+class Tool(NamedTuple):
+    """A tool that a CLI may call; each property is a string unless described."""
+
+    name: str
+    description: str
+    schema: dict[str, object]
+
+
+class Reviews(typing.Protocol):
+    """The reviews of the session that calls a tool, see `Diffs`."""
+
+    async def open(self, path: str, proposal: str) -> None: ...
+    async def close(self, path: str) -> str | None: ...
+
+
+class Protocol(ABC):
+    """How a CLI calls an editor, and what it must be sent."""
+
+    @abstractmethod
+    def tools(self) -> Sequence[Tool]:
+        """Return the tools that the CLI may call."""
+
+    @abstractmethod
+    async def call(
+        self, reviews: Reviews, tool: str, arguments: Mapping[str, object]
+    ) -> str:
+        """Return the text of the answer to a call of ``tool``, one of `tools`.
+
+        Raise MalformedArgument if ``arguments`` are malformed.
+        """
+
+    @abstractmethod
+    def context(self, files: Sequence[File]) -> Notification:
+        """Return the notification of the open ``files``."""
+
+    @abstractmethod
+    def outcome(self, path: str, content: str | None) -> Notification:
+        """Return the outcome of the diff of ``path``: the CLI writes ``content``.
+
+        None rejects it: the CLI writes nothing.
+        """
+
+    @abstractmethod
+    def discovery(
+        self, port: int, bearer: str, roots: Sequence[str]
+    ) -> dict[str, object]:
+        """Return the content of a discovery file for the workspace ``roots``.
+
+        It names a server at ``port`` that knows the client by ``bearer``.
+        """
