@@ -40,19 +40,91 @@
                                     (seq-mapcat #'cdr
                                                 gemini-companion-menu-commands))))
       (goto-char (point-min))
-      (should (search-forward (format "\n- %s ::" symbol) nil t)))))
+      (ert-info ((symbol-name symbol))
+        (should (re-search-forward
+                 (format "^- \\(?:Command: %s\\|User Option: %s\\|Key: .* (%s)\\) ::"
+                         symbol symbol symbol)
+                 nil t))))))
 
 (ert-deftest gemini-companion-manual-names-only-what-exists ()
   (gemini-companion-manual-test-with
     (let ((case-fold-search nil)
           unknown)
       (while (re-search-forward
-              "^- (?\\(gemini-companion-[a-z-]+\\)[^:]*::\\|[~ (']\\(gemini-companion-[a-z-]+\\)[~)]"
+              "^- \\(?:[A-Z][A-Za-z ]+: \\)?\\(gemini-companion-[a-z-]+\\)[^:]*::\
+\\|[~ (']\\(gemini-companion-[a-z-]+\\)[~)]"
               nil t)
         (let ((symbol (intern (or (match-string 1) (match-string 2)))))
           (unless (or (fboundp symbol) (boundp symbol) (facep symbol))
             (push symbol unknown))))
       (should-not unknown))))
+
+(defun gemini-companion-manual-test-keys ()
+  "Return the keys that the manual describes, conses (KEY . COMMAND)."
+  (gemini-companion-manual-test-with
+    (let (keys)
+      (while (re-search-forward "^- Key: \\(.+\\) (\\([a-z-]+\\)) ::" nil t)
+        (push (cons (match-string 1) (intern (match-string 2))) keys))
+      keys)))
+
+(ert-deftest gemini-companion-manual-has-the-keys-that-are-bound ()
+  (let ((described (gemini-companion-manual-test-keys))
+        maps)
+    (mapatoms
+     (lambda (symbol)
+       (when (and (string-prefix-p "gemini-companion-" (symbol-name symbol))
+                  (boundp symbol)
+                  (keymapp (symbol-value symbol)))
+         (push (symbol-value symbol) maps))))
+    (pcase-dolist (`(,key . ,command) described)
+      (ert-info ((format "%s (%s)" key command))
+        (should (seq-some (lambda (map) (eq command (lookup-key map (kbd key))))
+                          (cons (let ((map (make-sparse-keymap)))
+                                  (define-key map (kbd "C-c g")
+                                    'gemini-companion-command-map)
+                                  map)
+                                maps)))))
+    (dolist (commands (list (seq-mapcat (pcase-lambda (`(,_ . ,entries))
+                                          (mapcar (lambda (entry)
+                                                    (cons (concat "C-c g " (car entry))
+                                                          (cdr entry)))
+                                                  entries))
+                                        gemini-companion-menu-commands)
+                            (seq-mapcat #'cdr gemini-companion-menu-review)
+                            (seq-mapcat #'cdr gemini-companion-list-commands)))
+      (pcase-dolist (`(,key ,command . ,_) commands)
+        (ert-info ((format "%s (%s)" key command))
+          (should (member (cons key command) described)))))))
+
+(ert-deftest gemini-companion-manual-indexes-what-people-look-up ()
+  (dolist (word '("Ediff" "Evil" "uninstalling" "macOS" "daemon" "image" "draft"
+                  "history" "proxy" "uv" "Nix" "MELPA" "straight" "Flymake" "Magit"
+                  "Dired" "kill ring" "TRAMP" "vterm" "tmux" "undoing" "merging"))
+    (ert-info (word)
+      (gemini-companion-manual-test-with
+        (should (re-search-forward (format "^#\\+cindex: %s\\_>" word) nil t))))))
+
+(ert-deftest gemini-companion-manual-fits-an-info-window ()
+  (skip-unless (executable-find "makeinfo"))
+  (let ((file (make-temp-file "manual" nil ".info"))
+        nodes)
+    (should (equal 0 (call-process
+                      "makeinfo" nil nil nil "-o" file
+                      (expand-file-name "doc/gemini-companion.texi"
+                                        gemini-companion-test-root))))
+    (with-temp-buffer
+      (insert-file-contents file)
+      (while (re-search-forward "^File: .*?,  Node: \\(.*?\\)," nil t)
+        (push (match-string 1) nodes))
+      (should (equal (delete-dups (copy-sequence nodes)) nodes))
+      (goto-char (point-min))
+      ;; Info shortens the headers of nodes.
+      (flush-lines "^File: ")
+      (should-not (re-search-forward "^.\\{80,\\}" nil t))
+      ;; Functions are indexed by name.
+      (goto-char (point-min))
+      (search-forward "Command and Function Index\n**")
+      (should-not (re-search-forward "^\\* (" nil t)))))
 
 (ert-deftest gemini-companion-options-have-version-and-fitting-type ()
   (dolist (option (gemini-companion-manual-test-options))
