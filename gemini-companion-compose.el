@@ -17,9 +17,8 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-run)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-state)
-(require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
 (require 'project)
 
@@ -260,7 +259,7 @@ While the CLI works, it queues the prompt."
           ((eq 'waiting (gemini-companion-session-state session))
            (user-error "%s waits for an answer; answer it first"
                        (gemini-companion-session-name session)))
-          ((or insert (not (gemini-companion-terminal-process session)))
+          ((or insert (not (gemini-companion-cli-process session)))
            (message "%s" (save-current-buffer
                            (gemini-companion-prompt-insert text session))))
           (t

@@ -15,7 +15,6 @@
 ;;; Code:
 
 (require 'gemini-companion-clients)
-(require 'gemini-companion-events)
 (require 'gemini-companion-names)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-server)
@@ -239,7 +238,7 @@ buffer without a file are not reported."
                               (bound-and-true-p evil-visual-selection)))))
            (directory (gemini-companion-context--changed-slot-p 5 default-directory)))
       (when (or new point tick mark shape directory)
-        (gemini-companion-events-guarded 'context
+        (gemini-companion-server-guarded 'context
           (when new
             ;; The next snapshot would be too late: some modes end the selection.
             (when (and (buffer-live-p previous)
@@ -270,7 +269,7 @@ buffer without a file are not reported."
 (defun gemini-companion-context--file-changed ()
   "Schedule a report, as the file of the current buffer, if any, has changed.
 It was opened, saved or reverted, and may affect what is shared."
-  (gemini-companion-events-guarded 'context
+  (gemini-companion-server-guarded 'context
     (when buffer-file-name
       (if (member (file-name-nondirectory buffer-file-name)
                   (append (gemini-companion-clients-all :ignore-files)
@@ -304,7 +303,7 @@ It was opened, saved or reverted, and may affect what is shared."
             gemini-companion-context--timer
             (run-at-time 0.05 nil #'gemini-companion-context--flush))
     (setq gemini-companion-context--timer nil)
-    (gemini-companion-events-guarded 'context
+    (gemini-companion-server-guarded 'context
       (funcall gemini-companion-context--report))))
 
 ;;;; State

@@ -22,7 +22,7 @@
 
 (require 'flymake)
 (require 'gemini-companion-lookup)
-(require 'gemini-companion-events)
+(require 'gemini-companion-server)
 (require 'gemini-companion-text)
 (require 'jsonrpc)
 
@@ -72,7 +72,7 @@ This is also a backend of Flymake, which calls REPORT with no errors."
 
 (defun gemini-companion-diagnostics--flycheck-ended ()
   "Keep the errors of this buffer, which Flycheck clears before a revert."
-  (gemini-companion-events-guarded 'errors
+  (gemini-companion-server-guarded 'errors
     (when-let* ((known (gemini-companion-diagnostics--checked-errors)))
       (setq gemini-companion-diagnostics--finish
             (cons gemini-companion-diagnostics--begun known)))))
@@ -571,16 +571,16 @@ Request its errors if the server supports that."
     (unless gemini-companion-diagnostics--checks
       (cancel-function-timers #'gemini-companion-diagnostics--step))
     (let-alist check
-      (gemini-companion-events-guarded 'errors
+      (gemini-companion-server-guarded 'errors
         (when (and .version (jsonrpc-running-p .server))
           (gemini-companion-lookup-close .file .server)))
-      (gemini-companion-events-guarded 'errors
+      (gemini-companion-server-guarded 'errors
         (funcall .callback result)))))
 
 ;;;; Language servers
 
 (defun gemini-companion-diagnostics--notified (server method &rest params)
-  (gemini-companion-events-guarded 'errors
+  (gemini-companion-server-guarded 'errors
     (save-match-data
       (pcase method
         ('textDocument/publishDiagnostics
@@ -628,7 +628,7 @@ Request its errors if the server supports that."
 (defun gemini-companion-diagnostics--pulled (&rest _)
   "Record the errors of this buffer that Eglot itself has requested.
 In Emacs 31 it does so, and then servers publish none."
-  (gemini-companion-events-guarded 'errors
+  (gemini-companion-server-guarded 'errors
     (pcase (bound-and-true-p eglot--pulled-diagnostics)
       ;; Later it is a list, for Flymake.
       (`(,(and errors (pred vectorp)) ,version . ,_)
@@ -764,7 +764,7 @@ number, and the first one."
 
 (defun gemini-companion-diagnostics--before-revert ()
   "Remember the errors of this buffer, or request them."
-  (gemini-companion-events-guarded 'errors
+  (gemini-companion-server-guarded 'errors
     (when (and buffer-file-truename (not (buffer-modified-p))
                (<= (buffer-size) gemini-companion-diagnostics--largest))
       (let ((file (expand-file-name buffer-file-truename))

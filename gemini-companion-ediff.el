@@ -14,7 +14,6 @@
 (require 'ediff)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-review)
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 

@@ -20,7 +20,6 @@
 ;;; Code:
 
 (require 'gemini-companion-clients)
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-names)
@@ -429,7 +428,7 @@ without the excluded hunks."
                             (gemini-companion-edit-proposal-buffer edit))))))
 
 (defun gemini-companion-edit-hunks (edit)
-  "Return the hunks of EDIT; see gemini-companion-hunk.el.
+  "Return the hunks of EDIT; see gemini-companion-text.el.
 Signal an error if its texts are unknown or cannot be compared.  Excluded
 hunks that are not among them are restored."
   (let ((state (gemini-companion-edit--texts-state edit)))

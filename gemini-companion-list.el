@@ -16,7 +16,6 @@
 
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
 (require 'gemini-companion-session)
 (require 'gemini-companion-notify)
@@ -409,7 +408,7 @@ the next open edit."
 
 (defun gemini-companion-list--go-to (predicate)
   (when-let* ((positions (delq nil (gemini-companion-list--each-section
-                                 (lambda ()
+                                    (lambda ()
                                       (and (funcall predicate) (point)))))))
     (goto-char (or (seq-find (apply-partially #'< (point)) positions)
                    (car positions)))))

@@ -12,11 +12,11 @@
 ;;; Code:
 
 (require 'gemini-companion-edit)
-(require 'gemini-companion-events)
+(require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-state)
-(require 'gemini-companion-terminal)
+(require 'gemini-companion-cli)
 
 (declare-function notifications-close-notification "notifications")
 (declare-function notifications-notify "notifications")
@@ -68,7 +68,7 @@ Show that soon."
 
 (defun gemini-companion-notify--settle (session since)
   "Show the state of SESSION if it is the one of SINCE, and maybe notify."
-  (gemini-companion-events-guarded 'notify
+  (gemini-companion-server-guarded 'notify
     (when (eql since (gemini-companion-session-state-since session))
       (let ((state (gemini-companion-state-lasts session)))
         (force-mode-line-update t)
@@ -195,7 +195,7 @@ The value is a cons of a text and a function that returns a tooltip."
     (cond ((gemini-companion-edits-open session)
            ;; It loads the views.
            (call-interactively 'gemini-companion-review))
-          (terminal (gemini-companion-terminal-show terminal)))))
+          (terminal (gemini-companion-cli-show terminal)))))
 
 ;;;; D-Bus
 

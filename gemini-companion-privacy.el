@@ -16,7 +16,7 @@
 ;;; Code:
 
 (require 'gemini-companion-clients)
-(require 'gemini-companion-events)
+(require 'gemini-companion-server)
 (require 'gemini-companion-names)
 (require 'gemini-companion-text)
 
@@ -210,7 +210,7 @@ A backup of a file has the name of that file, too."
        (error
         (setq gemini-companion-privacy-problem (car problem))
         ;; The error message may contain the name of the file.
-        (gemini-companion-events-record
+        (gemini-companion-server-record
          'failed 'gemini-companion-excluded (list (symbol-name (car problem))))
         t)))))
 

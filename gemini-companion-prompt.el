@@ -30,7 +30,7 @@
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
-(require 'gemini-companion-terminal)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-text)
 (require 'compile)
 (require 'diff-mode)
@@ -148,7 +148,7 @@ Each is after a newline, in lower case and without its directory."
 Select the terminal.  Return a message."
   (let ((name (gemini-companion-session-name session))
         (terminal (gemini-companion-session-terminal session)))
-    (if-let* ((process (gemini-companion-terminal-process session)))
+    (if-let* ((process (gemini-companion-cli-process session)))
         (progn
           (gemini-companion-prompt--check-length text)
           (gemini-companion-prompt--check-inserted
@@ -157,7 +157,7 @@ Select the terminal.  Return a message."
                                           process)
            name (/ 10 gemini-companion-prompt--check-seconds))
           (gemini-companion-prompt--paste process text)
-          (gemini-companion-terminal-show terminal)
+          (gemini-companion-cli-show terminal)
           (format "In the prompt of %s: %s" name
                   (truncate-string-to-width (string-replace "\n" " " text)
                                             60 nil nil t)))
@@ -235,7 +235,7 @@ one unless it is a command, and then press Enter.  SHOWN is the number
 of checks in a row that have found MARK.  The text is TYPED, or not yet."
   (pcase-let* ((`(,text ,find ,problem) task)
                (session (funcall find))
-               (process (gemini-companion-terminal-process session))
+               (process (gemini-companion-cli-process session))
                (found (and process mark
                            (gemini-companion-prompt--shown-p mark process)))
                (shown (if found (1+ shown) 0))
@@ -604,7 +604,7 @@ Searches have a text property on each, other lists the id of an entry."
     ;; A line of Make about a directory has a message without a location.
     (cond ((setq location (gemini-companion-prompt--location
                            (gemini-companion-prompt--property 'compilation-message)
-                        text))
+                           text))
            (append location (list text)))
           ((setq location (gemini-companion-prompt--property 'xref-item))
            (setq location (xref-item-location location))
@@ -743,7 +743,7 @@ It has the name of one that is hidden, or else of one that exists."
                            (bound-and-true-p comint-last-input-start))))
           (goto-char start)
         ;; In a terminal that is suspended, point may be anywhere.
-        (unless (gemini-companion-terminal-takes-keys-p)
+        (unless (gemini-companion-cli-takes-keys-p)
           (goto-char (point-max))
           (skip-chars-backward " \t\n"))
         (let ((prompt (replace-regexp-in-string

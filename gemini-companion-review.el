@@ -15,7 +15,6 @@
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
@@ -561,7 +560,7 @@ is then closed after that."
 (autoload 'gemini-companion-list "gemini-companion-list"
   "Show the edits of each CLI." t)
 
-(autoload 'gemini-companion-terminal-show "gemini-companion-terminal")
+(autoload 'gemini-companion-cli-show "gemini-companion-cli")
 
 ;;;###autoload
 (defun gemini-companion-review (&optional list)
@@ -582,7 +581,7 @@ show what each CLI is doing.  With prefix argument LIST, list the edits."
     (cond (list (gemini-companion-list))
           (edit (gemini-companion-arrival-view edit))
           (waiting
-           (gemini-companion-terminal-show
+           (gemini-companion-cli-show
             (gemini-companion-session-terminal
              (car (seq-sort-by #'gemini-companion-session-state-since #'<
                                waiting)))))

@@ -9,20 +9,33 @@
 ;; is one process after another.  A new process takes over the port and token of
 ;; the previous one, so that connected CLIs stay connected.  At a restart it
 ;; listens just before the previous one ends, so that their requests wait
-;; meanwhile.  The meaning of the calls is not known here.
+;; meanwhile.  The meaning of the calls is not known here; values are plain
+;; strings, numbers and plists.  Each call is recorded in the event log.  EPC is
+;; loaded when the first process has printed its port, because that takes a while.
 ;;
 ;; Nothing here waits for a process.
 
 ;;; Code:
 
 (require 'gemini-companion-text)
+(require 'ring)
 
 (declare-function json-encode "json")
 
-;; EPC is loaded once a process has printed its port.
-(autoload 'gemini-companion-epc-open "gemini-companion-epc")
-(autoload 'gemini-companion-epc-close "gemini-companion-epc")
-(autoload 'gemini-companion-epc-call "gemini-companion-epc")
+(declare-function deferred:callback-post "deferred")
+(declare-function deferred:error "deferred")
+(declare-function deferred:new "deferred")
+(declare-function deferred:nextc "deferred")
+(declare-function epc:call-deferred "epc")
+(declare-function epc:connect "epc")
+(declare-function epc:connection-buffer "epc")
+(declare-function epc:connection-process "epc")
+(declare-function epc:define-method "epc")
+(declare-function epc:init-epc-layer "epc")
+(declare-function epc:manager-connection "epc")
+(declare-function epc:stop-epc "epc")
+(declare-function make-epc:manager "epc")
+(defvar deferred:tick-time)
 
 ;;;; Customization
 
@@ -281,12 +294,12 @@ The port is on a line of its own."
       (condition-case problem
           (progn
             (setf (gemini-companion-server--connection process)
-                  (gemini-companion-epc-open
+                  (gemini-companion-server--epc-open
                    (string-to-number (match-string 1))
                    (mapcar #'car (plist-get gemini-companion-server--properties
                                             :methods))
                    (apply-partially #'gemini-companion-server--handle process)))
-            (gemini-companion-epc-call
+            (gemini-companion-server--epc-call
              (gemini-companion-server--connection process) 'hello
              (list (gemini-companion-server--secret process)
                    gemini-companion-server-version)
@@ -370,7 +383,7 @@ leaves the discovery file.  It can be called until it ends."
     (cond ((eq process gemini-companion-server--current)
            (gemini-companion-server--use process 'started))
           ((gemini-companion-server-ready-p)
-           (gemini-companion-epc-call
+           (gemini-companion-server--epc-call
             (gemini-companion-server--connection process) 'listen nil
             (lambda (_)
               ;; One of them may have ended meanwhile.
@@ -402,7 +415,7 @@ leaves the discovery file.  It can be called until it ends."
     (cancel-timer (gemini-companion-server--timer process))
     (kill-buffer (process-buffer child))
     (when-let* ((connection (gemini-companion-server--connection process)))
-      (gemini-companion-epc-close connection))
+      (gemini-companion-server--epc-close connection))
     (cond ((not (gemini-companion-server--used-p process)))
           ((eq process gemini-companion-server--next)
            (setq gemini-companion-server--next nil)
@@ -492,11 +505,11 @@ if the call was sent."
 
 (defun gemini-companion-server-ask (method args done &optional failed)
   "Call METHOD of the server with ARGS, and then DONE or FAILED.
-They are as for `gemini-companion-epc-call'.  Return non-nil if the
+They are as for `gemini-companion-server--epc-call'.  Return non-nil if the
 call was sent."
   (when (gemini-companion-server-ready-p)
     (let ((process gemini-companion-server--current))
-      (gemini-companion-epc-call
+      (gemini-companion-server--epc-call
        (gemini-companion-server--connection process) method
        (mapcar (apply-partially #'gemini-companion-server--pack process) args)
        done failed))))
@@ -519,13 +532,171 @@ is kept, so that a process that does not read never blocks Emacs."
         (setcdr post (list value))
       (let ((post (list method)))
         (push post (gemini-companion-server--posts process))
-        (gemini-companion-epc-call
+        (gemini-companion-server--epc-call
          (gemini-companion-server--connection process) method (list value)
          (lambda (_)
            (setf (gemini-companion-server--posts process)
                  (delq post (gemini-companion-server--posts process)))
            (when (and (cdr post) (eq process gemini-companion-server--current))
              (gemini-companion-server-post method (cadr post)))))))))
+
+;;;; EPC
+
+(defun gemini-companion-server--epc-open (port methods handler)
+  "Connect to PORT, and return the connection.
+METHODS are symbols for what the process may call: then HANDLER is
+called with the symbol and the arguments.  Signal an error if it
+cannot connect."
+  (require 'epc)
+  (let* ((connection (epc:connect "127.0.0.1" port))
+         (manager (make-epc:manager :title "gemini-companion" :port port
+                                    :connection connection)))
+    ;; EPC's own name for the buffer lacks the space that hides it.
+    (with-current-buffer (epc:connection-buffer connection)
+      (rename-buffer " *gemini-companion connection*" t))
+    ;; EPC waits a millisecond before it handles a message, which is most of the
+    ;; time that one takes; the user's setting for other deferred tasks stays.
+    (add-function :around (process-filter (epc:connection-process connection))
+                  (lambda (filter &rest args)
+                    (let ((deferred:tick-time 0))
+                      (apply filter args))))
+    (dolist (method methods)
+      (epc:define-method manager method
+                         (lambda (&rest args)
+                           (gemini-companion-server-record
+                            'received method
+                            (gemini-companion-server--recorded method args))
+                           (gemini-companion-server--plain
+                            (apply handler method args)))))
+    (epc:init-epc-layer manager)
+    manager))
+
+(defun gemini-companion-server--epc-close (connection)
+  "Close CONNECTION once everything that has arrived there is read.
+A process that has crashed may have sent a proposal before."
+  (let ((process (epc:connection-process
+                  (epc:manager-connection connection))))
+    (while (accept-process-output process 0 nil 1)))
+  (epc:stop-epc connection))
+
+(defun gemini-companion-server--epc-call (connection method args done &optional failed)
+  "Call METHOD over CONNECTION with ARGS.
+Later, DONE is called with its value, or FAILED with a message; without
+FAILED, DONE is called with nil.  An error in DONE is reported; it is
+not one of the call.  Return nil if the call could not be sent."
+  (gemini-companion-server-record
+   'sent method (gemini-companion-server--recorded method args))
+  (when-let* ((answer (let ((print-escape-control-characters nil)
+                            (print-escape-multibyte nil)
+                            (print-circle nil)
+                            (print-integers-as-characters nil))
+                        ;; The process may have died, and its sentinel not run.
+                        (ignore-errors
+                          (epc:call-deferred
+                           connection method
+                           (gemini-companion-server--plain args))))))
+    (deferred:error
+     (deferred:nextc answer
+       (lambda (value)
+         (with-demoted-errors "Handling an answer of the server: %S"
+           (funcall done value))))
+     (lambda (problem)
+       (funcall (or failed (lambda (_problem) (funcall done nil)))
+                ;; Errors of the process are printed strings, with quotes.
+                (string-trim (if (stringp problem)
+                                 problem
+                               (error-message-string problem))
+                             "\"" "\""))))
+    t))
+
+(defun gemini-companion-server-later (start)
+  "Return a value of a method that is known later.
+Call START with a function, which is to be called with the value."
+  (let ((answer (deferred:new #'identity)))
+    (funcall start (lambda (value)
+                     (deferred:callback-post
+                      answer (gemini-companion-server--plain value))))
+    answer))
+
+(defun gemini-companion-server--plain (value)
+  "Return VALUE with only the characters of its strings, also in lists.
+Python can read neither properties nor bytes in place of characters."
+  (cond ((consp value) (mapcar #'gemini-companion-server--plain value))
+        ((not (stringp value)) value)
+        ((multibyte-string-p value) (substring-no-properties value))
+        (t (decode-coding-string (substring-no-properties value)
+                                 'utf-8-unix))))
+
+(defun gemini-companion-server--recorded (method args)
+  "Return the ARGS of METHOD that may be recorded."
+  (pcase method
+    ;; It carries a secret.
+    ('hello nil)
+    ;; It carries texts of files.
+    ('ask (seq-remove #'sequencep args))
+    (_ args)))
+
+;;;; Event log
+
+(defvar gemini-companion-server--events (make-ring 500)
+  "The last events, lists of TIME, DIRECTION, METHOD and ARGS.")
+
+(define-derived-mode gemini-companion-events-mode special-mode "Gemini events"
+  "The last calls between Emacs and the server of gemini-companion.
+\\{gemini-companion-events-mode-map}"
+  (setq-local truncate-lines t
+              revert-buffer-function #'gemini-companion-server--show-events))
+
+(defun gemini-companion-server-record (direction method &optional args)
+  "Record that METHOD was called with ARGS.
+DIRECTION is `sent' or `received', as seen from Emacs, or `failed'
+for an error here."
+  (ring-insert gemini-companion-server--events
+               (list (current-time) direction method
+                     (mapcar #'gemini-companion-server--shortened args))))
+
+(defmacro gemini-companion-server-guarded (name &rest body)
+  "Run BODY, and record an error in it under NAME instead of signaling it.
+Emacs drops some hook functions that fail, or skips the rest of them."
+  (declare (indent 1) (debug t))
+  (let ((problem (make-symbol "problem")))
+    `(condition-case ,problem
+         (progn ,@body)
+       (error (gemini-companion-server-record
+               'failed ,name (list (symbol-name (car ,problem))))))))
+
+(defun gemini-companion-server--shortened (value)
+  (cond ((and (stringp value) (< 300 (length value)))
+         (format "%s... (%d characters)" (substring value 0 300)
+                 (length value)))
+        ((proper-list-p value)
+         (mapcar #'gemini-companion-server--shortened value))
+        (t value)))
+
+(defun gemini-companion-server--show-events (&rest _)
+  (let ((inhibit-read-only t)
+        (print-escape-newlines t))
+    (erase-buffer)
+    (pcase-dolist (`(,time ,direction ,method ,args)
+                   (reverse (ring-elements gemini-companion-server--events)))
+      (insert (format-time-string "%H:%M:%S.%3N" time)
+              (pcase direction
+                ('sent " -> ")
+                ('received " <- ")
+                ('failed " !! "))
+              (symbol-name method)
+              (mapconcat (lambda (arg) (format " %S" arg)) args "")
+              "\n"))
+    (goto-char (point-max))))
+
+;;;###autoload
+(defun gemini-companion-events-buffer ()
+  "Show what Emacs and the server have sent each other."
+  (interactive)
+  (with-current-buffer (get-buffer-create "*gemini-companion events*")
+    (gemini-companion-events-mode)
+    (gemini-companion-server--show-events)
+    (pop-to-buffer (current-buffer))))
 
 (provide 'gemini-companion-server)
 ;;; gemini-companion-server.el ends here

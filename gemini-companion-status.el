@@ -24,7 +24,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-remote)
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-run)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-server)
 (require 'gemini-companion-context)
 (require 'map)
@@ -40,7 +40,7 @@
     ("Sharing" . gemini-companion-status--sharing)
     ("Remote host" . gemini-companion-status--remotes)
     ("Running CLIs" . gemini-companion-status--running)
-    ("Project" . gemini-companion-run-project-findings)
+    ("Project" . gemini-companion-cli-project-findings)
     ("Links" . gemini-companion-tools-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
 Each function is called with the user's directory, and returns a list of
@@ -134,7 +134,7 @@ Type \\[describe-mode] there for its keys."
         "Workspace roots"
         (lambda (root)
           (gemini-companion-status--insert
-           (concat "    " (gemini-companion-run-file-shown root))))
+           (concat "    " (gemini-companion-cli-file-shown root))))
         (gemini-companion-roots-all))
        (gemini-companion-status--insert-section
         "Notes" #'gemini-companion-status--insert-finding
@@ -216,7 +216,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                (facts
                 (list (concat (gemini-companion-session-name session)
                               (and directory
-                                   (concat " in " (gemini-companion-run-file-shown
+                                   (concat " in " (gemini-companion-cli-file-shown
                                                    directory))))
                       (and version (concat "version " version))
                       (gemini-companion-notify-description session)
@@ -226,7 +226,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
            (concat "    " (string-join (delq nil facts) ", ")) nil
            (and terminal
                 `(("Terminal" . ,(apply-partially
-                                  #'gemini-companion-terminal-show
+                                  #'gemini-companion-cli-show
                                   terminal)))))))
 
 (defun gemini-companion-status--insert-shared ()
@@ -238,7 +238,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
              (t "Shared: nothing"))
        (pcase-lambda ((map :path :active :line :character :selected-text))
          (gemini-companion-status--insert
-          (concat "    " (gemini-companion-run-file-shown path)
+          (concat "    " (gemini-companion-cli-file-shown path)
                   (and active
                        (format ", active, line %s, character %s"
                                line character)))
@@ -311,7 +311,7 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
 
 (defun gemini-companion-status--program (client)
   (let ((exec-path (default-value 'exec-path)))
-    (executable-find (car (gemini-companion-run-command client)))))
+    (executable-find (car (gemini-companion-cli-command client)))))
 
 (defun gemini-companion-status--clients ()
   "Return the names of the connected CLIs, or else of those that the user has.
@@ -346,7 +346,7 @@ That is at least the first one."
            ;; A CLI that has run may be in the PATH of a terminal only.
            (list (if (gemini-companion-clients-used-p client) 'note 'bad)
                  (format "The program %s is not in the PATH of Emacs"
-                         (car (gemini-companion-run-command client)))
+                         (car (gemini-companion-cli-command client)))
                  (concat "To install it: " install
                          (gemini-companion-install-path-hint))))
           ((and version (version< version oldest))
@@ -364,7 +364,7 @@ That is at least the first one."
    (lambda (client)
      ;; The first one is needed to connect, the others after that.
      (funcall (if (gemini-companion-sessions) #'seq-drop #'seq-take)
-              (gemini-companion-run-settings-findings client directory) 1))
+              (gemini-companion-cli-settings-findings client directory) 1))
    (gemini-companion-status--clients)))
 
 
@@ -392,7 +392,7 @@ and the ignore files, such as .geminiignore.")
                         (not (gemini-companion-roots-name name)))
                    "It is outside the workspace roots; see \
 `gemini-companion-share-outside-projects'."))))
-      `((note ,(format "%s is not shared" (gemini-companion-run-file-shown name))
+      `((note ,(format "%s is not shared" (gemini-companion-cli-file-shown name))
               ,remedy)))))
 
 (defun gemini-companion-status--remotes (_directory)
@@ -491,12 +491,12 @@ It is a plist of `gemini-companion-server-ask-processes'."
                          "To connect it here, start it in a terminal of this \
 Emacs."))
                  (t
-                  (gemini-companion-run-obstacle client directory)))))
+                  (gemini-companion-cli-obstacle client directory)))))
     `(,(if (gemini-companion-sessions) 'note mark)
       ,(concat (format "%s (process %d" (gemini-companion-clients-title client)
                        pid)
                (and directory
-                    (concat ", in " (gemini-companion-run-file-shown directory)))
+                    (concat ", in " (gemini-companion-cli-file-shown directory)))
                ") is not connected"
                (and text (concat ": " text)))
       ,@remedy)))

@@ -20,10 +20,9 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-diagnostics)
-(require 'gemini-companion-epc)
 (require 'gemini-companion-install)
 (require 'gemini-companion-revert)
-(require 'gemini-companion-run)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-context)
@@ -161,9 +160,9 @@ FAILURES, strings."
       (funcall then (reverse failures))
     (let ((default-directory (gemini-companion-install-extension-directory))
           (client (pop clients)))
-      (gemini-companion-run-program
+      (gemini-companion-cli-program
        "gemini-companion-link"
-       `(,@(gemini-companion-run-command client) "extensions" ,verb
+       `(,@(gemini-companion-cli-command client) "extensions" ,verb
          ,@(if (equal verb "link")
                (cons (directory-file-name default-directory)
                      (gemini-companion-clients-get client :link))
@@ -209,7 +208,7 @@ priority = 100
 (defun gemini-companion-tools-ask (kind facts &rest texts)
   "Return the answer to a question of KIND, which is known later.
 It is about FACTS, a plist, and TEXTS."
-  (gemini-companion-epc-later
+  (gemini-companion-server-later
    (lambda (answer)
      (save-match-data
        (pcase-let (((map :path :symbol :line :after :event) facts))
@@ -266,7 +265,7 @@ For findings, see `gemini-companion-status-checks'."
     (append
      (mapcar (lambda (client)
                (gemini-companion-tools--finding client directory))
-             (gemini-companion-run-installed))
+             (gemini-companion-cli-installed))
      (unless (seq-some #'gemini-companion-diagnostics-checker (buffer-list))
        '((note "Nothing checks an open file, so there are no errors to send"
                "Start Eglot, Flymake or Flycheck in a file."))))))
@@ -321,7 +320,7 @@ it starts next.  The same command deletes both."
     (gemini-companion-tools--link)))
 
 (defun gemini-companion-tools--link ()
-  (let* ((clients (or (gemini-companion-run-installed)
+  (let* ((clients (or (gemini-companion-cli-installed)
                       (user-error "No CLI is installed; install Gemini CLI or \
 Qwen Code")))
          (titles (mapconcat #'gemini-companion-clients-title clients
@@ -356,7 +355,7 @@ without confirmation? "))
   (gemini-companion-tools-run
    "uninstall"
    (seq-filter #'gemini-companion-tools-linked-p
-               (gemini-companion-run-installed))
+               (gemini-companion-cli-installed))
    (lambda (failed)
      (let ((policy (gemini-companion-tools-policy-file)))
        (when (file-exists-p policy)

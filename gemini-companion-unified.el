@@ -16,7 +16,6 @@
 (require 'diff-mode)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-review)
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 

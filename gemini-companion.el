@@ -123,10 +123,10 @@ The transient stays after those with `:stay'.")
 ;; Loaded on use, also where no autoloads file was loaded.
 (pcase-dolist (`(,file . ,commands)
                '((arrival auto-accept) (compose compose) (edit last-proposal)
-                 (events events-buffer) (tools tools) (list list)
+                 (server events-buffer) (tools tools) (list list)
                  (menu menu) (prompt edit-reject-with-reason send)
                  (review review)
-                 (run run connect disconnect resume) (context pause)
+                 (cli run connect disconnect resume) (context pause)
                  (status status)))
   (dolist (command commands)
     (autoload (intern (format "gemini-companion-%s" command))
@@ -199,13 +199,12 @@ ENTRY is one of `gemini-companion-menu-commands'."
 ;;;; Parts
 
 (defconst gemini-companion--parts
-  '((gemini-companion-epc)
+  '((epc)
     (gemini-companion-remote ready stop)
     (gemini-companion-state start stop)
     (gemini-companion-session stop lighter)
     (gemini-companion-edit start ready stop)
     (gemini-companion-notify start stop lighter)
-    (gemini-companion-terminal ready stop)
     (gemini-companion-arrival stop lighter)
     (gemini-companion-context start ready stop lighter)
     (gemini-companion-review)
@@ -213,7 +212,7 @@ ENTRY is one of `gemini-companion-menu-commands'."
     (gemini-companion-compose stop late)
     (gemini-companion-tools ready stop late)
     (gemini-companion-list stop late)
-    (gemini-companion-run ready stop))
+    (gemini-companion-cli start ready stop))
   "Lists of FEATURE and keys, the parts of the mode in starting order.
 The part has a function FEATURE-KEY for each key: `start' and `stop' are
 called without arguments, the latter in reverse order; `ready' is called

@@ -13,7 +13,7 @@
 (require 'bench)
 (require 'cl-lib)
 (require 'gemini-companion)
-(require 'gemini-companion-terminal)
+(require 'gemini-companion-cli)
 (require 'seq)
 (require 'term)
 
@@ -191,7 +191,7 @@ SIDE is `ours', what watches the output, or `comparator', `term'."
                                          (nth 1 outputs)
                                        (car outputs)))))
         (if (eq side 'ours)
-            (gemini-companion-terminal--filter arguments)
+            (gemini-companion-cli--filter arguments)
           (apply #'term-emulate-terminal arguments))))
     (* 1000 (- (float-time) began))))
 

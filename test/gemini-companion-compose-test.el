@@ -57,7 +57,7 @@ is none."
 (defun gemini-companion-compose-test-start (terminal)
   "Start a program in TERMINAL that displays what is typed; return it."
   (with-current-buffer terminal
-    (gemini-companion-terminal-start '("sh" "-c" "stty -echoctl; echo up; exec cat"))
+    (gemini-companion-cli--start-terminal '("sh" "-c" "stty -echoctl; echo up; exec cat"))
     (gemini-companion-test-eventually
       (string-search "up" (buffer-string)))
     (get-buffer-process terminal)))
@@ -132,7 +132,7 @@ is none."
         (pcase-dolist (`(,title . ,shown)
                        '(("✦  Working…" . "the prompt is queued")
                          ("✋  Action Required" . "waits for an answer")))
-                                            (gemini-companion-state-set-title process title)
+          (gemini-companion-state-set-title process title)
           (should (string-search shown (eval (cadr header-line-format) t))))
         (should-error (gemini-companion-compose-submit) :type 'user-error)
         (should (equal "/copy" (buffer-string)))
@@ -144,7 +144,7 @@ is none."
                          ((,session) . "Gemini CLI")))
           (gemini-companion-session-update sessions)
           (should (string-search shown (eval (cadr header-line-format) t))))
-                                          (gemini-companion-state-set-title process "◇  Ready")
+        (gemini-companion-state-set-title process "◇  Ready")
         (gemini-companion-compose-submit t)
         (should (equal 4 (length asked)))
         ;; The CLI would find a b.txt.
@@ -260,7 +260,7 @@ is none."
         (gemini-companion-session-update
          (list (list :id "1" :client "gemini" :directory directory
                      :pid (process-id process))))
-                                          (gemini-companion-state-set-title process "◇  Ready"))
+        (gemini-companion-state-set-title process "◇  Ready"))
       ;; `cat' repeats what is submitted.
       (gemini-companion-test-eventually
         (string-match-p "Begin[^z-a]*Begin"

@@ -402,7 +402,7 @@ if `answer' is non-nil."
             (gemini-companion-arrival-view diff)))
         (should (string-search "file changed"
                                (gemini-companion-test-header
-                                                                       (gemini-companion-review-main-buffer diff))))
+                                (gemini-companion-review-main-buffer diff))))
         (should (equal '(1 nil) (list asked outcomes)))))))
 
 ;;;; Edits that were not written
@@ -647,8 +647,8 @@ if `answer' is non-nil."
 
 (ert-deftest gemini-companion-edits-of-a-remote-file-end-with-its-answer ()
   (gemini-companion-test-with-edits '(("a" "old\n"))
-                                    (let* ((gemini-companion-names-mirrors `(("/ssh:far:" . ,default-directory)))
-                                           (gemini-companion-names-remotes '(("/ssh:far:" :state "connected")))
+    (let* ((gemini-companion-names-mirrors `(("/ssh:far:" . ,default-directory)))
+           (gemini-companion-names-remotes '(("/ssh:far:" :state "connected")))
            calls)
       (gemini-companion-edit-accept
        (gemini-companion-test-open "a" "new\n" 1 session))
@@ -656,7 +656,7 @@ if `answer' is non-nil."
                  (lambda (&rest call) (push call calls))))
         (pcase-let ((`(,edit) (gemini-companion-edits)))
           (gemini-companion-edit-revert edit)
-                                          (pcase-let ((`((remote-write ,args ,done ,failed)) calls))
+          (pcase-let ((`((remote-write ,args ,done ,failed)) calls))
             (should (equal args `("/ssh:far:" "/a" ,(secure-hash 'sha256 "new\n")
                                   ,(base64-encode-string "old\n"))))
             (should (equal "new\n" (gemini-companion-text-read "a")))

@@ -498,8 +498,8 @@ by hand"
 
 (ert-deftest gemini-companion-list-reverts-a-turn-on-a-host-one-by-one ()
   (gemini-companion-list-test-with '(("a" "1\n"))
-                                   (let ((gemini-companion-names-mirrors `(("/ssh:far:" . ,directory)))
-                                         (gemini-companion-names-remotes '(("/ssh:far:" :state "connected")))
+    (let ((gemini-companion-names-mirrors `(("/ssh:far:" . ,directory)))
+          (gemini-companion-names-remotes '(("/ssh:far:" :state "connected")))
           calls)
       (dolist (text '("2\n" "3\n" "4\n"))
         (gemini-companion-edit-accept
@@ -512,7 +512,7 @@ by hand"
         (pcase-dolist (`(,text ,problem ,count) '(("3\n" nil 1) ("2\n" nil 2)
                                                   (nil "it has changed there" 3)))
           (should (= count (length calls)))
-                                         (pcase-let ((`(remote-write ,_ ,done ,failed) (car calls)))
+          (pcase-let ((`(remote-write ,_ ,done ,failed) (car calls)))
             (if problem
                 (should (equal "Reverted 2 of 3 edits; Cannot revert \
 ssh:far:a (it has changed there)" (funcall failed problem)))

@@ -128,7 +128,7 @@ print(os.getcwd())
                          "from a import helper")
                        (seq-take (mapcar #'caddr (plist-get
                                                   (funcall references "a.py")
-                                                                                  :locations))
+                                                  :locations))
                                  3)))
         (let ((rest (funcall references "a.py" nil 3)))
           (should (equal '(("b.py" . 3)) (gemini-companion-lookup-test-lines rest)))
@@ -147,7 +147,7 @@ print(os.getcwd())
           (should (string-suffix-p "return 2 * x" (plist-get answer :source))))
         ;; Of a library only the place and the documentation.
         (gemini-companion-test-eventually
-                                         (plist-get (funcall definition "c.py" "getcwd") :locations))
+          (plist-get (funcall definition "c.py" "getcwd") :locations))
         (let ((answer (funcall definition "c.py" "getcwd")))
           (should (plist-get answer :documentation))
           (should-not (plist-get answer :source)))))))

@@ -74,7 +74,7 @@ PROGRAM, a command of the shell."
          (progn
            (with-current-buffer terminal
              (let ((gemini-companion-terminal 'term))
-               (gemini-companion-terminal-start
+               (gemini-companion-cli--start-terminal
                 (list "sh" "-c"
                       ;; A CLI displays nothing of what is around a paste.
                       (concat "stty -echoctl; echo up; exec " ,program))))
@@ -98,7 +98,7 @@ PROGRAM, a command of the shell."
             (gemini-companion-state-start)
             (gemini-companion-session-update (list session))
             (should (string-search "waits for an answer; copied"
-                                                                                  (gemini-companion-prompt-insert "x" session)))
+                                   (gemini-companion-prompt-insert "x" session)))
             (should (equal "x" (car kill-ring)))
             (gemini-companion-edit-reject diff)
             (delete-other-windows)
@@ -110,7 +110,7 @@ PROGRAM, a command of the shell."
                 (funcall mode))
               (switch-to-buffer file)
               (should (string-search
-                                                                      text (gemini-companion-prompt-insert "x\ny" session)))
+                       text (gemini-companion-prompt-insert "x\ny" session)))
               (should (eq selected (window-buffer)))))
         (gemini-companion-session-stop)
         (gemini-companion-state-stop)))))
@@ -126,7 +126,7 @@ PROGRAM, a command of the shell."
       (process-send-string process "???\n")
       (gemini-companion-test-eventually (funcall shown-p "[?]"))
       (dolist (text '("???" "Please"))
-                                                       (gemini-companion-prompt-submit
+        (gemini-companion-prompt-submit
          text (lambda () (gemini-companion-edit-session diff)) 30 "Lost"))
       (term-emulate-terminal process "\e[H\e[J")
       (gemini-companion-test-eventually

@@ -81,7 +81,7 @@ a\\ it\\\\\\'s")))
     (should (equal `("/mirror/srv/p" ,(expand-file-name "q" directory))
                    (gemini-companion-names-roots)))
     (should (equal "/srv/p" (gemini-companion-remote-root "/ssh:far:"
-                                                         "/srv/p/x")))
+                                                          "/srv/p/x")))
     (should (equal "ssh:far" (gemini-companion-names-title "/ssh:far:")))
     ;; In a directory that is the same there, a CLI there can connect.
     (let ((default-directory (file-name-as-directory

@@ -168,7 +168,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
     (let ((first (gemini-companion-test-show "a" "2\n"))
           (next (gemini-companion-test-open "b" "2\n" 2))
           (press (lambda (diff key)
-                                                     (with-current-buffer (gemini-companion-review-main-buffer diff)
+                   (with-current-buffer (gemini-companion-review-main-buffer diff)
                      (call-interactively (key-binding (kbd key)))))))
       (let ((real-this-command 'gemini-companion-edit-accept))
         (funcall press first "C-c C-c"))
@@ -180,7 +180,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
         (funcall press next "C-x C-s")
         (should (string-search " C-c C-c accept "
                                (gemini-companion-test-header
-                                                                  (gemini-companion-review-main-buffer next)))))
+                                (gemini-companion-review-main-buffer next)))))
       (should (eq 'shown (gemini-companion-edit-status next)))
       ;; The clock was set back.
       (let ((gemini-companion-review-new-until most-positive-fixnum))
@@ -420,7 +420,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (gemini-companion-test-write file "1\n")
       (let ((visiting (find-file-noselect file))
             (diff (gemini-companion-test-show file "2\n")))
-                                          (with-current-buffer (gemini-companion-review-main-buffer diff)
+        (with-current-buffer (gemini-companion-review-main-buffer diff)
           (pcase-dolist
               (`(,unsaved ,changed ,width ,keys)
                '((t nil 79 t) (nil "file changed since the proposal" 79 nil)

@@ -9,6 +9,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-test-helper)
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-review)
 (require 'gemini-companion-server-test-helper)
@@ -83,7 +84,7 @@
            (client (gemini-companion-test-connect))
            (pid (gemini-companion-server-test-pid))
            (json-encoding-pretty-print nil)
-           (gemini-companion-events--ring (make-ring 500)))
+           (gemini-companion-server--events (make-ring 500)))
       (gemini-companion-test-ask client "openDiff"
                                  :filePath (expand-file-name "a")
                                  :newContent "new")
@@ -289,5 +290,57 @@ Before that make EDITED, if non-nil, the text of the proposal."
          (content (alist-get 'content (alist-get 'result answer))))
     (alist-get 'content (json-read-from-string
                          (alist-get 'text (aref content 0))))))
+
+(ert-deftest gemini-companion-epc-records-calls-without-secrets ()
+  "The server writes them to its log."
+  (gemini-companion-test-with-directory '()
+    (let ((gemini-companion-log-file (expand-file-name "new/log" directory)))
+      (gemini-companion-test-with-mode '(("a" "text"))
+        (gemini-companion-test-eventually
+          (string-search "Emacs is connected" (gemini-companion-test-file-text
+                                         gemini-companion-log-file)))
+        (let ((events (gemini-companion-test-events)))
+          (should (string-search " -> hello\n" events))
+          (should (string-search " -> serve\n" events))
+          (dolist (text (list events (gemini-companion-test-file-text
+                                      gemini-companion-log-file)))
+            (should-not (string-search
+                         (plist-get (gemini-companion-server-info) :token)
+                         text))))))))
+
+(defmacro gemini-companion-events-test-with (&rest body)
+  "Evaluate BODY, and kill the buffer of events afterwards."
+  (declare (indent 0) (debug t))
+  `(save-window-excursion
+     (unwind-protect (progn ,@body)
+       (when (get-buffer "*gemini-companion events*")
+         (kill-buffer "*gemini-companion events*")))))
+
+(defun gemini-companion-events-test-lines ()
+  "Show the events, select their buffer, and return its visible lines."
+  (gemini-companion-events-buffer)
+  (set-buffer "*gemini-companion events*")
+  (split-string (buffer-string) "\n" t))
+
+(ert-deftest gemini-companion-events-are-a-line-each ()
+  (gemini-companion-events-test-with
+    (gemini-companion-server-record 'sent 'before)
+    (gemini-companion-server-record 'received 'open-diff '(7 (:id "x") "/a" "b"))
+    (gemini-companion-server-record 'sent 'diff-rejected '(7))
+    (let ((lines (last (gemini-companion-events-test-lines) 3)))
+      (should (string-match-p " -> before\\'" (pop lines)))
+      (should (string-match-p
+               "\\`[0-9:.]+ <- open-diff 7 (:id \"x\") \"/a\" \"b\"\\'" (nth 0 lines)))
+      (should (string-match-p " -> diff-rejected 7\\'" (nth 1 lines))))))
+
+(ert-deftest gemini-companion-events-are-bounded ()
+  (gemini-companion-events-test-with
+    (let ((text (make-string 10000 ?x)))
+      (dotimes (n 1000)
+        (gemini-companion-server-record 'sent 'diff-accepted (list n text))))
+    (should (< (length (gemini-companion-events-test-lines)) 1000))
+    (should (< (buffer-size) 500000))
+    (should (string-match-p " -> diff-accepted 999 " (buffer-string)))
+    (should (string-match-p "10000 characters" (buffer-string)))))
 
 ;;; gemini-companion-server-test.el ends here

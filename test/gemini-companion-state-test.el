@@ -11,7 +11,7 @@
 
 (require 'gemini-companion-edit)
 (require 'gemini-companion-state)
-(require 'gemini-companion-terminal)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-test-helper)
 (require 'term)
 
@@ -26,7 +26,7 @@ reported states, the last first."
               (kill-buffer-query-functions nil)
               (inhibit-message t)
               (client ,client)
-              (process (progn (gemini-companion-terminal-start '("cat"))
+              (process (progn (gemini-companion-cli--start-terminal '("cat"))
                               (get-buffer-process (current-buffer))))
               (session `(:id "1" :client ,(or client "gemini")
                              ,@(and client
@@ -37,14 +37,14 @@ reported states, the last first."
          (ignore states)
          (unwind-protect
              (progn
-               (gemini-companion-terminal-ready 'started)
+               (gemini-companion-cli-start)
                (gemini-companion-state-start)
                (gemini-companion-session-update (list session))
                ,@body)
            (gemini-companion-edit-settle-all 'dismissed)
            (gemini-companion-session-stop)
            (gemini-companion-state-stop)
-           (gemini-companion-terminal-stop))))))
+           (gemini-companion-cli-stop))))))
 
 (ert-deftest gemini-companion-state-is-shown-by-window-titles ()
   (pcase-dolist
@@ -97,7 +97,7 @@ reported states, the last first."
 
 (ert-deftest gemini-companion-state-turn-begins-with-its-prompt ()
   (gemini-companion-state-test-with "gemini"
-                                    (let* ((title (lambda (text) (gemini-companion-state-set-title process text)))
+    (let* ((title (lambda (text) (gemini-companion-state-set-title process text)))
            (turn (lambda () (gemini-companion-session-turn session)))
            (seen (lambda ()
                    (list (gemini-companion-turn-prompt (funcall turn))
@@ -158,7 +158,7 @@ reported states, the last first."
         (let ((diff (car (gemini-companion-edits-open))))
           (dolist (title titles)
             (if (stringp title)
-                                                (gemini-companion-state-set-title process title)
+                (gemini-companion-state-set-title process title)
               (gemini-companion-session-update
                (list session `(:id "2" ,@(cddr session) :identity 2)))))
           (should (eq 'pending (gemini-companion-edit-status diff)))

@@ -145,7 +145,7 @@ Customize `gemini-companion-server-command' to"
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
     (let ((pid (plist-get (gemini-companion-server-info) :pid)))
-                                     (cl-letf (((symbol-function 'gemini-companion-remote-ready)
+      (cl-letf (((symbol-function 'gemini-companion-remote-ready)
                  (lambda (_how) (error "In the part"))))
         (gemini-companion-test-demoted
           (gemini-companion-restart)
@@ -190,13 +190,13 @@ program that does nothing."
          '(setq early (loaded '( auth-source diff diff-mode ediff epc json
                                  outline project rect transient
                                  gemini-companion-edit gemini-companion-review
-                                 gemini-companion-context gemini-companion-epc)))
+                                 gemini-companion-context gemini-companion-cli)))
          '(let ((end (+ 120 (float-time))))
             (while (not (or (gemini-companion-server-ready-p)
                             (< end (float-time))))
               (accept-process-output nil 0.01)))
          '(list early
-                (list (featurep 'gemini-companion-run)
+                (list (featurep 'gemini-companion-cli)
                       (boundp 'gemini-companion-review-view)
                       (served))
                 (loaded '( gemini-companion-unified gemini-companion-ediff

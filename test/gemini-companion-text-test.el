@@ -4,6 +4,9 @@
 
 ;;; Code:
 
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-list)
+(require 'gemini-companion-ediff)
 (require 'gemini-companion-test-helper)
 (require 'gemini-companion-text)
 
@@ -22,7 +25,7 @@
                  (list (lambda (&rest _) '((1 . "more"))))))
             (gemini-companion-text-write file)
             (with-temp-buffer
-                                                  (gemini-companion-text-insert-file file)
+              (gemini-companion-text-insert-file file)
               (should (equal (concat "hidden\n" text) (buffer-string)))
               (should (= (point) (point-min))))))))))
 
@@ -217,7 +220,7 @@ These are at the beginning and the end of the line."
           (let ((coding-system-for-write 'no-conversion))
             (write-region bytes nil "bytes" nil 'silent))
           (with-temp-buffer
-                                                        (should (= (length bytes) (gemini-companion-text-insert-file "bytes")))
+            (should (= (length bytes) (gemini-companion-text-insert-file "bytes")))
             (should (equal (decode-coding-string bytes 'utf-8-unix)
                            (buffer-string)))
             (gemini-companion-text-write "again")
@@ -246,5 +249,300 @@ These are at the beginning and the end of the line."
         (should (string-search place (buffer-string)))
         (delete-char -1)
         (should (= (point) (mark t)))))))
+
+;;;; The model
+
+(defvar gemini-companion-hunk-test-marks nil
+  "The excluded hunks of the model.")
+
+(defvar gemini-companion-hunk-test-text nil
+  "The proposal of the model, as edited.")
+
+(defun gemini-companion-hunk-test-expected ()
+  "Return the text that is to be sent."
+  (let ((text gemini-companion-hunk-test-text))
+    ;; From the end; at one place an empty one comes first.
+    (pcase-dolist (`(,beg ,proposed ,original)
+                   (sort (copy-sequence gemini-companion-hunk-test-marks)
+                         (lambda (one other)
+                           (if (= (car one) (car other))
+                               (> (length (cadr one)) (length (cadr other)))
+                             (> (car one) (car other))))))
+      (setq text (concat (substring text 0 beg) original
+                         (substring text (+ beg (length proposed))))))
+    text))
+
+(defun gemini-companion-hunk-test-change (beg count insert)
+  "Replace COUNT characters of the model from BEG on by INSERT.
+Drop those that do not consist of whole lines as before."
+  (let ((text (concat (substring gemini-companion-hunk-test-text 0 beg)
+                      insert
+                      (substring gemini-companion-hunk-test-text
+                                 (+ beg count))))
+        marks)
+    (pcase-dolist (`(,from ,proposed ,original)
+                   gemini-companion-hunk-test-marks)
+      (let* ((length (length proposed))
+             (at (cond ((< (+ beg count) from)
+                        (+ from (- (length insert) count)))
+                       ((and (< beg from) (<= from (+ beg count)))
+                        beg)
+                       ((and (= beg from) (< 0 length))
+                        (+ from (length insert)))
+                       (t from)))
+             (end (+ at length))
+             (line-p (lambda (position)
+                       (or (zerop position)
+                           (eq ?\n (aref text (1- position)))))))
+        (when (and (<= end (length text))
+                   (string= proposed (substring text at end))
+                   ;; Text that was deleted is another one.
+                   (or (zerop length) (<= (+ beg count) from)
+                       (<= (+ from length) beg))
+                   (funcall line-p at)
+                   (or (= end (length text))
+                       (and (funcall line-p end)
+                            (or (string-empty-p original)
+                                (string-suffix-p "\n" original)))))
+          (push (list at proposed original) marks))))
+    (setq gemini-companion-hunk-test-text text
+          gemini-companion-hunk-test-marks marks)))
+
+(defun gemini-companion-hunk-test-lines (text line count)
+  "Return where COUNT lines of TEXT from LINE on begin, and these lines."
+  (with-temp-buffer
+    (insert text)
+    (let ((beg (gemini-companion-hunk-line line)))
+      (list (1- beg)
+            (buffer-substring beg (gemini-companion-hunk-line
+                                   (+ line count)))))))
+
+(defun gemini-companion-hunk-test-mark (hunk original)
+  "Return a mark of HUNK in the model, where the file is ORIGINAL."
+  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
+    (append (gemini-companion-hunk-test-lines gemini-companion-hunk-test-text
+                                              new new-count)
+            (cdr (gemini-companion-hunk-test-lines original old old-count)))))
+
+(defun gemini-companion-hunk-test-compared (hunks original)
+  "Keep only those in the model that are among HUNKS of ORIGINAL."
+  (let ((all (mapcar (lambda (hunk)
+                       (gemini-companion-hunk-test-mark hunk original))
+                     hunks)))
+    (setq gemini-companion-hunk-test-marks
+          (seq-filter (lambda (mark) (member mark all))
+                      gemini-companion-hunk-test-marks))))
+
+;;;; What is shown
+
+(defun gemini-companion-hunk-test-shown ()
+  "Return the lines to be written by the unified diff in this buffer."
+  (let (lines)
+    (save-excursion
+      (goto-char (point-min))
+      (while (not (eobp))
+        (when (get-text-property (point) 'gemini-companion-line)
+          (when (member (substring (get-text-property (point) 'line-prefix) -2)
+                        '("  " " +" "*+" "* " "x-"))
+            (push (buffer-substring-no-properties (point) (line-end-position))
+                  lines)))
+        (forward-line)))
+    (nreverse lines)))
+
+(defun gemini-companion-hunk-test-compare (diff)
+  "Compare DIFF again in its view, and in the model."
+  (with-current-buffer (gemini-companion-review-main-buffer diff)
+    (if (gemini-companion-review-unified-p)
+        (revert-buffer)
+      (call-interactively (key-binding "g"))))
+  (gemini-companion-hunk-test-compared
+   (gemini-companion-edit-hunks diff)
+   (gemini-companion-test-file-text (gemini-companion-edit-file diff))))
+
+(defun gemini-companion-hunk-test-check (diff)
+  "Assert that what is shown and sent of DIFF equals the model.
+The hunks were just compared."
+  (let ((text (gemini-companion-hunk-test-expected))
+        (buffer (gemini-companion-review-main-buffer diff)))
+    (should (equal text (gemini-companion-edit-text diff)))
+    (should (equal (length gemini-companion-hunk-test-marks)
+                   (nth 1 (or (gemini-companion-edit-counts diff) '(0 0)))))
+    (with-current-buffer buffer
+      (if (gemini-companion-review-unified-p)
+          (when (gemini-companion-edit-hunks diff)
+            (save-excursion
+              (while (when-let* ((fold (text-property-not-all
+                                        (point-min) (point-max)
+                                        'gemini-companion-fold nil)))
+                       (goto-char fold)
+                       (gemini-companion-unified-toggle-fold)
+                       t)))
+            (should (equal (gemini-companion-text-lines text)
+                           (gemini-companion-hunk-test-shown))))
+        (let ((excluded 0))
+          (dotimes (n ediff-number-of-differences)
+            (ediff-jump-to-difference (1+ n))
+            (when (string-search "excluded" (buffer-string))
+              (should (gemini-companion-review-excluded-p))
+              (setq excluded (1+ excluded))))
+          (should (equal (length gemini-companion-hunk-test-marks)
+                         excluded)))))))
+
+;;;; The walk
+
+(defun gemini-companion-hunk-test-random (lines)
+  "Return a text of LINES at most, few of which differ."
+  (concat (mapconcat (lambda (_) (seq-random-elt '("a" "b" "" "d d" "ü\U0001F600\u2028" "-x"
+                                                   "@@ -1 +1 @@" "\\ No" "--- a")))
+                     (make-list (random (1+ lines)) nil) "\n")
+          (seq-random-elt '("" "\n"))))
+
+(defun gemini-companion-hunk-test-mutate (text)
+  "Return TEXT after some random edits of lines."
+  (dotimes (_ (1+ (random 4)))
+    (let* ((beg (random (1+ (length text))))
+           (end (min (length text) (+ beg (random 5)))))
+      (setq text (concat (substring text 0 beg)
+                         (gemini-companion-hunk-test-random 2)
+                         (substring text end)))))
+  text)
+
+(defun gemini-companion-hunk-test-edit (diff beg count text)
+  "Replace COUNT characters of the proposal of DIFF from BEG on by TEXT."
+  (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+    (undo-boundary)
+    (when (< 0 count)
+      (delete-region (1+ beg) (+ 1 beg count))
+      (gemini-companion-hunk-test-change beg count ""))
+    (unless (string-empty-p text)
+      (goto-char (1+ beg))
+      (insert text)
+      (gemini-companion-hunk-test-change beg 0 text))))
+
+(defun gemini-companion-hunk-test-undo (diff)
+  "Undo the last edit of the proposal of DIFF."
+  (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+    (undo-boundary)
+    (let ((change (lambda (beg end count)
+                    (gemini-companion-hunk-test-change
+                     (1- beg) count
+                     (buffer-substring-no-properties beg end))))
+          (last-command nil))
+      (unwind-protect
+          (progn (add-hook 'after-change-functions change nil t)
+                 (ignore-error user-error (undo)))
+        (remove-hook 'after-change-functions change t)))))
+
+(defvar gemini-companion-hunk-test-time 0
+  "Time of the file, so that each change of it is noticed.")
+
+(defun gemini-companion-hunk-test-go (diff)
+  "Go somewhere in the view of DIFF."
+  (let ((n (random 6)))
+    (set-buffer (gemini-companion-review-main-buffer diff))
+    (cond ((gemini-companion-review-unified-p)
+           (goto-char (point-min))
+           (dotimes (_ n)
+             (ignore-error user-error (gemini-companion-review-next-hunk))))
+          ((zerop n)
+           (set-buffer (gemini-companion-edit-proposal-buffer diff))
+           (goto-char (1+ (random (1+ (buffer-size))))))
+          (t
+           (ignore-errors (ediff-jump-to-difference n))))))
+
+(defun gemini-companion-hunk-test-toggle (diff)
+  "Toggle a hunk of DIFF by its key, here and in the model, and return it.
+One hunk must change, the one at point."
+  (save-current-buffer
+    (gemini-companion-hunk-test-go diff)
+    (let* ((done (condition-case nil
+                     (progn (gemini-companion-review-toggle-hunk) t)
+                   (user-error nil)))
+           (hunks (with-temp-buffer
+                    (insert-file-contents (gemini-companion-edit-file diff))
+                    (gemini-companion-hunk-find
+                     (current-buffer)
+                     (gemini-companion-edit-proposal-buffer diff))))
+           (file (gemini-companion-test-file-text
+                  (gemini-companion-edit-file diff)))
+           (marks (mapcar (lambda (hunk)
+                            (gemini-companion-hunk-test-mark hunk file))
+                          (gemini-companion-hunk-excluded
+                           (gemini-companion-edit-proposal-buffer diff))))
+           (before (gemini-companion-hunk-test-compared hunks file)))
+      (should (equal hunks (gemini-companion-edit-hunks diff)))
+      (should (eql (if done 1 0)
+                   (+ (length (seq-difference marks before))
+                      (length (seq-difference before marks)))))
+      (when done
+        (should (or (gemini-companion-review-excluded-p)
+                    (< (length marks) (length before)))))
+      (setq gemini-companion-hunk-test-marks marks))))
+
+(defun gemini-companion-hunk-test-step (diff file)
+  "Do something at random in the review of DIFF, an edit of FILE.
+Return what was done."
+  (let* ((length (length gemini-companion-hunk-test-text))
+         (step (seq-random-elt '(toggle toggle toggle edit edit undo switch
+                                        compare file))))
+    (pcase step
+      ('toggle (list step (gemini-companion-hunk-test-toggle diff)))
+      ('edit
+       (let* ((beg (random (1+ length)))
+              (edit (list beg (random (min 8 (1+ (- length beg))))
+                          (gemini-companion-hunk-test-random 2))))
+         (apply #'gemini-companion-hunk-test-edit diff edit)
+         (cons step edit)))
+      ('undo (gemini-companion-hunk-test-undo diff) step)
+      ('file
+       (let ((text (gemini-companion-hunk-test-mutate
+                    (gemini-companion-test-file-text file))))
+         (unless (string= text (gemini-companion-edit-proposed diff))
+           (write-region text nil file nil 'silent)
+           (set-file-times file (cl-incf gemini-companion-hunk-test-time))
+           (gemini-companion-test-eventually
+             (gemini-companion-test-run-timers)
+             (equal text (gemini-companion-test-text "*gemini original: a*")))
+           (gemini-companion-hunk-test-compare diff)
+           (list step text))))
+      (_
+       (when (eq step 'switch)
+         (with-current-buffer (gemini-companion-review-main-buffer diff)
+           (gemini-companion-review-switch-view)))
+       (gemini-companion-hunk-test-compare diff)
+       step))))
+
+(defun gemini-companion-hunk-test-walk (old new)
+  "Go at random through a review of an edit from OLD to NEW."
+  (gemini-companion-test-with-reviews `(("a" ,old))
+    (let* ((gemini-companion-review-view (seq-random-elt '(ediff diff)))
+           (diff (gemini-companion-test-show "a" new))
+           (gemini-companion-hunk-test-text new)
+           (gemini-companion-hunk-test-marks nil)
+           steps)
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (dotimes (_ 8)
+          (push (gemini-companion-hunk-test-step diff "a") steps)
+          (ert-info ((format "%S" (reverse steps)))
+            ;; Nothing but the user has edited it.
+            (should (equal gemini-companion-hunk-test-text
+                           (with-current-buffer
+                               (gemini-companion-edit-proposal-buffer diff)
+                             (buffer-string))))
+            (should (equal (gemini-companion-hunk-test-expected)
+                           (gemini-companion-edit-text diff)))
+            ;; An edit need not be followed by a comparison.
+            (when (memq (or (car-safe (car steps)) (car steps))
+                        '(compare switch file))
+              (gemini-companion-hunk-test-check diff))))))))
+
+(ert-deftest gemini-companion-hunk-what-is-shown-is-what-is-sent ()
+  (dotimes (seed 60)
+    (random (format "marks %d" seed))
+    (let* ((old (gemini-companion-hunk-test-random 15))
+           (new (gemini-companion-hunk-test-mutate old)))
+      (unless (string= old new)
+        (ert-info ((format "seed %d, %S to %S: " seed old new))
+          (gemini-companion-hunk-test-walk old new))))))
 
 ;;; gemini-companion-text-test.el ends here

@@ -85,20 +85,20 @@ End-to-end tests do so with the CLIs themselves.")
       (should (equal hooks (gemini-companion-test-hooks)))
       (should (gemini-companion-install-extension-p))
       (should (equal '("gemini" "qwen")
-                    (seq-filter #'gemini-companion-tools-linked-p
-                                 (gemini-companion-run-installed))))
-     (should (file-exists-p (gemini-companion-tools-policy-file)))
+                     (seq-filter #'gemini-companion-tools-linked-p
+                                 (gemini-companion-cli-installed))))
+      (should (file-exists-p (gemini-companion-tools-policy-file)))
       (dolist (name '("gemini-extension.json" "qwen-extension.json"
                       "hooks/hooks.json"))
         (should (json-read-file (funcall file name))))
       ;; Python need not compile it again.
       (let ((number (gemini-companion-watch-stamp (funcall file "bridge.py"))))
-       (gemini-companion-tools-ready 'started)
+        (gemini-companion-tools-ready 'started)
         (should (equal number (gemini-companion-watch-stamp
                                (funcall file "bridge.py")))))
       ;; After an update of the package.
       (write-region "old" nil (funcall file "bridge.py") nil 'silent)
-     (gemini-companion-tools-ready 'started)
+      (gemini-companion-tools-ready 'started)
       (should (string-search "MCP" (gemini-companion-test-file-text
                                     (funcall file "bridge.py"))))
       (gemini-companion-extension-test-answering '(t)
@@ -132,9 +132,9 @@ End-to-end tests do so with the CLIs themselves.")
         (gemini-companion-extension-test-tools)
         (should (string-search "Linking failed; Gemini CLI: already installed"
                                messages))))
-   (should-not (file-exists-p (gemini-companion-tools-policy-file)))
-   (should-not (gemini-companion-tools-linked-p "gemini"))
-   (should (gemini-companion-tools-linked-p "qwen"))))
+    (should-not (file-exists-p (gemini-companion-tools-policy-file)))
+    (should-not (gemini-companion-tools-linked-p "gemini"))
+    (should (gemini-companion-tools-linked-p "qwen"))))
 
 ;;;; Status
 

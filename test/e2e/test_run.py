@@ -84,7 +84,7 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
     emacs.eval("(require 'gemini-companion-prompt)")
     text = "größe 大小 \x1b[201~\x03 😀\tone\r\nand two"
     asked = len(cli.model.requests)
-    emacs.holds(f"(gemini-companion-terminal-process {SESSION})")
+    emacs.holds(f"(gemini-companion-cli-process {SESSION})")
     emacs.eval(INSERT.format(lisp(text)))
     cli.wait_for("and two")
     assert len(cli.model.requests) == asked

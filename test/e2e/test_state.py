@@ -125,7 +125,7 @@ def resumed(world: World, emacs: Emacs, cli: Gemini) -> None:
     emacs.holds(f"(not (get-buffer-process {buffer}))", "the program has ended")
     emacs.eval(
         f"""(progn (require 'desktop)
-                   (require 'gemini-companion-run)
+                   (require 'gemini-companion-cli)
                    (setq desktop-restore-frames nil)
                    (desktop-save {directory} t)
                    (kill-buffer {buffer})

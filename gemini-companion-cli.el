@@ -1,4 +1,4 @@
-;;; gemini-companion-run.el --- CLIs in terminals of this Emacs  -*- lexical-binding: t; -*-
+;;; gemini-companion-cli.el --- CLIs in terminals of this Emacs  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -12,6 +12,11 @@
 ;; Programs that Emacs starts inherit a few variables by which a CLI finds this
 ;; Emacs among several.  Terminals outside Emacs do not need them: there the
 ;; discovery file is enough.
+;;
+;; The output of a terminal is searched for operating system commands (OSC)
+;; before the terminal gets it: questions for the colors, the window title, which
+;; has the state of the CLI, and text that the CLI copies.  From term they are
+;; removed.
 ;;
 ;; If a CLI that was started here does not connect, a hint shows what to do.
 ;;
@@ -30,16 +35,56 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
-(require 'gemini-companion-terminal)
+(require 'gemini-companion-state)
 (require 'json)
 (require 'tabulated-list)
 
+(declare-function eat-exec "ext:eat")
+(declare-function eat-mode "ext:eat")
 (declare-function evil-emacs-state "ext:evil-states")
+(declare-function evil-insert-state "ext:evil-states")
 (declare-function project-root "project")
+(declare-function term-char-mode "term")
+(declare-function term-exec "term")
+(declare-function term-mode "term")
+(declare-function term-set-escape-char "term")
+(declare-function vterm-mode "ext:vterm")
 (defvar desktop-save-buffer)
+(defvar eat-kill-buffer-on-exit)
+(defvar term-escape-char)
+(defvar term-raw-map)
 (defvar vterm-kill-buffer-on-exit)
+(defvar vterm-min-window-width)
+(defvar vterm-shell)
 
 ;;;; Customization
+
+(defgroup gemini-companion-terminal nil
+  "CLIs in terminals of this Emacs."
+  :group 'gemini-companion)
+
+(defcustom gemini-companion-terminal nil
+  "Terminal in which `gemini-companion-run' starts a CLI.
+Nil means the first of vterm, eat and term that is installed.
+
+A function is called with the command, a list of strings.  The current
+buffer is empty, is displayed already, and has the directory and the
+environment to use.  The function makes that buffer a terminal that runs
+the command, or starts a terminal outside of Emacs."
+  :type '(choice (const :tag "The first that is installed" nil)
+                 (const :tag "vterm" vterm)
+                 (const :tag "eat" eat)
+                 (const :tag "term, which is part of Emacs" term)
+                 function)
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-run-side-window nil
+  "Side of the frame where the CLI is shown, or nil for any window.
+At a side, `gemini-companion-run' hides the window if it is the
+selected one."
+  :type '(choice (const :tag "Any window" nil)
+                 (const right) (const left) (const bottom))
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-run-commands nil
   "Commands that start the CLIs, an alist of (CLIENT . COMMAND).
@@ -72,31 +117,31 @@ as it cannot connect.  Answering no sets this option to nil."
 
 ;;;; State
 
-(defvar-local gemini-companion-run-parameters nil
+(defvar-local gemini-companion-cli-parameters nil
   "Parameters of the CLI in this buffer, a plist, or nil.
 Its `:client', `:directory' and `:number' distinguish it from
 others; `:environment' and `:path' are what it is started with, and
 `:resume' is the conversation that it resumes, if any.")
 
 ;; The modes of terminals kill all other local variables.
-(put 'gemini-companion-run-parameters 'permanent-local t)
+(put 'gemini-companion-cli-parameters 'permanent-local t)
 
-(defvar gemini-companion-run--waiting nil
+(defvar gemini-companion-cli--waiting nil
   "Buffers in which a CLI is to start when it can connect.")
 
-(defvar gemini-companion-run--exported nil
+(defvar gemini-companion-cli--exported nil
   "Entries that are in each environment, a list of strings.")
 
 ;;;; Environment
 
-(defun gemini-companion-run--export (entries)
+(defun gemini-companion-cli--export (entries)
   "Put ENTRIES before the environments, in place of the exported ones.
 The first entry for a variable counts.  Environments are the default one
 and the ones of buffers, which packages such as envrc and mise make."
   (let ((change (lambda (environment)
                   (append entries
                           (seq-difference environment
-                                          gemini-companion-run--exported
+                                          gemini-companion-cli--exported
                                           #'eq)))))
     (setq-default process-environment
                   (funcall change (default-value 'process-environment)))
@@ -104,29 +149,29 @@ and the ones of buffers, which packages such as envrc and mise make."
       (when (local-variable-p 'process-environment buffer)
         (with-current-buffer buffer
           (setq process-environment (funcall change process-environment)))))
-    (setq gemini-companion-run--exported entries)))
+    (setq gemini-companion-cli--exported entries)))
 
 ;;;; Clients
 
-(defun gemini-companion-run-command (client)
+(defun gemini-companion-cli-command (client)
   "Return the command for CLIENT, a list."
   (ensure-list (or (cdr (assoc client gemini-companion-run-commands))
                    (gemini-companion-clients-get client :program))))
 
-(defun gemini-companion-run-installed ()
+(defun gemini-companion-cli-installed ()
   "Return the names of the CLIs that are installed."
   (seq-filter (lambda (client)
-                (executable-find (car (gemini-companion-run-command client))))
+                (executable-find (car (gemini-companion-cli-command client))))
               (mapcar #'car gemini-companion-clients)))
 
-(defun gemini-companion-run--choose-client (another remote)
+(defun gemini-companion-cli--choose-client (another remote)
   "Return the CLI to start; ask if several are installed.
 Unless ANOTHER is non-nil, do so once, and set the option
 `gemini-companion-run-client' to the answer.  If REMOTE is non-nil, any
 may be installed there."
   (let ((installed (if (and another remote)
                        (mapcar #'car gemini-companion-clients)
-                     (gemini-companion-run-installed))))
+                     (gemini-companion-cli-installed))))
     (cond ((and gemini-companion-run-client
                 (not (and another (cdr installed))))
            gemini-companion-run-client)
@@ -146,11 +191,11 @@ may be installed there."
           ((car installed))
           (t (caar gemini-companion-clients)))))
 
-(defun gemini-companion-run--offer-ide (run)
+(defun gemini-companion-cli--offer-ide (run)
   "Ask whether to enable IDE integration in the CLI of RUN, if it is off.
 Return nil if the user has to edit a settings file first."
   (let* ((process-environment (plist-get run :environment))
-         (finding (car (gemini-companion-run-settings-findings
+         (finding (car (gemini-companion-cli-settings-findings
                         (plist-get run :client)
                         (plist-get run :directory))))
          (enable (alist-get "Enable" (nthcdr 3 finding) nil nil #'equal)))
@@ -164,7 +209,7 @@ Return nil if the user has to edit a settings file first."
         (customize-save-variable 'gemini-companion-run-offer-ide nil))
       t))))
 
-(defun gemini-companion-run-program (name command input then)
+(defun gemini-companion-cli-program (name command input then)
   "Run COMMAND with INPUT as a process NAME, without waiting for it.
 At the end call THEN with its output, and with nil or, if it failed, the
 last line of that."
@@ -190,40 +235,40 @@ last line of that."
 
 ;;;; Why a CLI is not connected
 
-(defvar gemini-companion-run--corrected nil
+(defvar gemini-companion-cli--corrected nil
   "Alist of problems whose setting was corrected, and the sessions before.")
 
-(defun gemini-companion-run-file-shown (name)
+(defun gemini-companion-cli-file-shown (name)
   "Return the absolute file NAME for the user, abbreviated and escaped."
   (let ((file-name-handler-alist nil))
     (gemini-companion-name-escaped
      (abbreviate-file-name (gemini-companion-names-visited name)))))
 
-(defun gemini-companion-run-obstacle (client directory)
+(defun gemini-companion-cli-obstacle (client directory)
   "Return the finding about why CLIENT in DIRECTORY is not connected.
 DIRECTORY is nil if it is unknown.  For findings, see
 `gemini-companion-status-checks'; this one has a remedy."
   (or (seq-find (lambda (finding) (memq (car finding) '(bad note)))
                 (and directory
                      (append
-                      (gemini-companion-run-project-findings directory)
+                      (gemini-companion-cli-project-findings directory)
                       ;; Elsewhere, its settings are there.
                       (unless (file-remote-p directory)
                         ;; The first setting is needed to connect.
-                        (seq-take (gemini-companion-run-settings-findings
+                        (seq-take (gemini-companion-cli-settings-findings
                                    client directory)
                                   1)))))
       '(bad nil "Run /ide enable there.  If the CLI answers that IDE \
 integration is not supported, start it again: the mode was off then or, for \
 Qwen Code, the project was not open in Emacs.")))
 
-(defun gemini-companion-run--remedy (finding)
+(defun gemini-companion-cli--remedy (finding)
   "Return the remedy of FINDING without its details, to follow a semicolon."
   (let ((remedy (car (split-string (nth 2 finding)
                                    "[.,]\\(?: \\|\\'\\)"))))
     (concat (downcase (substring remedy 0 1)) (substring remedy 1))))
 
-(defun gemini-companion-run-project-findings (directory)
+(defun gemini-companion-cli-project-findings (directory)
   "Return the finding about whether a CLI in DIRECTORY may connect, a list."
   (cond
    ((null (gemini-companion-server-info)) nil)
@@ -241,16 +286,16 @@ Qwen Code, the project was not open in Emacs.")))
                      (abbreviate-file-name directory)))))
    ((gemini-companion-privacy-directory-hidden-p directory)
     `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
-from there" (gemini-companion-run-file-shown directory))
+from there" (gemini-companion-cli-file-shown directory))
            "See `gemini-companion-excluded', and `gemini-companion-share' in \
 its .dir-locals.el.")))
    (t
     `((bad ,(format "%s is in none of the workspace roots, so no CLI can \
-connect from there" (gemini-companion-run-file-shown directory))
+connect from there" (gemini-companion-cli-file-shown directory))
            "Start it in a project, or open a file of that project, then type \
 /ide enable.  The home directory and / are never roots.")))))
 
-(defun gemini-companion-run-settings-findings (client directory)
+(defun gemini-companion-cli-settings-findings (client directory)
   "Return the findings about the settings of CLIENT in DIRECTORY.
 The first one is about what is needed to connect, if they can be read."
   (when-let* (((assoc client gemini-companion-clients))
@@ -259,7 +304,7 @@ The first one is about what is needed to connect, if they can be read."
     (condition-case problem
         (progn
           (gemini-companion-settings-read file)
-          (mapcar (apply-partially #'gemini-companion-run--setting
+          (mapcar (apply-partially #'gemini-companion-cli--setting
                                    client file files)
                   (gemini-companion-clients-get client :required)))
       (error
@@ -269,7 +314,7 @@ The first one is about what is needed to connect, if they can be read."
                        (gemini-companion-clients-title client))
               ("Open" . ,(apply-partially #'find-file-other-window file))))))))
 
-(defun gemini-companion-run--setting (client user files required)
+(defun gemini-companion-cli--setting (client user files required)
   "Return the finding about REQUIRED, of CLIENT.
 FILES are its settings files, USER is the user's own."
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
@@ -280,12 +325,12 @@ FILES are its settings files, USER is the user's own."
     (cond
      ((equal value (gemini-companion-settings-get file keys))
       (if (seq-some #'gemini-companion-session-connected-p
-                    (cdr (assoc problem gemini-companion-run--corrected)))
+                    (cdr (assoc problem gemini-companion-cli--corrected)))
           `(bad ,problem
                 ,(format "Type %s in each running %s, or restart it."
                          command title)
                 ("Done" . ,(lambda ()
-                             (setq gemini-companion-run--corrected nil))))
+                             (setq gemini-companion-cli--corrected nil))))
         `(good ,(format "%s is %s" key (json-encode value)))))
      ((equal file user)
       `(bad ,problem
@@ -301,7 +346,7 @@ FILES are its settings files, USER is the user's own."
                                      (equal client
                                             (plist-get session :client)))
                                    (gemini-companion-sessions)))
-                            gemini-companion-run--corrected)
+                            gemini-companion-cli--corrected)
                       (message "Setting saved; type %s in each running %s"
                                command title))
                     set)))))
@@ -312,34 +357,34 @@ FILES are its settings files, USER is the user's own."
 
 ;;;; Parameters
 
-(defun gemini-companion-run-wanted (number)
+(defun gemini-companion-cli-wanted (number)
   "Return the parameters of the CLI for the current buffer, a plist.
 NUMBER, a raw prefix argument, chooses one of several in a directory."
-  (let* ((here (or gemini-companion-run-parameters
-                   (gemini-companion-run--new)))
+  (let* ((here (or gemini-companion-cli-parameters
+                   (gemini-companion-cli--new)))
          (exec-path (plist-get here :path))
          (client (or (and (not (consp number))
                           (or (plist-get here :client)
                               ;; A live one, the chosen one first.
                               (seq-find
                                (lambda (client)
-                                 (gemini-companion-run-live-buffer
+                                 (gemini-companion-cli-live-buffer
                                   `( :client ,client :number 1 ,@here)))
                                (cons gemini-companion-run-client
                                      (mapcar #'car
                                              gemini-companion-clients)))))
-                     (gemini-companion-run--choose-client
+                     (gemini-companion-cli--choose-client
                       (consp number) (plist-get here :remote))))
          (number (pcase number
                    ('nil (or (plist-get here :number) 1))
                    ((pred consp)
-                    (gemini-companion-run-free-number
+                    (gemini-companion-cli-free-number
                      `(:client ,client ,@here)))
                    (_ (prefix-numeric-value number)))))
     ;; Only `gemini-companion-resume' resumes one.
     (append (list :client client :number number :resume nil) here)))
 
-(defun gemini-companion-run--new ()
+(defun gemini-companion-cli--new ()
   "Return parameters for the current buffer, which is not the terminal of a CLI.
 It is the root of a project, or the directory of the buffer.  Until the
 workspace root of a remote directory is known, that stands for it."
@@ -359,31 +404,31 @@ workspace root of a remote directory is known, that stands for it."
           (list :directory (file-name-as-directory directory))))
     :environment ,process-environment :path ,exec-path))
 
-(defun gemini-companion-run--buffer (run)
+(defun gemini-companion-cli--buffer (run)
   (seq-find
    (lambda (buffer)
-     (when-let* ((other (buffer-local-value 'gemini-companion-run-parameters
+     (when-let* ((other (buffer-local-value 'gemini-companion-cli-parameters
                                             buffer)))
        (seq-every-p (lambda (key)
                       (equal (plist-get run key) (plist-get other key)))
                     '(:client :directory :number))))
    (buffer-list)))
 
-(defun gemini-companion-run-live-buffer (run)
+(defun gemini-companion-cli-live-buffer (run)
   "Return the buffer of RUN if it has a live process or waits for one."
-  (when-let* ((buffer (gemini-companion-run--buffer run)))
-    (and (or (memq buffer gemini-companion-run--waiting)
+  (when-let* ((buffer (gemini-companion-cli--buffer run)))
+    (and (or (memq buffer gemini-companion-cli--waiting)
              (process-live-p (get-buffer-process buffer)))
          buffer)))
 
-(defun gemini-companion-run-free-number (run)
+(defun gemini-companion-cli-free-number (run)
   "Return the first free number for the client and the directory of RUN."
   (seq-find (lambda (number)
-              (not (gemini-companion-run-live-buffer
+              (not (gemini-companion-cli-live-buffer
                     `(:number ,number ,@run))))
             (number-sequence 1 99)))
 
-(defun gemini-companion-run--name (run)
+(defun gemini-companion-cli--name (run)
   (let ((number (plist-get run :number)))
     (format "*%s: %s%s%s*"
             (plist-get run :client)
@@ -395,12 +440,12 @@ workspace root of a remote directory is known, that stands for it."
               (directory-file-name (plist-get run :directory))))
             (if (eql number 1) "" (format " (%d)" number)))))
 
-(defun gemini-companion-run-check (run)
+(defun gemini-companion-cli-check (run)
   "Signal an error if the program of RUN or its terminal is missing.
 On a remote host, that is a program which connects it."
   (when-let* ((remote (plist-get run :remote)))
     (gemini-companion-remote-command remote :pipe nil))
-  (unless (gemini-companion-terminal-function)
+  (unless (gemini-companion-cli-terminal-function)
     (user-error "Emacs has no terminal on Windows; start the CLI in a window \
 of its own, in %s"
                 (abbreviate-file-name (plist-get run :directory))))
@@ -411,7 +456,7 @@ of its own, in %s"
 package-install RET %s), or customize `gemini-companion-terminal'"
                 gemini-companion-terminal gemini-companion-terminal))
   (let* ((client (plist-get run :client))
-         (program (car (gemini-companion-run-command client)))
+         (program (car (gemini-companion-cli-command client)))
          (exec-path (plist-get run :path)))
     (unless (or (plist-get run :remote) (executable-find program))
       (user-error "Cannot find the program %s; install it (npm install -g \
@@ -420,6 +465,220 @@ package-install RET %s), or customize `gemini-companion-terminal'"
                   (gemini-companion-clients-get client :package)
                   (gemini-companion-clients-get client :node)
                   (gemini-companion-install-path-hint)))))
+
+;;;; Terminals
+
+(defun gemini-companion-cli-terminal-function ()
+  "Return the function to make the current buffer a terminal.
+Return nil if there is none, as on Windows."
+  (pcase gemini-companion-terminal
+    ('vterm #'gemini-companion-cli--vterm)
+    ('eat #'gemini-companion-cli--eat)
+    ('term #'gemini-companion-cli--term)
+    ('nil (cond ((eq system-type 'windows-nt) nil)
+                ((and (locate-library "vterm")
+                      ;; Without it, loading vterm asks whether to compile one.
+                      (locate-library "vterm-module"))
+                 #'gemini-companion-cli--vterm)
+                ((locate-library "eat") #'gemini-companion-cli--eat)
+                (t #'gemini-companion-cli--term)))
+    (function function)))
+
+(defun gemini-companion-cli--start-terminal (command)
+  "Run COMMAND in the current buffer, in a terminal with the selected window."
+  (let* ((function (gemini-companion-cli-terminal-function))
+         (process-environment
+          ;; They display 24-bit colors.
+          (if (and (eq function #'gemini-companion-cli--term)
+                   (< emacs-major-version 29))
+              process-environment
+            (cons "COLORTERM=truecolor" process-environment))))
+    (funcall function command))
+  (when-let* ((process (get-buffer-process (current-buffer))))
+    (process-put process 'gemini-companion-started t)
+    (gemini-companion-cli--watch)))
+
+(defun gemini-companion-cli--vterm (command)
+  (require 'vterm)
+  (let ((vterm-shell
+         ;; On a text terminal vterm takes the column for Emacs's `$' too.
+         (format "sh -c %s"
+                 (shell-quote-argument
+                  (format "stty columns %d; exec %s"
+                          (window-max-chars-per-line)
+                          (mapconcat #'shell-quote-argument command " ")))))
+        ;; In a narrower window it would draw for 80 columns.
+        (vterm-min-window-width 20))
+    (vterm-mode))
+  (setq-local vterm-min-window-width 20))
+
+(defun gemini-companion-cli--eat (command)
+  (require 'eat)
+  (eat-mode)
+  (let ((eat-kill-buffer-on-exit nil))
+    (eat-exec (current-buffer) (buffer-name) (car command) nil
+              (cdr command))))
+
+(defun gemini-companion-cli--term (command)
+  "Run COMMAND in the current buffer with term.
+\\`M-x' is for Emacs, as in vterm and eat; so are \\`C-x' and \\`C-c',
+which are sent to the program if they are typed twice."
+  (require 'term)
+  (term-mode)
+  ;; CLIs write UTF-8 in any locale.
+  (setq-local locale-coding-system 'utf-8-unix)
+  (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command))
+  (setq-local term-raw-map (copy-keymap term-raw-map))
+  (define-key term-raw-map (kbd "M-x") #'execute-extended-command)
+  (term-char-mode)
+  (let (term-escape-char)
+    (term-set-escape-char ?\C-x)))
+
+;;;; Use of a terminal
+
+(defun gemini-companion-cli-show (buffer)
+  "Display BUFFER, the terminal of a CLI, unless it is visible; select it."
+  (let ((split-width-threshold
+         ;; The default, 160, would put a CLI below the file in most frames.
+         (if (and split-width-threshold (one-window-p t))
+             (min split-width-threshold 120)
+           split-width-threshold)))
+    (pop-to-buffer buffer
+                   (pcase (unless (get-buffer-window buffer)
+                            gemini-companion-run-side-window)
+                     ('nil '(nil (reusable-frames . visible)))
+                     (side `(display-buffer-in-side-window
+                             (side . ,side)
+                             (,(if (eq side 'bottom) 'window-height 'window-width)
+                              . 0.4))))))
+  ;; Keys are for the CLI.
+  (when (bound-and-true-p evil-local-mode)
+    (evil-insert-state)))
+
+(defun gemini-companion-cli-takes-keys-p ()
+  "Return non-nil if the current buffer is a terminal that takes keys.
+Some are suspended while the user copies text or edits a line."
+  (cond ((derived-mode-p 'vterm-mode)
+         (not (bound-and-true-p vterm-copy-mode)))
+        ((derived-mode-p 'term-mode)
+         (eq (current-local-map) (bound-and-true-p term-raw-map)))
+        ((derived-mode-p 'eat-mode) t)))
+
+(defun gemini-companion-cli-process (session)
+  "Return the process of the terminal of SESSION if a text can be typed there.
+It cannot if SESSION waits for an answer, which the text would be."
+  (when-let* (((not (eq 'waiting (gemini-companion-session-state session))))
+              (buffer (gemini-companion-session-terminal session))
+              (process (get-buffer-process buffer)))
+    (with-current-buffer buffer
+      (and (process-live-p process)
+           (gemini-companion-cli-takes-keys-p)
+           process))))
+
+;;;; Output of a terminal
+
+(defun gemini-companion-cli--unwatch (process)
+  (process-put process 'gemini-companion-title nil)
+  (process-put process 'gemini-companion-output-rest nil)
+  (remove-function (process-filter process)
+                   #'gemini-companion-cli--filter))
+
+(defun gemini-companion-cli--watch (&rest _)
+  (let ((buffers (delq nil (mapcar #'gemini-companion-session-terminal
+                                   (gemini-companion-sessions)))))
+    (dolist (process (process-list))
+      (cond ((or (process-get process 'gemini-companion-started)
+                 (memq (process-buffer process) buffers))
+             (add-function :filter-args (process-filter process)
+                           #'gemini-companion-cli--filter))
+            (t (gemini-companion-cli--unwatch process))))))
+
+(defun gemini-companion-cli--of-cli-p (process)
+  "Return non-nil if a CLI now has the terminal of PROCESS.
+Otherwise its output is from a shell, or from what runs there."
+  (or (process-get process 'gemini-companion-started)
+      (seq-some
+       (lambda (session)
+         (and (eq (process-buffer process)
+                  (gemini-companion-session-terminal session))
+              ;; A process in the background, or suspended, differs.
+              (let-alist (let ((default-directory "/"))
+                           (process-attributes (plist-get session :pid)))
+                (eql .pgrp .tpgid))))
+       (gemini-companion-sessions))))
+
+(defun gemini-companion-cli--filter (arguments)
+  "Handle the sequences in the output of a program; keep an incomplete one.
+ARGUMENTS are the process and the output.  Return what the terminal is
+to get: term would display these sequences."
+  (pcase-let* ((`(,process ,output) arguments)
+               (rest (process-get process 'gemini-companion-output-rest))
+               (start 0)
+               (plain nil))
+    ;; Most output has none, and is not copied.
+    (if (not (or rest
+                 (string-search "\e]" output)
+                 (string-suffix-p "\e" output)))
+        arguments
+      (let ((text (concat rest output)))
+        (while (string-match "\e]\\([^\a\e]*\\)\\(?:\a\\|\e\\\\\\)" text start)
+          (push (substring text start (match-beginning 0)) plain)
+          (setq start (match-end 0))
+          (gemini-companion-cli--handle process (match-string 1 text)))
+        (let ((end (string-match "\e\\(?:][^\a\e]*\e?\\)?\\'" text start)))
+          (push (substring text start end) plain)
+          (setq rest (and end (substring text end)))))
+      ;; In Emacs 28, twice this length overflows the stack of regexps.
+      (process-put process 'gemini-companion-output-rest
+                   (and (length< rest 200000) rest))
+      (list process (if (gemini-companion-cli--mode-p process 'term-mode)
+                        (string-join (nreverse plain))
+                      ;; Eat would say that the frame is dark, and pad titles.
+                      (replace-regexp-in-string
+                       "\e]1[01];\\?\\(?:\a\\|\e\\\\\\)\\|\\(\e]0;[^\a\e]*?\\) +\\(\a\\)"
+                       "\\1\\2" output t))))))
+
+(defun gemini-companion-cli--mode-p (process mode)
+  (and (buffer-live-p (process-buffer process))
+       (with-current-buffer (process-buffer process)
+         (derived-mode-p mode))))
+
+(defun gemini-companion-cli--handle (process content)
+  (cond
+   ((not (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\);" content)
+              (gemini-companion-cli--of-cli-p process))))
+   ((string-match "\\`[02];" content)
+    ;; Not all terminals have decoded it.
+    (gemini-companion-state-set-title
+     process (decode-coding-string
+              (encode-coding-string (substring content 2) 'utf-8-emacs)
+              'utf-8)))
+   ((string-match "\\`1\\([01]\\);\\?\\'" content)
+    (gemini-companion-cli--answer-color process (match-string 1 content)))
+   ;; It does the rest itself.
+   ((gemini-companion-cli--mode-p process 'eat-mode))
+   ((string-match "\\`52;[^;]*;\\(.+\\)\\'" content)
+    (when-let* ((bytes (ignore-errors
+                         (base64-decode-string (match-string 1 content)))))
+      (kill-new (decode-coding-string bytes 'utf-8))
+      (message "Text that the CLI copied is in the kill ring")))))
+
+(defun gemini-companion-cli--answer-color (process which)
+  "Report a color of the frame of PROCESS to it.
+WHICH is \"0\" for the foreground, and \"1\" for the background.
+Otherwise a CLI takes the background to be dark, and its text is white
+on white in a light theme."
+  (let* ((window (get-buffer-window (process-buffer process) t))
+         (frame (if window (window-frame window) (selected-frame)))
+         (foreground (equal which "0"))
+         (color (funcall (if foreground #'face-foreground #'face-background)
+                         'default frame))
+         (dark (eq 'dark (frame-parameter frame 'background-mode)))
+         ;; Of a text terminal, Emacs may know only whether it is dark.
+         (values (or (color-values color frame)
+                     (make-list 3 (if (eq foreground dark) #xffff 0)))))
+    (process-send-string
+     process (apply #'format "\e]1%s;rgb:%04x/%04x/%04x\e\\" which values))))
 
 ;;;; Keys
 
@@ -437,28 +696,28 @@ package-install RET %s), or customize `gemini-companion-terminal'"
     map)
   "Keys in the buffer of a CLI that has ended.")
 
-(defun gemini-companion-run-desktop (_directory)
+(defun gemini-companion-cli-desktop (_directory)
   "Return what a desktop is to save of the CLI in the current buffer.
 `gemini-companion-resume-restore' uses it."
-  (unless (plist-get gemini-companion-run-parameters :remote)
-    (mapcan (lambda (key) (list key (plist-get gemini-companion-run-parameters key)))
+  (unless (plist-get gemini-companion-cli-parameters :remote)
+    (mapcan (lambda (key) (list key (plist-get gemini-companion-cli-parameters key)))
             '(:client :directory :number))))
 
 (defun gemini-companion-run-escape ()
   "Send Escape to the CLI in this terminal.
 In a text terminal, a single Escape is the beginning of a key of Emacs."
   (interactive)
-  (if (gemini-companion-terminal-takes-keys-p)
+  (if (gemini-companion-cli-takes-keys-p)
       (process-send-string (get-buffer-process (current-buffer)) "\e")
     (keyboard-escape-quit)))
 
 ;;;; Start
 
-(defun gemini-companion-run-show-buffer (run)
+(defun gemini-companion-cli-show-buffer (run)
   "Select and return an empty buffer for RUN; use its previous one, if any."
-  (let ((buffer (or (gemini-companion-run--buffer run)
-                    (generate-new-buffer (gemini-companion-run--name run)))))
-    (gemini-companion-terminal-show buffer)
+  (let ((buffer (or (gemini-companion-cli--buffer run)
+                    (generate-new-buffer (gemini-companion-cli--name run)))))
+    (gemini-companion-cli-show buffer)
     (set-buffer buffer)
     ;; By it vterm keeps its mode.
     (kill-local-variable 'change-major-mode-hook)
@@ -470,81 +729,81 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
           (is-remote (plist-get run :remote)))
       ;; The process in the terminal is a local one.
       (setq default-directory (if is-remote "~/" directory)
-            gemini-companion-run-parameters run
+            gemini-companion-cli-parameters run
             gemini-companion-remote-terminal (and is-remote directory)))
     buffer))
 
-(defun gemini-companion-run--start (&optional problem)
+(defun gemini-companion-cli--start-waiting (&optional problem)
   "Start the CLIs that wait for the server, in their buffers.
 If PROBLEM, why none can start, is non-nil, show it there instead."
-  (dolist (buffer gemini-companion-run--waiting)
-    ;; A remote host calls `gemini-companion-run--start-in' itself.
-    (unless (plist-get (buffer-local-value 'gemini-companion-run-parameters buffer)
+  (dolist (buffer gemini-companion-cli--waiting)
+    ;; A remote host calls `gemini-companion-cli--start-in' itself.
+    (unless (plist-get (buffer-local-value 'gemini-companion-cli-parameters buffer)
                        :remote)
-      (gemini-companion-run--start-in buffer nil problem))))
+      (gemini-companion-cli--start-in buffer nil problem))))
 
-(defun gemini-companion-run--start-in (buffer root problem)
+(defun gemini-companion-cli--start-in (buffer root problem)
   "Start the CLI that waits in BUFFER, or show PROBLEM if it is non-nil.
 ROOT is the workspace root in its remote host, if any."
-  (setq gemini-companion-run--waiting
-        (remq buffer gemini-companion-run--waiting))
+  (setq gemini-companion-cli--waiting
+        (remq buffer gemini-companion-cli--waiting))
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (erase-buffer)
       (condition-case err
           (progn
             (when root
-              (setq gemini-companion-run-parameters
+              (setq gemini-companion-cli-parameters
                     `( :directory ,(file-name-as-directory
-                                    (concat (plist-get gemini-companion-run-parameters
+                                    (concat (plist-get gemini-companion-cli-parameters
                                                        :remote)
                                             root))
-                       :root ,root ,@gemini-companion-run-parameters))
+                       :root ,root ,@gemini-companion-cli-parameters))
               (rename-buffer
-               (gemini-companion-run--name gemini-companion-run-parameters) 'unique))
-            (if problem (error "%s" problem) (gemini-companion-run--in)))
+               (gemini-companion-cli--name gemini-companion-cli-parameters) 'unique))
+            (if problem (error "%s" problem) (gemini-companion-cli--in)))
         (error
          (insert (error-message-string err) "\n")
-         (gemini-companion-run--end buffer "Not started"))))))
+         (gemini-companion-cli--end buffer "Not started"))))))
 
-(defun gemini-companion-run--in ()
+(defun gemini-companion-cli--in ()
   (let* ((buffer (current-buffer))
-         (run gemini-companion-run-parameters)
+         (run gemini-companion-cli-parameters)
          (remote (plist-get run :remote))
-         (own (append (gemini-companion-run-command (plist-get run :client))
+         (own (append (gemini-companion-cli-command (plist-get run :client))
                       (when-let* ((id (plist-get run :resume)))
                         (list "--resume" id))))
          (command (if remote
                       (gemini-companion-remote-run-command
                        remote (plist-get run :root) own)
                     own))
-         (process-environment (gemini-companion-run-environment run))
+         (process-environment (gemini-companion-cli-environment run))
          (exec-path (plist-get run :path)))
     ;; The terminals take their size from the selected window.
     (with-selected-window (or (get-buffer-window buffer t) (selected-window))
       (with-current-buffer buffer
-        (gemini-companion-terminal-start
+        (gemini-companion-cli--start-terminal
          (cons (or (executable-find (car command)) (car command))
                (cdr command)))))
     (when-let* ((process (get-buffer-process buffer)))
       ;; Some terminals have their keymaps in minor modes, too.
       (setq-local minor-mode-overriding-map-alist
                   (list (cons t gemini-companion-run-map))
-                  desktop-save-buffer #'gemini-companion-run-desktop)
+                  desktop-save-buffer #'gemini-companion-cli-desktop)
       (add-function :around (process-sentinel process)
-                    #'gemini-companion-run--sentinel)
+                    #'gemini-companion-cli--sentinel)
       ;; Until then it may still connect.
-      (run-at-time 20 nil #'gemini-companion-run--hint buffer process))))
+      (run-at-time 20 nil #'gemini-companion-cli--hint buffer process))))
 
-(defun gemini-companion-run-environment (run)
+(defun gemini-companion-cli-environment (run)
   "Return the environment of the CLI of RUN."
   ;; Of the terminal of Emacs itself, by which a CLI does not believe that
   ;; a background is white.
   (append '("TMUX" "TMUX_PANE" "STY")
-          gemini-companion-run--exported
+          gemini-companion-cli--exported
           (plist-get run :environment)))
 
-(defun gemini-companion-run--hint (buffer process)
+(defun gemini-companion-cli--hint (buffer process)
   "Show how to connect the CLI of PROCESS in BUFFER, unless it is connected.
 Wait until the user pauses and has answered what it asks."
   (when (and (process-live-p process)
@@ -552,16 +811,16 @@ Wait until the user pauses and has answered what it asks."
              (not (memq buffer (mapcar #'gemini-companion-session-terminal
                                        (gemini-companion-sessions)))))
     (if (and (gemini-companion-idle-user-p)
-             (not (gemini-companion-run--asks-p buffer)))
-        (letrec ((run (buffer-local-value 'gemini-companion-run-parameters buffer))
+             (not (gemini-companion-cli--asks-p buffer)))
+        (letrec ((run (buffer-local-value 'gemini-companion-cli-parameters buffer))
                  (withdraw
                   (gemini-companion-revert-announce
                    (format "%s in %s is not connected; %s \
 \(M-x gemini-companion-status shows why)"
                            (gemini-companion-session-title run)
                            (buffer-name buffer)
-                           (gemini-companion-run--remedy
-                            (gemini-companion-run-obstacle
+                           (gemini-companion-cli--remedy
+                            (gemini-companion-cli-obstacle
                              (plist-get run :client)
                              (plist-get run :directory))))))
                  (changed
@@ -570,9 +829,9 @@ Wait until the user pauses and has answered what it asks."
                                  changed)
                     (funcall withdraw))))
           (add-hook 'gemini-companion-session-changed-functions changed))
-      (run-at-time 1 nil #'gemini-companion-run--hint buffer process))))
+      (run-at-time 1 nil #'gemini-companion-cli--hint buffer process))))
 
-(defun gemini-companion-run--asks-p (buffer)
+(defun gemini-companion-cli--asks-p (buffer)
   "Return non-nil if the CLI in BUFFER asks for trust, a sign-in or the like.
 That is a list of choices, or about its last 15 lines have the words."
   (with-current-buffer buffer
@@ -584,32 +843,32 @@ That is a list of choices, or about its last 15 lines have the words."
 
 ;;;; End
 
-(defun gemini-companion-run--sentinel (sentinel process event)
+(defun gemini-companion-cli--sentinel (sentinel process event)
   (let ((buffer (process-buffer process)))
     ;; vterm would kill the buffer with the error message.
     (let ((vterm-kill-buffer-on-exit nil))
       (funcall sentinel process event))
     (when (and (buffer-live-p buffer)
                (not (process-live-p process)))
-      (gemini-companion-run--end
+      (gemini-companion-cli--end
        buffer (format "%s: %s"
                       (gemini-companion-session-title
-                       (buffer-local-value 'gemini-companion-run-parameters buffer))
+                       (buffer-local-value 'gemini-companion-cli-parameters buffer))
                       (string-trim event))))))
 
-(defun gemini-companion-run-unload-function ()
+(defun gemini-companion-cli-unload-function ()
   "Make the terminals of CLIs ordinary ones, for `unload-feature'."
   (dolist (process (process-list))
     (remove-function (process-sentinel process)
-                     #'gemini-companion-run--sentinel))
+                     #'gemini-companion-cli--sentinel))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (when gemini-companion-run-parameters
+      (when gemini-companion-cli-parameters
         (mapc #'kill-local-variable
               '(minor-mode-overriding-map-alist desktop-save-buffer)))))
   nil)
 
-(defun gemini-companion-run--end (buffer reason)
+(defun gemini-companion-cli--end (buffer reason)
   (with-current-buffer buffer
     (setq-local minor-mode-overriding-map-alist
                 (list (cons t gemini-companion-run-ended-map)))
@@ -630,7 +889,7 @@ That is a list of choices, or about its last 15 lines have the words."
 
 ;;;; Settings
 
-(defun gemini-companion-run--check-settings (previous)
+(defun gemini-companion-cli--check-settings (previous)
   "Report new CLIs whose settings make them write without asking.
 PREVIOUS are the CLIs that were connected before."
   (dolist (session (seq-difference (gemini-companion-sessions) previous
@@ -638,19 +897,24 @@ PREVIOUS are the CLIs that were connected before."
     ;; Elsewhere, its settings are there.
     (unless (plist-get session :remote)
       ;; Without the first one it would not connect.
-      (dolist (finding (cdr (gemini-companion-run-settings-findings
+      (dolist (finding (cdr (gemini-companion-cli-settings-findings
                              (plist-get session :client)
                              (or (plist-get session :directory) "/"))))
         (when (eq 'bad (car finding))
           (message "%s; %s (or use M-x gemini-companion-status)"
                    (nth 1 finding)
-                   (gemini-companion-run--remedy finding)))))))
+                   (gemini-companion-cli--remedy finding)))))))
 
 ;;;; Life
 
-(defun gemini-companion-run-ready (_how)
+(defun gemini-companion-cli-start ()
+  "Watch the terminals of the CLIs that connect."
+  (add-hook 'gemini-companion-session-changed-functions
+            #'gemini-companion-cli--watch))
+
+(defun gemini-companion-cli-ready (_how)
   "Start the CLIs that waited for the server, and prepare for others."
-  (gemini-companion-run--export
+  (gemini-companion-cli--export
    `(,@(gemini-companion-clients-variables
         (plist-get (gemini-companion-server-info) :port) (emacs-pid))
      ;; Without =, a variable is unset.
@@ -664,16 +928,19 @@ PREVIOUS are the CLIs that were connected before."
                                    "VSCODE_REMOTE_CONTAINERS_SESSION"))))
          (list "REMOTE_CONTAINERS=1"))))
   (add-hook 'gemini-companion-session-changed-functions
-            #'gemini-companion-run--check-settings)
-  (gemini-companion-run--start))
+            #'gemini-companion-cli--check-settings)
+  (gemini-companion-cli--start-waiting))
 
-(defun gemini-companion-run-stop ()
-  "Stop starting CLIs, and restore the environment."
+(defun gemini-companion-cli-stop ()
+  "Stop starting CLIs and watching terminals, and restore the environment."
   (remove-hook 'gemini-companion-session-changed-functions
-               #'gemini-companion-run--check-settings)
-  (gemini-companion-run--start "The server is not running")
-  (gemini-companion-run--export nil)
-  (cancel-function-timers #'gemini-companion-run--hint))
+               #'gemini-companion-cli--check-settings)
+  (remove-hook 'gemini-companion-session-changed-functions
+               #'gemini-companion-cli--watch)
+  (mapc #'gemini-companion-cli--unwatch (process-list))
+  (gemini-companion-cli--start-waiting "The server is not running")
+  (gemini-companion-cli--export nil)
+  (cancel-function-timers #'gemini-companion-cli--hint))
 
 ;;;; Command
 
@@ -687,21 +954,21 @@ that number in the same project; \\[universal-argument] alone starts
 one more, of either kind.  In a buffer on another host, the CLI runs
 there.  If that CLI is in a selected side window, the window is hidden."
   (interactive "P")
-  (let* ((run (gemini-companion-run-wanted number))
-         (buffer (gemini-companion-run-live-buffer run)))
+  (let* ((run (gemini-companion-cli-wanted number))
+         (buffer (gemini-companion-cli-live-buffer run)))
     (cond ((null buffer)
-           (gemini-companion-run-check run)
-           (gemini-companion-run-start run))
+           (gemini-companion-cli-check run)
+           (gemini-companion-cli--launch run))
           ((and gemini-companion-run-side-window
                 (eq buffer (window-buffer)))
            (quit-window))
           (t
-           (gemini-companion-terminal-show buffer)
+           (gemini-companion-cli-show buffer)
            (when-let* ((name (plist-get run :remote))
                        ((not (assoc name gemini-companion-names-remotes))))
              (gemini-companion-connect))))))
 
-(defun gemini-companion-run-start (run)
+(defun gemini-companion-cli--launch (run)
   "Start the CLI of RUN in a terminal, unless the user refuses."
   (let ((remote (plist-get run :remote)))
     (unless gemini-companion-mode
@@ -709,17 +976,17 @@ there.  If that CLI is in a selected side window, the window is hidden."
     (when (and gemini-companion-mode
                (if remote
                    (gemini-companion-remote-agree remote)
-                 (gemini-companion-run--offer-ide run)))
-      (let ((buffer (gemini-companion-run-show-buffer run)))
+                 (gemini-companion-cli--offer-ide run)))
+      (let ((buffer (gemini-companion-cli-show-buffer run)))
         (insert (gemini-companion-session-title run)
                 " starts here when the server is ready.\n")
-        (push buffer gemini-companion-run--waiting)
+        (push buffer gemini-companion-cli--waiting)
         (if remote
             (gemini-companion-remote-connect
              remote (plist-get run :there)
-             (apply-partially #'gemini-companion-run--start-in buffer))
+             (apply-partially #'gemini-companion-cli--start-in buffer))
           (when (gemini-companion-server-ready-p)
-            (gemini-companion-run--start)))))))
+            (gemini-companion-cli--start-waiting)))))))
 
 ;;;###autoload
 (defun gemini-companion-connect ()
@@ -799,13 +1066,13 @@ prints objects of JSON."
 (defun gemini-companion-resume--list ()
   (gemini-companion-resume--say "Listing the conversations of %s...")
   (let* ((buffer (current-buffer))
-         (run gemini-companion-run-parameters)
+         (run gemini-companion-cli-parameters)
          (client (plist-get run :client))
-         (process-environment (gemini-companion-run-environment run))
+         (process-environment (gemini-companion-cli-environment run))
          (exec-path (plist-get run :path)))
-    (gemini-companion-run-program
+    (gemini-companion-cli-program
      "gemini-companion-conversations"
-     (append (gemini-companion-run-command client)
+     (append (gemini-companion-cli-command client)
              (gemini-companion-clients-get client :conversations))
      ""
      (lambda (output problem)
@@ -828,7 +1095,7 @@ prints objects of JSON."
     (erase-buffer)
     (insert (apply #'format format
                    (gemini-companion-session-name
-                    gemini-companion-run-parameters)
+                    gemini-companion-cli-parameters)
                    arguments)
             "\n")
     (goto-char (point-min))))
@@ -842,7 +1109,7 @@ prints objects of JSON."
 \\{gemini-companion-resume-mode-map}"
   (setq tabulated-list-format [("When" 17 nil) ("Conversation" 0 nil)]
         tabulated-list-padding 1)
-  (setq-local desktop-save-buffer #'gemini-companion-run-desktop
+  (setq-local desktop-save-buffer #'gemini-companion-cli-desktop
               revert-buffer-function
               (lambda (&rest _) (gemini-companion-resume--list)))
   (tabulated-list-init-header))
@@ -853,10 +1120,10 @@ prints objects of JSON."
 (defun gemini-companion-resume-at-point ()
   "Resume the conversation at point, in a terminal in this window."
   (interactive nil gemini-companion-resume-mode)
-  (gemini-companion-run-start
+  (gemini-companion-cli--launch
    `( :resume ,(or (tabulated-list-get-id)
                    (user-error "No conversation at point; type g to list them"))
-      ,@gemini-companion-run-parameters)))
+      ,@gemini-companion-cli-parameters)))
 
 ;;;###autoload
 (defun gemini-companion-resume (&optional number)
@@ -864,15 +1131,15 @@ prints objects of JSON."
 NUMBER, the prefix argument, is as for `gemini-companion-run'.  If that
 CLI is running, the conversation is resumed in one more."
   (interactive "P")
-  (let ((run (gemini-companion-run-wanted number)))
+  (let ((run (gemini-companion-cli-wanted number)))
     (when (plist-get run :remote)
       (user-error "Conversations on other hosts are not listed; type /resume in \
 the CLI"))
-    (gemini-companion-run-check run)
-    (when (gemini-companion-run-live-buffer run)
-      (setq run `( :number ,(gemini-companion-run-free-number run)
+    (gemini-companion-cli-check run)
+    (when (gemini-companion-cli-live-buffer run)
+      (setq run `( :number ,(gemini-companion-cli-free-number run)
                    ,@run)))
-    (gemini-companion-run-show-buffer run)
+    (gemini-companion-cli-show-buffer run)
     (gemini-companion-resume-mode)
     (gemini-companion-resume--list)))
 
@@ -886,14 +1153,14 @@ the CLI"))
 ;;;###autoload
 (defun gemini-companion-resume-restore (_file name run)
   "Return a buffer NAME in which the CLI of RUN can be resumed.
-RUN is what `gemini-companion-run-desktop' has saved.  Return nil if
+RUN is what `gemini-companion-cli-desktop' has saved.  Return nil if
 it is nil, or if its directory does not exist."
   (let ((directory (plist-get run :directory)))
     (when (and directory (file-directory-p directory))
       (with-current-buffer (get-buffer-create name)
         (gemini-companion-resume-mode)
         (setq default-directory directory
-              gemini-companion-run-parameters
+              gemini-companion-cli-parameters
               `(:environment ,process-environment :path ,exec-path ,@run))
         ;; Modes of a terminal, which the desktop names, would take the keys.
         (setq-local desktop-minor-mode-handlers
@@ -906,5 +1173,5 @@ it is nil, or if its directory does not exist."
          "%s ran here; g lists its conversations, to resume one")
         (current-buffer)))))
 
-(provide 'gemini-companion-run)
-;;; gemini-companion-run.el ends here
+(provide 'gemini-companion-cli)
+;;; gemini-companion-cli.el ends here

@@ -1,22 +1,27 @@
-;;; gemini-companion-run-test.el --- Tests of Gemini CLI in a terminal  -*- lexical-binding: t; -*-
+;;; gemini-companion-cli-test.el --- Tests of Gemini CLI in a terminal  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
 ;; Which buffer, directory and environment Gemini CLI gets, with `cat' in its
-;; place and the real server; what a child of this Emacs sees; and the hint.
+;; place and the real server; what a child of this Emacs sees; the hint; and the
+;; sequences in the output of a terminal.
 ;; test/e2e has the real CLI in real terminals.
 
 ;;; Code:
 
+(require 'loadhist)
+(require 'derived)
 (require 'desktop)
 (require 'ert-x)
-(require 'gemini-companion-run)
+(require 'gemini-companion-cli)
+(require 'gemini-companion-context)
 (require 'gemini-companion-server-test-helper)
 (require 'gemini-companion-test-helper)
 (require 'project)
 (require 'term)
+(require 'warnings)
 
 (defvar gemini-companion-run-test-started nil
   "Started programs, the last first: command, directory, and variables.")
@@ -104,7 +109,7 @@
     (let ((gemini-companion-run-side-window 'bottom))
       (dolist (side '(bottom nil bottom))
         (gemini-companion-run)
-        (gemini-companion-terminal-show (window-buffer))
+        (gemini-companion-cli-show (window-buffer))
         (should (eq side (window-parameter nil 'window-side)))
         (should (equal (if side 2 1) (length (window-list)))))
       (let ((window (selected-window))
@@ -144,9 +149,9 @@ r resumes a conversation, q quits"
 
 (ert-deftest gemini-companion-run-starts-one-cli-while-its-place-connects ()
   (gemini-companion-run-test-with
-   (let ((gemini-companion-remote-directories '(("/ssh:far:")))
+    (let ((gemini-companion-remote-directories '(("/ssh:far:")))
           ;; It does not answer.
-         (gemini-companion-remote-commands '((("ssh") "sh" "-c" "exec cat"))))
+          (gemini-companion-remote-commands '((("ssh") "sh" "-c" "exec cat"))))
       (dotimes (_ 2)
         (with-temp-buffer
           (setq default-directory "/ssh:far:/srv/p/")
@@ -159,14 +164,14 @@ r resumes a conversation, q quits"
         (should (string-prefix-p "Cannot connect to ssh:far" (buffer-string)))
         (should (string-search "Not started; g restarts it" header-line-format))
         (gemini-companion-run))
-     (gemini-companion-remote-update
+      (gemini-companion-remote-update
        '( :name "/ssh:far:" :state "connected" :port 1 :pid 1
           :roots (("/srv/p" "/srv"))))
       (should (equal 1 (length gemini-companion-run-test-started)))
       (gemini-companion-disconnect "/ssh:far:")
       (with-current-buffer "*gemini: ssh:far:srv*"
         (gemini-companion-run))
-     (should gemini-companion-names-remotes))))
+      (should gemini-companion-names-remotes))))
 
 ;;;; Which CLI
 
@@ -318,10 +323,10 @@ prompts, the last first, and `saved' what would be saved."
                  (let ((system-type 'windows-nt)
                        (gemini-companion-terminal nil))
                    (gemini-companion-run))))
-          ("customize `gemini-companion-remote-commands'"
+           ("customize `gemini-companion-remote-commands'"
             . ,(lambda ()
                  (let ((default-directory "/ssh:elsewhere:/tmp/")
-                      (gemini-companion-remote-commands nil))
+                       (gemini-companion-remote-commands nil))
                    (gemini-companion-run))))
            ("does not exist; switch to another buffer"
             . ,(lambda ()
@@ -425,7 +430,7 @@ prompts, the last first, and `saved' what would be saved."
              (list (list :id "one" :pid (process-id process))))))
         ;; It may take seconds to connect, even if the user was idle before.
         (should (seq-find (lambda (timer)
-                            (eq #'gemini-companion-run--hint
+                            (eq #'gemini-companion-cli--hint
                                 (timer--function timer)))
                           timer-list))
         ;; A test that was skipped before counts as a key.
@@ -516,4 +521,223 @@ M-x gemini-companion-run begins one\n")
         (should-not overwrite-mode)
         (kill-buffer)))))
 
-;;; gemini-companion-run-test.el ends here
+(defconst gemini-companion-terminal-test-libraries
+  '(("eat.el" "(define-derived-mode eat-mode fundamental-mode \"eat\")
+(defun eat-exec (&rest _)) (provide 'eat)")
+    ("vterm.el" "(define-derived-mode vterm-mode fundamental-mode \"vterm\"
+  (process-put (start-process \"vterm\" (current-buffer) \"cat\")
+               'adjust-window-size-function #'ignore))
+(provide 'vterm)")
+    ("vterm-module.so" ""))
+  "Files with minimal versions of libraries.")
+
+(ert-deftest gemini-companion-terminal-is-the-best-that-is-whole ()
+  (gemini-companion-test-with-directory '()
+    (let ((gemini-companion-terminal nil)
+          (kill-buffer-query-functions nil)
+          (load-path (list directory))
+          (load-suffixes '(".el" ".so"))
+          (load-file-rep-suffixes '("")))
+      (unwind-protect
+          (pcase-dolist (`(,file ,mode)
+                         '((nil term-mode)
+                           ("eat.el" eat-mode)
+                           ;; Loading it now would ask whether to compile.
+                           ("vterm.el" eat-mode)
+                           ("vterm-module.so" vterm-mode)))
+            (when file
+              (write-region
+               (cadr (assoc file gemini-companion-terminal-test-libraries))
+               nil (expand-file-name file directory) nil 'silent))
+            (with-temp-buffer
+              (gemini-companion-cli--start-terminal '("cat"))
+              (should (eq mode major-mode))))
+        (dolist (feature '(eat vterm))
+          (when (featurep feature)
+            (unload-feature feature t)))))))
+
+(defmacro gemini-companion-terminal-test-with (&rest body)
+  "Run BODY in the term buffer of a program that records what it is sent.
+`process' is the program, and `answers' returns that."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-directory '(("answers" ""))
+     (let ((gemini-companion-terminal 'term)
+           (kill-buffer-query-functions nil)
+           (inhibit-message t))
+       (with-temp-buffer
+         (setq default-directory directory)
+         (gemini-companion-cli--start-terminal
+          '("sh" "-c" "stty raw -echo; echo up; exec cat >answers"))
+         (let ((process (get-buffer-process (current-buffer)))
+               (answers (lambda () (gemini-companion-test-file-text "answers"))))
+           (ignore answers)
+           (gemini-companion-test-eventually
+             (string-search "up" (buffer-string)))
+           ,@body)))))
+
+(defconst gemini-companion-terminal-test-white "\e]11;rgb:ffff/ffff/ffff\e\\"
+  "Report of a white background.")
+
+(ert-deftest gemini-companion-terminal-answers-questions-for-colors ()
+  (gemini-companion-terminal-test-with
+    (let ((mode (frame-parameter nil 'background-mode))
+          (expected ""))
+      (set-frame-parameter nil 'background-mode 'light)
+      (unwind-protect
+          (pcase-dolist
+              (`(,output . ,answer)
+               `((("text \e]11;?\a more") . ,gemini-companion-terminal-test-white)
+                 (("x\e" "]" "11;" "?\e" "\\\e[c")
+                  . ,gemini-companion-terminal-test-white)
+                 (("\e]10;?\a\e]11;?\a")
+                  . ,(concat "\e]10;rgb:0000/0000/0000\e\\"
+                             gemini-companion-terminal-test-white))
+                 ;; A sequence that another one has ended.
+                 (("\e]0;title\e[1m\e]11;?\a")
+                  . ,gemini-companion-terminal-test-white)
+                 ;; A color that the CLI sets is no question.
+                 (("\e]11;#ffffff\a" "\e]0;title\a" "\e]110\a") . "")))
+            (ert-info ((format "%S" output))
+              (dolist (part output)
+                (funcall (process-filter process) process part))
+              (setq expected (concat expected answer))
+              (gemini-companion-test-eventually
+                (equal expected (funcall answers)))))
+        (set-frame-parameter nil 'background-mode mode)))
+    ;; The terminal would display these.
+    (dolist (part '("one\e]0;title\atwo" "\e]8;;http://a\e\\link\e]8;;\e"
+                    "\\three" "\e" "]2;title\afour\e" "[1mfive\e[0m"))
+      (funcall (process-filter process) process part))
+    ;; Eat would answer, too, and display the padding of a title.
+    (let ((major-mode 'eat-mode))
+      (funcall (process-filter process) process "six\e]11;?\a\e]0;a b  \a7"))
+    (should (string-search "onetwolinkthreefourfivesix\e]0;a b7" (buffer-string)))))
+
+(ert-deftest gemini-companion-terminal-adds-what-a-cli-copies-to-the-kill-ring ()
+  (gemini-companion-terminal-test-with
+    (let* ((kill-ring '("before"))
+           (interprogram-cut-function nil)
+           (long (make-string 50000 ?x))
+           (encoded (base64-encode-string long t)))
+      (pcase-dolist
+          (`(,output . ,copied)
+           `((("\e]52;c;Z3Jvw59lIEvDvGNoZQ==\a") . "große Küche")
+             ((,(concat "\e]52;c;" (substring encoded 0 4000))
+               ,(substring encoded 4000) "\e\\") . ,long)
+             ;; One that does not end.
+             (("\e]52;c;" ,@(make-list 10 (make-string 60000 ?A))
+               "\e]52;c;Yg==\a") . "b")
+             ;; Questions for the clipboard get no answer.
+             (("\e]52;c;?\a" "\e]52;c;!\a") . "b")))
+        (dolist (part output)
+          (gemini-companion-test-in-turkish
+            (funcall (process-filter process) process part)))
+        (should (equal copied (car kill-ring))))
+      (should (equal 4 (length kill-ring)))
+      (should (equal "" (funcall answers))))))
+
+(ert-deftest gemini-companion-terminal-is-watched-while-the-mode-is-on ()
+  (gemini-companion-terminal-test-with
+    (let ((session (list :id "1" :client "gemini" :pid (process-id process)))
+          (filter (process-filter process)))
+      (funcall filter process "\e]0;✋  Action Required\a")
+      (gemini-companion-cli-stop)
+      (let ((bare (process-filter process)))
+        (should-not (equal filter bare))
+        (unwind-protect
+            (progn
+              (gemini-companion-cli-start)
+              (gemini-companion-session-update (list session))
+              (should (equal filter (process-filter process)))
+              ;; Its question may have been answered meanwhile.
+              (should (eq 'unknown (gemini-companion-session-state session)))
+              ;; Once is enough.
+              (gemini-companion-session-update (list session))
+              (gemini-companion-cli-stop)
+              (should (eq bare (process-filter process))))
+          (gemini-companion-cli-stop)
+          (gemini-companion-session-stop))))))
+
+;;;; Shells
+
+(defmacro gemini-companion-terminal-test-in-shell (&rest body)
+  "Run BODY in the term buffer of a shell, in which a CLI is connected.
+`session' is the CLI, which displays what is typed.  `type' types a line,
+and waits until its last word is displayed."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-directory '()
+     (with-temp-buffer
+       (let* ((kill-buffer-query-functions nil)
+              (inhibit-message t)
+              (kill-ring nil)
+              (interprogram-cut-function nil)
+              (process-environment (cons "PS1=$ " process-environment))
+              (type (lambda (line)
+                      (process-send-string (get-buffer-process (current-buffer))
+                                           (concat line "\n"))
+                      (let ((end (car (last (split-string line)))))
+                        (gemini-companion-test-eventually
+                          (string-match-p (format "^%s *$" end)
+                                          (buffer-string))))))
+              session)
+         (setq default-directory directory)
+         (term-mode)
+         (term-exec (current-buffer) "shell" "sh" nil '("-mi"))
+         (term-char-mode)
+         (process-send-string (get-buffer-process (current-buffer))
+                              "sh -c 'echo $$ >pid; exec cat'\n")
+         (gemini-companion-test-eventually
+           (setq session
+                 (ignore-errors
+                   (list :id "1" :client "qwen"
+                         :pid (string-to-number
+                               (gemini-companion-test-file-text "pid"))))))
+         (unwind-protect
+             (progn
+               (gemini-companion-cli-start)
+               (gemini-companion-state-start)
+               (gemini-companion-session-update (list session))
+               ,@body)
+           (gemini-companion-session-stop)
+           (gemini-companion-state-stop)
+           (gemini-companion-cli-stop))))))
+
+(defconst gemini-companion-terminal-test-sequences
+  "\e]52;c;Zm9v\a\e]0;me@host: ~\a"
+  "What copies a text and sets a title.")
+
+(ert-deftest gemini-companion-terminal-takes-nothing-from-a-shell ()
+  (gemini-companion-terminal-test-in-shell
+    (let* ((process (get-buffer-process (current-buffer)))
+           (print (format "printf '%%b' '%s'; echo; echo "
+                          (seq-reduce
+                           (lambda (text pair)
+                             (string-replace (car pair) (cdr pair) text))
+                           '(("\e" . "\\033") ("\a" . "\\007")
+                             ("me@host: " . "\\342\\227\\220 Qwen - "))
+                           gemini-companion-terminal-test-sequences))))
+      (funcall type (concat gemini-companion-terminal-test-sequences "\ncopied"))
+      (gemini-companion-test-eventually (equal '("foo") kill-ring))
+      (should (eq 'unknown (gemini-companion-session-state session)))
+      (funcall type "\e]0;Qwen - p\a\nnamed")
+      (gemini-companion-test-eventually
+        (eq 'ready (gemini-companion-session-state session)))
+      ;; Suspended, it has not the terminal.
+      (setq kill-ring nil)
+      (signal-process (plist-get session :pid) 'SIGTSTP)
+      (gemini-companion-test-eventually
+        (string-search "Stopped" (buffer-string)))
+      (funcall type (concat print "shell"))
+      (should-not kill-ring)
+      ;; It has exited, but Emacs does not know yet.
+      (funcall type "kill -9 %1; wait; echo killed")
+      (funcall type (concat print "again"))
+      (should-not kill-ring)
+      (should (eq 'ready (gemini-companion-session-state session)))
+      (gemini-companion-session-update nil)
+      (funcall type (concat print "last"))
+      (should-not kill-ring)
+      (should-not (advice-function-member-p #'gemini-companion-cli--filter
+                                            (process-filter process))))))
+
+;;; gemini-companion-cli-test.el ends here
