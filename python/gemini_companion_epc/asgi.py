@@ -29,10 +29,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .clients import Client, bearers
 from .config import LARGEST_BODY, Config
-from .connections import Connections
-from .places import Places
+from .port import Port
 from .processes import ancestors
 from .questions import Questions
+from .remote import Remotes
 from .sessions import COMMENT, Session, Sessions, Stream
 from .system import is_own_peer
 from .types import MalformedArgument, clean
@@ -55,10 +55,10 @@ class Asgi:
     """The ASGI application that guards the sessions."""
 
     _config: Config
-    _connections: Connections
+    _port: Port
     _sessions: Sessions
     _questions: Questions
-    _places: Places
+    _remotes: Remotes
     _answer: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,17 +88,18 @@ class Asgi:
         headers = request.headers
         if "origin" in headers:
             raise HTTPException(403, "Forbidden: Origin not allowed")
-        # Elsewhere the port is another one.
+        # On another host the port is another one.
         if headers.get("host", "").rpartition(":")[0] not in HOSTS:
             raise HTTPException(403, "Forbidden: Host not allowed")
         client = self._client(headers.get("authorization", "").encode(), request)
         if client is None or not await self._is_own(request):
             raise HTTPException(401)
         request.state.client = client
-        self._connections.authenticate(request.scope["client"])
-        is_here = request.state.place is None
+        self._port.authenticate(request.scope["client"])
         is_tools = (
-            request.scope["path"] == TOOLS_PATH and self._questions.is_on and is_here
+            request.scope["path"] == TOOLS_PATH
+            and self._questions.is_on
+            and request.state.outpost is None
         )
         if request.scope["path"] != PATH and not is_tools:
             raise HTTPException(404)
@@ -118,32 +119,36 @@ class Asgi:
             return True
         pids = self._sessions.pids_of(request.headers.get(SESSION_HEADER))
         return await asyncio.to_thread(
-            is_own_peer, request.scope["client"], self._connections.port, pids
+            is_own_peer, request.scope["client"], self._port.number, pids
         )
 
     def _client(self, authorization: bytes, request: Request) -> Client | None:
         """Return the client with the bearer ``authorization``, in constant time.
 
-        Each place has its own, which counts for connections from there only.
+        Each host has its own, which counts for connections from that host only.
         """
-        place = self._places.of_address(request.scope["client"])
-        request.state.place = place
+        outpost = self._remotes.of_address(request.scope["client"])
+        request.state.outpost = outpost
         found = None
-        token = (place or self._config).token
-        for expected, client in bearers(token).items():
+        for expected, client in bearers((outpost or self._config).token).items():
             if hmac.compare_digest(authorization, expected):
                 found = client
         return found
 
     def _session(self, request: Request, is_lasting: bool) -> Session:
-        place = request.state.place
         session_id = request.headers.get(SESSION_HEADER)
         if session_id is None:
             raise HTTPException(400, "Mcp-Session-Id is missing")
-        session = self._sessions.get(session_id, request.state.client, place)
-        if (session.place and session.place.name) != (place and place.name):
+        return self._known(request, session_id, is_lasting)
+
+    def _known(self, request: Request, session_id: str, is_lasting: bool) -> Session:
+        """Return the session ``session_id`` of the client that sent ``request``."""
+        client, outpost = request.state.client, request.state.outpost
+        remote = outpost.name if outpost else ""
+        session = self._sessions.get(session_id, client, remote)
+        if session.remote != remote:
             raise HTTPException(404, "Session not found")
-        session.place = place
+        session.is_alive = outpost and outpost.is_alive
         self._sessions.identify(session, request.scope["client"], is_lasting)
         return session
 
@@ -187,11 +192,9 @@ class Asgi:
         """Return the session that ``message`` initializes."""
         if message.get("method") != "initialize":
             raise HTTPException(400, "Mcp-Session-Id is missing")
-        client, place = request.state.client, request.state.place
-        session = self._sessions.get(uuid4().hex, client, place)
-        if client.states_version:
+        session = self._known(request, uuid4().hex, False)
+        if request.state.client.states_version:
             session.version = _version(message)
-        self._sessions.identify(session, request.scope["client"], False)
         return session
 
     # GET
@@ -199,7 +202,7 @@ class Asgi:
     def _get(self, request: Request) -> ASGIApp:
         session = self._session(request, True)
         logger.info("HTTP in: %s GET", session.short_id)
-        self._connections.answered(request.scope["client"])
+        self._port.answered(request.scope["client"])
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             stream = self._sessions.open_stream(session)

@@ -13,9 +13,9 @@ from random import randrange
 from typing import Protocol
 
 from .config import Config
-from .places import Place
+from .remote import Remotes
 from .sessions import Session, Sessions
-from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts
+from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, RemoteError
 
 logger = logging.getLogger(__name__)
 
@@ -35,11 +35,15 @@ class Reviewer(Protocol):
 class Diffs:
     """The open diffs, each of which has exactly one outcome."""
 
-    def __init__(self, config: Config, sessions: Sessions, reviewer: Reviewer) -> None:
+    def __init__(
+        self, config: Config, sessions: Sessions, reviewer: Reviewer, remotes: Remotes
+    ) -> None:
         self._config = config
         self._sessions = sessions
         self._reviewer = reviewer
+        self._remotes = remotes
         sessions.on_end = self._abandon
+        remotes.reviewed = self._reviewed
         self._diffs: dict[int, Diff] = {}
         self._closing: dict[int, str | None] = {}
         # Emacs may still know diffs of a previous process.
@@ -55,16 +59,16 @@ class Diffs:
         mine = (one for one in self._diffs.values() if one.session_id == session.id)
         return {diff.path: diff for diff in mine}
 
-    def reviewed(self, place: Place) -> list[str]:
-        """Return the files of ``place`` that have open diffs."""
+    def _reviewed(self, remote: str) -> list[str]:
+        """Return the files of the host ``remote`` that have open diffs."""
         diffs, session = self._diffs.values(), self._sessions.get
-        return [one.path for one in diffs if session(one.session_id).place is place]
+        return [one.path for one in diffs if session(one.session_id).remote == remote]
 
     # From Emacs
 
-    def adopt(self, diff: Diff, place: Place | None = None) -> None:
-        """Take over ``diff``, from ``place``, which the previous process opened."""
-        self._sessions.get(diff.session_id, place=place)
+    def adopt(self, diff: Diff, remote: str = "") -> None:
+        """Take over ``diff``, from a CLI on ``remote``, of the previous process."""
+        self._sessions.get(diff.session_id, remote=remote)
         self._diffs[diff.id] = diff
 
     def accept(self, diff_id: int, content: str) -> None:
@@ -108,8 +112,9 @@ class Diffs:
         if previous is not None:
             del self._diffs[previous.id]
             self._dismiss(previous, "closed")
-        here = "" if session.place is None else session.place.here(path)
-        diff = Diff(next(self._ids), session.id, path, proposal, here)
+        outpost = self._remotes.get(session.remote)
+        local_name = "" if outpost is None else outpost.mirror.local_name(path)
+        diff = Diff(next(self._ids), session.id, path, proposal, local_name)
         self._diffs[diff.id] = diff
         if len(proposal) > LARGEST_PROPOSAL:
             self._reviewer.warn(
@@ -122,13 +127,13 @@ class Diffs:
 
     async def _open_in_emacs(self, diff: Diff, session: Session) -> None:
         try:
-            if session.place is not None:
-                await session.place.update(diff.path)
+            if outpost := self._remotes.get(session.remote):
+                await outpost.update(diff.path)
             if diff.id in self._diffs:
                 await self._answer_to(self._reviewer.open_diff(diff, session.facts))
         except EmacsGone:
             logger.warning("Diff %d was not opened, as Emacs is gone", diff.id)
-        except EmacsError as error:
+        except (EmacsError, RemoteError) as error:
             self._reviewer.warn(
                 f"Cannot show the proposal for {diff.path} ({error}); "
                 "answer in the terminal of the CLI"

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from sexpdata import Symbol
 
 from .config import Config
-from .epc_server import Connection, Sexp, value_of
+from .epc_server import Peer, Sexp, value_of
 from .texts import TextFiles
 from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, MalformedArgument
 
@@ -28,7 +28,7 @@ class Emacs:
     def __init__(self, config: Config) -> None:
         self.files = TextFiles()
         self._config = config
-        self._peer: Connection | None = None
+        self._peer: Peer | None = None
         self._is_gone = False
         self._queue: list[tuple[str, list[Sexp], Reply, Reply]] = []
 
@@ -42,9 +42,7 @@ class Emacs:
         functions = {
             name: partial(self._run, function) for name, function in methods.items()
         }
-        connect = partial(
-            Connection, self._config.secret, functions, self._greet, self._left
-        )
+        connect = partial(Peer, self._config.secret, functions, self._greet, self._left)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(connect, "127.0.0.1", 0)
         port: int = self._server.sockets[0].getsockname()[1]
@@ -63,7 +61,7 @@ class Emacs:
             self._forget_peer()
             peer.close()
 
-    def _greet(self, peer: Connection, uid: int) -> None:
+    def _greet(self, peer: Peer, uid: int) -> None:
         logger.info("Emacs is connected")
         self._server.close()
         self._peer = peer
@@ -72,7 +70,7 @@ class Emacs:
             peer.call(*call)
         self._queue.clear()
 
-    def _left(self, peer: Connection) -> None:
+    def _left(self, peer: Peer) -> None:
         if peer is self._peer:
             logger.info("Emacs has disconnected")
             self._forget_peer()
@@ -96,7 +94,7 @@ class Emacs:
         Raise EmacsError if that is not possible.
         """
         text = self.files.pack(diff.proposal)
-        path = diff.here or diff.path
+        path = diff.local_name or diff.path
         await self._request("open-diff", diff.id, session, path, text)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:

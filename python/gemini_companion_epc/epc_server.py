@@ -21,7 +21,7 @@ from sexpdata import Symbol
 
 from . import __version__
 from .system import acknowledge
-from .types import EmacsError, MalformedArgument, clean
+from .types import MalformedArgument, RemoteError, clean
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ _BACKSLASH = re.compile(rb"\\(?:\\|[0-7]{1,3})")
 _LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
 
 
-class Connection(asyncio.Protocol):
+class Peer(asyncio.Protocol):
     """A connection, whose first message must be a call of hello with ``secret``.
 
     Then ``on_hello`` is called with the connection and the id of the call, and the
@@ -45,8 +45,8 @@ class Connection(asyncio.Protocol):
         self,
         secret: str,
         methods: Mapping[str, Callable[..., object]],
-        on_hello: Callable[["Connection", int], None],
-        on_close: Callable[["Connection"], None],
+        on_hello: Callable[["Peer", int], None],
+        on_close: Callable[["Peer"], None],
     ) -> None:
         self._secret = secret
         self._methods = methods
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
         """Answer the call ``uid`` with the value of ``run``, or with its error."""
         try:
             value = run()
-        except (MalformedArgument, EmacsError) as error:
+        except (MalformedArgument, RemoteError) as error:
             self._send("return-error", uid, str(error))
         except Exception:
             logger.exception("A call from Emacs failed")

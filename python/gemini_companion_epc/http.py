@@ -37,10 +37,10 @@ from starlette.requests import Request
 from . import __version__
 from .asgi import Asgi
 from .config import LARGEST_BODY, Config
-from .connections import Connections
 from .diffs import Diffs
-from .places import Places
+from .port import Port
 from .questions import Questions
+from .remote import Remotes
 from .sessions import Session, Sessions
 from .types import MalformedArgument
 
@@ -51,15 +51,15 @@ Context: TypeAlias = ServerRequestContext[Any, Request]
 
 async def serve(
     config: Config,
-    connections: Connections,
+    port: Port,
     sessions: Sessions,
     diffs: Diffs,
     questions: Questions,
-    places: Places,
+    remotes: Remotes,
     stop: asyncio.Event,
 ) -> None:
-    """Answer the clients of ``connections`` until ``stop`` is set."""
-    _patch(connections)
+    """Answer the clients at ``port`` until ``stop`` is set."""
+    _patch(port)
     tools = Tools(diffs, config)
     server = Server(
         "gemini-companion",
@@ -76,20 +76,20 @@ async def serve(
         # Upstream: 4 MB.
         max_request_body_size=LARGEST_BODY,
     )
-    app = Asgi(config, connections, sessions, questions, places, manager.handle_request)
+    app = Asgi(config, port, sessions, questions, remotes, manager.handle_request)
     async with manager.run():
         await hypercorn.asyncio.serve(
             cast(ASGIFramework, app),
-            _settings(config, connections),
+            _settings(config, port),
             shutdown_trigger=stop.wait,
             mode="asgi",
         )
 
 
-def _settings(config: Config, connections: Connections) -> HypercornConfig:
+def _settings(config: Config, port: Port) -> HypercornConfig:
     class Bound(HypercornConfig):
         def create_sockets(self) -> Sockets:
-            return Sockets([], [connections.listener], [])
+            return Sockets([], [port.listener], [])
 
     settings = Bound()
     settings.errorlog = logging.getLogger("hypercorn")
@@ -102,15 +102,15 @@ def _settings(config: Config, connections: Connections) -> HypercornConfig:
     return settings
 
 
-def _patch(connections: Connections) -> None:
+def _patch(port: Port) -> None:
     """Correct hypercorn 0.18 where it has no option."""
-    H11Protocol._check_protocol = _stay  # type: ignore[method-assign]
+    H11Protocol._check_protocol = _ignore_upgrade  # type: ignore[method-assign]
     hypercorn.asyncio.run.TCPServer = partial(  # type: ignore[attr-defined, assignment]
-        _Connection, connections
+        TrackedServer, port
     )
 
 
-async def _stay(self: H11Protocol, event: h11.Request) -> None:
+async def _ignore_upgrade(self: H11Protocol, event: h11.Request) -> None:
     """Stay with HTTP/1.1: ignore that ``event`` asks for another protocol.
 
     Upstream: any client may upgrade to HTTP/2, before it is authenticated, and
@@ -122,16 +122,16 @@ async def _stay(self: H11Protocol, event: h11.Request) -> None:
     object.__setattr__(event, "headers", headers)
 
 
-class _Connection(TCPServer):
-    """A connection that is known to ``connections``."""
+class TrackedServer(TCPServer):
+    """The server of one connection, which is known to ``port``."""
 
-    def __init__(self, connections: Connections, *args: Any) -> None:
+    def __init__(self, port: Port, *args: Any) -> None:
         super().__init__(*args)
-        self._connections = connections
+        self._port = port
 
     async def run(self) -> None:
         address = self.writer.get_extra_info("peername")
-        with self._connections.opened(address, self.writer.transport.abort):
+        with self._port.opened(address, self.writer.transport.abort):
             await super().run()
 
     async def _read_data(self) -> None:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The outpost: it runs where a CLI runs elsewhere, and connects it to the server of Emacs.
-// `places.py' starts it, and exchanges lines of JSON with it.  It writes the discovery files,
+// `remote.py' starts it, and exchanges lines of JSON with it.  It writes the discovery files,
 // carries connections, and sends and reverts files.  It ends with its stdin.
 const [crypto, fs, net, os, path] = ['crypto', 'fs', 'net', 'os', 'path'].map((name) => require(name));
 const MARKS = ['.git', '.hg', '.jj', '.svn', '.bzr', '.project'], CONTAINER = ['/.dockerenv', '/run/.containerenv'];

@@ -75,7 +75,7 @@ TOOLS = [
         "without text is a line that contains only the symbol.",
         ["file", "symbol"],
         **_OCCURRENCE,
-        after=_count("Number of places already shown"),
+        after=_count("Number of lines already shown"),
     ),
     _tool(
         "definition",
@@ -359,9 +359,9 @@ def _errors_text(facts: Facts, directory: str) -> str:
     return clean("\n".join(lines))
 
 
-def _error(place: str, line: int, text: str, source: str | None) -> str:
+def _error(where: str, line: int, text: str, source: str | None) -> str:
     words = " ".join(text.split()) + (f" [{source}]" if source else "")
-    error = _escaped(f"{place}{line}: error: {words}")
+    error = _escaped(f"{where}{line}: error: {words}")
     return error if len(error) <= LONGEST_ERROR else error[: LONGEST_ERROR - 3] + "..."
 
 

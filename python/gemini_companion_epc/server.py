@@ -14,16 +14,16 @@ from typing import Any
 
 from . import __version__, log, texts
 from .config import Config, new_token, parse_start_line
-from .connections import Connections
 from .diffs import Diffs
 from .discovery import DiscoveryFiles, true_names
 from .emacs import Emacs, watch_stdin
-from .places import Places
+from .port import Port
 from .processes import process_of, running
 from .questions import Questions
+from .remote import Remotes
 from .sessions import Sessions
 from .system import on_signals
-from .types import Diff, EmacsError, Facts, File, StartError
+from .types import Diff, Facts, File, StartError
 
 logger = logging.getLogger(__name__)
 
@@ -46,28 +46,27 @@ class Server:
     """The server process, which connects Emacs, the sessions and the files."""
 
     def __init__(self, config: Config) -> None:
-        self._connections = Connections(config.port)
-        self._port = self._connections.port
-        is_busy = config.port not in (0, self._port)
+        self._port = Port(config.port)
+        number = self._port.number
+        is_busy = config.port not in (0, number)
         if is_busy:
             # The program that has the port now receives the previous token.
             config = replace(config, token=new_token(), is_exposed=False)
         self._config = config
         if not config.is_successor:
-            self._connections.listen()
+            self._port.listen()
         self._emacs = Emacs(config)
         self._sessions = Sessions(
             config,
-            partial(process_of, server_port=self._port, emacs_pid=config.emacs_pid),
+            partial(process_of, server_port=number, emacs_pid=config.emacs_pid),
             self._emacs.report,
         )
-        self._diffs = Diffs(config, self._sessions, self._emacs)
+        self._remotes = Remotes(number, partial(self._emacs.report, "remote-update"))
+        self._sessions.remote_name = self._remotes.remote_name
+        self._diffs = Diffs(config, self._sessions, self._emacs, self._remotes)
         self._questions = Questions(config, self._emacs.ask)
-        self._places = Places(self._port, partial(self._emacs.report, "remote-update"))
-        self._places.reviewed = self._diffs.reviewed
-        self._sessions.name_for = self._places.name_for
         self._discovery = DiscoveryFiles(
-            config.emacs_pid, self._port, config.token, os.environ
+            config.emacs_pid, number, config.token, os.environ
         )
         self._warnings: set[str] = set()
         self._may_serve = asyncio.Event()
@@ -75,7 +74,7 @@ class Server:
         self._has_successor = False
         if is_busy:
             self._emacs.warn(
-                f"Port {config.port} is in use, so the server uses {self._port}; "
+                f"Port {config.port} is in use, so the server uses {number}; "
                 "run /ide enable in each CLI"
             )
 
@@ -94,7 +93,7 @@ class Server:
             "gemini-companion %s: pid %d, HTTP port %d, EPC port %d",
             __version__,
             os.getpid(),
-            self._port,
+            self._port.number,
             port,
         )
         serving = asyncio.create_task(self._serve())
@@ -113,17 +112,17 @@ class Server:
         return await self._emacs.listen(
             {
                 "hello": self.hello,
-                "processes": partial(asyncio.to_thread, running, self._port),
+                "processes": partial(asyncio.to_thread, running, self._port.number),
                 "context-update": self.context_update,
                 "roots-update": self.roots_update,
                 "tools-update": self.tools_update,
                 "diff-accepted": self._diffs.accept,
                 "diff-rejected": self._diffs.reject,
                 "adopt-diff": self.adopt_diff,
-                "remote-start": self._places.start,
-                "remote-stop": self.place_stop,
-                "remote-write": self.place_write,
-                "listen": self._connections.listen,
+                "remote-start": self._remotes.start,
+                "remote-stop": partial(self._remotes.stop, flush=self._sessions.flush),
+                "remote-write": self._remotes.write,
+                "listen": self._port.listen,
                 "serve": self.serve,
                 "hand-over": self.hand_over,
                 "stop": self.stop,
@@ -155,11 +154,11 @@ class Server:
             )
         await serve(
             self._config,
-            self._connections,
+            self._port,
             self._sessions,
             self._diffs,
             self._questions,
-            self._places,
+            self._remotes,
             asyncio.Event(),
         )
 
@@ -168,11 +167,11 @@ class Server:
         connected = asyncio.Event()
         loop = asyncio.get_running_loop()
         try:
-            loop.add_reader(self._connections.listener, connected.set)
+            loop.add_reader(self._port.listener, connected.set)
         except NotImplementedError:  # Windows
             return
         await connected.wait()
-        loop.remove_reader(self._connections.listener)
+        loop.remove_reader(self._port.listener)
 
     # Stop
 
@@ -202,8 +201,8 @@ class Server:
     async def _end(self) -> None:
         limits = self._config
         if self._has_successor:
-            await self._connections.stop_listening()
-            await self._connections.finish(limits.request_limit)
+            await self._port.stop_listening()
+            await self._port.finish(limits.request_limit)
         watch = threading.Timer(limits.exit_limit, _exit)
         watch.daemon = True
         watch.start()
@@ -216,10 +215,10 @@ class Server:
         self._emacs.give_up()
         await self._sessions.flush()
         await self._sessions.end_streams()
-        await self._connections.finish(limits.end_limit)
-        await self._places.stop_all()
+        await self._port.finish(limits.end_limit)
+        await self._remotes.stop_all()
         await self._emacs.close()
-        # Emacs deletes the copies of places, unless it was killed.
+        # Emacs deletes the copies of remote files, unless it was killed.
         texts.sweep(os.getpid())
 
     # Methods that Emacs calls
@@ -228,7 +227,7 @@ class Server:
         """Return the description of the server for Emacs."""
         return {
             "version": __version__,
-            "port": self._port,
+            "port": self._port.number,
             "token": self._config.token,
             "is-exposed": self._config.is_exposed,
             "discovery": self._discovery.names(),
@@ -236,7 +235,7 @@ class Server:
 
     def serve(self) -> None:
         """Accept connections: Emacs has handed over its diffs."""
-        self._connections.listen()
+        self._port.listen()
         self._may_serve.set()
 
     def roots_update(self, roots: Sequence[str]) -> None:
@@ -256,25 +255,12 @@ class Server:
         self._questions.is_on = bool(is_on)
 
     def adopt_diff(
-        self, diff_id: int, session_id: str, here: str, text: str, place_name: str = ""
+        self, diff_id: int, session_id: str, name: str, text: str, remote: str = ""
     ) -> None:
-        """Take over a diff for the file ``here`` from the previous process."""
-        place = self._places.get(place_name or "")
-        path = self._places.name_for(place, here) or here
-        self._diffs.adopt(Diff(diff_id, session_id, path, text, here), place)
-
-    def place_stop(self, name: str) -> None:
-        """Disconnect the place ``name`` when its CLIs have the outcomes."""
-        self._places.stop(name, flush=self._sessions.flush)
-
-    async def place_write(
-        self, name: str, path: str, expected: str, text: str | None = None
-    ) -> None:
-        """Write ``text`` to the file ``path`` of the place ``name``, or delete it."""
-        place = self._places.get(name)
-        if place is None:
-            raise EmacsError(f"{name} is not connected")
-        await place.update(path, expected, text)
+        """Take over a diff for the file ``name`` from the previous process."""
+        remote = remote or ""  # Emacs has an empty list in place of a name.
+        path = self._remotes.remote_name(remote, name) or name
+        self._diffs.adopt(Diff(diff_id, session_id, path, text, name), remote)
 
     async def _keep_files(self) -> None:
         """Restore the files that a cleanup of temporary files removes."""

@@ -12,13 +12,12 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from .clients import CLIENTS, Client
 from .config import Config
-from .places import Place
 from .processes import has_exited
 from .protocol import Protocol
 from .types import CloseReason, Facts, File, Notification, Process
@@ -49,7 +48,10 @@ class Session:
         self._report = report
         self.since = int(1000 * time.time())
         self.client: Client | None = None
-        self.place: Place | None = None
+        self.remote = ""
+        """The name of the host of the client, empty for this one."""
+        self.is_alive: Callable[[], Awaitable[bool]] | None = None
+        """Function that waits for a sign of life of that host, if it is another."""
         self.version: str | None = None
         self.process: Process | None = None
         self.search: asyncio.Task[None] | None = None
@@ -83,7 +85,7 @@ class Session:
             "since": self.since,
             "client": self.client and self.client.name,
             "version": self.version,
-            "remote": self.place and self.place.name,
+            "remote": self.remote or None,
             "pid": self.process and self.process.pid,
             "identity": self.process and self.process.identity,
             "directory": self.process and self.process.directory,
@@ -149,9 +151,9 @@ class Stream:
                 await self._changed.wait()
             finally:
                 timer.cancel()
-        place = self._session.place
+        is_alive = self._session.is_alive
         # An outcome for a silent host might be lost, so it waits for its answer.
-        if place is not None and self._session.outcomes and not await place.is_alive():
+        if is_alive and self._session.outcomes and not await is_alive():
             return None
         event = self._pending()
         return COMMENT if event is None and not self._ending else event
@@ -208,8 +210,8 @@ class Sessions:
         self.is_stopping = False
         self.on_end: Callable[[Session, CloseReason], None] = lambda *_: None
         """Function called with a session that ends, and why."""
-        self.name_for: Callable[[Place | None, str], str | None] = lambda _, path: path
-        """Function that returns the name in a place of a file in Emacs, or None."""
+        self.remote_name: Callable[[str, str], str | None] = lambda _, path: path
+        """Function that returns the name on a host of a file in Emacs, or None."""
         self._config = config
         self._find_process = find_process
         self._report_to_emacs = report
@@ -222,16 +224,16 @@ class Sessions:
         self._is_ending = False
 
     def get(
-        self, session_id: str, client: Client | None = None, place: Place | None = None
+        self, session_id: str, client: Client | None = None, remote: str = ""
     ) -> Session:
         """Return the session ``session_id``, a new one if it is unknown.
 
-        A client in ``place`` may have opened it before a restart.
+        A client on the host ``remote`` may have opened it before a restart.
         """
         session = self._sessions.get(session_id)
         if session is None:
             session = Session(session_id, self._report_to_emacs)
-            session.place = place
+            session.remote = remote
             self._sessions[session_id] = session
             self._expect_client(session)
         # An adopted session is known before its first request comes.
@@ -289,7 +291,7 @@ class Sessions:
         Search again for a connection that is lasting: others may be closed before
         they are found.
         """
-        if session.place is not None:
+        if session.remote:
             # The peer is this process.
             return
         if session.process is None and (session.search is None or is_lasting):
@@ -308,7 +310,7 @@ class Sessions:
 
     def open_stream(self, session: Session) -> Stream:
         """Return a new event stream of ``session``, and end the previous one."""
-        if session.place is not None:
+        if session.remote:
             # What decides which files are shared may have changed there meanwhile.
             session.context = None
         previous, session.stream = session.stream, Stream(session)
@@ -400,9 +402,9 @@ class Sessions:
         if not self._wants_context:
             return
         self._context = files
-        events: dict[tuple[Place | None, Protocol], bytes | None] = {}
+        events: dict[tuple[str, Protocol], bytes | None] = {}
         for session in self._sessions.values():
-            kind = session.place, session.protocol
+            kind = session.remote, session.protocol
             if kind not in events:
                 events[kind] = self._event(session)
             session.update_context(events[kind])
@@ -414,7 +416,7 @@ class Sessions:
         files = [
             replace(file, path=name)
             for file in self._context
-            if (name := self.name_for(session.place, file.path)) is not None
+            if (name := self.remote_name(session.remote, file.path)) is not None
         ]
         return encode_event(session.protocol.context(files))
 

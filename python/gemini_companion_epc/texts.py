@@ -95,7 +95,7 @@ def sweep(own_pid: int = 0) -> None:
                 if not is_own(path.lstat()):
                     continue
                 if path.is_dir() and not path.is_symlink():
-                    # The copies of a place, whose Emacs was killed.
+                    # The copies of remote files, whose Emacs was killed.
                     shutil.rmtree(path)
                 else:
                     path.unlink()

@@ -31,6 +31,10 @@ class EmacsGone(EmacsError):
     """Emacs is not connected, or disconnected before it answered."""
 
 
+class RemoteError(Exception):
+    """Another host is not connected, or cannot do what it was asked for."""
+
+
 class MalformedArgument(Exception):
     """A peer sent an argument of the wrong type or format."""
 
@@ -85,12 +89,12 @@ class Process:
 class Diff:
     """A proposal that awaits its outcome.
 
-    ``path`` is exactly what the CLI sent, ``here`` the name of the file in Emacs, if
-    that is another one.
+    ``path`` is exactly what the CLI sent, ``local_name`` the name of the file in Emacs,
+    if that differs.
     """
 
     id: int
     session_id: str
     path: str
     proposal: str = field(repr=False)
-    here: str = ""
+    local_name: str = ""

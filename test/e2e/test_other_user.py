@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from harness.emacs import lisp
 from harness.gemini import CONNECTED
-from harness.place import Place
-from harness.place import why_not as why_no_place
+from harness.remote import Host
+from harness.remote import why_not as why_no_host
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
@@ -33,9 +33,9 @@ AS_NOBODY = (
 READ = """
 import os, sys
 paths = []
-for place in sys.argv[1:]:
-    paths += [place]
-    for directory, _, names in os.walk(place):
+for top in sys.argv[1:]:
+    paths += [top]
+    for directory, _, names in os.walk(top):
         paths += [os.path.join(directory, name) for name in names]
 for path in paths:
     try:
@@ -139,13 +139,13 @@ def let_others_in(scratch: Scratch) -> None:
 def test_token_log_and_port_are_private(world: World) -> None:
     let_others_in(world.scratch)
     world.pair(world.file("a.txt"))
-    places = [world.home, world.scratch.tmp]
+    paths_read = [world.home, world.scratch.tmp]
     for process in world.scratch.processes():
         proc = Path(f"/proc/{process.pid}")
-        places += [proc / "cmdline", proc / "environ"]
+        paths_read += [proc / "cmdline", proc / "environ"]
     (world.scratch.tmp / "public").write_text("readable by all")
 
-    printed = as_nobody(READ, *places)
+    printed = as_nobody(READ, *paths_read)
     log = next(world.home.rglob("server.log")).read_text()
     bound = as_nobody(BIND, discovered(world.scratch)["port"]).decode()
 
@@ -158,9 +158,9 @@ def test_token_log_and_port_are_private(world: World) -> None:
 
 
 def test_an_outpost_answers_its_user_only(world: World) -> None:
-    if reason := why_no_place():
+    if reason := why_no_host():
         pytest.skip(reason)
-    far = Place(world.scratch, "far")
+    far = Host(world.scratch, "far")
     emacs = world.emacs(extra=far.init)
     emacs.eval(f"(progn (find-file {lisp(far.remote(far.file('a.txt')))}) nil)")
     emacs.command("gemini-companion-connect")

@@ -22,11 +22,11 @@ from endpoint import Endpoint, Loop
 from fake_cli import FakeCli
 from fake_emacs import PYTHON_PATH, FakeEmacs
 from gemini_companion_epc.config import Config
-from gemini_companion_epc.connections import Connections
 from gemini_companion_epc.diffs import Diffs
-from gemini_companion_epc.places import Places
+from gemini_companion_epc.port import Port
 from gemini_companion_epc.processes import process_of
 from gemini_companion_epc.questions import Questions
+from gemini_companion_epc.remote import Remotes
 from gemini_companion_epc.server import load_http
 from gemini_companion_epc.sessions import Sessions
 from gemini_companion_epc.types import CloseReason, Diff, EmacsGone, Facts, Process
@@ -195,9 +195,9 @@ class Alone(Loop):
         self.emacs = StubEmacs()
         self.searches = 0
         self.find_process: Callable[[Any], Process | None] = lambda peer: None
-        self._connections = Connections(0)
-        self._connections.listen()
-        self.port = self._connections.port
+        self._http_port = Port(0)
+        self._http_port.listen()
+        self.port = self._http_port.number
         if finds_processes:
             self.find_process = partial(
                 process_of, server_port=self.port, emacs_pid=os.getpid()
@@ -207,20 +207,19 @@ class Alone(Loop):
             lambda peer: self.find_process(peer),
             self.emacs.report,
         )
-        self.diffs = Diffs(config, self.sessions, self.emacs)
+        self.remote_facts: list[dict[str, Any]] = []
+        self.remotes = Remotes(self.port, self.remote_facts.append)
+        self.sessions.remote_name = self.remotes.remote_name
+        self.diffs = Diffs(config, self.sessions, self.emacs, self.remotes)
         self.questions = Questions(config, self.emacs.ask)
         self.questions.roots = ["/"]
-        self.place_facts: list[dict[str, Any]] = []
-        self.places = Places(self.port, self.place_facts.append)
-        self.places.reviewed = self.diffs.reviewed
-        self.sessions.name_for = self.places.name_for
         self._stop = asyncio.Event()
         # Importing it may take longer than a bridge waits.
         serve = load_http()
 
         async def run() -> None:
-            parts = self.sessions, self.diffs, self.questions, self.places
-            await serve(config, self._connections, *parts, self._stop)
+            parts = self.sessions, self.diffs, self.questions, self.remotes
+            await serve(config, self._http_port, *parts, self._stop)
 
         self._served = self.start(run())
 
@@ -238,7 +237,7 @@ class Alone(Loop):
 
     def stop(self) -> None:
         async def end() -> None:
-            await self.places.stop_all()
+            await self.remotes.stop_all()
             await self.sessions.end_streams()
             self._stop.set()
 

@@ -11,8 +11,9 @@ from conftest import StubEmacs
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.diffs import Diffs
+from gemini_companion_epc.remote import Remotes
 from gemini_companion_epc.sessions import Session, Sessions, Stream
-from gemini_companion_epc.types import File
+from gemini_companion_epc.types import Facts, File
 
 BOUND = 120.0
 
@@ -22,13 +23,15 @@ class Rig:
 
     def __init__(self, **fields: Any) -> None:
         self.emacs = StubEmacs()
+        self.remote_facts: list[Facts] = []
         config = Config(secret="s", emacs_pid=1, **fields)
         self.sessions = Sessions(
             config,
             lambda peer: None,
             self.emacs.report,
         )
-        self.diffs = Diffs(config, self.sessions, self.emacs)
+        remotes = Remotes(0, self.remote_facts.append)
+        self.diffs = Diffs(config, self.sessions, self.emacs, remotes)
 
     def stop(self) -> None:
         self.sessions.is_stopping = True

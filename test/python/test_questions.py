@@ -139,17 +139,17 @@ def test_malformed_arguments_are_named(
     assert not alone.emacs.asked
 
 
-def references(places: list[list[Any]], **facts: Any) -> Answers:
-    """Return answers with ``places`` and ``facts``."""
-    return lambda kind, asked: {"total": len(places), "locations": places, **facts}
+def references(found: list[list[Any]], **facts: Any) -> Answers:
+    """Return answers with ``found`` and ``facts``."""
+    return lambda kind, asked: {"total": len(found), "locations": found, **facts}
 
 
 def test_references_are_grouped_by_file_and_line(alone: Alone, tmp_path: Path) -> None:
     root = tmp_path
     long = "y = " + "before." * 20 + "word" + ".after" * 20
     texts = ["def word():", long, "    word,", "  def word():"]
-    places = [[str(root / "a.py"), line, text] for line, text in enumerate(texts, 1)]
-    answer_with(alone, references([*places, [str(root / "b.py"), 3, "def word():"]]))
+    found = [[str(root / "a.py"), line, text] for line, text in enumerate(texts, 1)]
+    answer_with(alone, references([*found, [str(root / "b.py"), 3, "def word():"]]))
     text = text_of(call(alone, root, "references", file="a.py", symbol="word"))
     count, a, one, two, three, b, four = text.split("\n")
     assert [count, a, one, three, b, four] == [
@@ -163,8 +163,8 @@ def test_references_are_grouped_by_file_and_line(alone: Alone, tmp_path: Path) -
 
 def test_a_long_answer_is_cut_and_can_be_resumed(alone: Alone, tmp_path: Path) -> None:
     root = tmp_path
-    places = [[str(root / f"{n}{40 * 'd'}"), n, "x" * 200] for n in range(100)]
-    answer_with(alone, references(places, total=1234))
+    found = [[str(root / f"{n}{40 * 'd'}"), n, "x" * 200] for n in range(100)]
+    answer_with(alone, references(found, total=1234))
     text = text_of(call(alone, root, "references", file="a.py", symbol="x", after=200))
     assert len(text) <= LONGEST_ANSWER
     *_, last_place, rest = text.split("\n")

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 import pytest
 
 from conftest import BOUND, Alone, CliOf, until
-from gemini_companion_epc import connections
-from gemini_companion_epc.connections import MAX_WAITING, Connections
+from gemini_companion_epc import port as module
+from gemini_companion_epc.port import MAX_WAITING, Port
 from gemini_companion_epc.types import StartError
 from scene import context_of, paths_of
 
@@ -40,19 +40,19 @@ def test_a_flood_of_connections_excludes_no_client(alone: Alone, cli_of: CliOf) 
 
 
 def test_a_port_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "share_port", lambda listener: os.stat("/none"))
+    monkeypatch.setattr(module, "share_port", lambda listener: os.stat("/none"))
     with pytest.raises(StartError, match="Cannot bind a port on"):
-        Connections(0)
+        Port(0)
 
 
 def test_two_processes_listen_at_a_port_and_lose_no_client() -> None:
     async def scene() -> None:
-        connections = Connections(0)
-        connections.listen()
-        first = connections.listener
+        port = Port(0)
+        port.listen()
+        first = port.listener
         first.setblocking(False)
-        successor = Connections(connections.port)
-        assert successor.port == connections.port
+        successor = Port(port.number)
+        assert successor.number == port.number
         successor.listen()
         second = successor.listener
         second.settimeout(BOUND)
@@ -64,12 +64,12 @@ def test_two_processes_listen_at_a_port_and_lose_no_client() -> None:
 
         with ExitStack() as clients:
             for _ in range(50):
-                clients.enter_context(_connect(connections.port))
+                clients.enter_context(_connect(port.number))
             loop.add_reader(first, accept)
-            await connections.stop_listening()
+            await port.stop_listening()
             for _ in range(50 - len(accepted)):
                 clients.enter_context(second.accept()[0])
-            clients.enter_context(_connect(connections.port))
+            clients.enter_context(_connect(port.number))
             clients.enter_context(second.accept()[0])
             for one in accepted:
                 one.close()

@@ -15,20 +15,20 @@ Address: TypeAlias = tuple[str, int]
 
 MAX_WAITING = 100
 _BACKLOG = 128
-# Turns of the event loop from accepting a connection to `Connections.opened`.
+# Turns of the event loop from accepting a connection to `Port.opened`.
 _TURNS = 10
 
 
-class Connections:
-    """The connections to a port that await an answer.
+class Port:
+    """The port, and the connections to it that await an answer.
 
-    The port is another one if ``port`` is in use.  Raise StartError if none can be
+    The number is another one if ``number`` is in use.  Raise StartError if none can be
     bound.
     """
 
-    def __init__(self, port: int) -> None:
-        self.listener = _bound(port)
-        self.port: int = self.listener.getsockname()[1]
+    def __init__(self, number: int) -> None:
+        self.listener = _bound(number)
+        self.number: int = self.listener.getsockname()[1]
         # Functions that close them, None once the token has arrived.
         self._unanswered: dict[Address, Callable[[], None] | None] = {}
         self._quiet = asyncio.Event()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Remote places: a real outpost in Node.js, with a HOME and a TMPDIR of its own."""
+"""Remote hosts: a real outpost in Node.js, with a HOME and a TMPDIR of its own."""
 
 import asyncio
 import base64
@@ -22,10 +22,10 @@ import pytest
 
 from conftest import Alone, dead_pid, until
 from fake_cli import FakeCli
-from gemini_companion_epc import places
-from gemini_companion_epc.places import OUTPOST, Place, Places
+from gemini_companion_epc import remote
+from gemini_companion_epc.remote import OUTPOST, Outpost, Remotes
 from gemini_companion_epc.system import this_host
-from gemini_companion_epc.types import EmacsError, File
+from gemini_companion_epc.types import File, RemoteError
 
 pytestmark = pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")
 
@@ -40,7 +40,7 @@ RUN = "eval(Buffer.from(process.argv[1],'base64')+'')"
 
 
 class Far:
-    """A place that is a directory, with a CLI in it."""
+    """A host that is a directory, with a CLI in it."""
 
     def __init__(self, alone: Alone, directory: Path) -> None:
         self.alone = alone
@@ -57,7 +57,7 @@ class Far:
     def connect(
         self, is_counted: Any = False, within: tuple[str, ...] = (), **more: Any
     ) -> dict[str, Any]:
-        """Connect the place from a directory below the project; return the facts.
+        """Connect the host from a directory below the project; return the facts.
 
         The command ``within`` runs the outpost.
         """
@@ -75,10 +75,10 @@ class Far:
             "directories": [str(self.project / "sub")],
             **more,
         }
-        count = len(self.alone.place_facts)
-        self.alone.do(self.alone.places.start, facts)
-        until(lambda: len(self.alone.place_facts) > count)
-        return self.alone.place_facts[-1]
+        count = len(self.alone.remote_facts)
+        self.alone.do(self.alone.remotes.start, facts)
+        until(lambda: len(self.alone.remote_facts) > count)
+        return self.alone.remote_facts[-1]
 
     def cli(self) -> FakeCli:
         """Return a CLI that has read the discovery file."""
@@ -95,8 +95,8 @@ class Far:
         hash_of = hashlib.sha256(expected).hexdigest()
         coded = None if text is None else base64.b64encode(text.encode()).decode()
         try:
-            self.alone.run(_place(self).update(str(file), hash_of, coded))
-        except EmacsError as error:
+            self.alone.run(_outpost(self).update(str(file), hash_of, coded))
+        except RemoteError as error:
             return str(error)
         return ""
 
@@ -127,7 +127,7 @@ def test_a_discovery_file_is_there_for_its_user_until_the_end(far: Far) -> None:
     assert json.loads(qwen.read_text())["authToken"] == facts["token"] + ".qwen"
     assert facts["roots"] == [[str(far.project / "sub"), content["workspacePath"]]]
     events = far.cli().connect()
-    far.alone.do(far.alone.places.stop, far.name)
+    far.alone.do(far.alone.remotes.stop, far.name)
     events.end()
     until(lambda: not (gemini.exists() or qwen.exists()))
     until(lambda: not psutil.pid_exists(facts["pid"]))
@@ -141,7 +141,7 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     events = cli.connect()
     cli.open_diff(str(file), "new\n")
     (diff,) = far.alone.emacs.opened
-    assert (diff.path, diff.here) == (str(file), str(far.copy(file)))
+    assert (diff.path, diff.local_name) == (str(file), str(far.copy(file)))
     # The process that connects here is our own.
     facts = far.alone.emacs.facts
     assert facts.keys() == {"id", "since", "client", "version", "remote"}
@@ -151,7 +151,7 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     params = events.next()["params"]
     assert (params["filePath"], params["content"]) == (str(file), "mine\n")
     for number in range(100):  # as many edits can be reverted
-        far.alone.run(_place(far).update(str(far.project / f"{number}")))
+        far.alone.run(_outpost(far).update(str(far.project / f"{number}")))
     file.write_text("mine\n")
     until(lambda: far.copy(file).read_text() == "mine\n")
     assert far.copy(file).stat().st_mtime == pytest.approx(file.stat().st_mtime)
@@ -180,7 +180,7 @@ def test_a_text_is_sent_when_the_previous_one_has_arrived(far: Far) -> None:
     file = far.project / "a"
     file.write_text("old\n")
     began = time.monotonic()
-    far.alone.run(_place(far).update(str(file)))
+    far.alone.run(_outpost(far).update(str(file)))
     numbers = iter(range(500))
 
     def has_changed_often() -> bool:
@@ -227,14 +227,14 @@ def test_a_full_disk_leaves_the_previous_text(far: Far) -> None:
     assert file.read_text() == far.copy(file).read_text() == "new\n" * 1000
 
 
-def test_a_place_comes_back_before_texts_that_take_long(
+def test_a_host_comes_back_before_texts_that_take_long(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In a tenth of the time, with a line of 80 kB/s and 5 MB.
-    program = base64.b64decode(places._PROGRAM).replace(b"60000", b"6000")
-    monkeypatch.setattr(places, "_PROGRAM", base64.b64encode(program).decode())
-    monkeypatch.setattr(places, "_BEAT", 1.5)
-    monkeypatch.setattr(places, "_SILENCE", 4.5)
+    program = base64.b64decode(remote._PROGRAM).replace(b"60000", b"6000")
+    monkeypatch.setattr(remote, "_PROGRAM", base64.b64encode(program).decode())
+    monkeypatch.setattr(remote, "_BEAT", 1.5)
+    monkeypatch.setattr(remote, "_SILENCE", 4.5)
     large, ignored = far.project / "large", far.project / ".geminiignore"
     large.write_text("old\n" * 125_000)
     facts = far.connect(within=("python3", "-c", SLOW_LINE), files=(".geminiignore",))
@@ -244,15 +244,15 @@ def test_a_place_comes_back_before_texts_that_take_long(
     large.write_text("new\n" * 125_000)
     ignored.write_text("secret\n")
     os.kill(facts["pid"], signal.SIGKILL)
-    until(lambda: len(far.alone.place_facts) == 3)
+    until(lambda: len(far.alone.remote_facts) == 3)
     assert far.copy(ignored).read_text() == "secret\n"
     assert far.copy(large).read_text() == "old\n" * 125_000
     until(lambda: far.copy(large).read_text() == large.read_text())
-    assert far.alone.place_facts[-1]["state"] == "connected"
+    assert far.alone.remote_facts[-1]["state"] == "connected"
     cli.close()
 
 
-def test_each_place_has_its_own_token_and_its_own_files(
+def test_each_host_has_its_own_token_and_its_own_files(
     far_of: Callable[[str], Far], alone: Alone
 ) -> None:
     a, b = far_of("a"), far_of("b")
@@ -265,27 +265,28 @@ def test_each_place_has_its_own_token_and_its_own_files(
     alone.emacs.until(lambda emacs: [len(ids) for ids in emacs.sessions][-1:] == [3])
     copies = [str(far.copy(Path("/srv", far.directory.name))) for far in (a, b)]
     names = ["/here", *copies, str(shared / "c")]
-    # A link there may lead to another file than here.
+    # A link may lead to another file on the other host.
     (shared / "link").symlink_to("/srv")
-    here = [_place(b).here(f"/workspace/{name}") for name in ("c", "link/c")]
-    assert here == [names[3], str(b.copy(Path("/workspace/link/c")))]
+    mirror = _outpost(b).mirror
+    names_of_b = [mirror.local_name(f"/workspace/{name}") for name in ("c", "link/c")]
+    assert names_of_b == [names[3], str(b.copy(Path("/workspace/link/c")))]
     alone.do(alone.sessions.broadcast, [File(x, 1) for x in names])
     found = [
         [file["path"] for file in one.next()["params"]["workspaceState"]["openFiles"]]
         for one in streams
     ]
     assert found == [["/here", names[3]], ["/srv/a"], ["/srv/b", "/workspace/c"]]
-    for place, cli in clis.items():
+    for host, cli in clis.items():
         for other, another in clis.items():
             thief = FakeCli(cli.port, another.token)
             status = thief.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})[0]
-            assert (status == 401) == (place != other), (place, other)
-    # A session of another place is unknown.
+            assert (status == 401) == (host != other), (host, other)
+    # A session of another host is unknown.
     thief = clis["b"]
     own, thief.session_id = thief.session_id, clis["a"].session_id
     assert thief.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})[0] == 404
     thief.session_id = own
-    # Models elsewhere ask no questions about files here.
+    # Models on other hosts ask no questions about local files.
     alone.questions.is_on = True
     assert thief.request("POST", "{}", path="/tools")[0] == 404
     # Strangers who hold connections keep nobody out.
@@ -315,17 +316,17 @@ def test_what_is_no_name_of_a_file_there_is_not_reviewed(far: Far) -> None:
     assert len(far.alone.emacs.opened) == 1
     # Names of TRAMP are text.
     for path in ("/ssh:other:/etc/passwd", "/sudo::/x", "/~/a", "/$HOME"):
-        here = _place(far).here(path)
-        assert here == f"{far.directory}/mirror{path}"
-        assert _place(far).there(here) == path
-    assert _place(far).there("/elsewhere") is None
+        name = _outpost(far).mirror.local_name(path)
+        assert name == f"{far.directory}/mirror{path}"
+        assert _outpost(far).mirror.remote_name(name) == path
+    assert _outpost(far).mirror.remote_name("/elsewhere") is None
     cli.close()
 
 
-def _place(far: Far) -> Place:
-    place = far.alone.places.get(far.name)
-    assert place is not None
-    return place
+def _outpost(far: Far) -> Outpost:
+    outpost = far.alone.remotes.get(far.name)
+    assert outpost is not None
+    return outpost
 
 
 def test_an_outcome_for_a_silent_host_waits_for_the_next_outpost(far: Far) -> None:
@@ -339,11 +340,11 @@ def test_an_outcome_for_a_silent_host_waits_for_the_next_outpost(far: Far) -> No
     os.kill(facts["pid"], signal.SIGSTOP)
     far.alone.do(far.alone.diffs.accept, diff.id, "mine\n")
     assert events.nothing()
-    count = len(far.alone.place_facts)
+    count = len(far.alone.remote_facts)
     os.kill(facts["pid"], signal.SIGKILL)
     file.write_text("new\n")
-    until(lambda: len(far.alone.place_facts) == count + 2)
-    lost, back = far.alone.place_facts[count:]
+    until(lambda: len(far.alone.remote_facts) == count + 2)
+    lost, back = far.alone.remote_facts[count:]
     assert (lost["state"], back["state"]) == ("lost", "connected")
     # Emacs names the files of the reviews that end.
     assert lost["roots"] == back["roots"] != []
@@ -366,7 +367,7 @@ def test_emacs_decides_again_what_is_shared_after_an_outage(far: Far) -> None:
     far.alone.do(far.alone.sessions.broadcast, context)
     assert events.next()["method"] == "ide/contextUpdate"
     os.kill(facts["pid"], signal.SIGKILL)
-    until(lambda: len(far.alone.place_facts) == 3)
+    until(lambda: len(far.alone.remote_facts) == 3)
     events = cli.listen()
     assert events.nothing()
     far.alone.do(far.alone.sessions.broadcast, context)
@@ -378,8 +379,8 @@ def test_a_new_server_follows_what_the_previous_one_copied(far: Far) -> None:
     far.connect()
     file = far.project / "a"
     file.write_text("old\n")
-    far.alone.run(_place(far).update(str(file)))
-    far.alone.do(far.alone.places.stop, far.name)
+    far.alone.run(_outpost(far).update(str(file)))
+    far.alone.do(far.alone.remotes.stop, far.name)
     far.connect()
     file.write_text("newer\n")
     until(lambda: far.copy(file).read_text() == "newer\n")
@@ -387,7 +388,7 @@ def test_a_new_server_follows_what_the_previous_one_copied(far: Far) -> None:
 
 def test_another_program_that_takes_the_port_there_has_no_token(far: Far) -> None:
     facts = far.connect()
-    count = len(far.alone.place_facts)
+    count = len(far.alone.remote_facts)
 
     def steal() -> socket.socket:
         os.kill(facts["pid"], signal.SIGKILL)
@@ -397,8 +398,8 @@ def test_another_program_that_takes_the_port_there_has_no_token(far: Far) -> Non
 
     # The next outpost starts after that.
     with far.alone.do(steal):
-        until(lambda: len(far.alone.place_facts) == count + 2)
-    port = far.alone.place_facts[-1]["port"]
+        until(lambda: len(far.alone.remote_facts) == count + 2)
+    port = far.alone.remote_facts[-1]["port"]
     assert port != facts["port"]
     far.cli().connect().close()
     thief = FakeCli(port, facts["token"])
@@ -411,7 +412,7 @@ def test_a_lock_file_in_a_home_that_both_hosts_share_stays(far: Far) -> None:
     lock = far.directory / f"home/.qwen/ide/{port}.lock"
     lock.parent.mkdir(parents=True)
     lock.write_text("here")
-    far.alone.places = Places(port, far.alone.place_facts.append)
+    far.alone.remotes = Remotes(port, far.alone.remote_facts.append)
     own = lock.with_name(f"{far.connect()['port']}.lock")
     assert (lock.read_text(), own.exists()) == ("here", True)
 
@@ -421,7 +422,7 @@ def test_only_own_stale_files_of_this_host_are_removed(far: Far) -> None:
     directory.mkdir(parents=True, mode=0o700)
     far.connect()
     (found,) = directory.iterdir()
-    far.alone.do(far.alone.places.stop, far.name)
+    far.alone.do(far.alone.remotes.stop, far.name)
     until(lambda: not found.exists())
     content = {"ideInfo": {"name": "emacs"}, "ppid": dead_pid(), "host": "another"}
     (directory / "other.json").write_text(json.dumps(content))
@@ -438,7 +439,7 @@ def test_only_own_stale_files_of_this_host_are_removed(far: Far) -> None:
 def test_a_discovery_file_that_is_removed_is_written_again(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "_BEAT", 0.1)
+    monkeypatch.setattr(remote, "_BEAT", 0.1)
     far.connect()
     (found,) = far.directory.glob("tmp/gemini/ide/*.json")
     content = found.read_text()
@@ -454,8 +455,8 @@ def test_a_directory_or_port_that_cannot_be_used_is_reported(
     (far.directory / "tmp/gemini").symlink_to(far.project)
     (problem,) = far.connect()["problems"]
     assert "is not your own directory" in problem
-    program = base64.b64decode(places._PROGRAM).replace(b"127.0.0.1", b"192.0.2.1")
-    monkeypatch.setattr(places, "_PROGRAM", base64.b64encode(program).decode())
+    program = base64.b64decode(remote._PROGRAM).replace(b"127.0.0.1", b"192.0.2.1")
+    monkeypatch.setattr(remote, "_PROGRAM", base64.b64encode(program).decode())
     facts = other.connect()
     assert (facts["state"], "EADDRNOTAVAIL" in facts["problem"]) == ("ended", True)
 
@@ -463,9 +464,9 @@ def test_a_directory_or_port_that_cannot_be_used_is_reported(
 def test_the_oldest_copies_go_when_there_are_too_many(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "_LARGEST_MIRROR", 3 * 4096)
-    monkeypatch.setattr(places, "_FOLLOWED", 0)
-    monkeypatch.setattr(places, "_BEAT", 0.1)
+    monkeypatch.setattr(remote, "_LARGEST_MIRROR", 3 * 4096)
+    monkeypatch.setattr(remote, "_FOLLOWED", 0)
+    monkeypatch.setattr(remote, "_BEAT", 0.1)
     names = (".geminiignore", "a", "b", "c")
     ignore, *files = (far.project / name for name in names)
     ignore.write_text("x\n")
@@ -480,8 +481,8 @@ def test_the_oldest_copies_go_when_there_are_too_many(
     far.alone.do(far.alone.diffs.reject, far.alone.emacs.opened[0].id)
 
     def has_room() -> bool:
-        with suppress(EmacsError):
-            far.alone.run(_place(far).update(str(files[2])))
+        with suppress(RemoteError):
+            far.alone.run(_outpost(far).update(str(files[2])))
             return True
         return False
 
@@ -514,7 +515,7 @@ def test_a_failed_start_is_reported(
 def test_an_error_of_the_server_is_not_one_of_the_host(
     far: Far, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(places, "CLIENTS", None)
+    monkeypatch.setattr(remote, "CLIENTS", None)
     assert "see its log" in far.connect()["problem"]
     assert "Traceback" in caplog.text
 
@@ -529,7 +530,7 @@ def test_an_error_of_the_server_is_not_one_of_the_host(
         ("sleep 1000 >/dev/null & echo $! >$0; exit 3", "exit status 3"),
     ],
 )
-def test_nothing_is_left_of_a_place_and_its_end_is_reported(
+def test_nothing_is_left_of_a_host_and_its_end_is_reported(
     tmp_path: Path, rest: str, problem: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pid, child = tmp_path / "pid", tmp_path / "child"
@@ -540,13 +541,13 @@ def test_nothing_is_left_of_a_place_and_its_end_is_reported(
         raise PermissionError
 
     async def connect_and_stop() -> None:
-        places = Places(1, facts.append)
+        remotes = Remotes(1, facts.append)
         command = f"echo gemini-companion-outpost; echo $$ >{pid}; {rest}"
         wanted = {"name": "/test:far:", "mirror": f"{tmp_path}/m", "directories": []}
-        places.start({**wanted, "command": ["sh", "-c", command, str(child)]})
+        remotes.start({**wanted, "command": ["sh", "-c", command, str(child)]})
         await asyncio.to_thread(until, lambda: facts if problem else pid.read_text())
-        places.stop("/test:far:")
-        await places.stop_all()
+        remotes.stop("/test:far:")
+        await remotes.stop_all()
 
     if rest == "exec yes":
         # The process of sudo belongs to another user.
@@ -571,7 +572,7 @@ def test_a_directory_that_cannot_be_a_root_is_reported(far: Far, name: str) -> N
     facts = far.connect(directories=(*never, f"{home}/notes"))
     assert facts["roots"][-1] == [f"{home}/notes", f"{home}/notes"]
     assert facts["roots"][:-1] == [[one, None] for one in never]
-    # Another directory is added to a connected place, after the disk was full.
+    # Another directory is added to a connected host, after the disk was full.
     (found,) = far.directory.glob("tmp/gemini/ide/*.json")
     Path(f"{found}.tmp").touch()
     directories = [home, str(far.project / "sub")]
@@ -598,15 +599,15 @@ for line in sys.stdin:
 """
 
 
-def test_a_file_may_take_longer_than_the_silence_after_which_a_place_is_lost(
+def test_a_file_may_take_longer_than_the_silence_after_which_a_host_is_lost(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "_SILENCE", 15)
+    monkeypatch.setattr(remote, "_SILENCE", 15)
     far.connect(command=("python3", "-c", SLOW), files=())
     file = far.project / "a.txt"
-    far.alone.run(_place(far).update(str(file)))
+    far.alone.run(_outpost(far).update(str(file)))
     assert far.copy(file).read_bytes() == b""
-    assert far.alone.place_facts[-1]["state"] == "connected"
+    assert far.alone.remote_facts[-1]["state"] == "connected"
 
 
 LIAR = """
@@ -654,13 +655,13 @@ def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
         *("[" * 100_000, "{}", "nonsense", "[]", "null", '"H"', "[1,2,3,4,5]"),
     ]
     far.connect(command=("python3", "-c", LIAR, json.dumps(lies), str(seed)))
-    until(lambda: far.alone.place_facts[-1]["state"] in ("lost", "ended"))
+    until(lambda: far.alone.remote_facts[-1]["state"] in ("lost", "ended"))
     assert not list((far.directory / "mirror").rglob("*"))
-    far.alone.do(far.alone.places.stop, far.name)
+    far.alone.do(far.alone.remotes.stop, far.name)
     assert secret.read_text() == "secret"
-    states = [reported["state"] for reported in far.alone.place_facts]
+    states = [reported["state"] for reported in far.alone.remote_facts]
     assert ["connected"] * 2 not in [states[i : i + 2] for i in range(len(states))]
-    for reported in far.alone.place_facts:
+    for reported in far.alone.remote_facts:
         assert reported["name"] == far.name
         assert reported.get("node") in (None, "20.1.0")
         assert reported.get("versions") in (None, [["gemini", "0.61.0"]])

@@ -16,8 +16,8 @@ from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.model import read_file, say, write_file
 from harness.needs import needs_qwen
-from harness.place import Place, why_not
 from harness.qwen import Qwen
+from harness.remote import Host, why_not
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
@@ -48,20 +48,20 @@ REVERT = """
                           (reverse (gemini-companion-edits))))))
 """
 
-PlaceOf = Callable[..., Place]
+HostOf = Callable[..., Host]
 
 
 @pytest.fixture
-def place_of(world: World) -> Iterator[PlaceOf]:
-    made: list[Place] = []
+def host_of(world: World) -> Iterator[HostOf]:
+    made: list[Host] = []
 
-    def place_of(name: str, method: str = "docker", delay: float = 0) -> Place:
+    def host_of(name: str, method: str = "docker", delay: float = 0) -> Host:
         if reason := why_not(method):
             pytest.skip(reason)
-        made.append(Place(world.scratch, name, method, delay))
+        made.append(Host(world.scratch, name, method, delay))
         return made[-1]
 
-    yield place_of
+    yield host_of
     for emacs in world.emacsen:
         if emacs.terminal.is_open():
             unasked = emacs.value("(mapcar #'prin1-to-string e2e-tramp-unasked)")
@@ -69,14 +69,14 @@ def place_of(world: World) -> Iterator[PlaceOf]:
         emacs.quit()
     eventually(lambda: not world.scratch.servers(), "the server is gone")
     eventually(lambda: not outposts(world.scratch), "no outpost")
-    for place in made:
-        assert not place.discovery_files()
-        place.close()
+    for host in made:
+        assert not host.discovery_files()
+        host.close()
 
 
 @pytest.fixture
-def far(place_of: PlaceOf) -> Place:
-    return place_of("far")
+def far(host_of: HostOf) -> Host:
+    return host_of("far")
 
 
 def outposts(scratch: Scratch) -> list[psutil.Process]:
@@ -84,7 +84,7 @@ def outposts(scratch: Scratch) -> list[psutil.Process]:
     return scratch.processes("Buffer.from(process.argv[1]")
 
 
-def start(world: World, far: Place, *files: Path) -> Emacs:
+def start(world: World, far: Host, *files: Path) -> Emacs:
     """Return an Emacs that visits ``files`` of ``far``."""
     terminal = "(setq gemini-companion-terminal 'term)"
     emacs = world.emacs(extra=far.init + CALLS + terminal)
@@ -92,35 +92,35 @@ def start(world: World, far: Place, *files: Path) -> Emacs:
     return emacs
 
 
-def visit(emacs: Emacs, far: Place, *files: Path) -> None:
+def visit(emacs: Emacs, far: Host, *files: Path) -> None:
     for file in files:
         emacs.eval(f"(progn (find-file {lisp(far.remote(file))}) nil)")
 
 
-def run(world: World, emacs: Emacs, far: Place, question: str = QUESTION) -> Gemini:
-    """Start a CLI in the place of the selected buffer, and wait for it."""
+def run(world: World, emacs: Emacs, far: Host, question: str = QUESTION) -> Gemini:
+    """Start a CLI on the host of the selected buffer, and wait for it."""
     cli = world.run(emacs, question=question, host=f"{far.title}:")
     emacs.holds("(gemini-companion-sessions)", "a session")
     return cli
 
 
-def connect(emacs: Emacs, place: Place) -> None:
-    """Connect ``place``, which is the one of the selected buffer."""
+def connect(emacs: Emacs, host: Host) -> None:
+    """Connect ``host``, which is the one of the selected buffer."""
     emacs.command("gemini-companion-connect")
     emacs.wait_for(QUESTION)
     emacs.keys("y")
-    emacs.says(f"Connected to {place.title}; run ")
+    emacs.says(f"Connected to {host.title}; run ")
 
 
-def by_hand(world: World, place: Place, is_qwen: bool) -> Gemini:
-    """Start a CLI in ``place`` outside Emacs, which was connected before."""
-    model, name = world.model(), f"cli-{place.name}"
+def by_hand(world: World, host: Host, is_qwen: bool) -> Gemini:
+    """Start a CLI in ``host`` outside Emacs, which was connected before."""
+    model, name = world.model(), f"cli-{host.name}"
     module = qwen if is_qwen else gemini
     program = module.script(world.tools, world.scratch, model, name)
     container = [f"{key}={value}" for key, value in gemini.in_container().items()]
     terminal = world.tmux.start(
         name,
-        [str(place.program), place.name, "env", *container, str(program)],
+        [str(host.program), host.name, "env", *container, str(program)],
         world.scratch.root,
         {},
         gemini.SIZE,
@@ -128,16 +128,16 @@ def by_hand(world: World, place: Place, is_qwen: bool) -> Gemini:
     return (Qwen if is_qwen else Gemini)(terminal, model)
 
 
-def text_of(place: Place, file: Path) -> str:
+def text_of(host: Host, file: Path) -> str:
     """Return Lisp for the text of the buffer that visits ``file`` there."""
-    buffer = f"(get-file-buffer {lisp(place.remote(file))})"
+    buffer = f"(get-file-buffer {lisp(host.remote(file))})"
     return f"(with-current-buffer {buffer} (buffer-string))"
 
 
 def test_run_connects_there_and_an_accepted_text_is_written_there(
-    world: World, place_of: PlaceOf
+    world: World, host_of: HostOf
 ) -> None:
-    far = place_of("far", "ssh", delay=0.15)
+    far = host_of("far", "ssh", delay=0.15)
     here = world.file("a.txt", "here\n")
     there = far.file("a.txt", "one\ntwo\n")
     emacs = start(world, far, there)
@@ -145,7 +145,7 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
 
     cli = run(world, emacs, far)
     assert CONNECTED in cli.ide_status()
-    # Only files of the place are in the context, by their names there.
+    # Only files of the host are in the context, by their names there.
     context = cli.context()
     assert str(there) in json.dumps(context)
     assert far.prefix not in json.dumps(context)
@@ -209,7 +209,7 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
 
 @pytest.mark.once
 def test_reject_new_file_terminal_answer_and_unsaved_text(
-    world: World, far: Place
+    world: World, far: Host
 ) -> None:
     (world.scratch.root / "far/project/real").mkdir()
     (far.project / "link").symlink_to("real")
@@ -246,20 +246,20 @@ def test_reject_new_file_terminal_answer_and_unsaved_text(
 
 @pytest.mark.once
 @needs_qwen
-def test_two_places_and_here_are_apart_and_nothing_is_left_there(
-    world: World, place_of: PlaceOf
+def test_two_hosts_and_this_one_are_apart_and_nothing_is_left_there(
+    world: World, host_of: HostOf
 ) -> None:
-    places = [place_of("near"), place_of("far")]
-    places[1].project.joinpath("a.txt").symlink_to("b.txt")
-    files = [place.file("a.txt", f"{place.name}\n") for place in places]
+    hosts = [host_of("near"), host_of("far")]
+    hosts[1].project.joinpath("a.txt").symlink_to("b.txt")
+    files = [host.file("a.txt", f"{host.name}\n") for host in hosts]
     local = world.file("a.txt", "here\n")
-    emacs = start(world, places[0], files[0])
+    emacs = start(world, hosts[0], files[0])
     reviews = Reviews(emacs)
     clis = []
-    for place, file in zip(places, files, strict=True):
-        visit(emacs, place, file)
-        connect(emacs, place)
-        clis.append(by_hand(world, place, is_qwen=place.name == "far"))
+    for host, file in zip(hosts, files, strict=True):
+        visit(emacs, host, file)
+        connect(emacs, host)
+        clis.append(by_hand(world, host, is_qwen=host.name == "far"))
         clis[-1].wait_until_connected()
     emacs.eval(f"(progn (find-file {lisp(local)}) nil)")
     clis.append(world.gemini())
@@ -279,20 +279,20 @@ def test_two_places_and_here_are_apart_and_nothing_is_left_there(
     emacs.eval("(mapc #'gemini-companion-edit-accept (gemini-companion-edits-open))")
     for cli in clis:
         cli.wait_for("done")
-    emacs.becomes(text_of(places[1], files[1]), "1\n")
-    texts = [place.project.joinpath("a.txt").read_text() for place in places]
+    emacs.becomes(text_of(hosts[1], files[1]), "1\n")
+    texts = [host.project.joinpath("a.txt").read_text() for host in hosts]
     assert [*texts, local.read_text()] == ["0\n", "1\n", "2\n"]
 
-    assert all(place.discovery_files() for place in places)
+    assert all(host.discovery_files() for host in hosts)
     assert len(outposts(world.scratch)) == 2
     os.kill(emacs.pid, signal.SIGKILL)
-    for place in places:
-        is_gone(world, place)
+    for host in hosts:
+        is_gone(world, host)
     copies = f"gemini-companion-*-{emacs.pid}-*"
     eventually(lambda: not list(world.scratch.tmp.glob(copies)), "no copies are left")
 
 
-def is_gone(world: World, far: Place) -> None:
+def is_gone(world: World, far: Host) -> None:
     """Wait until nothing is left in ``far``."""
     eventually(lambda: not far.discovery_files(), "no discovery file there")
     eventually(lambda: not outposts(world.scratch), "no outpost")
@@ -300,7 +300,7 @@ def is_gone(world: World, far: Place) -> None:
 
 @pytest.mark.once
 def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
-    world: World, far: Place
+    world: World, far: Host
 ) -> None:
     there = far.file("a.txt", "one\n")
     emacs = start(world, far, there)

@@ -35,7 +35,7 @@ echo up && exec sleep infinity
 """
 
 RUN = """#!/bin/sh
-# place NAME COMMAND...: run COMMAND in the place NAME.
+# host NAME COMMAND...: run COMMAND on the host NAME.
 name=$1; shift
 exec nsenter -t "$(cat {root}/$name/pid)" -m {user} \\
     env -i HOME={root}/$name/home TMPDIR={root}/$name/tmp PATH="$PATH" \\
@@ -119,7 +119,7 @@ INIT = """
 
 
 def why_not(method: str = "docker") -> str:
-    """Return why there can be no place for ``method``, or an empty string."""
+    """Return why there can be no host for ``method``, or an empty string."""
     if sys.platform != "linux":
         return "mount namespaces are of Linux"
     if not all(map(shutil.which, ("unshare", "nsenter", "mount", "node"))):
@@ -129,14 +129,14 @@ def why_not(method: str = "docker") -> str:
         return "mount namespaces are not permitted"
     if method == "ssh":
         if os.geteuid() != 0:
-            return "sshd serves places for root only"
+            return "sshd serves hosts for root only"
         if not (SSHD / "usr/sbin/sshd").exists() or not shutil.which("ssh-keygen"):
             return "ssh is not installed, or sshd not unpacked"
     return ""
 
 
-class Place:
-    """A place called ``name``, which TRAMP reaches by ``method``.
+class Host:
+    """A host called ``name``, which TRAMP reaches by ``method``.
 
     With "ssh", each way of the connection takes ``delay`` seconds.
     """
@@ -153,7 +153,7 @@ class Place:
         self.home = self._directory("home")
         self.tmp = self._directory("tmp")
         (self.project / ".git").mkdir()
-        self.program = scratch.root / "place"
+        self.program = scratch.root / "host"
         user = "" if os.geteuid() == 0 else " ".join(AS_USER)
         _write_program(
             self.program,
@@ -207,7 +207,7 @@ class Place:
 
     @property
     def init(self) -> str:
-        """The Lisp by which Emacs knows this place and all others."""
+        """The Lisp by which Emacs knows this host and all others."""
         return INIT.format(bin=lisp(self.bin))
 
     def file(self, name: str, content: str = "") -> Path:
@@ -225,7 +225,7 @@ class Place:
         return [file for file in files if client in file.name]
 
     def close(self) -> None:
-        """End the place."""
+        """End the host."""
         self._holder.send_signal(signal.SIGKILL)
         self._holder.communicate()
 

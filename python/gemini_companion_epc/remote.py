@@ -1,0 +1,679 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Remote hosts, where CLIs run.
+
+An `Outpost` runs the program ``outpost.js`` on a host while Emacs is connected to it.
+Its `Tunnel` carries connections, and its `Mirror` has copies of files, up to date.  A
+file has a remote name, and a local name, which is in the mirror or in a directory that
+both hosts share.
+
+Everything runs in the event loop.  This module depends neither on HTTP nor on EPC.
+"""
+
+import asyncio
+import base64
+import json
+import logging
+import os
+import posixpath
+import re
+from asyncio import StreamReader, StreamWriter, SubprocessTransport
+from asyncio.subprocess import Process, SubprocessStreamProtocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from itertools import count
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, TypeAlias
+
+from .clients import CLIENTS
+from .config import new_token
+from .types import Facts, MalformedArgument, RemoteError, clean
+
+logger = logging.getLogger(__name__)
+
+Address: TypeAlias = tuple[str, int]
+Report: TypeAlias = Callable[[Facts], None]
+Flush: TypeAlias = Callable[[], Awaitable[None]]
+
+OUTPOST = "outpost-base64"
+"""The word in a command that stands for the program of the outpost."""
+
+_SOURCE = Path(__file__).with_name("outpost.js")
+_PROGRAM = base64.b64encode(_SOURCE.read_bytes()).decode()
+_LARGEST_FILE = 20 * 1024 * 1024
+_LARGEST_MIRROR = 200 * 1024 * 1024
+_LONGEST_LINE = 32 * 1024 * 1024
+_MOST_CONNECTIONS = 256
+_CHUNK = 64 * 1024
+_GREETING = b"gemini-companion-outpost"
+_BEAT = 15
+_SILENCE = 45
+_FOLLOWED = 75
+_END = 1
+_KILLED = 10
+_DELAYS = (0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)
+_LONG_LIFE = 60
+_VERSION = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+@dataclass
+class Remote:
+    """A remote host, as Emacs describes it; the command runs the outpost."""
+
+    name: str
+    mirror: str
+    command: Sequence[str]
+    directories: Sequence[str]
+    """Remote directories from which CLIs may connect."""
+    files: Sequence[str] = ()
+    """Names of what decides what is shared, in a root or, with a tilde, at home."""
+    shared: Sequence[tuple[str, str]] = ()
+    """Pairs of names, remote and local, of directories that both hosts share."""
+    token: str = ""
+    port: int = 0
+
+
+class SentFile(NamedTuple):
+    """A file that the outpost has sent, without a text if the copy has its stamp."""
+
+    path: str
+    true_name: str
+    problem: str
+    stamp: str
+    time: int
+    text: bytes | None
+
+
+class Line(NamedTuple):
+    """A line that the outpost has sent, about the connection or request ``number``."""
+
+    kind: str
+    number: int
+    data: bytes = b""
+    file: SentFile | None = None
+    facts: Facts | None = None
+
+
+class Mirror:
+    """The names of the files of a host, and the copies that are followed."""
+
+    def __init__(self, remote: Remote) -> None:
+        self.directory = remote.mirror
+        self._files = remote.files or ()
+        self._pairs = [*(remote.shared or ()), ("/", self.directory)]
+        # A previous server may have left some.
+        copies = [one for one in Path(self.directory).rglob("*") if one.is_file()]
+        self._sizes = {
+            str(one)[len(self.directory) :]: one.stat().st_size for one in copies
+        }
+        """The size of each copy, the oldest first."""
+        self._followed: dict[str, float] = {}
+        """The files whose copies are kept up to date, and until when."""
+        self.follow(self._sizes)
+
+    def make(self) -> None:
+        """Make the directory, which systems clean up as a temporary one."""
+        os.makedirs(self.directory, 0o700, exist_ok=True)
+
+    # Names
+
+    def local_name(self, path: str) -> str:
+        """Return the local name of the remote file ``path``.
+
+        Raise MalformedArgument unless it is absolute and without dots.
+        """
+        local_name = _moved(path, self._pairs)
+        if local_name is None or posixpath.normpath(path) != path or "\0" in path:
+            raise MalformedArgument("filePath must be an absolute path without dots")
+        names = local_name, *(directory for _, directory in self._pairs)
+        true_name, *tops = (Path(os.path.realpath(one)) for one in names)
+        if any(true_name.is_relative_to(top) for top in tops):
+            return local_name
+        # A link in a shared directory may lead to another file on the other host.
+        return self.directory + path
+
+    def remote_name(self, path: str) -> str | None:
+        """Return the remote name of the local file ``path``, or None."""
+        return _moved(path, [(local, remote) for remote, local in self._pairs])
+
+    def has(self, local_name: str) -> bool:
+        """Return whether ``local_name`` is the name of a copy."""
+        return _is_below(local_name, self.directory)
+
+    # Copies
+
+    def follow(self, paths: Iterable[str]) -> None:
+        """Keep the copies of the files ``paths`` up to date for a while."""
+        end = asyncio.get_running_loop().time() + _FOLLOWED
+        self._followed |= dict.fromkeys(paths, end)
+
+    def followed(self) -> tuple[list[str], list[str]]:
+        """Return the files that are followed, and those that are no longer."""
+        now = asyncio.get_running_loop().time()
+        old = [path for path, end in self._followed.items() if end < now]
+        for path in old:
+            del self._followed[path]
+        return list(self._followed), old
+
+    def stamp(self, path: str) -> str:
+        """Return the time and size of the copy of the file ``path``, or ""."""
+        with suppress(OSError):
+            found = os.stat(self.directory + path)
+            return f"{found.st_mtime_ns}-{found.st_size}"
+        return ""
+
+    def is_wanted(self, path: str) -> bool:
+        """Return whether the file ``path`` is followed, or decides what is shared."""
+        names = tuple(f"/{name.removeprefix('~/')}" for name in self._files)
+        return path in self._followed or path.endswith(names)
+
+    def store(self, sent: SentFile) -> str:
+        """Write or delete the copy of ``sent``; return a problem or "".
+
+        The remote name in a symbolic link becomes a local one.
+        """
+        # A link could replace one of its directories if that is shared.
+        name, text = Path(self.directory + sent.path), sent.text
+        try:
+            if text is None:
+                name.unlink(missing_ok=True)
+            else:
+                self.local_name(sent.true_name)
+                copy = Path(self.directory + sent.true_name)
+                self._make_room(sent.path, max(len(text), 4096))
+                # It fails if Emacs has deleted the mirror meanwhile.
+                draft = Path(self.directory, ".draft")
+                draft.write_bytes(text)
+                os.utime(draft, ns=(sent.time, sent.time))
+                for one in (copy, name):
+                    one.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(draft, copy)
+                if name != copy and os.path.realpath(name) != str(copy):
+                    name.unlink(missing_ok=True)
+                    name.symlink_to(copy)
+        except (OSError, OverflowError) as error:
+            return f"cannot be copied: {getattr(error, 'strerror', None) or error}"
+        return ""
+
+    def _make_room(self, path: str, size: int) -> None:
+        """Delete the oldest copies that are not wanted, as ``path`` needs ``size``."""
+        self._sizes.pop(path, None)
+        excess = sum(self._sizes.values()) + size - _LARGEST_MIRROR
+        for old in list(self._sizes):
+            if excess > 0 and not self.is_wanted(old):
+                Path(os.path.realpath(self.directory + old)).unlink(missing_ok=True)
+                excess -= self._sizes.pop(old)
+        if excess > 0:
+            raise OSError("too many files are being reviewed")
+        self._sizes[path] = size
+
+
+class Tunnel:
+    """The connections from a host to the server of this process, by number.
+
+    ``send`` sends a line to the outpost.
+    """
+
+    def __init__(self, port: int, send: Callable[..., Awaitable[None]]) -> None:
+        self._port = port
+        self._send = send
+        self._writers: dict[int, StreamWriter] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self, number: int) -> None:
+        """Connect the connection ``number`` to the server."""
+        if number in self._writers or len(self._writers) >= _MOST_CONNECTIONS:
+            await self._send("C", number)
+            return
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        self._writers[number] = writer
+        task = asyncio.create_task(self._carry_back(number, reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _carry_back(
+        self, number: int, reader: StreamReader, writer: StreamWriter
+    ) -> None:
+        with suppress(OSError, RemoteError):
+            while data := await reader.read(_CHUNK):
+                await self._send("D", number, base64.b64encode(data).decode())
+            await self._send("C", number)
+        writer.close()
+        self._writers.pop(number, None)
+
+    async def write(self, number: int, data: bytes) -> None:
+        """Write ``data``, which the outpost has read."""
+        if number in self._writers:
+            self._writers[number].write(data)
+            with suppress(OSError):
+                await self._writers[number].drain()
+
+    def close(self, number: int) -> None:
+        """Close the connection ``number``, which the CLI has closed."""
+        if number in self._writers:
+            self._writers[number].close()
+
+    def abort(self) -> None:
+        """Close all connections at once."""
+        for writer in self._writers.values():
+            writer.transport.abort()
+
+    def carries(self, address: Address) -> bool:
+        """Return whether a connection from ``address`` comes from the host."""
+        writers = self._writers.values()
+        return any(one.get_extra_info("sockname") == address for one in writers)
+
+
+class Outpost:
+    """The process on a host, which is started again when it has ended."""
+
+    def __init__(self, remote: Remote, remotes: "Remotes") -> None:
+        self.name = remote.name
+        self.token = remote.token or new_token()
+        self.mirror = Mirror(remote)
+        self.tunnel = Tunnel(remotes.server_port, self._carry)
+        self._remote = remote
+        self._remotes = remotes
+        self._facts: Facts = {"port": remote.port or 0}
+        self._stdin: StreamWriter | None = None
+        """Its input, or None if it does not run."""
+        self._pending: dict[int, asyncio.Future[str]] = {}
+        """By number of each request, the future of its problem, or ""."""
+        self._numbers = count(1)
+        self._life = asyncio.create_task(self._live())
+
+    # Files
+
+    async def update(self, path: str, *change: str | None) -> None:
+        """Bring the copy of the file ``path`` up to date, and follow it for a while.
+
+        Before, ``change`` the file: from a text with a SHA-256 to another one, in
+        base64, or delete it if that is None.  Raise RemoteError if that fails, there is
+        another text, or the file cannot be read.
+        """
+        mirror = self.mirror
+        if mirror.has(mirror.local_name(path)):
+            mirror.make()
+            mirror.follow([path])
+            kind, data = ("W", change) if change else ("F", (mirror.stamp(path),))
+            if problem := await self._request(kind, path, *data):
+                raise RemoteError(problem)
+
+    async def _receive(self, sent: SentFile, number: int) -> None:
+        """Bring a copy up to date, and answer the request ``number``, if it is one."""
+        self.mirror.local_name(sent.path)
+        problem = sent.problem
+        is_same = sent.text is None and sent.stamp and not problem
+        if not is_same and self.mirror.is_wanted(sent.path):
+            problem = await asyncio.to_thread(self.mirror.store, sent) or problem
+        self._answer(number, problem)
+        self._send("A")
+
+    def _follow(self) -> list[str]:
+        """Follow the reviewed files, and no longer those whose reviews ended before."""
+        self.mirror.follow(self._remotes.reviewed(self.name))
+        followed, old = self.mirror.followed()
+        self._send("P", 0, old)
+        return followed
+
+    # Life
+
+    def connect_from(self, directories: Sequence[str]) -> bool:
+        """Serve CLIs in ``directories``, and report to Emacs.
+
+        Return False if no outpost runs, and none will be started again.
+        """
+        self._remote.directories = directories
+        if self._stdin is not None:
+            self._greet()
+        return not self._life.done()
+
+    def stop(self) -> "asyncio.Task[None]":
+        """End the outpost soon; return the task that ends then."""
+        self._life.cancel()
+        return self._life
+
+    async def _live(self) -> None:
+        delays = iter(_DELAYS)
+        now = asyncio.get_running_loop().time
+        while True:
+            began = now()
+            problem = await self._run_once()
+            logger.info("An outpost has ended: %s", problem)
+            if now() - began > _LONG_LIFE:
+                delays = iter(_DELAYS)
+            delay = next(delays, None) if "home" in self._facts else None
+            self._report("ended" if delay is None else "lost", problem)
+            if delay is None:
+                return
+            await asyncio.sleep(delay)
+
+    def _report(self, state: str, problem: str = "") -> None:
+        facts = {"name": self.name, "token": self.token, "state": state}
+        self._remotes.report({"roots": [], **self._facts, **facts, "problem": problem})
+
+    async def _run_once(self) -> str:
+        """Run an outpost until it ends, and return why it did."""
+        command = [one.replace(OUTPOST, _PROGRAM) for one in self._remote.command]
+        loop = asyncio.get_running_loop()
+        try:
+            transport, streams = await loop.subprocess_exec(
+                lambda: SubprocessStreamProtocol(_CHUNK, loop), *command
+            )
+        except OSError as error:
+            return f"cannot run {command[0]}: {error.strerror or error}"
+        process = Process(transport, streams, loop)
+        assert process.stderr is not None
+        errors = asyncio.create_task(_error(process.stderr))
+        try:
+            problem = await self._serve(process)
+        finally:
+            self._stdin = None
+            self._give_up()
+            end = asyncio.create_task(_end(process, transport, errors))
+            try:
+                await asyncio.shield(end)
+            finally:
+                # If `stop` has cancelled that, it is not yet done.
+                await end
+        words = filter(None, (problem, await errors))
+        return ": ".join(words) or f"exit status {process.returncode}"
+
+    async def _serve(self, process: Process) -> str:
+        """Handle what an outpost sends until it ends, and return what is wrong."""
+        assert process.stdout is not None
+        beat = asyncio.create_task(self._beat())
+        try:
+            async for line in _lines(process.stdout):
+                if self._stdin is not None:
+                    await self._handle(_parsed(line))
+                elif line == _GREETING:  # the remote shell may print others before
+                    self._stdin = process.stdin
+                    self._greet()
+        except asyncio.TimeoutError:
+            return "no answer"
+        except MalformedArgument as error:
+            logger.warning("Malformed output of an outpost: %s", error)
+            return "malformed output"
+        except OSError:
+            pass
+        except Exception:
+            logger.exception("The server failed at what an outpost has sent")
+            return "an error in the server, see its log"
+        finally:
+            beat.cancel()
+        return ""
+
+    async def is_alive(self) -> bool:
+        """Wait for a sign of life; return False if the connection is lost."""
+        return self._stdin is not None and not await self._request("P")
+
+    def _give_up(self) -> None:
+        """Close the connections, and give up what the outpost has not answered."""
+        self.tunnel.abort()
+        for number in list(self._pending):
+            self._answer(number, f"the connection to {self.name} was lost")
+
+    def _greet(self) -> None:
+        """Send what the outpost needs, again when it has changed."""
+        self.mirror.make()
+        clients = [client.remote_description(self.token) for client in CLIENTS]
+        settings = {
+            "directories": self._remote.directories,
+            "clients": clients,
+            "files": self._remote.files or (),
+            "limit": _LARGEST_FILE,
+            "port": self._facts["port"],
+        }
+        self._request("H", settings)
+
+    # Lines
+
+    def _send(self, *line: object) -> None:
+        if self._stdin is None:
+            raise RemoteError(f"{self.name} is not connected")
+        self._stdin.write(json.dumps(line).encode() + b"\n")
+
+    async def _carry(self, *line: object) -> None:
+        """Send ``line``, and wait while the outpost reads slowly."""
+        self._send(*line)
+        if self._stdin is not None:
+            await self._stdin.drain()
+
+    def _request(self, kind: str, *data: object) -> asyncio.Future[str]:
+        """Send a request, and return the future of its problem, or ""."""
+        number = next(self._numbers)
+        self._send(kind, number, *data)
+        answer = asyncio.get_running_loop().create_future()
+        self._pending[number] = answer
+        return answer
+
+    def _answer(self, number: int, problem: str = "") -> bool:
+        """Answer a request with ``problem``; return whether it awaits an answer."""
+        answer = self._pending.pop(number, None)
+        if answer is not None and not answer.done():
+            answer.set_result(problem)
+        return answer is not None
+
+    async def _beat(self) -> None:
+        """Send signs of life, so that the outpost does not end."""
+        while True:
+            await asyncio.sleep(_BEAT)
+            if self._stdin is not None:
+                self._follow()
+
+    async def _handle(self, line: Line) -> None:
+        kind, number = line.kind, line.number
+        if kind == "O":
+            await self.tunnel.open(number)
+        elif kind == "D":
+            await self.tunnel.write(number, line.data)
+        elif kind == "C":
+            self.tunnel.close(number)
+        elif line.file is not None:
+            await self._receive(line.file, number)
+        elif self._answer(number) and line.facts is not None:
+            # Facts that were not asked for could keep Emacs busy.
+            self._update_facts(line.facts)
+
+    def _update_facts(self, sent: Facts) -> None:
+        """Take the facts that the outpost has ``sent``, and follow the reviews."""
+        roots, names = sent["roots"], self._remote.directories
+        for path in (sent["home"], *filter(None, roots.values())):
+            self.mirror.local_name(path)
+        # The answer to a greeting may be older than some directories.
+        sent["roots"] = [[name, roots[name]] for name in names if name in roots]
+        if self._facts["port"] not in (0, sent["port"]):
+            # The program that has the previous port may have got the token.
+            self._facts["port"] = sent["port"]
+            self.token = new_token()
+            self._greet()
+            return
+        self._facts = sent
+        self._report("connected")
+        # They may have changed since the previous outpost.
+        for path in self._follow():
+            self._request("F", path, self.mirror.stamp(path))
+
+
+class Remotes:
+    """All remote hosts, by name; ``report`` is called with facts about one.
+
+    The name of this host is empty.
+    """
+
+    def __init__(self, server_port: int, report: Report) -> None:
+        self.server_port = server_port
+        self.report = report
+        self.reviewed: Callable[[str], Iterable[str]] = lambda _: ()
+        """Function that returns the files of a host that are being reviewed."""
+        self._all: dict[str, Outpost] = {}
+        self._ends: set[asyncio.Task[None]] = set()
+
+    def start(self, facts: Facts) -> None:
+        """Connect the host that Emacs describes, from more directories if it is."""
+        names = [field.name for field in fields(Remote)]
+        remote = Remote(**{name: facts[name] for name in names if name in facts})
+        known = self._all.get(remote.name)
+        if known is None or not known.connect_from(remote.directories):
+            self._all[remote.name] = Outpost(remote, self)
+
+    def get(self, name: str) -> Outpost | None:
+        """Return the outpost on the host ``name``, if it has been started."""
+        return self._all.get(name)
+
+    def stop(self, name: str, flush: Flush | None = None) -> None:
+        """Disconnect the host ``name``.
+
+        Call ``flush`` before, which writes what its CLIs are waiting for.
+        """
+        if outpost := self._all.pop(name, None):
+            end = asyncio.create_task(self._finish(outpost, flush))
+            self._ends.add(end)
+            end.add_done_callback(self._ends.discard)
+
+    async def _finish(self, outpost: Outpost, flush: Flush | None) -> None:
+        if flush is not None:
+            await flush()
+            # The outpost answers after it has passed on what was written.
+            await asyncio.wait([asyncio.create_task(outpost.is_alive())], timeout=_END)
+        await asyncio.wait([outpost.stop()])
+
+    async def stop_all(self) -> None:
+        """Disconnect all hosts."""
+        for name in list(self._all):
+            self.stop(name)
+        await asyncio.gather(*self._ends, return_exceptions=True)
+
+    def of_address(self, address: Address) -> Outpost | None:
+        """Return the outpost that carries the connection from ``address``."""
+        outposts = self._all.values()
+        return next((one for one in outposts if one.tunnel.carries(address)), None)
+
+    def remote_name(self, name: str, path: str) -> str | None:
+        """Return the name on the host ``name`` of the local file ``path``, or None."""
+        if name:
+            outpost = self.get(name)
+            return None if outpost is None else outpost.mirror.remote_name(path)
+        mirrors = [one.mirror for one in self._all.values()]
+        return None if any(mirror.has(path) for mirror in mirrors) else path
+
+    async def write(
+        self, name: str, path: str, expected: str, text: str | None = None
+    ) -> None:
+        """Write ``text`` to the file ``path``, or delete it; see `Outpost.update`."""
+        outpost = self.get(name)
+        if outpost is None:
+            raise RemoteError(f"{name} is not connected")
+        await outpost.update(path, expected, text)
+
+
+def _parsed(line: bytes | bytearray) -> Line:
+    """Return the parts of ``line``; raise MalformedArgument if they are no line."""
+    try:
+        kind, key, data = ([*json.loads(line), None, None])[:3]
+        if kind not in ("F", "H", "P"):
+            return Line(kind, int(key), base64.b64decode(data or ""))
+        file = _sent_file(key) if kind == "F" else None
+        facts = _sent_facts(key) if kind == "H" else None
+        return Line(kind, int(data or 0), file=file, facts=facts)
+    except Exception as error:  # whatever the other host has sent
+        raise MalformedArgument(repr(error)) from None
+
+
+def _sent_file(sent: Facts) -> SentFile:
+    text = sent.get("text")
+    return SentFile(
+        clean(sent["path"]),
+        clean(sent.get("true", "")),
+        _shown(sent.get("problem", "")),
+        sent["stamp"],
+        int(sent["stamp"].partition("-")[0] or 0),
+        None if text is None else base64.b64decode(text),
+    )
+
+
+def _sent_facts(sent: Facts) -> Facts:
+    versions, roots = sent["versions"], sent["roots"]
+    names = [client.name for client in CLIENTS if client.name in versions]
+    return {
+        **{one: int(sent[one]) for one in ("port", "pid")},
+        **{one: _shown(sent[one]) for one in ("home", "tmp")},
+        "node": _version(sent["node"]),
+        "container": bool(sent["container"]),
+        "problems": [_shown(one) for one in sent["problems"][: len(CLIENTS)]],
+        "versions": [[name, _version(versions[name])] for name in names],
+        "roots": {one: root and clean(root) for one, root in roots.items()},
+    }
+
+
+async def _lines(stream: StreamReader) -> AsyncIterator[bytearray]:
+    """Yield the lines of ``stream``; a long one takes its time, if data arrives."""
+    loop = asyncio.get_running_loop()
+    line = bytearray()
+    while True:
+        # Up to Python 3.11, `asyncio.wait_for` may ignore that it is cancelled.
+        late = asyncio.TimeoutError()
+        timer = loop.call_later(_SILENCE, stream.set_exception, late)
+        try:
+            data = await stream.read(_CHUNK)
+        finally:
+            timer.cancel()
+        if not data:
+            return
+        *ends, data = data.split(b"\n")
+        for end in ends:
+            yield line + end
+            line.clear()
+        line += data
+        if len(line) > _LONGEST_LINE:
+            raise ValueError("too long a line")
+
+
+async def _end(
+    process: Process, transport: SubprocessTransport, errors: asyncio.Task[str]
+) -> None:
+    """End ``process``, by the end of its input if it can."""
+    assert process.stdin is not None
+    process.stdin.close()
+    end = asyncio.create_task(process.wait())
+    await asyncio.wait([end, errors], timeout=_END)
+    # Output that is no longer read, or that another process may write, keeps `wait`
+    # from returning.
+    with suppress(PermissionError):  # of a process of sudo
+        transport.close()
+    await asyncio.wait([end], timeout=_KILLED)
+
+
+async def _error(stream: StreamReader) -> str:
+    """Return the line of ``stream`` that has an error, or the last, for the user."""
+    last = ""
+    while piece := await stream.read(_CHUNK):
+        last = (last + piece.decode(errors="replace"))[-1000:]
+    lines = [line for one in last.splitlines() if (line := _shown(one))]
+    return next((line for line in lines if "Error" in line), "".join(lines[-1:]))
+
+
+def _shown(text: str) -> str:
+    """Return ``text``, which came from another host, for a message."""
+    return _CONTROLS.sub(" ", clean(text)).strip()[:200]
+
+
+def _version(text: str) -> str:
+    """Return ``text`` without what Emacs cannot compare, such as "-nightly"."""
+    found = _VERSION.match(text)
+    return found[0] if found else "0"
+
+
+def _is_below(path: str, directory: str) -> bool:
+    """Return whether ``path`` is ``directory`` or below it."""
+    return PurePosixPath(path).is_relative_to(directory)
+
+
+def _moved(path: str, pairs: Iterable[Sequence[str]]) -> str | None:
+    """Return the name of the file ``path`` by the first of ``pairs`` that has it."""
+    for old, new in pairs:
+        if _is_below(path, old):
+            return str(PurePosixPath(new, PurePosixPath(path).relative_to(old)))
+    return None
