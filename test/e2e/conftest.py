@@ -124,4 +124,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for report in terminalreporter.getreports(kind):
             for name, row in report.user_properties:
                 if name == "row":
-                    terminalreporter.write_line(f"CONTRACT {row}")
+                    terminalreporter.write_line(f"CONTRACT failed: {row}")

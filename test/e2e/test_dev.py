@@ -42,7 +42,7 @@ pytestmark = pytest.mark.once
         (["ert", "--", "unknown"], False, ["No test ran", "0 passed, 1 failed"]),
         (["ert", "--", "passes"], True, ["All passed in", "1 passed, 0 failed, 0 sk"]),
         (["pytest", "--", "test/python/bad.py"], False, ["1 passed, 3 failed, 0"]),
-        (["contract"], False, ["    Gemini CLI: context\n", "0 passed, 1 failed, 0"]),
+        (["contract"], False, ["failed: Gemini CLI: context", "0 passed, 1 failed, 0"]),
     ],
 )
 def test_nothing_passes_that_did_not_run(
