@@ -59,6 +59,18 @@
             (push symbol unknown))))
       (should-not unknown))))
 
+(ert-deftest gemini-companion-readme-names-only-what-exists ()
+  (with-temp-buffer
+    (insert-file-contents
+     (expand-file-name "README.org" gemini-companion-test-root))
+    (let ((case-fold-search nil)
+          unknown)
+      (while (re-search-forward "=\\(M-x \\)?\\(gemini-companion-[a-z-]+\\)=" nil t)
+        (let ((symbol (intern (match-string 2))))
+          (unless (if (match-string 1) (commandp symbol) (boundp symbol))
+            (push symbol unknown))))
+      (should-not unknown))))
+
 (defun gemini-companion-manual-test-keys ()
   "Return the keys that the manual describes, conses (KEY . COMMAND)."
   (gemini-companion-manual-test-with
