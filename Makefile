@@ -7,7 +7,7 @@ help:
 	@echo 'make run      Emacs with the mode on, and Gemini CLI beside it'
 	@echo 'make test     lint, ert, pytest and e2e'
 	@echo 'make setup    install what the tests need'
-	@echo 'make lint     compile and lint the Lisp; ruff and mypy'
+	@echo 'make lint     compile and lint the Lisp; ruff, mypy and pyright'
 	@echo 'make ert      tests of the Lisp, on every Emacs'
 	@echo 'make pytest   tests of the Python server'
 	@echo 'make e2e      real Emacs, real server, real Gemini CLI'

@@ -13,7 +13,6 @@ import logging
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 from pydantic_core import from_json
@@ -35,7 +34,7 @@ from .questions import Questions
 from .remote import Remotes
 from .sessions import COMMENT, Session, Sessions, Stream
 from .system import is_own_peer
-from .types import MalformedArgument, clean
+from .types import Facts, MalformedArgument, clean
 
 PATH = "/mcp"
 TOOLS_PATH = "/tools"
@@ -163,7 +162,7 @@ class Asgi:
                 raise HTTPException(404, "The CLI is not connected")
             return JSONResponse({})
         try:
-            client = request.state.client.name
+            client = request.state.client
             return JSONResponse(await self._questions.answer(client, question))
         except MalformedArgument as error:
             raise HTTPException(400, f"Bad Request: {error}") from None
@@ -188,7 +187,7 @@ class Asgi:
 
         return answer
 
-    def _new_session(self, request: Request, message: dict[str, Any]) -> Session:
+    def _new_session(self, request: Request, message: Facts) -> Session:
         """Return the session that ``message`` initializes."""
         if message.get("method") != "initialize":
             raise HTTPException(400, "Mcp-Session-Id is missing")
@@ -258,7 +257,7 @@ def without_lone_surrogates(body: bytes) -> bytes:
         return body
 
 
-def _message(body: bytes) -> dict[str, Any]:
+def _message(body: bytes) -> Facts:
     """Return the object in ``body``, empty if it is malformed."""
     try:
         message = from_json(body)
@@ -267,7 +266,7 @@ def _message(body: bytes) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
-def _version(initialize: dict[str, Any]) -> str | None:
+def _version(initialize: Facts) -> str | None:
     """Return the version of the client, or None if it is missing."""
     try:
         version = initialize["params"]["clientInfo"]["version"]

@@ -20,9 +20,11 @@ from time import monotonic
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, TypeAlias
 
-if "--hook" not in sys.argv:
+    Facts: TypeAlias = dict[str, Any]
+
+if TYPE_CHECKING or "--hook" not in sys.argv:
     import threading
 
 HOOK_SECONDS = 5
@@ -90,7 +92,7 @@ def discovery_files(client: str) -> list[tuple[str, int]]:
     return found
 
 
-def content_of(path: str | os.PathLike[str]) -> dict[str, Any]:
+def content_of(path: str | os.PathLike[str]) -> Facts:
     """Return the object in the discovery file ``path``, empty if it is unusable.
 
     Only a small regular file of this user is read, as another may have no end.
@@ -259,7 +261,7 @@ class Bridge:
                 self._has_tools = not listed
                 self._send({"method": "notifications/tools/list_changed"})
 
-    def _answer(self, request_id: object, method: object, params: Any) -> None:
+    def _answer(self, request_id: object, method: object, params: object) -> None:
         answers = {
             "initialize": self._initialize,
             "ping": lambda params: {},
@@ -277,7 +279,7 @@ class Bridge:
     def _fail(self, request_id: object, code: int, message: str) -> None:
         self._send({"id": request_id, "error": {"code": code, "message": message}})
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, message: Facts) -> None:
         line = json.dumps({"jsonrpc": "2.0", **message})
         with self._lock:
             try:
@@ -285,17 +287,17 @@ class Bridge:
             except OSError:
                 os._exit(0)
 
-    def _ask(self, limit: float, **request: Any) -> dict[str, Any]:
+    def _ask(self, limit: float, **request: object) -> Facts:
         request.update(directory=self._directory, pid=os.getppid())
         return dict(json.loads(ask(self._client, json.dumps(request).encode(), limit)))
 
-    def _tools(self) -> list[Any]:
+    def _tools(self) -> list[object]:
         try:
             return list(self._ask(LIST_SECONDS, method="list")["tools"])
         except (NoEmacs, ValueError, KeyError):
             return []
 
-    def _initialize(self, params: Any) -> dict[str, Any]:
+    def _initialize(self, params: Facts) -> Facts:
         wanted = params.get("protocolVersion")
         return {
             "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
@@ -304,13 +306,13 @@ class Bridge:
             "instructions": INSTRUCTIONS,
         }
 
-    def _list_tools(self, params: Any) -> dict[str, Any]:
+    def _list_tools(self, params: Facts) -> Facts:
         self._seen = discovery_files(self._client)
         tools = self._tools()
         self._has_tools = bool(tools)
         return {"tools": tools}
 
-    def _call_tool(self, params: Any) -> dict[str, Any]:
+    def _call_tool(self, params: Facts) -> Facts:
         name, arguments = params.get("name"), params.get("arguments") or {}
         try:
             return self._ask(
@@ -322,11 +324,11 @@ class Bridge:
             text = NO_EMACS
         return {"content": [{"type": "text", "text": text}]}
 
-    def _list_prompts(self, params: Any) -> dict[str, Any]:
+    def _list_prompts(self, params: Facts) -> Facts:
         # Without any tool and prompt, Gemini CLI prints a warning at each start.
         return {"prompts": [] if self._tools() else [PROMPT]}
 
-    def _get_prompt(self, params: Any) -> dict[str, Any]:
+    def _get_prompt(self, params: Facts) -> Facts:
         content = {"type": "text", "text": NO_EMACS}
         return {"messages": [{"role": "user", "content": content}]}
 

@@ -8,7 +8,7 @@ gemini-companion-clients.el, and `bridge`, which runs without this package.
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import which
 
@@ -38,6 +38,11 @@ class Client:
     """The variable that replaces the first of the parts, which is in the home."""
     states_version: bool = False
     """Whether ``clientInfo`` has the version of the CLI, not of a library."""
+    events: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What the events of its hooks, or their notifications, report about a turn.
+
+    That is a prompt, a question, its end, or nothing; other events are edits.
+    """
     takes_any_root: bool = False
     """Whether it can be sent a workspace root whose name has a separator."""
 
@@ -89,6 +94,11 @@ CLIENTS = (
         protocol=COMPANION,
         parts=("gemini", "ide"),
         states_version=True,
+        events={
+            "BeforeAgent": "prompt",
+            "AfterAgent": "end",
+            "Notification": "question",
+        },
     ),
     Client(
         name="qwen",
@@ -99,6 +109,14 @@ CLIENTS = (
         parts=(".qwen", "ide"),
         home_variable="QWEN_HOME",
         takes_any_root=True,
+        events={
+            "UserPromptSubmit": "prompt",
+            "Stop": "end",
+            "Notification": "question",
+            # It sends this also after Esc and after an error, where it does not stop.
+            "idle_prompt": "end",
+            "auth_success": "",
+        },
     ),
 )
 

@@ -7,7 +7,6 @@ This module depends neither on HTTP nor on EPC.  Everything runs in the event lo
 import asyncio
 import logging
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from itertools import count
 from random import randrange
 from typing import Protocol
@@ -28,7 +27,7 @@ class Reviewer(Protocol):
 
     async def open_diff(self, diff: Diff, session: Facts) -> None: ...
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None: ...
-    def report(self, name: str, diff_id: int) -> None: ...
+    def report(self, name: str, diff_id: int, /) -> None: ...
     def warn(self, message: str) -> None: ...
 
 
@@ -49,10 +48,6 @@ class Diffs:
         # Emacs may still know diffs of a previous process.
         self._ids = count(randrange(2**40) if config.port else 1)
         self._dismissals: set[asyncio.Task[str | None]] = set()
-
-    def reviews(self, session: Session) -> "Reviews":
-        """Return what a tool of ``session`` may do, see `Protocol.call`."""
-        return Reviews(self, session)
 
     def of(self, session: Session) -> dict[str, Diff]:
         """Return the open diffs of ``session`` by path."""
@@ -225,17 +220,3 @@ class Diffs:
         """Wait until Emacs has answered each close-diff, ``limit`` seconds at most."""
         if self._dismissals:
             await asyncio.wait(self._dismissals, timeout=limit)
-
-
-@dataclass(frozen=True)
-class Reviews:
-    """The reviews of a session, for its tools."""
-
-    _diffs: Diffs
-    _session: Session
-
-    async def open(self, path: str, proposal: str) -> None:
-        await self._diffs.open(self._session, path, proposal)
-
-    async def close(self, path: str) -> str | None:
-        return await self._diffs.close(self._session, path)

@@ -8,12 +8,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias, cast
 
 from sexpdata import Symbol
 
 from .config import Config
 from .epc_server import Peer, Sexp, value_of
+from .questions import Answer, Question
 from .texts import TextFiles
 from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, MalformedArgument
 
@@ -32,7 +33,7 @@ class Emacs:
         self._is_gone = False
         self._queue: list[tuple[str, list[Sexp], Reply, Reply]] = []
 
-    async def listen(self, methods: Mapping[str, Callable[..., Any]]) -> int:
+    async def listen(self, methods: Mapping[str, Callable[..., Sexp]]) -> int:
         """Accept connections, and return the port.
 
         Emacs may call ``methods``: ``hello``, which returns the description of the
@@ -109,13 +110,16 @@ class Emacs:
             raise EmacsError(str(error)) from None
         return None if text == [] else str(text)
 
-    async def ask(self, kind: str, facts: Facts, texts: Sequence[str | None]) -> Facts:
+    async def ask(
+        self, kind: str, facts: Question, texts: Sequence[str | None]
+    ) -> Answer:
         """Return what Emacs answers to the question ``kind`` with ``facts``.
 
         ``texts`` go with the facts.  Raise EmacsError if it cannot be asked.
         """
         packed = [text and self.files.pack(text) for text in texts]
-        return Facts(value_of(await self._request("ask", Symbol(kind), facts, *packed)))
+        reply = value_of(await self._request("ask", Symbol(kind), facts, *packed))
+        return cast(Answer, dict(reply))
 
     def warn(self, message: str) -> None:
         """Show ``message`` to the user."""
@@ -164,7 +168,7 @@ class Emacs:
     def _run(self, function: Callable[..., object], *args: Sexp) -> object:
         return function(*map(self._argument, args))
 
-    def _argument(self, form: Sexp) -> Any:
+    def _argument(self, form: Sexp) -> Sexp:
         """Return the value of ``form``; the text if it is in a file."""
         value = value_of(form)
         if isinstance(value, dict) and value.keys() == {"file"}:

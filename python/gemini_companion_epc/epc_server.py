@@ -116,6 +116,7 @@ class Peer(asyncio.Protocol):
             logger.warning("EPC message of unknown kind: %s", kind.value()[:40])
 
     def _authenticate(self, kind: str, uid: int, rest: list[Sexp]) -> None:
+        version: Sexp = None
         try:
             name, (secret, version) = rest
             if kind != "call" or name.value() != "hello":
@@ -251,7 +252,7 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
     return bytes([code]) if code < 0x80 else b"\xff"
 
 
-def value_of(form: Sexp) -> Any:
+def value_of(form: Sexp) -> Sexp:
     """Return ``form`` with its property lists as dictionaries."""
     if not isinstance(form, list):
         return form

@@ -39,6 +39,7 @@ from .asgi import Asgi
 from .config import LARGEST_BODY, Config
 from .diffs import Diffs
 from .port import Port
+from .protocol import Reviews
 from .questions import Questions
 from .remote import Remotes
 from .sessions import Session, Sessions
@@ -46,7 +47,7 @@ from .types import MalformedArgument
 
 logger = logging.getLogger(__name__)
 
-Context: TypeAlias = ServerRequestContext[Any, Request]
+Context: TypeAlias = ServerRequestContext[object, Request]
 
 
 async def serve(
@@ -179,7 +180,9 @@ class Tools:
         # restart.
         if name not in [tool.name for tool in protocol.tools()]:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name}")
-        reviews = self._diffs.reviews(session)
+        reviews = Reviews(
+            partial(self._diffs.open, session), partial(self._diffs.close, session)
+        )
         try:
             text = await protocol.call(reviews, name, params.arguments or {})
         except MalformedArgument as error:

@@ -5,27 +5,26 @@ A further protocol is one more module with one more class; its CLIs are rows of
 `clients`.  Nothing else knows the name of a tool or of a notification.
 """
 
-import typing
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from .types import File, Notification
 
 
 class Tool(NamedTuple):
-    """A tool that a CLI may call; each property is a string unless described."""
+    """A tool that a CLI may call."""
 
     name: str
     description: str
     schema: dict[str, object]
 
 
-class Reviews(typing.Protocol):
+class Reviews(NamedTuple):
     """The reviews of the session that calls a tool, see `Diffs`."""
 
-    async def open(self, path: str, proposal: str) -> None: ...
-    async def close(self, path: str) -> str | None: ...
+    open: Callable[[str, str], Awaitable[None]]
+    close: Callable[[str], Awaitable[str | None]]
 
 
 class Protocol(ABC):

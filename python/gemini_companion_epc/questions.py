@@ -9,20 +9,48 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict, cast
 
+from .clients import Client
 from .config import Config
 from .processes import ancestors
 from .types import EmacsError, Facts, MalformedArgument, clean, file_name
 
 logger = logging.getLogger(__name__)
 
-Ask: TypeAlias = Callable[[str, Facts, Sequence[str | None]], Awaitable[Facts]]
-"""Ask Emacs a question of a kind, with facts and texts.
 
-A question has some of ``path``, ``symbol``, ``line``, ``after``, ``client`` and
-``pids``; an answer has ``problem``, or some of ``total``, ``locations``, ``taken``,
-``documentation``, ``source``, ``rows``, ``path``, ``count``, ``errors`` and ``others``.
+class Question(TypedDict, total=False):
+    """A question to Emacs, or the event of a hook."""
+
+    path: str
+    symbol: str
+    line: int
+    after: int
+    client: str
+    pids: list[int]
+    event: str
+    prompt: str
+
+
+class Answer(TypedDict):
+    """What Emacs answers: a problem, or some of the others."""
+
+    problem: str
+    total: int
+    locations: list[list[Any]]
+    taken: str
+    documentation: str
+    source: str
+    rows: list[list[Any]]
+    path: str
+    count: int
+    errors: list[tuple[int, str, str | None]]
+    others: list[tuple[str, int, tuple[int, str, str | None]]]
+
+
+Ask: TypeAlias = Callable[[str, Question, Sequence[str | None]], Awaitable[Answer]]
+"""Ask Emacs a question of a kind, with texts.
+
 Raises EmacsError if it cannot be asked.
 """
 
@@ -34,11 +62,11 @@ LONGEST_ERROR = 200
 MOST_FILES = 5
 
 
-def _word(description: str) -> dict[str, Any]:
+def _word(description: str) -> Facts:
     return {"type": "string", "minLength": 1, "description": description}
 
 
-def _count(description: str) -> dict[str, Any]:
+def _count(description: str) -> Facts:
     return {"type": "integer", "minimum": 0, "description": description}
 
 
@@ -49,7 +77,9 @@ _OCCURRENCE = {
 }
 
 
-def _tool(name: str, description: str, required: list[str], **properties: Any) -> Any:
+def _tool(
+    name: str, description: str, required: list[str], **properties: object
+) -> Facts:
     return {
         "name": name,
         "description": description,
@@ -92,21 +122,6 @@ TOOLS = [
         file=_word("File to list them of"),
     ),
 ]
-_TURN_EVENTS = {
-    "BeforeAgent": "prompt",
-    "UserPromptSubmit": "prompt",
-    "AfterAgent": "end",
-    "Stop": "end",
-    "Notification": "question",
-}
-"""The events of the hooks of Gemini CLI and Qwen Code that are not edits."""
-
-_NOTIFICATIONS = {"idle_prompt": "end", "auth_success": None}
-"""The notifications of Qwen Code that are not questions.
-
-It sends the first also after Esc and after an error, where it does not stop.
-"""
-
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 
 
@@ -119,7 +134,7 @@ class Questions:
         self._config = config
         self._ask = ask
 
-    async def answer(self, client: str, request: dict[str, Any]) -> dict[str, Any]:
+    async def answer(self, client: Client, request: Facts) -> Facts:
         """Return the answer to ``request`` from the bridge of ``client``.
 
         Raise MalformedArgument if it is malformed, or its directory is outside the
@@ -137,7 +152,7 @@ class Questions:
 
     # Events
 
-    async def _event(self, client: str, request: dict[str, Any]) -> dict[str, Any]:
+    async def _event(self, client: Client, request: Facts) -> Facts:
         """Return the answer of the hook to the event in ``request``."""
         event = request.get("event")
         if not isinstance(event, dict):
@@ -145,14 +160,13 @@ class Questions:
         directory = self._directory(event.get("cwd"))
         name = event.get("hook_event_name")
         pids = await asyncio.to_thread(ancestors, request.get("pid"))
-        facts: Facts = {"client": client, "pids": pids}
-        kind = _TURN_EVENTS.get(name) if isinstance(name, str) else None
+        facts: Question = {"client": client.name, "pids": pids}
+        kind = client.events.get(str(name))
         if kind is None:
             return await self._edited(facts, event, directory)
-        if name == "Notification":
-            kind = _NOTIFICATIONS.get(str(event.get("notification_type")), kind)
-            if kind is None:
-                return {}
+        kind = client.events.get(str(event.get("notification_type")), kind)
+        if not kind:
+            return {}
         prompt = str(event.get("submitted_prompt") or event.get("prompt", "")).strip()
         if kind == "prompt" and not prompt:
             # Qwen Code also reports the results of tools.
@@ -161,9 +175,7 @@ class Questions:
         await self._hook("turn", {**facts, "event": kind, "prompt": prompt})
         return {}
 
-    async def _edited(
-        self, facts: Facts, event: dict[str, Any], directory: str
-    ) -> dict[str, Any]:
+    async def _edited(self, facts: Question, event: Facts, directory: str) -> Facts:
         """Return the answer of the hook to ``event``, an edit."""
         try:
             display = event["tool_response"]["returnDisplay"]
@@ -183,14 +195,16 @@ class Questions:
         added = {"hookEventName": name, "additionalContext": text}
         return {"hookSpecificOutput": added}
 
-    async def _hook(self, kind: str, facts: Facts, *texts: str | None) -> Facts:
-        """Return the answer of Emacs to the event of a hook, empty if there is none."""
+    async def _hook(
+        self, kind: str, facts: Question, *texts: str | None
+    ) -> Answer | None:
+        """Return the answer of Emacs to the event of a hook, if there is one."""
         try:
             return await asyncio.wait_for(
                 self._ask(kind, facts, texts), self._config.edit_limit
             )
         except (EmacsError, asyncio.TimeoutError):
-            return {}
+            return None
 
     def _directory(self, directory: object) -> str:
         """Return the ``directory`` of the CLI.
@@ -205,7 +219,7 @@ class Questions:
 
     # Questions
 
-    async def _call(self, request: dict[str, Any], directory: str) -> dict[str, Any]:
+    async def _call(self, request: Facts, directory: str) -> Facts:
         name, arguments = request.get("name"), request.get("arguments")
         try:
             checked = _checked(name, arguments, directory)
@@ -226,10 +240,10 @@ class Questions:
             text = f"Emacs cannot answer: {error}"
         return _content(text)
 
-    async def _text(self, name: str, checked: Facts, directory: str) -> str:
+    async def _text(self, name: str, checked: Question, directory: str) -> str:
         facts = await self._ask(name, checked, ())
         if "problem" in facts:
-            return str(facts["problem"])
+            return facts["problem"]
         if name == "references":
             return _references_text(checked, facts, directory)
         if name == "definition":
@@ -240,7 +254,7 @@ class Questions:
 # Arguments
 
 
-def _checked(name: object, arguments: Any, directory: str) -> Facts:
+def _checked(name: object, arguments: Any, directory: str) -> Question:
     """Return ``arguments`` of the tool ``name``, with the absolute name of a file.
 
     Raise MalformedArgument if they do not fit its schema.
@@ -260,19 +274,19 @@ def _checked(name: object, arguments: Any, directory: str) -> Facts:
         # Emacs would take (:file NAME) for the name of a text in a private file.
         path = os.path.normpath(os.path.join(directory, checked.pop("file")))
         checked["path"] = file_name(path, "file")
-    return checked
+    return cast(Question, checked)
 
 
 # Texts
 
 
-def _content(text: str) -> dict[str, Any]:
+def _content(text: str) -> Facts:
     return {"content": [{"type": "text", "text": clean(text)}]}
 
 
-def _references_text(checked: Facts, facts: Facts, directory: str) -> str:
+def _references_text(checked: Question, facts: Answer, directory: str) -> str:
     total, shown = facts.get("total") or 0, checked.get("after", 0)
-    symbol, found = checked["symbol"], facts.get("locations") or []
+    symbol, found = checked.get("symbol", ""), facts.get("locations") or []
     lines = [f"{total} reference" if total == 1 else f"{total} references"]
     if facts.get("taken"):
         lines.append(facts["taken"])
@@ -310,7 +324,7 @@ def _around(symbol: str, text: str) -> str:
     return before if start + LONGEST_TEXT >= len(text) else before[:-1] + "…"
 
 
-def _definition_text(facts: Facts, directory: str) -> str:
+def _definition_text(facts: Answer, directory: str) -> str:
     lines = [facts["taken"]] if facts.get("taken") else []
     for path, line in facts.get("locations") or []:
         lines.append(f"{_relative(path, directory)}:{line}")
@@ -320,7 +334,7 @@ def _definition_text(facts: Facts, directory: str) -> str:
     return _fitting(lines)
 
 
-def _diagnostics_text(facts: Facts, directory: str, is_of_file: bool) -> str:
+def _diagnostics_text(facts: Answer, directory: str, is_of_file: bool) -> str:
     rows = facts.get("rows") or []
     if is_of_file:
         rows = sorted(rows, key=lambda row: (_SEVERITIES.index(row[1]), row[0] or 0))
@@ -336,7 +350,7 @@ def _diagnostics_text(facts: Facts, directory: str, is_of_file: bool) -> str:
     return _fitting(lines or ["Emacs has no errors or warnings."])
 
 
-def _errors_text(facts: Facts, directory: str) -> str:
+def _errors_text(facts: Answer, directory: str) -> str:
     """Return the text about the new errors after an edit."""
     directory = os.path.realpath(directory)
     name, count = _escaped(_relative(facts["path"], directory)), facts["count"]

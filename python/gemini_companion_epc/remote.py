@@ -85,14 +85,8 @@ class SentFile(NamedTuple):
     text: bytes | None
 
 
-class Line(NamedTuple):
-    """A line that the outpost has sent, about the connection or request ``number``."""
-
-    kind: str
-    number: int
-    data: bytes = b""
-    file: SentFile | None = None
-    facts: Facts | None = None
+Sent: TypeAlias = bytes | SentFile | Facts
+"""What the outpost sends about a connection, or in answer to a request."""
 
 
 class Mirror:
@@ -387,7 +381,7 @@ class Outpost:
         try:
             async for line in _lines(process.stdout):
                 if self._stdin is not None:
-                    await self._handle(_parsed(line))
+                    await self._handle(*_parsed(line))
                 elif line == _GREETING:  # the remote shell may print others before
                     self._stdin = process.stdin
                     self._greet()
@@ -463,19 +457,21 @@ class Outpost:
             if self._stdin is not None:
                 self._follow()
 
-    async def _handle(self, line: Line) -> None:
-        kind, number = line.kind, line.number
-        if kind == "O":
+    async def _handle(self, kind: str, number: int, sent: Sent) -> None:
+        if isinstance(sent, SentFile):
+            await self._receive(sent, number)
+        elif isinstance(sent, dict):
+            # Facts that were not asked for could keep Emacs busy.
+            if self._answer(number):
+                self._update_facts(sent)
+        elif kind == "O":
             await self.tunnel.open(number)
         elif kind == "D":
-            await self.tunnel.write(number, line.data)
+            await self.tunnel.write(number, sent)
         elif kind == "C":
             self.tunnel.close(number)
-        elif line.file is not None:
-            await self._receive(line.file, number)
-        elif self._answer(number) and line.facts is not None:
-            # Facts that were not asked for could keep Emacs busy.
-            self._update_facts(line.facts)
+        elif kind == "P":
+            self._answer(number)
 
     def _update_facts(self, sent: Facts) -> None:
         """Take the facts that the outpost has ``sent``, and follow the reviews."""
@@ -569,15 +565,17 @@ class Remotes:
         await outpost.update(path, expected, text)
 
 
-def _parsed(line: bytes | bytearray) -> Line:
+def _parsed(line: bytes | bytearray) -> tuple[str, int, Sent]:
     """Return the parts of ``line``; raise MalformedArgument if they are no line."""
     try:
         kind, key, data = ([*json.loads(line), None, None])[:3]
-        if kind not in ("F", "H", "P"):
-            return Line(kind, int(key), base64.b64decode(data or ""))
-        file = _sent_file(key) if kind == "F" else None
-        facts = _sent_facts(key) if kind == "H" else None
-        return Line(kind, int(data or 0), file=file, facts=facts)
+        if kind == "F":
+            return kind, int(data or 0), _sent_file(key)
+        if kind == "H":
+            return kind, int(data or 0), _sent_facts(key)
+        if kind == "P":
+            return kind, int(data or 0), b""
+        return kind, int(key), base64.b64decode(data or "")
     except Exception as error:  # whatever the other host has sent
         raise MalformedArgument(repr(error)) from None
 

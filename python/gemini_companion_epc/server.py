@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from errno import EMFILE, ENFILE
 from functools import partial
-from typing import Any
 
 from . import __version__, log, texts
 from .config import Config, new_token, parse_start_line
@@ -272,7 +271,7 @@ class Server:
                 logger.exception("The discovery files cannot be checked")
 
     def _log_failure(
-        self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
+        self, loop: asyncio.AbstractEventLoop, context: dict[str, object]
     ) -> None:
         """Log what failed in ``loop``, which tries 100 times a second to accept."""
         if getattr(context.get("exception"), "errno", None) in (EMFILE, ENFILE):

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 Notification: TypeAlias = dict[str, object]
 Facts: TypeAlias = dict[str, Any]
-"""What Emacs and the server report to each other, which EPC sends as a plist."""
+"""An object as a peer sends or reads it: JSON, or a plist by EPC."""
 CloseReason: TypeAlias = Literal[
     "closed", "lost", "interrupted", "disconnected", "exited"
 ]

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 from hypothesis import settings
@@ -25,7 +25,7 @@ from gemini_companion_epc.config import Config
 from gemini_companion_epc.diffs import Diffs
 from gemini_companion_epc.port import Port
 from gemini_companion_epc.processes import process_of
-from gemini_companion_epc.questions import Questions
+from gemini_companion_epc.questions import Answer, Question, Questions
 from gemini_companion_epc.remote import Remotes
 from gemini_companion_epc.server import load_http
 from gemini_companion_epc.sessions import Sessions
@@ -148,8 +148,8 @@ class StubEmacs:
         self.acknowledged = self.reported["diff-opened"]
         self.warnings: list[str] = []
         self.texts: dict[int, str | None] = {}
-        self.asked: list[tuple[str, Facts, Sequence[str | None]]] = []
-        self.on_question: Callable[[str, Facts], Awaitable[Facts]] = never
+        self.asked: list[tuple[str, Any, Sequence[str | None]]] = []
+        self.on_question: Callable[[str, Any], Awaitable[Any]] = never
         self.is_gone = self.is_silent = False
         self.before_answer: Callable[[int], None] = lambda diff_id: None
         self.before_opening: Callable[[], Awaitable[object]] = nothing
@@ -168,9 +168,11 @@ class StubEmacs:
         self.before_answer(diff_id)
         return self.texts.get(diff_id)
 
-    async def ask(self, kind: str, facts: Facts, texts: Sequence[str | None]) -> Facts:
+    async def ask(
+        self, kind: str, facts: Question, texts: Sequence[str | None]
+    ) -> Answer:
         self.asked.append((kind, facts, texts))
-        return await self.on_question(kind, facts)
+        return cast(Answer, await self.on_question(kind, facts))
 
     def report(self, name: str, fact: Any) -> None:
         if name == "sessions-update":

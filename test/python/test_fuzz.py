@@ -75,7 +75,7 @@ def _fuzz(inputs: st.SearchStrategy[Any], share: float, attack: Attack) -> None:
     settle = settings(
         max_examples=max(1, int(FUZZ_INPUTS * share)),
         phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType]
     )
     seed(FUZZ_SEED)(settle(given(inputs)(attack)))()
 

@@ -29,6 +29,7 @@ def test_a_flood_of_connections_excludes_no_client(alone: Alone, cli_of: CliOf) 
     cli = cli_of(alone)
     events = cli.connect()
     with _connect(alone.port) as oldest, ExitStack() as strangers:
+        newest = oldest
         for number in range(MAX_WAITING + 50):
             newest = strangers.enter_context(_connect(alone.port))
             newest.sendall(b"POST /mcp HTTP/1.1\r\n" if number % 2 else b"")

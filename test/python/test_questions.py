@@ -232,24 +232,27 @@ def test_silence_ends(serve_alone: ServeAlone, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("client", "name", "kind"),
     [
-        ("BeforeAgent", "prompt"),
-        ("UserPromptSubmit", "prompt"),
-        ("AfterAgent", "end"),
-        ("Stop", "end"),
-        ("Notification ToolPermission", "question"),
-        ("Notification permission_prompt", "question"),
-        ("Notification idle_prompt", "end"),
+        ("", "BeforeAgent", "prompt"),
+        (".qwen", "UserPromptSubmit", "prompt"),
+        ("", "AfterAgent", "end"),
+        (".qwen", "Stop", "end"),
+        ("", "Notification ToolPermission", "question"),
+        (".qwen", "Notification permission_prompt", "question"),
+        (".qwen", "Notification idle_prompt", "end"),
     ],
 )
-def test_the_course_of_a_turn_reaches_emacs(alone: Alone, name: str, kind: str) -> None:
+def test_the_course_of_a_turn_reaches_emacs(
+    alone: Alone, client: str, name: str, kind: str
+) -> None:
     answer_with(alone, lambda kind, facts: {})
+    token = alone.token + client
     name, _, notification = name.partition(" ")
     event = {"hook_event_name": name, "cwd": "/p", "prompt": " Fix it\nplease"}
     event["notification_type"] = notification
     body = {"method": "event", "event": event, "pid": os.getpid()}
-    assert request(alone.port, alone.token, body) == (200, {})
+    assert request(alone.port, token, body) == (200, {})
     ((asked, facts, _),) = alone.emacs.asked
     assert (asked, facts["event"], facts["prompt"]) == ("turn", kind, "Fix it")
     assert facts["pids"][0] == os.getpid()
@@ -257,12 +260,12 @@ def test_the_course_of_a_turn_reaches_emacs(alone: Alone, name: str, kind: str) 
 
     if kind == "prompt":
         del event["prompt"]
-        assert request(alone.port, alone.token, body) == (200, {})
+        assert request(alone.port, token, body) == (200, {})
         assert alone.emacs.asked[-1][1]["event"] == "edit"
 
-    if kind == "question":
+    if kind == "question" and client:
         event["notification_type"] = "auth_success"
-        assert request(alone.port, alone.token, body) == (200, {})
+        assert request(alone.port, token, body) == (200, {})
         assert len(alone.emacs.asked) == 1
 
 

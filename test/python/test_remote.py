@@ -465,7 +465,7 @@ def test_the_oldest_copies_go_when_there_are_too_many(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "_LARGEST_MIRROR", 3 * 4096)
-    monkeypatch.setattr(remote, "_FOLLOWED", 0)
+    monkeypatch.setattr(remote, "_FOLLOWED", 0.05)
     monkeypatch.setattr(remote, "_BEAT", 0.1)
     names = (".geminiignore", "a", "b", "c")
     ignore, *files = (far.project / name for name in names)
