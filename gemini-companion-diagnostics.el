@@ -32,7 +32,6 @@
 (declare-function flycheck-error-level-compilation-level "ext:flycheck")
 (declare-function flycheck-error-line "ext:flycheck" t t)
 (declare-function flycheck-error-message "ext:flycheck" t t)
-(declare-function flycheck-overlay-errors-in "ext:flycheck")
 (declare-function flycheck-stop "ext:flycheck")
 (defvar flycheck-current-errors)
 (defvar flycheck-last-status-change)
@@ -43,13 +42,13 @@
 (defvar-local gemini-companion-diagnostics--begun nil
   "Tick of the text that Flymake or Flycheck has begun to check last.")
 
-(defvar-local gemini-companion-diagnostics--finish nil
+(defvar-local gemini-companion-diagnostics--last-report nil
   "Last report about this buffer, or nil.
 A list (TICK ERRORS VERSION): the tick of the text, its errors, and the
 version that the report of a language server named, or nil.  TICK is nil
 if the next report may be about a file that was closed.")
 ;; A revert may turn on the major mode.
-(put 'gemini-companion-diagnostics--finish 'permanent-local t)
+(put 'gemini-companion-diagnostics--last-report 'permanent-local t)
 
 (defvar-local gemini-companion-diagnostics--earlier-report nil
   "Last report about this buffer when a text was last replaced.")
@@ -74,7 +73,7 @@ This is also a backend of Flymake, which calls REPORT with no errors."
   "Keep the errors of this buffer, which Flycheck clears before a revert."
   (gemini-companion-server-guarded 'errors
     (when-let* ((known (gemini-companion-diagnostics--checked-errors)))
-      (setq gemini-companion-diagnostics--finish
+      (setq gemini-companion-diagnostics--last-report
             (cons gemini-companion-diagnostics--begun known)))))
 
 (defun gemini-companion-diagnostics--start-check ()
@@ -114,17 +113,16 @@ By itself one may begin only when the buffer is displayed."
 Return nil if it has not checked this text."
   (when (gemini-companion-diagnostics--checked-p)
     (list (cl-loop for (line severity text)
-                   in (gemini-companion-diagnostics-of-buffer)
+                   in (gemini-companion-diagnostics--of-buffer)
                    when (equal severity "error")
                    collect (list line text nil)))))
 
-(defun gemini-companion-diagnostics-of-buffer (&optional start end)
-  "Return what Flymake or Flycheck has in this buffer, or from START to END.
+(defun gemini-companion-diagnostics--of-buffer ()
+  "Return what Flymake or Flycheck has in this buffer.
 They are lists of LINE, SEVERITY and TEXT."
   (if (eq 'flycheck-mode (gemini-companion-diagnostics-checker (current-buffer)))
       (cl-loop
-       for error in (if start (flycheck-overlay-errors-in start end)
-                      flycheck-current-errors)
+       for error in flycheck-current-errors
        for file = (flycheck-error-filename error)
        ;; Another file may not be shared.
        when (or (null file) (file-equal-p file buffer-file-name))
@@ -140,7 +138,7 @@ They are lists of LINE, SEVERITY and TEXT."
                 (gemini-companion-diagnostics--of-flymake
                  diagnostic
                  (line-number-at-pos (flymake-diagnostic-beg diagnostic))))
-              (flymake-diagnostics start end)))))
+              (flymake-diagnostics)))))
 
 (defun gemini-companion-diagnostics--of-flymake (diagnostic line)
   (let ((type (flymake-diagnostic-type diagnostic)))
@@ -216,9 +214,9 @@ Have it checked if necessary."
            ;; Flymake does not know whether a server has yet to report; of one
            ;; that names no versions, it is not known either.
            (or (not (gemini-companion-lookup-managed-p))
-               (and gemini-companion-diagnostics--finish
-                    (null (nth 2 gemini-companion-diagnostics--finish)))
-               (eql (car gemini-companion-diagnostics--finish)
+               (and gemini-companion-diagnostics--last-report
+                    (null (nth 2 gemini-companion-diagnostics--last-report)))
+               (eql (car gemini-companion-diagnostics--last-report)
                     (buffer-chars-modified-tick))))))
 
 (defun gemini-companion-diagnostics--of-file (file)
@@ -228,7 +226,7 @@ Signal an error if it is not checked."
             ((with-current-buffer buffer
                (gemini-companion-diagnostics--checkable-p))))
       (with-current-buffer buffer
-        (gemini-companion-diagnostics-of-buffer))
+        (gemini-companion-diagnostics--of-buffer))
     (mapcar (lambda (diagnostic)
               (gemini-companion-diagnostics--of-flymake
                diagnostic
@@ -418,7 +416,7 @@ Return nil if no checker knows about it, or if it may not be shared."
                (others (and names (gemini-companion-diagnostics--find-others
                                    .file server names)))
                (answers (with-current-buffer source
-                          (gemini-companion-lookup-error-requests .file)))
+                          (gemini-companion-diagnostics--error-requests .file)))
                (old (assoc (cons .file .before)
                            gemini-companion-diagnostics--known)))
           ;; Of a text like the last one, a server need not report.
@@ -451,7 +449,7 @@ Return nil if no checker knows about it, or if it may not be shared."
        ((null text)
         (unless (seq-some (lambda (buffer)
                             (with-current-buffer buffer
-                              (eq gemini-companion-diagnostics--finish
+                              (eq gemini-companion-diagnostics--last-report
                                   gemini-companion-diagnostics--earlier-report)))
                           .others)
           (gemini-companion-diagnostics--finish check)))
@@ -462,7 +460,7 @@ Return nil if no checker knows about it, or if it may not be shared."
         (when-let* ((last)
                     (buffer (gemini-companion-diagnostics--buffer .file text)))
           (with-current-buffer buffer
-            (unless (gemini-companion-lookup-error-requests .file)
+            (unless (gemini-companion-diagnostics--error-requests .file)
               (pcase (gemini-companion-diagnostics--current)
                 (`(,errors) (setf (nth 1 known) errors))))))
         (pcase known
@@ -500,7 +498,7 @@ report others for a while."
                 (gemini-companion-diagnostics--start-check)
               (when .before
                 (gemini-companion-diagnostics--reopen .before .after))
-              (gemini-companion-lookup-sync)
+              (gemini-companion-diagnostics--sync)
               (gemini-companion-diagnostics--request known)))
         ;; Sending a text to a server that does not read would block Emacs.  It
         ;; must answer that it does not know this method.
@@ -559,9 +557,11 @@ Request its errors if the server supports that."
                   :errors (mapcar #'car (seq-take new 10))
                   :others elsewhere))))))
 
-(defun gemini-companion-diagnostics--end-of (file)
+(defun gemini-companion-diagnostics--end-of (file &optional key)
+  "End the checks of FILE, or those of them that have KEY."
   (dolist (check gemini-companion-diagnostics--checks)
-    (when (equal file (alist-get 'file check))
+    (when (and (equal file (alist-get 'file check))
+               (or (null key) (alist-get key check)))
       (gemini-companion-diagnostics--end check nil))))
 
 (defun gemini-companion-diagnostics--end (check result)
@@ -597,7 +597,7 @@ Request its errors if the server supports that."
   (when-let* ((path (gemini-companion-lookup-path (plist-get params :uri)))
               (file (gemini-companion-text-true-name path)))
     (let ((version (plist-get params :version))
-          (errors (gemini-companion-lookup-errors
+          (errors (gemini-companion-diagnostics--errors
                    (plist-get params :diagnostics)))
           (buffer (gemini-companion-lookup-buffer file)))
       (if buffer
@@ -605,10 +605,10 @@ Request its errors if the server supports that."
             (when (and (eq server (gemini-companion-lookup-server buffer))
                        ;; Eglot opens a file with the version 0, which some
                        ;; servers leave out.
-                       (gemini-companion-lookup-version-p (or version 0))
+                       (gemini-companion-diagnostics--version-p (or version 0))
                        (or version errors
-                           (null gemini-companion-diagnostics--finish)
-                           (car gemini-companion-diagnostics--finish)))
+                           (null gemini-companion-diagnostics--last-report)
+                           (car gemini-companion-diagnostics--last-report)))
               (gemini-companion-diagnostics--record errors version)))
         (dolist (known gemini-companion-diagnostics--known)
           (when (and version (equal file (caar known)) (eql version (nth 2 known))
@@ -619,28 +619,64 @@ Request its errors if the server supports that."
 (defun gemini-companion-diagnostics--record (errors &optional version)
   "Record the ERRORS of this text, of which its server has named the VERSION."
   (unless (eql (buffer-chars-modified-tick)
-               (car gemini-companion-diagnostics--finish))
+               (car gemini-companion-diagnostics--last-report))
     (gemini-companion-diagnostics--forget-others
      (expand-file-name buffer-file-truename)))
-  (setq gemini-companion-diagnostics--finish
+  (setq gemini-companion-diagnostics--last-report
         (list (buffer-chars-modified-tick) errors version)))
-
-(defun gemini-companion-diagnostics--pulled (&rest _)
-  "Record the errors of this buffer that Eglot itself has requested.
-In Emacs 31 it does so, and then servers publish none."
-  (gemini-companion-server-guarded 'errors
-    (pcase (bound-and-true-p eglot--pulled-diagnostics)
-      ;; Later it is a list, for Flymake.
-      (`(,(and errors (pred vectorp)) ,version . ,_)
-       (when (gemini-companion-lookup-version-p version)
-         (gemini-companion-diagnostics--record
-          (gemini-companion-lookup-errors errors)))))))
 
 (defun gemini-companion-diagnostics--request (known)
   "Request the errors of KNOWN, whose text the server of this buffer has.
 Return nil if the server does not support that."
-  (gemini-companion-lookup-request-errors
+  (gemini-companion-diagnostics--request-errors
    (caar known) (lambda (errors) (setf (nth 1 known) errors))))
+
+(defun gemini-companion-diagnostics--current ()
+  "Return a list of the errors of this buffer, or nil if they are not known."
+  (cond ((gethash (gemini-companion-lookup-server (current-buffer))
+                  gemini-companion-diagnostics--busy)
+         nil)
+        ((eql (car gemini-companion-diagnostics--last-report)
+              (buffer-chars-modified-tick))
+         (list (nth 1 gemini-companion-diagnostics--last-report)))
+        ((not (gemini-companion-lookup-managed-p))
+         (gemini-companion-diagnostics--checked-errors))))
+
+;;;; What a language server knows
+
+(defvar-local gemini-companion-diagnostics--sent nil
+  "Cons of the version of the text that Eglot has sent last, and its tick.")
+
+(defun gemini-companion-diagnostics--note-sent (_server method params)
+  "Record which text of this buffer METHOD is about to send with PARAMS."
+  (when-let* (((memq method '(:textDocument/didOpen :textDocument/didChange)))
+              (file buffer-file-truename)
+              (document (plist-get params :textDocument))
+              ((equal (expand-file-name file)
+                      (gemini-companion-lookup-path (plist-get document :uri)))))
+    (when (eq method :textDocument/didOpen)
+      ;; Eglot opens a file that a check has opened.
+      (gemini-companion-diagnostics--end-of (expand-file-name file) 'version))
+    (setq gemini-companion-diagnostics--sent
+          (cons (plist-get document :version) (buffer-chars-modified-tick)))))
+
+(defun gemini-companion-diagnostics--version-p (version)
+  "Return non-nil if VERSION is the present text of this buffer.
+Eglot counts the versions."
+  (equal gemini-companion-diagnostics--sent
+         (cons version (buffer-chars-modified-tick))))
+
+;; The private names of Eglot: it has no public ones for these.  Without them,
+;; the errors in visited files are not known, and none are reported.
+
+(defun gemini-companion-diagnostics--sync ()
+  "Send the server the text of this buffer, if it does not have it yet.
+Eglot itself waits until Emacs is idle."
+  (when (gemini-companion-lookup-managed-p)
+    ;; In a narrowed buffer, Eglot fails for a change elsewhere.
+    (save-restriction
+      (widen)
+      (gemini-companion-lookup-eglot 'eglot--signal-textDocument/didChange))))
 
 (defun gemini-companion-diagnostics--reopen (before after)
   "Open the file of this buffer again if BEFORE and AFTER include other files.
@@ -651,20 +687,73 @@ Until clangd has read them, it reports what the previous ones make of the text."
                        do (setq at (match-end 0))
                        collect (match-string 0 text))))
     (unless (equal (includes before) (includes after))
-      (setq gemini-companion-diagnostics--finish '(nil nil 0))
+      (setq gemini-companion-diagnostics--last-report '(nil nil 0))
       (gemini-companion-lookup-eglot 'eglot--signal-textDocument/didClose)
       (gemini-companion-lookup-eglot 'eglot--signal-textDocument/didOpen))))
 
-(defun gemini-companion-diagnostics--current ()
-  "Return a list of the errors of this buffer, or nil if they are not known."
-  (cond ((gethash (gemini-companion-lookup-server (current-buffer))
-                  gemini-companion-diagnostics--busy)
-         nil)
-        ((eql (car gemini-companion-diagnostics--finish)
-              (buffer-chars-modified-tick))
-         (list (nth 1 gemini-companion-diagnostics--finish)))
-        ((not (gemini-companion-lookup-managed-p))
-         (gemini-companion-diagnostics--checked-errors))))
+(defun gemini-companion-diagnostics--capability (&rest keys)
+  "Return the value of KEYS in the capabilities of this buffer's server."
+  (apply #'gemini-companion-lookup-eglot 'eglot-server-capable keys))
+
+(defun gemini-companion-diagnostics--command-p (regexp)
+  (seq-some (apply-partially #'string-match-p regexp)
+            (gemini-companion-diagnostics--capability
+             :executeCommandProvider :commands)))
+
+(defun gemini-companion-diagnostics--error-requests (path)
+  "Return the requests for the errors in the file PATH.
+Return nil if this buffer has no server, or one that does not support any."
+  (cond
+   ((not (gemini-companion-lookup-server (current-buffer))) nil)
+   ((or (gemini-companion-diagnostics--capability :diagnosticProvider)
+        ;; Pyright publishes a version with errors of the text before, and does
+        ;; not offer the request to clients that do not announce it.
+        (gemini-companion-diagnostics--command-p "pyright\\.createtypestub\\'"))
+    `((:textDocument/diagnostic
+       :textDocument (:uri ,(gemini-companion-lookup-uri path)))))
+   ;; This server publishes errors bit by bit.
+   ((gemini-companion-diagnostics--command-p "\\`typescript\\.tsserverRequest\\'")
+    (mapcar (lambda (command)
+              `(:workspace/executeCommand
+                :command "typescript.tsserverRequest"
+                :arguments [,command (:file ,path)]))
+            '("syntacticDiagnosticsSync" "semanticDiagnosticsSync")))))
+
+(defun gemini-companion-diagnostics--request-errors (file done)
+  "Request the errors in FILE of the server of this buffer, for DONE.
+Return nil if the server does not support that."
+  (when-let* ((requests (gemini-companion-diagnostics--error-requests file)))
+    (gemini-companion-lookup-request
+     (gemini-companion-lookup-server (current-buffer)) requests
+     (lambda (results)
+       (unless (assq 'error results)
+         (cl-loop
+          for result in results
+          append (gemini-companion-diagnostics--errors (plist-get result :items))
+          into errors
+          append (cl-loop for found across (plist-get result :body)
+                          for start = (plist-get found :start)
+                          when (equal "error" (plist-get found :category))
+                          collect (list (plist-get start :line)
+                                        (plist-get found :text)
+                                        "typescript"))
+          into errors
+          finally (funcall done errors)))))
+    t))
+
+(defun gemini-companion-diagnostics--errors (diagnostics)
+  "Return the errors among the DIAGNOSTICS of a language server, a vector."
+  (cl-loop for diagnostic across diagnostics
+           ;; If it names no severity, the client decides.
+           when (and (memq (plist-get diagnostic :severity) '(nil 1))
+                     ;; The end of a list, not an error.
+                     (not (equal "fatal_too_many_errors"
+                                 (plist-get diagnostic :code))))
+           collect (list (1+ (plist-get (plist-get (plist-get diagnostic :range)
+                                                   :start)
+                                        :line))
+                         (plist-get diagnostic :message)
+                         (plist-get diagnostic :source))))
 
 ;;;; Other files
 
@@ -715,7 +804,7 @@ A quick server reports about the next text before the check of it begins."
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (setq gemini-companion-diagnostics--earlier-report
-            gemini-companion-diagnostics--finish))))
+            gemini-companion-diagnostics--last-report))))
 
 (defun gemini-companion-diagnostics--ask-others (check)
   "Make the server of CHECK report about the other buffers.
@@ -730,15 +819,15 @@ Request the errors if it supports that."
     (dolist (buffer .others)
       (with-current-buffer buffer
         (let ((tick (buffer-chars-modified-tick)))
-          (when (gemini-companion-lookup-request-errors
+          (when (gemini-companion-diagnostics--request-errors
                  (expand-file-name buffer-file-truename)
                  (lambda (errors)
                    (when (buffer-live-p buffer)
                      (with-current-buffer buffer
-                       (setq gemini-companion-diagnostics--finish
+                       (setq gemini-companion-diagnostics--last-report
                              (list tick errors))))))
             ;; The server may have published a part of them.
-            (setq gemini-companion-diagnostics--finish
+            (setq gemini-companion-diagnostics--last-report
                   gemini-companion-diagnostics--earlier-report)))))))
 
 (defun gemini-companion-diagnostics--new-in-other (buffer names)
@@ -776,25 +865,25 @@ number, and the first one."
                              gemini-companion-diagnostics--checks)
                       (gemini-companion-diagnostics--current))))
         (gemini-companion-diagnostics--keep-reports)
-        (when (or errors (gemini-companion-lookup-error-requests file))
-          (gemini-companion-lookup-sync)
+        (when (or errors (gemini-companion-diagnostics--error-requests file))
+          (gemini-companion-diagnostics--sync)
           (let ((known (gemini-companion-diagnostics--expect file text)))
             (unless (gemini-companion-diagnostics--request known)
               (setf (nth 1 known) (car errors)))))))
-    (setq gemini-companion-diagnostics--finish
-          `(nil nil ,(nth 2 (or gemini-companion-diagnostics--finish
+    (setq gemini-companion-diagnostics--last-report
+          `(nil nil ,(nth 2 (or gemini-companion-diagnostics--last-report
                                 '(nil nil 0)))))))
 
 (defun gemini-companion-diagnostics--managed ()
-  "End the check of this file, which Eglot is about to open, or has closed."
+  "End the check of this file, which Eglot has opened or closed."
   (when (or gemini-companion-diagnostics--checks
             (not (gemini-companion-lookup-managed-p)))
-    (setq gemini-companion-diagnostics--finish '(nil nil 0)))
+    (setq gemini-companion-diagnostics--last-report '(nil nil 0)))
   (when buffer-file-truename
     (gemini-companion-diagnostics--end-of (expand-file-name buffer-file-truename))))
 
 (defconst gemini-companion-diagnostics--hooks
-  '((eglot--managed-mode-hook . gemini-companion-diagnostics--managed)
+  '((eglot-managed-mode-hook . gemini-companion-diagnostics--managed)
     (flymake-diagnostic-functions . gemini-companion-diagnostics--begins)
     (flycheck-before-syntax-check-hook . gemini-companion-diagnostics--begins)
     (flycheck-after-syntax-check-hook . gemini-companion-diagnostics--flycheck-ended)
@@ -803,9 +892,8 @@ number, and the first one."
 
 (defconst gemini-companion-diagnostics--advice
   '((eglot-handle-notification :after gemini-companion-diagnostics--notified)
-    (eglot--flymake-report-push+pulled
-     :before gemini-companion-diagnostics--pulled))
-  "Advice for functions of Eglot, which may be loaded later.")
+    (jsonrpc-notify :before gemini-companion-diagnostics--note-sent))
+  "Advice for functions of Eglot and jsonrpc, which may be loaded later.")
 
 (defun gemini-companion-diagnostics-start ()
   "Start keeping the errors of visited files."
@@ -828,7 +916,8 @@ number, and the first one."
     (with-current-buffer buffer
       (mapc #'kill-local-variable
             '(gemini-companion-diagnostics--begun
-              gemini-companion-diagnostics--finish
+              gemini-companion-diagnostics--last-report
+              gemini-companion-diagnostics--sent
               gemini-companion-diagnostics--earlier-report)))))
 
 (provide 'gemini-companion-diagnostics)

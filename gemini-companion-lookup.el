@@ -326,11 +326,22 @@ NEIGHBOR is a buffer of a file of the same language."
      ( :uri ,(gemini-companion-lookup-uri file)
        :version ,(cl-incf gemini-companion-lookup--version)
        :languageId ,(with-current-buffer neighbor
-                      (plist-get (gemini-companion-lookup-eglot
-                                  'eglot--TextDocumentItem)
-                                 :languageId))
+                      (gemini-companion-lookup--language))
        :text ,text)))
   gemini-companion-lookup--version)
+
+(defun gemini-companion-lookup--language ()
+  "Return the language of this buffer for its server, as Eglot names it."
+  (or (get major-mode 'eglot-language-id)
+      (cl-loop for (modes) in (bound-and-true-p eglot-server-programs)
+               thereis (pcase modes
+                         (`(,(pred (eq major-mode)) :language-id ,name) name)
+                         ((pred consp)
+                          (plist-get (cdr-safe (assq major-mode
+                                                     (seq-filter #'consp modes)))
+                                     :language-id))))
+      (replace-regexp-in-string "\\(?:-ts\\)?-mode\\'" ""
+                                (symbol-name major-mode))))
 
 (defun gemini-companion-lookup-close (file server)
   "Close FILE, a true name, in SERVER."
@@ -355,90 +366,6 @@ Signal an error if RESULT is an error."
            (if (keywordp (car-safe result))
                (list result)
              (append result nil)))))
-
-;;;; Errors
-
-(defun gemini-companion-lookup-version-p (version)
-  "Return non-nil if VERSION is the present text of this buffer.
-Eglot counts the versions."
-  (and (eql version (or (bound-and-true-p eglot--docver)
-                        ;; Its name before Emacs 31.
-                        (bound-and-true-p eglot--versioned-identifier)))
-       ;; What Eglot has yet to send is not in this version.
-       (not (bound-and-true-p eglot--recent-changes))))
-
-(defun gemini-companion-lookup-sync ()
-  "Send the server the text of this buffer, if it does not have it yet.
-Eglot itself waits until Emacs is idle."
-  (when (gemini-companion-lookup-managed-p)
-    ;; In a narrowed buffer, Eglot fails for a change elsewhere.
-    (save-restriction
-      (widen)
-      (gemini-companion-lookup-eglot 'eglot--signal-textDocument/didChange))))
-
-(defun gemini-companion-lookup--capability (&rest keys)
-  "Return the value of KEYS in the capabilities of this buffer's server."
-  (apply #'gemini-companion-lookup-eglot 'eglot-server-capable keys))
-
-(defun gemini-companion-lookup--command-p (regexp)
-  (seq-some (apply-partially #'string-match-p regexp)
-            (gemini-companion-lookup--capability
-             :executeCommandProvider :commands)))
-
-(defun gemini-companion-lookup-error-requests (path)
-  "Return the requests for the errors in the file PATH.
-Return nil if this buffer has no server, or one that does not support any."
-  (cond
-   ((not (gemini-companion-lookup-server (current-buffer))) nil)
-   ((or (gemini-companion-lookup--capability :diagnosticProvider)
-        ;; Pyright publishes a version with errors of the text before, and does
-        ;; not offer the request to clients that do not announce it.
-        (gemini-companion-lookup--command-p "pyright\\.createtypestub\\'"))
-    `((:textDocument/diagnostic
-       :textDocument (:uri ,(gemini-companion-lookup-uri path)))))
-   ;; This server publishes errors bit by bit.
-   ((gemini-companion-lookup--command-p "\\`typescript\\.tsserverRequest\\'")
-    (mapcar (lambda (command)
-              `(:workspace/executeCommand
-                :command "typescript.tsserverRequest"
-                :arguments [,command (:file ,path)]))
-            '("syntacticDiagnosticsSync" "semanticDiagnosticsSync")))))
-
-(defun gemini-companion-lookup-request-errors (file done)
-  "Request the errors in FILE of the server of this buffer, for DONE.
-Return nil if the server does not support that."
-  (when-let* ((requests (gemini-companion-lookup-error-requests file)))
-    (gemini-companion-lookup-request
-     (gemini-companion-lookup-server (current-buffer)) requests
-     (lambda (results)
-       (unless (assq 'error results)
-         (cl-loop
-          for result in results
-          append (gemini-companion-lookup-errors (plist-get result :items))
-          into errors
-          append (cl-loop for found across (plist-get result :body)
-                          for start = (plist-get found :start)
-                          when (equal "error" (plist-get found :category))
-                          collect (list (plist-get start :line)
-                                        (plist-get found :text)
-                                        "typescript"))
-          into errors
-          finally (funcall done errors)))))
-    t))
-
-(defun gemini-companion-lookup-errors (diagnostics)
-  "Return the errors among the DIAGNOSTICS of a language server, a vector."
-  (cl-loop for diagnostic across diagnostics
-           ;; If it names no severity, the client decides.
-           when (and (memq (plist-get diagnostic :severity) '(nil 1))
-                     ;; The end of a list, not an error.
-                     (not (equal "fatal_too_many_errors"
-                                 (plist-get diagnostic :code))))
-           collect (list (1+ (plist-get (plist-get (plist-get diagnostic :range)
-                                                   :start)
-                                        :line))
-                         (plist-get diagnostic :message)
-                         (plist-get diagnostic :source))))
 
 ;;;; References
 

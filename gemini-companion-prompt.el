@@ -431,14 +431,14 @@ current buffer, else the one that is shown."
            (format "Rejected; %s did not take the prompt" name))
           (message "Rejected; the reason will be submitted in %s" name))))))
 
-(autoload 'gemini-companion-diagnostics-of-buffer
-  "gemini-companion-diagnostics")
 (declare-function flycheck-error-filename "ext:flycheck")
 (declare-function flycheck-error-line "ext:flycheck")
 (declare-function flycheck-error-message "ext:flycheck")
+(declare-function flycheck-overlay-errors-in "ext:flycheck")
 (declare-function flymake-diagnostic-beg "flymake" t t)
 (declare-function flymake-diagnostic-buffer "flymake" t t)
 (declare-function flymake-diagnostic-text "flymake" t t)
+(declare-function flymake-diagnostics "flymake" t t)
 (declare-function gemini-companion-compose "gemini-companion-compose")
 (declare-function magit-current-section "ext:magit-section")
 (declare-function magit-file-at-point "ext:magit-git")
@@ -508,12 +508,18 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
                          nil)))))))
 
 (defun gemini-companion-prompt--diagnostics ()
-  (let* ((line (list (line-beginning-position) (line-beginning-position 2)))
-         (first (apply #'gemini-companion-diagnostics-of-buffer line))
-         (flymake-mode nil)             ; Flycheck may be on, too
-         (others (apply #'gemini-companion-diagnostics-of-buffer line)))
-    (delete-dups (mapcar (pcase-lambda (`(,_ ,_ ,text)) (string-trim text))
-                         (append first others)))))
+  "Return what Flymake and Flycheck have found in this line."
+  (let ((line (list (line-beginning-position) (line-beginning-position 2))))
+    (delete-dups
+     (mapcar (lambda (text) (string-trim (string-replace "\n" " " text)))
+             (append
+              (and (bound-and-true-p flymake-mode)
+                   (mapcar #'flymake-diagnostic-text
+                           (apply #'flymake-diagnostics line)))
+              (and (bound-and-true-p flycheck-mode)
+                   (delq nil (mapcar #'flycheck-error-message
+                                     (apply #'flycheck-overlay-errors-in
+                                            line)))))))))
 
 ;;;; What is not shared
 

@@ -16,7 +16,6 @@
 (require 'gemini-companion)
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-clients)
-(require 'gemini-companion-tools)
 (require 'gemini-companion-install)
 (require 'gemini-companion-session)
 (require 'gemini-companion-notify)
@@ -41,7 +40,7 @@
     ("Remote host" . gemini-companion-status--remotes)
     ("Running CLIs" . gemini-companion-status--running)
     ("Project" . gemini-companion-cli-project-findings)
-    ("Links" . gemini-companion-tools-findings))
+    ("Links" . gemini-companion-status--links))
   "Alist of (TITLE . FUNCTION), the checks in their order.
 Each function is called with the user's directory, and returns a list of
 findings, which may be empty.
@@ -451,6 +450,16 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
              `((bad ,(format "%s on %s" problem host)
                     ,(format "Type %s in %s there." command title)))))
          required))))
+
+(declare-function gemini-companion-tools-findings "gemini-companion-tools")
+
+(defun gemini-companion-status--links (directory)
+  (cond ((not (gemini-companion-install-extension-p))
+         '((note "No CLI is linked, so none receives errors or asks about code"
+                 nil ("Link" . gemini-companion-tools))))
+        ;; The mode has loaded it.
+        ((featurep 'gemini-companion-tools)
+         (gemini-companion-tools-findings directory))))
 
 ;;;; Running CLIs
 

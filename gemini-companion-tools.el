@@ -259,16 +259,13 @@ new file, and after the edit, or functions that insert them."
 (defun gemini-companion-tools-findings (directory)
   "Return the findings about the links of CLIs that run in DIRECTORY.
 For findings, see `gemini-companion-status-checks'."
-  (if (not (gemini-companion-install-extension-p))
-      '((note "No CLI is linked, so none receives errors or asks about code" nil
-              ("Link" . gemini-companion-tools)))
-    (append
-     (mapcar (lambda (client)
-               (gemini-companion-tools--finding client directory))
-             (gemini-companion-cli-installed))
-     (unless (seq-some #'gemini-companion-diagnostics-checker (buffer-list))
-       '((note "Nothing checks an open file, so there are no errors to send"
-               "Start Eglot, Flymake or Flycheck in a file."))))))
+  (append
+   (mapcar (lambda (client)
+             (gemini-companion-tools--finding client directory))
+           (gemini-companion-cli-installed))
+   (unless (seq-some #'gemini-companion-diagnostics-checker (buffer-list))
+     '((note "Nothing checks an open file, so there are no errors to send"
+             "Start Eglot, Flymake or Flycheck in a file.")))))
 
 (defun gemini-companion-tools--finding (client directory)
   (let ((title (gemini-companion-clients-title client)))

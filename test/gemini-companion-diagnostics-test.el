@@ -19,7 +19,6 @@
 (defvar flycheck-checkers)
 (declare-function eglot-current-server "eglot")
 (declare-function eglot-shutdown-all "eglot")
-(declare-function eglot--flymake-report-push+pulled "eglot")
 (declare-function eglot--signal-textDocument/didChange "eglot")
 (declare-function flycheck-define-error-level "ext:flycheck")
 (declare-function flycheck-define-generic-checker "ext:flycheck")
@@ -305,36 +304,6 @@ The text of the first one is the first line."
                      (gemini-companion-diagnostics-test-edit
                       file "error a" "error a\nerror b"))))))
 
-(defvar eglot--pulled-diagnostics)
-
-(defun gemini-companion-diagnostics-test-pull (file)
-  "Request the errors of FILE, as the Eglot of Emacs 31 does by itself."
-  (with-current-buffer file
-    (setq-local eglot--pulled-diagnostics
-                (list (plist-get
-                       (jsonrpc-request
-                        (eglot-current-server) :textDocument/diagnostic
-                        `(:textDocument (:uri ,(gemini-companion-lookup-uri
-                                                (expand-file-name file)))))
-                       :items)
-                      ;; The version of a text that has not changed yet.
-                      0))
-    (eglot--flymake-report-push+pulled)))
-
-(ert-deftest gemini-companion-diagnostics-knows-what-eglot-itself-requests ()
-  (cl-letf (((symbol-function 'eglot--flymake-report-push+pulled) #'ignore))
-    (gemini-companion-diagnostics-test-with '("pull")
-        '(("one.txt" "def one\n") ("a.txt" "uses one\nuses other\n"))
-      (dolist (file '("one.txt" "a.txt"))
-        (gemini-companion-test-visit file)
-        (gemini-companion-diagnostics-test-pull file))
-      (should-not (plist-get (gemini-companion-diagnostics-test-ask "a.txt")
-                             :problem))
-      (should (equal '("a.txt 1:1: error: one is unknown [test]")
-                     (gemini-companion-diagnostics-test-edit
-                      "one.txt" "def one\n" "def two\n")))
-      (set-buffer-modified-p nil))))
-
 (ert-deftest gemini-companion-diagnostics-in-doubt-reports-nothing ()
   ;; The server is busy, reports nothing, or does not name the version of a text.
   (dolist (flags '(("versions" "busy") ("versions" "mute") nil))
@@ -554,11 +523,9 @@ The text of the first one is the first line."
     (should (equal '("3: error: x is wrong [test]")
                    (gemini-companion-diagnostics-test-edit
                     "a.txt" "error old\n" "\nerror old\nerror x\n")))
-    (should (seq-some #'gemini-companion-lookup-version-p '(1 2 3)))
     ;; A revert by the user closes it; then there is no version.
     (let ((inhibit-message t))
       (revert-buffer t t t))
-    (should (gemini-companion-lookup-version-p 0))
     (gemini-companion-diagnostics-test-known "a.txt")
     (should-not (gemini-companion-diagnostics-test-edit
                  "a.txt" "\nerror old\nerror x\n" "error old\n"))

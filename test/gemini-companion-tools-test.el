@@ -145,7 +145,8 @@ End-to-end tests do so with the CLIs themselves.")
 (ert-deftest gemini-companion-extension-status-shows-why-a-cli-does-not-ask ()
   (gemini-companion-extension-test-with-home
     (should (string-search "No CLI is linked"
-                           (gemini-companion-extension-test-shown directory)))
+                           (format "%s" (gemini-companion-status-findings
+                                         directory))))
     (gemini-companion-extension-test-answering '(t nil)
       (gemini-companion-extension-test-tools))
     (gemini-companion-test-write
