@@ -49,6 +49,7 @@
 (declare-function term-mode "term")
 (declare-function term-set-escape-char "term")
 (declare-function vterm-mode "ext:vterm")
+(defvar desktop-buffer-mode-handlers)
 (defvar desktop-save-buffer)
 (defvar eat-kill-buffer-on-exit)
 (defvar term-escape-char)
@@ -357,7 +358,7 @@ FILES are its settings files, USER is the user's own."
 
 ;;;; Parameters
 
-(defun gemini-companion-cli-wanted (number)
+(defun gemini-companion-cli--wanted (number)
   "Return the parameters of the CLI for the current buffer, a plist.
 NUMBER, a raw prefix argument, chooses one of several in a directory."
   (let* ((here (or gemini-companion-cli-parameters
@@ -368,7 +369,7 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
                               ;; A live one, the chosen one first.
                               (seq-find
                                (lambda (client)
-                                 (gemini-companion-cli-live-buffer
+                                 (gemini-companion-cli--live-buffer
                                   `( :client ,client :number 1 ,@here)))
                                (cons gemini-companion-run-client
                                      (mapcar #'car
@@ -378,7 +379,7 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
          (number (pcase number
                    ('nil (or (plist-get here :number) 1))
                    ((pred consp)
-                    (gemini-companion-cli-free-number
+                    (gemini-companion-cli--free-number
                      `(:client ,client ,@here)))
                    (_ (prefix-numeric-value number)))))
     ;; Only `gemini-companion-resume' resumes one.
@@ -414,17 +415,17 @@ workspace root of a remote directory is known, that stands for it."
                     '(:client :directory :number))))
    (buffer-list)))
 
-(defun gemini-companion-cli-live-buffer (run)
+(defun gemini-companion-cli--live-buffer (run)
   "Return the buffer of RUN if it has a live process or waits for one."
   (when-let* ((buffer (gemini-companion-cli--buffer run)))
     (and (or (memq buffer gemini-companion-cli--waiting)
              (process-live-p (get-buffer-process buffer)))
          buffer)))
 
-(defun gemini-companion-cli-free-number (run)
+(defun gemini-companion-cli--free-number (run)
   "Return the first free number for the client and the directory of RUN."
   (seq-find (lambda (number)
-              (not (gemini-companion-cli-live-buffer
+              (not (gemini-companion-cli--live-buffer
                     `(:number ,number ,@run))))
             (number-sequence 1 99)))
 
@@ -440,12 +441,12 @@ workspace root of a remote directory is known, that stands for it."
               (directory-file-name (plist-get run :directory))))
             (if (eql number 1) "" (format " (%d)" number)))))
 
-(defun gemini-companion-cli-check (run)
+(defun gemini-companion-cli--check (run)
   "Signal an error if the program of RUN or its terminal is missing.
 On a remote host, that is a program which connects it."
   (when-let* ((remote (plist-get run :remote)))
     (gemini-companion-remote-command remote :pipe nil))
-  (unless (gemini-companion-cli-terminal-function)
+  (unless (gemini-companion-cli--terminal-function)
     (user-error "Emacs has no terminal on Windows; start the CLI in a window \
 of its own, in %s"
                 (abbreviate-file-name (plist-get run :directory))))
@@ -468,7 +469,7 @@ package-install RET %s), or customize `gemini-companion-terminal'"
 
 ;;;; Terminals
 
-(defun gemini-companion-cli-terminal-function ()
+(defun gemini-companion-cli--terminal-function ()
   "Return the function to make the current buffer a terminal.
 Return nil if there is none, as on Windows."
   (pcase gemini-companion-terminal
@@ -486,7 +487,7 @@ Return nil if there is none, as on Windows."
 
 (defun gemini-companion-cli--start-terminal (command)
   "Run COMMAND in the current buffer, in a terminal with the selected window."
-  (let* ((function (gemini-companion-cli-terminal-function))
+  (let* ((function (gemini-companion-cli--terminal-function))
          (process-environment
           ;; They display 24-bit colors.
           (if (and (eq function #'gemini-companion-cli--term)
@@ -696,9 +697,9 @@ on white in a light theme."
     map)
   "Keys in the buffer of a CLI that has ended.")
 
-(defun gemini-companion-cli-desktop (_directory)
+(defun gemini-companion-cli--desktop (_directory)
   "Return what a desktop is to save of the CLI in the current buffer.
-`gemini-companion-resume-restore' uses it."
+`gemini-companion-cli-restore' uses it."
   (unless (plist-get gemini-companion-cli-parameters :remote)
     (mapcan (lambda (key) (list key (plist-get gemini-companion-cli-parameters key)))
             '(:client :directory :number))))
@@ -713,7 +714,7 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
 
 ;;;; Start
 
-(defun gemini-companion-cli-show-buffer (run)
+(defun gemini-companion-cli--show-buffer (run)
   "Select and return an empty buffer for RUN; use its previous one, if any."
   (let ((buffer (or (gemini-companion-cli--buffer run)
                     (generate-new-buffer (gemini-companion-cli--name run)))))
@@ -777,7 +778,7 @@ ROOT is the workspace root in its remote host, if any."
                       (gemini-companion-remote-run-command
                        remote (plist-get run :root) own)
                     own))
-         (process-environment (gemini-companion-cli-environment run))
+         (process-environment (gemini-companion-cli--environment run))
          (exec-path (plist-get run :path)))
     ;; The terminals take their size from the selected window.
     (with-selected-window (or (get-buffer-window buffer t) (selected-window))
@@ -789,13 +790,13 @@ ROOT is the workspace root in its remote host, if any."
       ;; Some terminals have their keymaps in minor modes, too.
       (setq-local minor-mode-overriding-map-alist
                   (list (cons t gemini-companion-run-map))
-                  desktop-save-buffer #'gemini-companion-cli-desktop)
+                  desktop-save-buffer #'gemini-companion-cli--desktop)
       (add-function :around (process-sentinel process)
                     #'gemini-companion-cli--sentinel)
       ;; Until then it may still connect.
       (run-at-time 20 nil #'gemini-companion-cli--hint buffer process))))
 
-(defun gemini-companion-cli-environment (run)
+(defun gemini-companion-cli--environment (run)
   "Return the environment of the CLI of RUN."
   ;; Of the terminal of Emacs itself, by which a CLI does not believe that
   ;; a background is white.
@@ -905,12 +906,49 @@ PREVIOUS are the CLIs that were connected before."
                    (nth 1 finding)
                    (gemini-companion-cli--remedy finding)))))))
 
+;;;; Desktop
+
+;;;###autoload
+(add-to-list 'desktop-buffer-mode-handlers
+             '(gemini-companion-resume-mode . gemini-companion-cli-restore) t)
+
+(defconst gemini-companion-cli--desktop-handlers
+  (mapcar (lambda (mode) (cons mode 'gemini-companion-cli-restore))
+          '(vterm-mode eat-mode term-mode))
+  "Elements of `desktop-buffer-mode-handlers' while the mode is on.")
+
+;;;###autoload
+(defun gemini-companion-cli-restore (_file name run)
+  "Return a buffer NAME in which the CLI of RUN can be resumed.
+RUN is what `gemini-companion-cli--desktop' has saved.  Return nil if
+it is nil, or if its directory does not exist."
+  (let ((directory (plist-get run :directory)))
+    (when (and directory (file-directory-p directory))
+      (with-current-buffer (get-buffer-create name)
+        (gemini-companion-resume-mode)
+        (setq default-directory directory
+              gemini-companion-cli-parameters
+              `(:environment ,process-environment :path ,exec-path ,@run))
+        ;; Modes of a terminal, which the desktop names, would take the keys.
+        (setq-local desktop-minor-mode-handlers
+                    (append (mapcan (lambda (mode)
+                                      (when (local-variable-if-set-p mode)
+                                        (list (cons mode #'ignore))))
+                                    minor-mode-list)
+                            desktop-minor-mode-handlers))
+        (gemini-companion-resume--say
+         "%s ran here; g lists its conversations, to resume one")
+        (current-buffer)))))
+
 ;;;; Life
 
 (defun gemini-companion-cli-start ()
   "Watch the terminals of the CLIs that connect."
   (add-hook 'gemini-companion-session-changed-functions
-            #'gemini-companion-cli--watch))
+            #'gemini-companion-cli--watch)
+  (setq desktop-buffer-mode-handlers
+        (append gemini-companion-cli--desktop-handlers
+                (bound-and-true-p desktop-buffer-mode-handlers))))
 
 (defun gemini-companion-cli-ready (_how)
   "Start the CLIs that waited for the server, and prepare for others."
@@ -938,6 +976,9 @@ PREVIOUS are the CLIs that were connected before."
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-cli--watch)
   (mapc #'gemini-companion-cli--unwatch (process-list))
+  (setq desktop-buffer-mode-handlers
+        (seq-difference desktop-buffer-mode-handlers
+                        gemini-companion-cli--desktop-handlers))
   (gemini-companion-cli--start-waiting "The server is not running")
   (gemini-companion-cli--export nil)
   (cancel-function-timers #'gemini-companion-cli--hint))
@@ -954,10 +995,10 @@ that number in the same project; \\[universal-argument] alone starts
 one more, of either kind.  In a buffer on another host, the CLI runs
 there.  If that CLI is in a selected side window, the window is hidden."
   (interactive "P")
-  (let* ((run (gemini-companion-cli-wanted number))
-         (buffer (gemini-companion-cli-live-buffer run)))
+  (let* ((run (gemini-companion-cli--wanted number))
+         (buffer (gemini-companion-cli--live-buffer run)))
     (cond ((null buffer)
-           (gemini-companion-cli-check run)
+           (gemini-companion-cli--check run)
            (gemini-companion-cli--launch run))
           ((and gemini-companion-run-side-window
                 (eq buffer (window-buffer)))
@@ -977,7 +1018,7 @@ there.  If that CLI is in a selected side window, the window is hidden."
                (if remote
                    (gemini-companion-remote-agree remote)
                  (gemini-companion-cli--offer-ide run)))
-      (let ((buffer (gemini-companion-cli-show-buffer run)))
+      (let ((buffer (gemini-companion-cli--show-buffer run)))
         (insert (gemini-companion-session-title run)
                 " starts here when the server is ready.\n")
         (push buffer gemini-companion-cli--waiting)
@@ -1068,7 +1109,7 @@ prints objects of JSON."
   (let* ((buffer (current-buffer))
          (run gemini-companion-cli-parameters)
          (client (plist-get run :client))
-         (process-environment (gemini-companion-cli-environment run))
+         (process-environment (gemini-companion-cli--environment run))
          (exec-path (plist-get run :path)))
     (gemini-companion-cli-program
      "gemini-companion-conversations"
@@ -1109,7 +1150,7 @@ prints objects of JSON."
 \\{gemini-companion-resume-mode-map}"
   (setq tabulated-list-format [("When" 17 nil) ("Conversation" 0 nil)]
         tabulated-list-padding 1)
-  (setq-local desktop-save-buffer #'gemini-companion-cli-desktop
+  (setq-local desktop-save-buffer #'gemini-companion-cli--desktop
               revert-buffer-function
               (lambda (&rest _) (gemini-companion-resume--list)))
   (tabulated-list-init-header))
@@ -1131,47 +1172,17 @@ prints objects of JSON."
 NUMBER, the prefix argument, is as for `gemini-companion-run'.  If that
 CLI is running, the conversation is resumed in one more."
   (interactive "P")
-  (let ((run (gemini-companion-cli-wanted number)))
+  (let ((run (gemini-companion-cli--wanted number)))
     (when (plist-get run :remote)
       (user-error "Conversations on other hosts are not listed; type /resume in \
 the CLI"))
-    (gemini-companion-cli-check run)
-    (when (gemini-companion-cli-live-buffer run)
-      (setq run `( :number ,(gemini-companion-cli-free-number run)
+    (gemini-companion-cli--check run)
+    (when (gemini-companion-cli--live-buffer run)
+      (setq run `( :number ,(gemini-companion-cli--free-number run)
                    ,@run)))
-    (gemini-companion-cli-show-buffer run)
+    (gemini-companion-cli--show-buffer run)
     (gemini-companion-resume-mode)
     (gemini-companion-resume--list)))
-
-;;;; Desktop
-
-;;;###autoload
-(dolist (mode '(vterm-mode eat-mode term-mode gemini-companion-resume-mode))
-  (add-to-list 'desktop-buffer-mode-handlers
-               (cons mode 'gemini-companion-resume-restore) t))
-
-;;;###autoload
-(defun gemini-companion-resume-restore (_file name run)
-  "Return a buffer NAME in which the CLI of RUN can be resumed.
-RUN is what `gemini-companion-cli-desktop' has saved.  Return nil if
-it is nil, or if its directory does not exist."
-  (let ((directory (plist-get run :directory)))
-    (when (and directory (file-directory-p directory))
-      (with-current-buffer (get-buffer-create name)
-        (gemini-companion-resume-mode)
-        (setq default-directory directory
-              gemini-companion-cli-parameters
-              `(:environment ,process-environment :path ,exec-path ,@run))
-        ;; Modes of a terminal, which the desktop names, would take the keys.
-        (setq-local desktop-minor-mode-handlers
-                    (append (mapcan (lambda (mode)
-                                      (when (local-variable-if-set-p mode)
-                                        (list (cons mode #'ignore))))
-                                    minor-mode-list)
-                            desktop-minor-mode-handlers))
-        (gemini-companion-resume--say
-         "%s ran here; g lists its conversations, to resume one")
-        (current-buffer)))))
 
 (provide 'gemini-companion-cli)
 ;;; gemini-companion-cli.el ends here

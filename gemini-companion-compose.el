@@ -237,7 +237,7 @@ The header line names it."
 (defun gemini-companion-compose--describe (things)
   "Return the text for THINGS, as `gemini-companion-send-alist' has them.
 Their names are for the CLI of this buffer, or for one to start."
-  (gemini-companion-prompt--text
+  (gemini-companion-prompt-description
    things (or (gemini-companion-compose--find-session)
               (list :directory default-directory
                     :client (gemini-companion-compose--client)))))
@@ -310,7 +310,7 @@ the CLI does; submit it? "
                (save-excursion
                  (when window
                    (goto-char (window-point window)))
-                 (gemini-companion-prompt--things))))
+                 (gemini-companion-prompt-things))))
             "\n")))
 
 ;;;; Mode

@@ -88,7 +88,7 @@ The server cuts it to 16384 UTF-16 units, the limit of the client."
 
 ;;;; Snapshot
 
-(defun gemini-companion-context-buffers ()
+(defun gemini-companion-context--buffers ()
   "Return a list of t, the terminals, and then the buffers of shared files.
 The last selected file comes first.  It is the same list until there may
 be others, and its first element is the caller's."
@@ -113,7 +113,7 @@ Each has `:path' and `:timestamp' (milliseconds since 1970); the
 active file has `:active' t, `:line' and `:character' (1-based,
 in UTF-16 units), and `:selected-text' if there is a selection."
   (let ((active (gemini-companion-context--refresh-active))
-        (buffers (cddr (gemini-companion-context-buffers)))
+        (buffers (cddr (gemini-companion-context--buffers)))
         buffer entries)
     (while (and (length< entries 10)    ; the limit of the client
                 (setq buffer (pop buffers)))
@@ -184,7 +184,7 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
     (find-file-hook . gemini-companion-context--file-changed)
     (after-save-hook . gemini-companion-context--file-changed)
     (after-revert-hook . gemini-companion-context--file-changed)
-    (after-set-visited-file-name-hook . gemini-companion-context-changed)
+    (after-set-visited-file-name-hook . gemini-companion-context--note-change)
     (after-change-major-mode-hook . gemini-companion-context--buffer-changed)
     (kill-buffer-hook . gemini-companion-context--buffer-changed))
   "Alist of (HOOK . FUNCTION) for tracking.")
@@ -200,7 +200,7 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
                                 (buffer-list (selected-frame)))))
     (gemini-companion-context--select buffer))
   (gemini-companion-context--notice)
-  (gemini-companion-context-changed))
+  (gemini-companion-context--note-change))
 
 (defun gemini-companion-context-unfollow ()
   "Stop tracking and drop the recorded state."
@@ -254,7 +254,7 @@ buffer without a file are not reported."
 
 (defun gemini-companion-context--select (buffer)
   "Make BUFFER, which visits a file, the active one."
-  (let ((buffers (cdr (gemini-companion-context-buffers))))
+  (let ((buffers (cdr (gemini-companion-context--buffers))))
     (setcdr buffers (cons buffer (delq buffer (cdr buffers)))))
   (setq gemini-companion-context--selected
         `((,buffer
@@ -278,15 +278,15 @@ It was opened, saved or reverted, and may affect what is shared."
         ;; It may be in a new project.
         (gemini-companion-privacy-drop
          (list 'root-of (file-name-directory buffer-file-name))))))
-  (gemini-companion-context-changed))
+  (gemini-companion-context--note-change))
 
 (defun gemini-companion-context--buffer-changed ()
   "Schedule a report, as a file or terminal is killed or has another mode."
   (when (or buffer-file-name
             (gemini-companion-roots-terminal-p (current-buffer)))
-    (gemini-companion-context-changed)))
+    (gemini-companion-context--note-change)))
 
-(defun gemini-companion-context-changed (&rest _)
+(defun gemini-companion-context--note-change (&rest _)
   "Schedule a report, as there may be other files or terminals."
   (gemini-companion-privacy-drop 'buffers)
   (gemini-companion-context--schedule))
@@ -324,7 +324,7 @@ Set by `gemini-companion-pause'.")
 (defun gemini-companion-share-roots ()
   "Return the workspace roots of this Emacs.
 Compute them again only if other buffers may be shared."
-  (let* ((buffers (gemini-companion-context-buffers))
+  (let* ((buffers (gemini-companion-context--buffers))
          (directories (mapcar (apply-partially #'buffer-local-value
                                                'default-directory)
                               (cadr buffers))))
@@ -381,7 +381,7 @@ No change waits to be sent, and all messages are answered."
 
 (defun gemini-companion-share--option-changed (&rest _)
   (gemini-companion-privacy-refresh)
-  (gemini-companion-context-changed))
+  (gemini-companion-context--note-change))
 
 (defun gemini-companion-context-ready (_how)
   "Send everything to the server, which is new."

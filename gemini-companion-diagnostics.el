@@ -558,7 +558,7 @@ Request its errors if the server supports that."
                   :others elsewhere))))))
 
 (defun gemini-companion-diagnostics--end-of (file &optional key)
-  "End the checks of FILE, or those of them that have KEY."
+  "End each check of FILE; if KEY is non-nil, each one that has it."
   (dolist (check gemini-companion-diagnostics--checks)
     (when (and (equal file (alist-get 'file check))
                (or (null key) (alist-get key check)))

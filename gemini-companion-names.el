@@ -56,7 +56,7 @@ A host that is disconnected keeps its own, for the edits there.")
 
 ;;;; Names
 
-(defun gemini-companion-names-mapped (file pairs)
+(defun gemini-companion-names--mapped (file pairs)
   "Return the name of FILE by the first of PAIRS, (FROM TO), that has it."
   (let ((file-name-handler-alist nil))
     (seq-some (pcase-lambda (`(,from ,to))
@@ -78,7 +78,7 @@ The value is a list of (THERE HERE)."
 It is nil if the host of FILE is not connected.  The copy need not exist."
   (when-let* ((name (and gemini-companion-names-remotes (file-remote-p file)))
               (host (cdr (assoc name gemini-companion-names-remotes))))
-    (gemini-companion-names-mapped
+    (gemini-companion-names--mapped
      (replace-regexp-in-string "\\`~/" (concat (plist-get host :home) "/")
                                (file-local-name file) t t)
      `(,@(gemini-companion-names-shared name)
@@ -87,7 +87,7 @@ It is nil if the host of FILE is not connected.  The copy need not exist."
 (defun gemini-companion-names-of-copy (file)
   "Return a cons of the host of the copy FILE and its name there, or nil."
   (seq-some (pcase-lambda (`(,name . ,mirror))
-              (when-let* ((there (gemini-companion-names-mapped
+              (when-let* ((there (gemini-companion-names--mapped
                                   file `((,mirror "/")))))
                 (cons name there)))
             gemini-companion-names-mirrors))
@@ -133,7 +133,7 @@ Return nil if FILE is local and in no directory that is shared."
       (cons name (directory-file-name (file-local-name file)))
     (seq-some (pcase-lambda (`(,name . ,_))
                 (when-let* ((shared (gemini-companion-names-shared name))
-                            (there (gemini-companion-names-mapped
+                            (there (gemini-companion-names--mapped
                                     (expand-file-name file)
                                     (mapcar #'reverse shared))))
                   (cons name (directory-file-name there))))

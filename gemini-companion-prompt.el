@@ -449,22 +449,22 @@ current buffer, else the one that is shown."
 (defvar org-src--beg-marker)
 
 (defvar gemini-companion-send-alist
-  '((dired-mode . gemini-companion-prompt-dired)
-    (wdired-mode . gemini-companion-prompt-dired)
-    (compilation-mode . gemini-companion-prompt-hits)
-    (xref--xref-buffer-mode . gemini-companion-prompt-hits)
-    (occur-mode . gemini-companion-prompt-hits)
-    (flymake-diagnostics-buffer-mode . gemini-companion-prompt-hits)
-    (flymake-project-diagnostics-mode . gemini-companion-prompt-hits)
-    (flycheck-error-list-mode . gemini-companion-prompt-hits)
-    (diff-mode . gemini-companion-prompt-diff)
-    (magit-mode . gemini-companion-prompt-magit)
-    (eshell-mode . gemini-companion-prompt-shell)
-    (comint-mode . gemini-companion-prompt-shell)
-    (vterm-mode . gemini-companion-prompt-shell)
-    (eat-mode . gemini-companion-prompt-shell)
-    (term-mode . gemini-companion-prompt-shell)
-    (fundamental-mode . gemini-companion-prompt-file))
+  '((dired-mode . gemini-companion-prompt--dired)
+    (wdired-mode . gemini-companion-prompt--dired)
+    (compilation-mode . gemini-companion-prompt--hits)
+    (xref--xref-buffer-mode . gemini-companion-prompt--hits)
+    (occur-mode . gemini-companion-prompt--hits)
+    (flymake-diagnostics-buffer-mode . gemini-companion-prompt--hits)
+    (flymake-project-diagnostics-mode . gemini-companion-prompt--hits)
+    (flycheck-error-list-mode . gemini-companion-prompt--hits)
+    (diff-mode . gemini-companion-prompt--diff)
+    (magit-mode . gemini-companion-prompt--magit)
+    (eshell-mode . gemini-companion-prompt--shell)
+    (comint-mode . gemini-companion-prompt--shell)
+    (vterm-mode . gemini-companion-prompt--shell)
+    (eat-mode . gemini-companion-prompt--shell)
+    (term-mode . gemini-companion-prompt--shell)
+    (fundamental-mode . gemini-companion-prompt--file))
   "Alist of (MODE . FUNCTION): what `gemini-companion-send' sends.
 The first element counts whose MODE is the major mode, or one that it is
 derived from; `fundamental-mode' is for all modes.
@@ -476,14 +476,14 @@ and TEXT is a string from FILE or about it, or nil.")
 
 ;;;; Files
 
-(defun gemini-companion-prompt-file ()
+(defun gemini-companion-prompt--file ()
   "Return a reference to the lines of the region, the defun or the line.
 With a diagnostic on the line of point, it has its message.  An image
 or a PDF has no lines.  Without a file, return the region or paragraph."
   (let ((file (gemini-companion-text-visited (current-buffer)))
         messages)
     (cond ((null file)
-           (gemini-companion-prompt-text))
+           (gemini-companion-prompt--region))
           ((or (derived-mode-p 'image-mode)
                (eq 'no-conversion buffer-file-coding-system))
            (list (list file nil nil)))
@@ -545,14 +545,14 @@ A directory counts as the files in it."
            (bound-and-true-p log-view-vc-fileset)
            (bound-and-true-p magit-buffer-file-name))))))
 
-(defun gemini-companion-prompt-dired ()
+(defun gemini-companion-prompt--dired ()
   "Return references to the marked files, or the one at point."
   (mapcar (lambda (file) (list file nil nil))
           (dired-get-marked-files)))
 
 ;;;; Lists of locations
 
-(defun gemini-companion-prompt-hits ()
+(defun gemini-companion-prompt--hits ()
   "Return the hits or diagnostics on the lines of the region, or here."
   (save-excursion
     (let* ((end (if (use-region-p) (region-end) (point)))
@@ -670,7 +670,7 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
 
 ;;;; Texts
 
-(defun gemini-companion-prompt-diff ()
+(defun gemini-companion-prompt--diff ()
   "Return the hunk at point, with the name of its file."
   (save-excursion
     (let ((end (line-end-position))
@@ -707,7 +707,7 @@ It may have a prefix, and be relative to this directory or the root."
                             (t (list bare)))))
             (list (vc-root-dir) default-directory))))))
 
-(defun gemini-companion-prompt-magit ()
+(defun gemini-companion-prompt--magit ()
   "Return the hunk at point, with the name of its file."
   ;; The compiler would warn of the name of a slot that it does not know.
   (let ((slot (lambda (name &optional section)
@@ -738,11 +738,11 @@ It has the name of one that is hidden, or else of one that exists."
                 (and (string-search "\n" text)
                      (gemini-companion-prompt--fenced text "diff"))))))
 
-(defun gemini-companion-prompt-shell ()
+(defun gemini-companion-prompt--shell ()
   "Return the region, or the last command and the end of its output."
   (if-let* ((function (cond ((gemini-companion-prompt--compilation-p)
-                             #'gemini-companion-prompt-hits)
-                            ((use-region-p) #'gemini-companion-prompt-text))))
+                             #'gemini-companion-prompt--hits)
+                            ((use-region-p) #'gemini-companion-prompt--region))))
       (funcall function)
     (save-excursion
       (if-let* ((start (or (bound-and-true-p eshell-last-input-start)
@@ -776,7 +776,7 @@ It has the name of one that is hidden, or else of one that exists."
                               (last lines 200))))
         (list (gemini-companion-prompt--fenced (string-join lines "\n")))))))
 
-(defun gemini-companion-prompt-text ()
+(defun gemini-companion-prompt--region ()
   "Return the region or the paragraph at point, as a quotation."
   (let ((text (or (if (use-region-p)
                       (buffer-substring-no-properties (region-beginning)
@@ -802,7 +802,7 @@ It has the name of one that is hidden, or else of one that exists."
 
 ;;;; Prompt
 
-(defun gemini-companion-prompt--things ()
+(defun gemini-companion-prompt-things ()
   "Return what is at point, as `gemini-companion-send-alist' has it."
   (or (funcall (assoc-default nil gemini-companion-send-alist
                               (lambda (mode _)
@@ -842,7 +842,9 @@ LOCAL the name on this machine, in its true directory; it may be a link."
 (defvar gemini-companion-prompt--agreed nil
   "Files not shared or outside that may be named, while a text is made.")
 
-(defun gemini-companion-prompt--text (things session)
+(defun gemini-companion-prompt-description (things session)
+  "Return a text for the prompt of SESSION that describes THINGS.
+They are as `gemini-companion-prompt-things' returns them."
   (let* ((gemini-companion-prompt--agreed nil)
          (text (mapconcat
                 (lambda (thing)
@@ -914,14 +916,14 @@ to the kill ring.
 With COMPOSE, a prefix argument, insert it into the buffer of
 \\[gemini-companion-compose], where you can write more."
   (interactive "P")
-  (let* ((things (gemini-companion-prompt--things))
+  (let* ((things (gemini-companion-prompt-things))
          (session (gemini-companion-session-read
                    (or (gemini-companion-prompt-sessions
                         (or (seq-some #'car-safe things) default-directory))
                        (gemini-companion-sessions)
                        (user-error "No CLI is connected; \
 M-x gemini-companion-run starts one, /ide enable connects a running one"))))
-         (text (gemini-companion-prompt--text things session))
+         (text (gemini-companion-prompt-description things session))
          (unsaved (and buffer-file-name (buffer-modified-p))))
     (if compose
         (gemini-companion-compose session text)

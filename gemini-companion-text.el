@@ -97,7 +97,7 @@ buffer."
 Return nil if there is no such program, or the disk is full."
   (ignore-error file-error
     (gemini-companion-text-run (lambda (_status)
-                                 (gemini-companion-text-hunks))
+                                 (gemini-companion-text--hunks))
                                texts diff-command)))
 
 (defun gemini-companion-text-units (text)
@@ -181,7 +181,7 @@ they change the text, which then becomes TEXT nevertheless."
                              passes)
                 (undo-boundary)))))))))
 
-(defun gemini-companion-text-hunks ()
+(defun gemini-companion-text--hunks ()
   "Return the hunks in the current buffer, the output of `diff'.
 Each is a list of the first line and the number of lines in the
 original, and of the same in the new text."

@@ -200,31 +200,48 @@ ENTRY is one of `gemini-companion-menu-commands'."
 
 (defconst gemini-companion--parts
   '((epc)
-    (gemini-companion-remote ready stop)
-    (gemini-companion-state start stop)
-    (gemini-companion-session stop lighter)
-    (gemini-companion-edit start ready stop)
-    (gemini-companion-notify start stop lighter)
-    (gemini-companion-arrival stop lighter)
-    (gemini-companion-context start ready stop lighter)
+    (gemini-companion-remote :ready gemini-companion-remote-ready
+                             :stop gemini-companion-remote-stop)
+    (gemini-companion-state :start gemini-companion-state-start
+                            :stop gemini-companion-state-stop)
+    (gemini-companion-session :stop gemini-companion-session-stop
+                              :lighter gemini-companion-session-lighter)
+    (gemini-companion-edit :start gemini-companion-edit-start
+                           :ready gemini-companion-edit-ready
+                           :stop gemini-companion-edit-stop)
+    (gemini-companion-notify :start gemini-companion-notify-start
+                             :stop gemini-companion-notify-stop
+                             :lighter gemini-companion-notify-lighter)
+    (gemini-companion-arrival :stop gemini-companion-arrival-stop
+                              :lighter gemini-companion-arrival-lighter)
+    (gemini-companion-context :start gemini-companion-context-start
+                              :ready gemini-companion-context-ready
+                              :stop gemini-companion-context-stop
+                              :lighter gemini-companion-context-lighter)
     (gemini-companion-review)
-    (gemini-companion-prompt stop late)
-    (gemini-companion-compose stop late)
-    (gemini-companion-tools ready stop late)
-    (gemini-companion-list stop late)
-    (gemini-companion-cli start ready stop))
-  "Lists of FEATURE and keys, the parts of the mode in starting order.
-The part has a function FEATURE-KEY for each key: `start' and `stop' are
-called without arguments, the latter in reverse order; `ready' is called
-when the server can be called, with the argument of
-`gemini-companion--ready'; `lighter' returns a cons or nil: the text for
-the mode line, and a line of its tooltip or a function that returns that
-line.  A part with `late' is not loaded with the mode, but when used.")
+    (gemini-companion-prompt :stop gemini-companion-prompt-stop
+                             :late t)
+    (gemini-companion-compose :stop gemini-companion-compose-stop
+                              :late t)
+    (gemini-companion-tools :ready gemini-companion-tools-ready
+                            :stop gemini-companion-tools-stop
+                            :late t)
+    (gemini-companion-list :stop gemini-companion-list-stop
+                           :late t)
+    (gemini-companion-cli :start gemini-companion-cli-start
+                          :ready gemini-companion-cli-ready
+                          :stop gemini-companion-cli-stop))
+  "Lists of FEATURE and a plist, the parts of the mode in starting order.
+The values are functions of the part: `:start' and `:stop' are called
+without arguments, the latter in reverse order; `:ready' is called when
+the server can be called, with the argument of `gemini-companion--ready';
+`:lighter' returns a cons or nil: the text for the mode line, and a line
+of its tooltip or a function that returns that line.  A part with `:late'
+is not loaded with the mode, but when used.")
 
 (defun gemini-companion--functions (key)
-  (delq nil (mapcar (pcase-lambda (`(,feature . ,keys))
-                      (and (featurep feature) (memq key keys)
-                           (intern (format "%s-%s" feature key))))
+  (delq nil (mapcar (pcase-lambda (`(,feature . ,functions))
+                      (and (featurep feature) (plist-get functions key)))
                     gemini-companion--parts)))
 
 ;;;; Mode line
@@ -249,7 +266,7 @@ whether sharing is paused or the file of the current buffer is hidden."
                ((not (gemini-companion-server-ready-p))
                 '(("..." . "The server is starting")))
                (t (delq nil (mapcar #'funcall
-                                    (gemini-companion--functions 'lighter)))))))
+                                    (gemini-companion--functions :lighter)))))))
     `(:propertize
       ,(apply #'concat " Gemini" (mapcar #'car lighters))
       mouse-face mode-line-highlight
@@ -334,12 +351,12 @@ Install the packages of the server first, if needed."
 
 (defun gemini-companion--begin ()
   (when (gemini-companion-server-running-p)
-    (pcase-dolist (`(,feature . ,keys) gemini-companion--parts)
-      (unless (memq 'late keys)
+    (pcase-dolist (`(,feature . ,functions) gemini-companion--parts)
+      (unless (plist-get functions :late)
         (require feature)))
     (when (gemini-companion-install-extension-p)
       (require 'gemini-companion-tools))
-    (mapc #'funcall (gemini-companion--functions 'start))
+    (mapc #'funcall (gemini-companion--functions :start))
     (gemini-companion-arrival-start 'gemini-companion-review-show)))
 
 (defun gemini-companion--turn-off (state &optional now)
@@ -350,7 +367,7 @@ Close their views immediately if NOW is non-nil."
   (gemini-companion-install-cancel)
   (gemini-companion-edit-settle-all state now)
   (gemini-companion-server-stop)
-  (mapc #'funcall (reverse (gemini-companion--functions 'stop)))
+  (mapc #'funcall (reverse (gemini-companion--functions :stop)))
   (setq gemini-companion-share-directory nil))
 
 (defun gemini-companion--leave ()
@@ -365,7 +382,7 @@ An error must not prevent that."
   "Call the parts, as the server can be called.
 HOW is `started'; `restarted' on request; `resumed' after a crash
 that no CLI has noticed; or else `recovered'."
-  (dolist (ready (gemini-companion--functions 'ready))
+  (dolist (ready (gemini-companion--functions :ready))
     (with-demoted-errors "Starting a part of gemini-companion: %S"
       (funcall ready how)))
   (pcase how

@@ -93,7 +93,7 @@
         (should (seq-some (lambda (map) (eq command (lookup-key map (kbd key))))
                           (cons (let ((map (make-sparse-keymap)))
                                   (define-key map (kbd "C-c g")
-                                    'gemini-companion-command-map)
+                                              'gemini-companion-command-map)
                                   map)
                                 maps)))))
     (dolist (commands (list (seq-mapcat (pcase-lambda (`(,_ . ,entries))
