@@ -1,4 +1,4 @@
-;;; gemini-companion-edit.el --- The edits of CLIs, from proposal to revert  -*- lexical-binding: t; -*-
+;;; gemini-companion-edit.el --- The edits of CLIs, and what became of them  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -274,7 +274,7 @@ Record the remarks on it, and update the buffer of the original."
          (new (null (gemini-companion-text-attributes file))))
     (setf (gemini-companion-edit-before edit)
           (cond (new 'new)
-                ((and (gemini-companion-edit--kept-p file)
+                ((and (gemini-companion-edit-keepable-p file)
                       (ignore-error file-error
                         (gemini-companion-text-bytes file))))
                 (t 'unknown))
@@ -290,7 +290,7 @@ Record the remarks on it, and update the buffer of the original."
           (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
         (set-buffer-modified-p nil)))))
 
-(defun gemini-companion-edit--kept-p (file)
+(defun gemini-companion-edit-keepable-p (file)
   "Return non-nil if FILE exists and its text can be kept."
   (when-let* (((not (gemini-companion-text-unreadable-reason file)))
               (attributes (gemini-companion-text-attributes file)))
@@ -393,10 +393,10 @@ without the excluded hunks."
   "Return non-nil if TEXT is neither empty nor the proposal of EDIT."
   (not (member text (list "" (gemini-companion-edit-proposed edit)))))
 
-(defun gemini-companion-edit--in-file-p (edit text)
+(defun gemini-companion-edit-in-file-p (edit text)
   "Return non-nil if the file of EDIT has TEXT, as a CLI writes it."
   (let ((file (gemini-companion-edit-file edit)))
-    (and (gemini-companion-edit--kept-p file)
+    (and (gemini-companion-edit-keepable-p file)
          (gemini-companion-text-same-written-p
           text (gemini-companion-text-read file)))))
 
@@ -824,7 +824,7 @@ Report that by FORMAT, if it was not kept before, and return non-nil."
                  (gemini-companion-edit-proposal-buffer edit))))
       (when (and (gemini-companion-edit--own-text-p edit text)
                  ;; A yes in the terminal may have written it.
-                 (not (gemini-companion-edit--in-file-p edit text)))
+                 (not (gemini-companion-edit-in-file-p edit text)))
         (gemini-companion-edit--keep
          edit text
          (unless (equal text (cdr (gemini-companion-edit-kept edit)))
@@ -951,7 +951,7 @@ That is the text that was answered, or the one that was proposed: then
 the CLI has ignored the changes of the user, which is reported.  Return
 non-nil if so."
   (let* ((after (gemini-companion-edit-after edit))
-         (text (seq-find (apply-partially #'gemini-companion-edit--in-file-p
+         (text (seq-find (apply-partially #'gemini-companion-edit-in-file-p
                                           edit)
                          (list after (gemini-companion-edit-proposed edit)))))
     (cond ((null text))
@@ -998,121 +998,17 @@ again."
           (gemini-companion-edit-file-state edit) 'written)
     (gemini-companion-edit-notify edit 'written)))
 
-;;;; Revert
-
-(defun gemini-companion-edit-revert (edit &optional done)
-  "Write the text before EDIT to its file, and bring its buffer up to date.
-A file that was new is deleted, and its buffer is killed.  Signal an
-error if the file has changed since.  Call DONE, if it is non-nil, with
-nil after that, or with the problem; for a remote file, that is later."
-  (let* ((file (gemini-companion-edit-file edit))
-         (new (eq 'new (gemini-companion-edit-before edit)))
-         (end (apply-partially #'gemini-companion-edit--end-revert edit done))
-         ;; It is read before it is checked, as it may be replaced meanwhile.
-         (old (and (gemini-companion-names-of-copy file)
-                   (gemini-companion-edit--kept-p file)
-                   (gemini-companion-text-bytes file))))
-    (gemini-companion-edit-check-revert edit)
-    (let ((bytes (and (not new) (gemini-companion-edit--previous edit))))
-      (cond (old (gemini-companion-remote-write file old bytes end))
-            (new (delete-file file 'trash))
-            (t
-             ;; Otherwise Emacs may ask whether to write over a newer text.
-             (gemini-companion-revert-now file)
-             (gemini-companion-text-write file bytes)
-             (gemini-companion-revert-now file)))
-      (unless old
-        (funcall end nil)))))
-
-(defun gemini-companion-edit--end-revert (edit done problem)
-  (let* ((file (gemini-companion-edit-file edit))
-         (name (gemini-companion-edit-name edit))
-         (buffer (gemini-companion-names-buffer file))
-         (new (eq 'new (gemini-companion-edit-before edit))))
-    (cond (problem
-           (setq problem (format "Cannot revert %s (%s)" name problem))
-           (message "%s" problem))
-          (new
-           (when (and buffer (not (buffer-modified-p buffer)))
-             (kill-buffer buffer)))
-          ((gemini-companion-names-of-copy file)
-           (gemini-companion-revert file)))
-    (unless problem
-      (gemini-companion-edit--set-reverted edit (if new 'deleted 'reverted))
-      (message (if new "Deleted %s" "Reverted %s") name))
-    (funcall (or done #'ignore) problem)))
-
-(defun gemini-companion-edit--set-reverted (edit state)
+(defun gemini-companion-edit-set-reverted (edit state)
   "Set the file state STATE of EDIT, and of later edits of the file.
 Their texts are no longer in the file, either."
-  (let ((others gemini-companion-edit--all))
-    (while (not (eq edit (car others)))
-      (let ((other (pop others)))
-        (when (and (equal (gemini-companion-edit-true-name edit)
-                          (gemini-companion-edit-true-name other))
-                   (gemini-companion-edit-written-p other))
-          (setf (gemini-companion-edit-file-state other) 'reverted)))))
+  (dolist (other (seq-take-while (lambda (other) (not (eq edit other)))
+                                 gemini-companion-edit--all))
+    (when (and (equal (gemini-companion-edit-true-name edit)
+                      (gemini-companion-edit-true-name other))
+               (gemini-companion-edit-written-p other))
+      (setf (gemini-companion-edit-file-state other) 'reverted)))
   (setf (gemini-companion-edit-file-state edit) state)
   (gemini-companion-edit-notify edit 'reverted))
-
-(defun gemini-companion-edit-check-revert (edit)
-  "Signal an error if reverting EDIT would lose text or is impossible."
-  (let ((file (gemini-companion-edit-file edit)))
-    (when-let*
-        ((why (cond
-               ((gemini-companion-edit-unwritten edit))
-               ((eq 'unknown (gemini-companion-edit-before edit))
-                "had a previous text that was not kept")
-               ((gemini-companion-text-unreadable-reason file))
-               ((null (gemini-companion-text-attributes file))
-                "was deleted or renamed since")
-               ((not (equal (gemini-companion-edit-true-name edit)
-                            (gemini-companion-text-true-name file)))
-                "has other symbolic links since; revert this edit by hand")
-               ((gemini-companion-remote-check file) nil)
-               ((not (gemini-companion-edit--kept-p file)) "is too large")
-               ((not (gemini-companion-edit--in-file-p
-                      edit (gemini-companion-edit-after edit)))
-                "has changed since; revert later edits first, if there are any, \
-or this one by hand")
-               ((gemini-companion-revert-unsaved-p file)
-                "has unsaved changes; undo them first, or revert this edit by \
-hand"))))
-      (user-error "%s %s" (gemini-companion-edit-name edit) why))))
-
-(defun gemini-companion-edit-unwritten (edit)
-  "Return why EDIT has not changed its file, a predicate, or nil."
-  (pcase (gemini-companion-edit-status edit)
-    ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
-    ('rejected "was not written; its proposal was rejected")
-    ((guard (not (or (memq (gemini-companion-edit-before edit) '(new unknown))
-                     (condition-case nil
-                         (gemini-companion-edit-hunks edit)
-                       (error t)))))
-     "was not changed by this edit")
-    ((guard (gemini-companion-edit--in-file-p
-             edit (gemini-companion-edit-after edit)))
-     nil)
-    ((or 'unwritten 'dismissed) "was not written")
-    ('reverted "was reverted already")
-    ('deleted "was deleted already")))
-
-(defun gemini-companion-edit--previous (edit)
-  (let ((before (gemini-companion-edit-before edit))
-        (file (gemini-companion-edit-file edit)))
-    (if (not (eq 'unreviewed (gemini-companion-edit-decision edit)))
-        before
-      ;; A CLI may report a text with plain line ends and without a byte order
-      ;; mark, and keeps both in the file.
-      (let ((now (gemini-companion-text-bytes file))
-            (mark (encode-coding-string "\uFEFF" 'utf-8)))
-        (concat (and (string-prefix-p mark now)
-                     (not (string-prefix-p mark before))
-                     mark)
-                (if (and (string-search "\r\n" now)
-                         (not (string-search "\r\n" before)))
-                    (string-replace "\n" "\r\n" before)
-                  before))))))
 
 ;;;; Commands
 

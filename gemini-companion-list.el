@@ -15,6 +15,7 @@
 ;;; Code:
 
 (require 'gemini-companion-arrival)
+(require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-names)
 (require 'gemini-companion-session)
@@ -578,7 +579,7 @@ On the line of a turn or a CLI, revert all edits of the turn."
     (let* ((edit (gemini-companion-list--edit))
            (file (gemini-companion-edit-file edit))
            (new (eq 'new (gemini-companion-edit-before edit))))
-      (gemini-companion-edit-check-revert edit)
+      (gemini-companion-changes-check edit)
       (when (y-or-n-p (format (if new "%s was new; delete it? "
                                 "Revert the edit of %s, and save? ")
                               (gemini-companion-edit-name edit)))
@@ -589,10 +590,10 @@ On the line of a turn or a CLI, revert all edits of the turn."
                     (and (gemini-companion-names-of-copy file)
                          (null (gemini-companion-names-buffer file))))
           (gemini-companion-list--show-file file #'display-buffer))
-        (gemini-companion-edit-revert edit)))))
+        (gemini-companion-changes-revert edit)))))
 
 (defun gemini-companion-list--revert-turn (edits)
-  (let* ((edits (or (seq-remove #'gemini-companion-edit-unwritten edits)
+  (let* ((edits (or (seq-remove #'gemini-companion-changes-unwritten edits)
                     (user-error "This turn has no edit to revert")))
          (new (seq-count (lambda (edit)
                            (eq 'new (gemini-companion-edit-before edit)))
@@ -620,7 +621,7 @@ PROBLEMS are those of the previous ones."
         (message "Reverted %d of %d edits%s" (- count (length problems)) count
                  (string-join problems))
       (condition-case problem
-          (gemini-companion-edit-revert (car edits) next)
+          (gemini-companion-changes-revert (car edits) next)
         (error (funcall next (error-message-string problem)))))))
 
 (provide 'gemini-companion-list)

@@ -43,8 +43,8 @@ CALLS = """
 
 REVERT = """
 (ignore-errors
-  (null (mapc #'gemini-companion-edit-revert
-              (seq-remove #'gemini-companion-edit-unwritten
+  (null (mapc #'gemini-companion-changes-revert
+              (seq-remove #'gemini-companion-changes-unwritten
                           (reverse (gemini-companion-edits))))))
 """
 
