@@ -170,7 +170,7 @@ selects a review that is shown."
 A list of the edit, the turn of its CLI, the time, and the number of
 keys until then.")
 
-(defvar gemini-companion-arrival--pause 10
+(defvar gemini-companion-arrival-pause 10
   "Seconds for which a review that was answered awaits the next one.
 In that time, no new prompt is expected from a CLI whose turns are not
 known, as it runs outside Emacs and is not linked.")
@@ -277,7 +277,7 @@ It is of the same CLI and turn, and the user has pressed no key since."
     (`(,answered ,turn ,time ,(pred (eql num-input-keys)))
      (let ((session (gemini-companion-edit-session answered)))
        (and (or turn
-                (< (- (float-time) time) gemini-companion-arrival--pause))
+                (< (- (float-time) time) gemini-companion-arrival-pause))
             (gemini-companion-session-same-p
              session (gemini-companion-edit-session edit))
             (eq turn (gemini-companion-session-turn session))
@@ -385,7 +385,7 @@ until it does, so that the windows do not jump."
     (`(,(pred (eq edit)) ,turn ,time . ,_)
      (let ((session (gemini-companion-edit-session edit)))
        (and (gemini-companion-arrival--continues-p edit)
-            (< (- (float-time) time) gemini-companion-arrival--pause)
+            (< (- (float-time) time) gemini-companion-arrival-pause)
             (not (eq gemini-companion-review-arrival 'notify))
             (not (and turn (gemini-companion-turn-ended turn)))
             (not (and (eq 'rejected (gemini-companion-edit-decision edit))

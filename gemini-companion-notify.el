@@ -43,10 +43,10 @@ seconds.  Takes effect at once."
 
 ;;;; State
 
-(defconst gemini-companion-notify--seconds 0.5
-  "Seconds for which a state must last.")
+(defvar gemini-companion-notify-lasting-seconds 0.5
+  "Seconds for which a state must last to be shown.")
 
-(defconst gemini-companion-notify--turn-seconds 10
+(defvar gemini-companion-notify-turn-seconds 10
   "Seconds that a turn must last for a notification of its end.")
 
 (defvar gemini-companion-notify--open nil
@@ -62,8 +62,8 @@ Show that soon."
                           (eq state
                               (gemini-companion-session-state session 'lasting)))
                      ;; What was accepted may still be written.
-                     (* 6 gemini-companion-notify--seconds)
-                   gemini-companion-notify--seconds)
+                     (* 6 gemini-companion-notify-lasting-seconds)
+                   gemini-companion-notify-lasting-seconds)
                  nil #'gemini-companion-notify--settle session since)))
 
 (defun gemini-companion-notify--settle (session since)
@@ -157,7 +157,7 @@ The value is a cons of a text and a function that returns a tooltip."
 (defun gemini-companion-notify--end (session)
   (when-let* ((turn (gemini-companion-session-turn session))
               (ended (gemini-companion-turn-ended turn))
-              ((<= gemini-companion-notify--turn-seconds
+              ((<= gemini-companion-notify-turn-seconds
                    (- ended (gemini-companion-turn-began turn)))))
     (let ((edits (seq-filter
                   (lambda (edit)

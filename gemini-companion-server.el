@@ -74,7 +74,7 @@ server starts next."
   (file-name-directory (macroexp-file-name))
   "Directory of this package; its directory `python' has the Python part.")
 
-(defvar gemini-companion-server--delays '(0 1 2 4 8)
+(defvar gemini-companion-server-delays '(0 1 2 4 8)
   "Seconds before each attempt to restart a crashed server.
 The first attempt after a crash is always immediate.
 The soak test crashes it more often, and sets this to more.")
@@ -189,7 +189,7 @@ with `restarted' after `gemini-companion-server-restart', with
 `recovered'.  `:on-end' is called with a report for the user when it
 could not start or crashed too often."
   (setq gemini-companion-server--properties properties
-        gemini-companion-server--delays-left gemini-companion-server--delays)
+        gemini-companion-server--delays-left gemini-companion-server-delays)
   (condition-case problem
       (setq gemini-companion-server--current (gemini-companion-server--open))
     (error
@@ -436,7 +436,7 @@ leaves the discovery file.  It can be called until it ends."
                           (plist-get (gemini-companion-server--info process)
                                      :since)))
              (setq gemini-companion-server--delays-left
-                   gemini-companion-server--delays))
+                   gemini-companion-server-delays))
            (unless gemini-companion-server--next
              (gemini-companion-server--recover report 'now))))))
 

@@ -36,7 +36,7 @@
 (defconst gemini-companion-unified--context 3
   "Number of unchanged lines to display around a hunk.")
 
-(defconst gemini-companion-unified--most-lines 1000
+(defvar gemini-companion-unified-most-lines 1000
   "Number of lines to display at first; the rest is folded.
 Each time that more is shown, it is as much again.")
 
@@ -164,7 +164,7 @@ For EDIT, UNFOLDED and ID, see `gemini-companion-unified-insert'."
                   (list (gemini-companion-edit-proposed edit)
                         (gemini-companion-text-of-buffer proposal))))
      :unfolded unfolded :id id
-     :room (ash gemini-companion-unified--most-lines
+     :room (ash gemini-companion-unified-most-lines
                 (seq-count (pcase-lambda (`(,of ,kind))
                              (equal (list id 'more) (list of kind)))
                            unfolded))

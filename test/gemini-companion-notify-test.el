@@ -26,7 +26,7 @@
             (session (list :id "1" :client "gemini" :pid (process-id process)
                            :directory "/src/shop/"))
             (notices nil)
-            (gemini-companion-notify--seconds 0.1)
+            (gemini-companion-notify-lasting-seconds 0.1)
             (gemini-companion-notify
              (lambda (_session text)
                (push text notices)
@@ -128,7 +128,7 @@
 
 (ert-deftest gemini-companion-notify-sums-up-a-long-turn ()
   (gemini-companion-notify-test-with
-    (let ((gemini-companion-notify--turn-seconds 1000))
+    (let ((gemini-companion-notify-turn-seconds 1000))
       (gemini-companion-notify-test-settled 'prompt)
       (gemini-companion-notify-test-settled 'end
         (should-not notices))

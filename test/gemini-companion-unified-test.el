@@ -56,7 +56,7 @@
         (should-not (buffer-modified-p))))))
 
 (ert-deftest gemini-companion-unified-shows-more-hunks-on-the-way ()
-  (let* ((gemini-companion-unified--most-lines 20)
+  (let* ((gemini-companion-unified-most-lines 20)
          (text (lambda (odd)
                  (mapconcat (lambda (n) (if (= 1 (% n 2)) odd
                                           (number-to-string n)))

@@ -10,7 +10,7 @@ from harness.world import World
 # In a narrower window, term would keep the lines of before.
 WHERE = """(setq display-buffer-alist
                  '(("terminal" display-buffer-same-window)))"""
-LOOK_AWAY = '(progn (setq gemini-companion-notify--turn-seconds 0) (find-file "a.txt"))'
+LOOK_AWAY = '(progn (setq gemini-companion-notify-turn-seconds 0) (find-file "a.txt"))'
 
 
 def shell(file: str) -> Part:

@@ -95,7 +95,7 @@ DRAWN = """
      (format "%s" (mapcar (lambda (window) (seq-take (window-edges window) 3))
                           (window-list nil 'no-minibuffer (frame-first-window))))
      e2e-drawn :test #'equal))
-  (setq gemini-companion-arrival--pause 120
+  (setq gemini-companion-arrival-pause 120
         e2e-drawn nil)
   (add-hook 'pre-redisplay-functions #'e2e-draw)
   nil)
@@ -147,7 +147,7 @@ def test_one_key_answers_each_file_of_a_turn(world: World, view: str) -> None:
 def test_key_after_an_answer_closes_the_review_and_does_no_more(world: World) -> None:
     first, second = world.file("a.txt", "old\n"), world.file("b.txt", "old\n")
     emacs, reviews, cli = world.pair(world.file("mine.txt", "mine\n"))
-    emacs.eval("(progn (xterm-mouse-mode) (setq gemini-companion-arrival--pause 120))")
+    emacs.eval("(progn (xterm-mouse-mode) (setq gemini-companion-arrival-pause 120))")
     before = emacs.value("(e2e-windows)")
     turns = write_file(first, "new\n"), write_file(second, "new\n")
     reviews.proposed(cli, first, *turns, say("all done"))

@@ -78,7 +78,7 @@ def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None
     world.row = "Qwen Code: reject"
     cli.is_free()
     others = [one.parent / f"{name}.txt" for name in "bcdefg"]
-    emacs.eval("(setq gemini-companion-arrival--pause 120)")
+    emacs.eval("(setq gemini-companion-arrival-pause 120)")
     both = together(edit(one, "deux", "due"), write_file(others[0], "two\n"))
     rest = [write_file(other, "two\n") for other in others[1:]]
     reviews.proposed(cli, one, read_file(one), both, *rest, say("the rest done"))

@@ -90,7 +90,7 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     cli.model.answers.set()
     reviews.shown("b.txt")
     is_(emacs, "waiting")
-    emacs.eval("(setq gemini-companion-arrival--pause 120)")
+    emacs.eval("(setq gemini-companion-arrival-pause 120)")
     reviews.select("C-c", "C-c")
     cli.terminal.wait_for("Allow execution")
     is_(emacs, "waiting")

@@ -107,7 +107,7 @@ The term of Emacs 28 to 30 may lose what follows one."
       (setq gemini-companion-server-command
             '({python} "-m" "gemini_companion_epc"))
       (add-hook 'gemini-companion-ready-hook (lambda () (setq e2e-ready t)))
-      (setq gemini-companion-arrival--pause {pause})
+      (setq gemini-companion-arrival-pause {pause})
       {extra}
       (dolist (file (list {files})) (find-file file))
       {mode}
@@ -135,7 +135,7 @@ RESET = f"""
   (erase-buffer)
   (when (get-buffer "*terminal*") (switch-to-buffer "*terminal*"))
   (setq kill-ring nil
-        gemini-companion-arrival--pause {PAUSE}
+        gemini-companion-arrival-pause {PAUSE}
         gemini-companion-edit--all nil)
   (message nil)
   (with-current-buffer "*Messages*"
