@@ -23,10 +23,6 @@
 
 ;;;; State
 
-(defvar gemini-companion-context--report #'ignore
-  "Function to call after changes of the context, when Emacs is quiet.
-The next snapshot may equal the previous one.")
-
 (defvar gemini-companion-context--timer nil
   "Timer that reports the next change, or nil.")
 
@@ -49,6 +45,17 @@ Its file may be hidden.")
 
 (defvar gemini-companion-context--selected nil
   "Alist of (BUFFER . MS), when files were selected; the last one comes first.")
+
+(defvar gemini-companion-share-directory nil
+  "Directory in which the mode was turned on.
+The mode sets it before this library is loaded.")
+
+(defvar gemini-companion-context--sent nil
+  "Alist of (METHOD . VALUE), the last values sent to the server.")
+
+(defvar gemini-companion-paused nil
+  "Non-nil while sharing is paused.
+Set by `gemini-companion-pause'.")
 
 ;;;; Files
 
@@ -135,10 +142,6 @@ in UTF-16 units), and `:selected-text' if there is a selection."
               entries)))
     (nreverse entries)))
 
-(defun gemini-companion-context-idle-p ()
-  "Return non-nil if no report of a change is scheduled."
-  (null gemini-companion-context--timer))
-
 (defun gemini-companion-context--refresh-active ()
   "Record the active file if it may have changed, and return its name.
 Return nil if it is hidden.  It changes also when a CLI writes it."
@@ -186,15 +189,23 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
     (after-revert-hook . gemini-companion-context--file-changed)
     (after-set-visited-file-name-hook . gemini-companion-context--note-change)
     (after-change-major-mode-hook . gemini-companion-context--buffer-changed)
-    (kill-buffer-hook . gemini-companion-context--buffer-changed))
-  "Alist of (HOOK . FUNCTION) for tracking.")
+    (kill-buffer-hook . gemini-companion-context--buffer-changed)
+    (gemini-companion-remote-changed-hook . gemini-companion-context--refresh)
+    (gemini-companion-session-changed-functions . gemini-companion-context-ready))
+  "Alist of (HOOK . FUNCTION) while the mode is on.")
 
-(defun gemini-companion-context-follow (report)
-  "Track the context; call REPORT after each change, when Emacs is quiet."
-  (setq gemini-companion-context--report report)
+(defconst gemini-companion-context--options
+  (cons 'gemini-companion-share gemini-companion-privacy-options)
+  "Options that affect what is shared.")
+
+(defun gemini-companion-context-start ()
+  "Start tracking the context, and sending each change."
+  (gemini-companion-privacy-refresh)
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     ;; Others in `kill-buffer-hook' may wait, and a report would come too early.
     (add-hook hook function 90))
+  (dolist (option gemini-companion-context--options)
+    (add-variable-watcher option #'gemini-companion-context--option-changed))
   ;; The command that turned the mode on may have selected a terminal.
   (when-let* ((buffer (seq-find #'gemini-companion-text-visited
                                 (buffer-list (selected-frame)))))
@@ -202,18 +213,23 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
   (gemini-companion-context--notice)
   (gemini-companion-context--note-change))
 
-(defun gemini-companion-context-unfollow ()
+(defun gemini-companion-context-stop ()
   "Stop tracking and drop the recorded state."
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (remove-hook hook function))
+  (dolist (option gemini-companion-context--options)
+    (remove-variable-watcher option #'gemini-companion-context--option-changed))
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
+  (gemini-companion-privacy-refresh)
   (setq gemini-companion-context--timer nil
         gemini-companion-context--seen (make-vector 6 nil)
         gemini-companion-context--selected nil
         gemini-companion-context-active nil
         gemini-companion-context--active-file nil
-        gemini-companion-context--active-tick nil))
+        gemini-companion-context--active-tick nil
+        gemini-companion-context--sent nil
+        gemini-companion-roots-last nil))
 
 (defsubst gemini-companion-context--changed-slot-p (slot value)
   "Record VALUE at SLOT of the state; return non-nil if it is another."
@@ -291,6 +307,10 @@ It was opened, saved or reverted, and may affect what is shared."
   (gemini-companion-privacy-drop 'buffers)
   (gemini-companion-context--schedule))
 
+(defun gemini-companion-context--option-changed (&rest _)
+  (gemini-companion-privacy-refresh)
+  (gemini-companion-context--note-change))
+
 (defun gemini-companion-context--schedule ()
   (setq gemini-companion-context--pending t)
   (unless gemini-companion-context--timer
@@ -304,20 +324,7 @@ It was opened, saved or reverted, and may affect what is shared."
             (run-at-time 0.05 nil #'gemini-companion-context--flush))
     (setq gemini-companion-context--timer nil)
     (gemini-companion-server-guarded 'context
-      (funcall gemini-companion-context--report))))
-
-;;;; State
-
-(defvar gemini-companion-share-directory nil
-  "Directory in which the mode was turned on.
-The mode sets it before this library is loaded.")
-
-(defvar gemini-companion-share--sent nil
-  "Alist of (METHOD . VALUE), the last values sent to the server.")
-
-(defvar gemini-companion-paused nil
-  "Non-nil while sharing is paused.
-Set by `gemini-companion-pause'.")
+      (gemini-companion-context--send))))
 
 ;;;; Sending
 
@@ -333,11 +340,11 @@ Compute them again only if other buffers may be shared."
       (gemini-companion-roots gemini-companion-share-directory))
     gemini-companion-roots-last))
 
-(defun gemini-companion-share--send ()
+(defun gemini-companion-context--send ()
   (when (gemini-companion-server-ready-p)
-    (gemini-companion-share--post 'roots-update (gemini-companion-share-roots))
+    (gemini-companion-context--post 'roots-update (gemini-companion-share-roots))
     (when (gemini-companion-sessions)
-      (gemini-companion-share--post 'context-update
+      (gemini-companion-context--post 'context-update
                                     (unless gemini-companion-paused
                                       (gemini-companion-context-snapshot)))
       ;; It shows whether the file is shared.
@@ -345,68 +352,49 @@ Compute them again only if other buffers may be shared."
         (with-current-buffer gemini-companion-context-active
           (force-mode-line-update))))))
 
-(defun gemini-companion-share--refresh ()
+(defun gemini-companion-context--refresh ()
   (gemini-companion-privacy-refresh)
-  (gemini-companion-share--send))
+  (gemini-companion-context--send))
 
 (defun gemini-companion-shared ()
   "Return the files that are shared with the CLIs, or nil.
 They are a list of plists, see `gemini-companion-context-snapshot'.
 Nil while no CLI is connected or sharing is paused."
-  (alist-get 'context-update gemini-companion-share--sent))
+  (alist-get 'context-update gemini-companion-context--sent))
 
-(defun gemini-companion-share--post (method value)
+(defun gemini-companion-context--post (method value)
   "Send VALUE to the server by METHOD unless it was the last value sent."
-  (unless (equal value (alist-get method gemini-companion-share--sent 'none))
-    (setf (alist-get method gemini-companion-share--sent) value)
+  (unless (equal value (alist-get method gemini-companion-context--sent 'none))
+    (setf (alist-get method gemini-companion-context--sent) value)
     (gemini-companion-server-post method value)))
 
-;;;; Life
+;;;; API
 
 (defun gemini-companion-idle-p ()
   "Return non-nil if the server has the current state of Emacs.
 No change waits to be sent, and all messages are answered."
-  (and (gemini-companion-context-idle-p)
+  (and (null gemini-companion-context--timer)
        (gemini-companion-server-idle-p)))
 
-(defconst gemini-companion-share--hooks
-  '((gemini-companion-remote-changed-hook . gemini-companion-share--refresh)
-    (gemini-companion-session-changed-functions
-     . gemini-companion-share--sessions-changed))
-  "Alist of (HOOK . FUNCTION) while the mode is on.")
-
-(defconst gemini-companion-share--options
-  (cons 'gemini-companion-share gemini-companion-privacy-options)
-  "Options that affect what is shared.")
-
-(defun gemini-companion-share--option-changed (&rest _)
-  (gemini-companion-privacy-refresh)
-  (gemini-companion-context--note-change))
-
-(defun gemini-companion-context-ready (_how)
-  "Send everything to the server, which is new."
-  (setq gemini-companion-share--sent nil)
-  (gemini-companion-share--refresh))
-
-(defun gemini-companion-share--sessions-changed (&rest _)
-  "Send the context again, as the server drops it while no CLI is connected.
-A CLI also reads ignore files when it starts."
-  (setq gemini-companion-share--sent
-        (assq-delete-all 'context-update gemini-companion-share--sent))
-  (gemini-companion-share--refresh))
+(defun gemini-companion-context-ready (&rest _)
+  "Send everything, as the server is new or CLIs have changed.
+The server drops the context while no CLI is connected, and a CLI reads
+ignore files when it starts."
+  (setq gemini-companion-context--sent nil)
+  (gemini-companion-context--refresh))
 
 (defun gemini-companion-context-lighter ()
   "Return the text and tooltip of sharing for the mode line."
   (cons (cond (gemini-companion-paused " paused")
               ((and (eq (current-buffer) gemini-companion-context-active)
-                    (assq 'context-update gemini-companion-share--sent)
+                    (assq 'context-update gemini-companion-context--sent)
                     (not (seq-some (lambda (file) (plist-get file :active))
                                   (gemini-companion-shared))))
                " hidden")
               (t ""))
-        #'gemini-companion-share--help))
+        #'gemini-companion-context--help))
 
-(defun gemini-companion-share--help ()
+(defun gemini-companion-context--help ()
   (when (gemini-companion-sessions)
     (let ((files (mapconcat (lambda (file)
                               (file-name-nondirectory (plist-get file :path)))
@@ -415,26 +403,6 @@ A CLI also reads ignore files when it starts."
               (cond (gemini-companion-paused "nothing, sharing is paused")
                     ((string-empty-p files) "nothing")
                     (t files))))))
-
-(defun gemini-companion-context-start ()
-  "Start sending each change."
-  (gemini-companion-privacy-refresh)
-  (gemini-companion-context-follow #'gemini-companion-share--send)
-  (pcase-dolist (`(,hook . ,function) gemini-companion-share--hooks)
-    (add-hook hook function))
-  (dolist (option gemini-companion-share--options)
-    (add-variable-watcher option #'gemini-companion-share--option-changed)))
-
-(defun gemini-companion-context-stop ()
-  "Stop sending, and drop the recorded state."
-  (pcase-dolist (`(,hook . ,function) gemini-companion-share--hooks)
-    (remove-hook hook function))
-  (dolist (option gemini-companion-share--options)
-    (remove-variable-watcher option #'gemini-companion-share--option-changed))
-  (gemini-companion-context-unfollow)
-  (gemini-companion-privacy-refresh)
-  (setq gemini-companion-roots-last nil
-        gemini-companion-share--sent nil))
 
 ;;;; Command
 
@@ -445,7 +413,7 @@ While it is paused, no open files are reported to the CLIs.  Each
 stays connected, and reviews are shown as usual."
   (interactive)
   (setq gemini-companion-paused (not gemini-companion-paused))
-  (gemini-companion-share--send)
+  (gemini-companion-context--send)
   (force-mode-line-update t)
   (message (if gemini-companion-paused
                "Sharing paused; M-x gemini-companion-pause resumes it"

@@ -13,20 +13,16 @@
 (defvar evil-state)
 
 (defmacro gemini-companion-context-test-with (files &rest body)
-  "Track the context while BODY is run in a directory with FILES.
-`reported' holds the snapshots, the last one first."
+  "Track the context while BODY is run in a directory with FILES."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-directory ,files
-     (let ((reported nil)
-           (gemini-companion-share-outside-projects t))
+     (let ((gemini-companion-share-outside-projects t))
        (save-window-excursion
          (unwind-protect
              (progn
-               (gemini-companion-context-follow
-                (lambda ()
-                  (push (gemini-companion-context-snapshot) reported)))
+               (gemini-companion-context-start)
                ,@body)
-           (gemini-companion-context-unfollow))))))
+           (gemini-companion-context-stop))))))
 
 (ert-deftest gemini-companion-context-lists-files-last-focused-first ()
   (let ((names (mapcar (lambda (n) (format "f%02d" n)) (number-sequence 1 12))))
@@ -104,11 +100,10 @@
         (should (equal 3 (plist-get active :line)))
         (should (equal "fours\n" (plist-get active :selected-text))))
       (write-region "new\n" nil (concat directory "a") nil 'silent)
-      (setq reported nil)
       (with-current-buffer "a"
         (revert-buffer t t))
-      (gemini-companion-test-eventually reported)
-      (should (<= (plist-get (caar reported) :line) 2)))))
+      (should (<= (plist-get (car (gemini-companion-context-snapshot)) :line)
+                  2)))))
 
 (ert-deftest gemini-companion-context-has-each-file-on-this-disk-once ()
   (gemini-companion-context-test-with '(("a" "one\ntwo\n"))
@@ -161,7 +156,7 @@
           (switch-to-buffer "*scratch*")
           (run-hooks 'post-command-hook 'buffer-list-update-hook)
           (switch-to-buffer "a"))
-        (gemini-companion-test-eventually (gemini-companion-context-idle-p)))
+        (gemini-companion-test-eventually (not (gemini-companion-test-timers))))
       (should-not shown)
       (should (equal hooks (gemini-companion-test-hooks)))
       (let ((events (gemini-companion-events-buffer)))
@@ -175,12 +170,11 @@
     (with-temp-buffer
       (switch-to-buffer (current-buffer))
       (run-hooks 'post-command-hook)
-      (gemini-companion-test-eventually (gemini-companion-context-idle-p))
+      (gemini-companion-test-eventually (not (gemini-companion-test-timers)))
       ;; Of a buffer without a file, nothing is shared.
       (insert "output")
       (run-hooks 'post-command-hook)
-      (should (gemini-companion-context-idle-p)))
-    (gemini-companion-test-eventually (not (gemini-companion-test-timers)))
+      (should-not (gemini-companion-test-timers)))
     (switch-to-buffer "a")
     (dotimes (_ 6)
       (forward-char)
