@@ -108,14 +108,6 @@ asks, and sets this option."
   :group 'gemini-companion-terminal
   :package-version '(gemini-companion . "0.1.0"))
 
-(defcustom gemini-companion-run-offer-ide t
-  "Non-nil means to offer to enable the IDE integration of a CLI.
-The question is asked before a CLI starts whose IDE integration is off,
-as it cannot connect.  Answering no sets this option to nil."
-  :type 'boolean
-  :group 'gemini-companion-terminal
-  :package-version '(gemini-companion . "0.1.0"))
-
 ;;;; State
 
 (defvar-local gemini-companion-cli-parameters nil
@@ -200,15 +192,10 @@ Return nil if the user has to edit a settings file first."
                         (plist-get run :client)
                         (plist-get run :directory))))
          (enable (alist-get "Enable" (nthcdr 3 finding) nil nil #'equal)))
-    (cond
-     ((not (and enable gemini-companion-run-offer-ide)) t)
-     ((y-or-n-p (format "Enable IDE integration in %s? "
-                        (gemini-companion-session-title run)))
-      (funcall enable))
-     (t
-      (with-demoted-errors "Option not saved: %S"
-        (customize-save-variable 'gemini-companion-run-offer-ide nil))
-      t))))
+    (or (not enable)
+        (not (y-or-n-p (format "Enable IDE integration in %s? "
+                               (gemini-companion-session-title run))))
+        (funcall enable))))
 
 (defun gemini-companion-cli-program (name command input then)
   "Run COMMAND with INPUT as a process NAME, without waiting for it.

@@ -43,14 +43,15 @@
              (list (lambda (_) (cons 'transient directory))))
             (gemini-companion-run-commands '(("gemini" . "cat")))
             (gemini-companion-run-client "gemini")
-            (gemini-companion-run-offer-ide nil)
             (gemini-companion-terminal #'gemini-companion-run-test-terminal)
             (gemini-companion-run-test-started nil)
             (name (file-name-nondirectory (directory-file-name directory))))
        (ignore name)
        (save-window-excursion
          (unwind-protect
-             (progn ,@body)
+             ;; Do not enable IDE integration.
+             (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+               ,@body)
            (dolist (buffer (buffer-list))
              (when (string-match-p "\\`\\*\\(gemini\\|qwen\\): " (buffer-name buffer))
                (let ((kill-buffer-query-functions nil))
@@ -209,14 +210,22 @@ prompts, the last first, and `saved' what would be saved."
               (lambda (prompt) (push prompt asked) ,answer)))
      ,@body))
 
+(defun gemini-companion-run-test-enable-ide ()
+  "Enable IDE integration in the CLIs of this directory."
+  (dolist (directory '(".gemini" ".qwen"))
+    (gemini-companion-test-write (concat directory "/settings.json")
+                                 "{\"ide\": {\"enabled\": true}}")))
+
 (ert-deftest gemini-companion-run-asks-once-which-cli-to-start ()
   (gemini-companion-run-test-with-clis '("qwen")
+    (gemini-companion-run-test-enable-ide)
     (gemini-companion-run-test-answering (ert-fail "Asked")
       (gemini-companion-run)
       (should (equal (format "*qwen: %s*" name) (buffer-name)))
       (should (equal (list (expand-file-name "qwen"))
                      (caar gemini-companion-run-test-started)))))
   (gemini-companion-run-test-with-clis '("gemini" "qwen")
+    (gemini-companion-run-test-enable-ide)
     (gemini-companion-run-test-answering "Qwen Code"
       (gemini-companion-run)
       (should (equal '((gemini-companion-run-client . "qwen")) saved))
@@ -241,17 +250,14 @@ prompts, the last first, and `saved' what would be saved."
   (pcase-dolist (`(,client ,answer)
                  '(("gemini" t) ("qwen" t) ("gemini" nil)))
     (gemini-companion-run-test-with-clis (list client)
-      (let ((gemini-companion-run-offer-ide t)
-            (file (expand-file-name (format ".%s/settings.json" client))))
+      (let ((file (expand-file-name (format ".%s/settings.json" client))))
         (gemini-companion-run-test-answering answer
           (gemini-companion-run)
           (gemini-companion-run '(4)))
         (should (string-match-p "\\`Enable IDE integration in .*\\? \\'"
                                 (car asked)))
-        (should (equal 1 (length asked)))
+        (should (equal (if answer 1 2) (length asked)))
         (should (equal 2 (length gemini-companion-run-test-started)))
-        (should (equal (unless answer '((gemini-companion-run-offer-ide)))
-                       saved))
         (should (eq answer
                     (and (file-exists-p file)
                          (string-search "\"enabled\": true"
@@ -263,8 +269,7 @@ prompts, the last first, and `saved' what would be saved."
     (make-directory ".gemini")
     (make-symbolic-link "/dev/null/settings.json" ".gemini/settings.json")
     (cl-letf (((symbol-function 'customize-save-variable)
-               (lambda (&rest _) (error "File is write-protected")))
-              (gemini-companion-run-offer-ide t))
+               (lambda (&rest _) (error "File is write-protected"))))
       (ert-with-message-capture shown
         (gemini-companion-test-demoted
           (gemini-companion-run-test-answering "Gemini CLI"
@@ -280,7 +285,6 @@ prompts, the last first, and `saved' what would be saved."
     (gemini-companion-mode -1)
     (let ((gemini-companion-server-command nil)
           (gemini-companion-install-directory (expand-file-name "none"))
-          (gemini-companion-run-offer-ide t)
           (warning-minimum-log-level :emergency))
       (gemini-companion-run-test-answering "Gemini CLI"
         (gemini-companion-run)))

@@ -134,8 +134,8 @@ def test_hint_is_withdrawn_when_the_cli_connects(world: World) -> None:
     gemini.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True})
     emacs = world.emacs(
         world.file("a.txt"),
-        extra="""(setq gemini-companion-terminal 'term
-                       gemini-companion-run-offer-ide nil)""",
+        extra="""(setq gemini-companion-terminal 'term)
+                 (advice-add 'y-or-n-p :override #'ignore)""",
     )
     cli = world.run(emacs)
     hint = "is not connected; run /ide enable there"
