@@ -223,9 +223,6 @@ last line of that."
 
 ;;;; Why a CLI is not connected
 
-(defvar gemini-companion-cli--corrected nil
-  "Alist of problems whose setting was corrected, and the sessions before.")
-
 (defun gemini-companion-cli-file-shown (name)
   "Return the absolute file NAME for the user, abbreviated and escaped."
   (let ((file-name-handler-alist nil))
@@ -293,7 +290,7 @@ The first one is about what is needed to connect, if they can be read."
         (progn
           (gemini-companion-settings-read file)
           (mapcar (apply-partially #'gemini-companion-cli--setting
-                                   client file files)
+                                   (gemini-companion-clients-title client) files)
                   (gemini-companion-clients-get client :required)))
       (error
        `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
@@ -302,24 +299,16 @@ The first one is about what is needed to connect, if they can be read."
                        (gemini-companion-clients-title client))
               ("Open" . ,(apply-partially #'find-file-other-window file))))))))
 
-(defun gemini-companion-cli--setting (client user files required)
-  "Return the finding about REQUIRED, of CLIENT.
-FILES are its settings files, USER is the user's own."
+(defun gemini-companion-cli--setting (title files required)
+  "Return the finding about REQUIRED in FILES, the settings of TITLE."
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
-               (title (gemini-companion-clients-title client))
+               (user (car (last files)))
                (file (or (gemini-companion-settings-find files keys) user))
                (key (format "%s in %s" (string-join keys ".")
                             (abbreviate-file-name file))))
     (cond
      ((equal value (gemini-companion-settings-get file keys))
-      (if (seq-some #'gemini-companion-session-connected-p
-                    (cdr (assoc problem gemini-companion-cli--corrected)))
-          `(bad ,problem
-                ,(format "Type %s in each running %s, or restart it."
-                         command title)
-                ("Done" . ,(lambda ()
-                             (setq gemini-companion-cli--corrected nil))))
-        `(good ,(format "%s is %s" key (json-encode value)))))
+      `(good ,(format "%s is %s" key (json-encode value))))
      ((equal file user)
       `(bad ,problem
             ,(format "Run %s there, or set %s to %s." command key
@@ -328,13 +317,6 @@ FILES are its settings files, USER is the user's own."
              . ,(lambda ()
                   (let ((set (gemini-companion-settings-set file keys value)))
                     (when (eq t set)
-                      (push (cons problem
-                                  (seq-filter
-                                   (lambda (session)
-                                     (equal client
-                                            (plist-get session :client)))
-                                   (gemini-companion-sessions)))
-                            gemini-companion-cli--corrected)
                       (message "Setting saved; type %s in each running %s"
                                command title))
                     set)))))

@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'ert-x)
 (require 'gemini-companion)
 (require 'gemini-companion-status)
 (require 'gemini-companion-server-test-helper)
@@ -277,31 +278,17 @@ connected to another editor" nil t)))))
 
 ;;;; Settings
 
-(ert-deftest gemini-companion-status-test-keeps-what-a-running-cli-still-has ()
+(ert-deftest gemini-companion-status-test-sets-what-a-running-cli-needs ()
   (gemini-companion-status-test--with-home
-    (let ((sessions '((:id "1" :client "qwen" :pid 1)
-                      (:id "2" :client "gemini" :pid 2)))
-          said
-          (marks (lambda ()
-                   (gemini-companion-status-test--marks "Settings"))))
-      (unwind-protect
-          (progn
-            (gemini-companion-session-update sessions)
+    (unwind-protect
+        (progn
+          (gemini-companion-session-update '((:id "1" :client "qwen" :pid 1)))
+          (ert-with-message-capture shown
             (pcase (gemini-companion-status-test--find "Settings")
               (`((bad ,_ ,_ ("Set it" . ,set))) (funcall set)))
-            (pcase (gemini-companion-status-test--find "Settings")
-              (`((bad ,_ ,remedy ("Done" . ,done)))
-               (should (string-search "Type /approval-mode default in each"
-                                      remedy))
-               (setq said done)))
-            (gemini-companion-session-update
-             `(,(cadr sessions) (:id "3" :client "qwen" :pid 3)))
-            (should (equal '(good) (funcall marks)))
-            (gemini-companion-session-update sessions)
-            (should (equal '(bad) (funcall marks)))
-            (funcall said)
-            (should (equal '(good) (funcall marks))))
-        (gemini-companion-session-update nil)))))
+            (should (string-search "type /approval-mode default in each" shown)))
+          (should (equal '(good) (gemini-companion-status-test--marks "Settings"))))
+      (gemini-companion-session-update nil))))
 
 (ert-deftest gemini-companion-status-test-reads-all-settings-that-count ()
   (gemini-companion-status-test--with-home
