@@ -185,12 +185,9 @@ first that exists, else the first."
         (car fixed))))
 
 (defun gemini-companion-clients-home (client)
-  "Return the directory of CLIENT in the home of the user."
+  "Return the directory of CLIENT in the home of the user.
+It exists once the CLI has run."
   (file-name-directory (gemini-companion-clients-file client :user-settings)))
-
-(defun gemini-companion-clients-used-p (client)
-  "Return non-nil if CLIENT has run, and so made its directory."
-  (file-directory-p (gemini-companion-clients-home client)))
 
 ;;;; Settings files
 

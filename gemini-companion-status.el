@@ -308,10 +308,6 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
 
 ;;;; Installed CLIs
 
-(defun gemini-companion-status--program (client)
-  (let ((exec-path (default-value 'exec-path)))
-    (executable-find (car (gemini-companion-cli-command client)))))
-
 (defun gemini-companion-status--clients ()
   "Return the names of the connected CLIs, or else of those that the user has.
 That is at least the first one."
@@ -319,15 +315,17 @@ That is at least the first one."
     (or (seq-intersection all (mapcar (lambda (session)
                                         (plist-get session :client))
                                       (gemini-companion-sessions)))
-        (seq-filter (lambda (client)
-                      (or (gemini-companion-status--program client)
-                          (gemini-companion-clients-used-p client)))
-                    all)
+        (seq-union (gemini-companion-cli-installed)
+                   (seq-filter (lambda (client)
+                                 (file-directory-p
+                                  (gemini-companion-clients-home client)))
+                               all))
         (list (car all)))))
 
 (defun gemini-companion-status--version (client)
   (let* ((title (gemini-companion-clients-title client))
-         (file (gemini-companion-status--program client))
+         (program (car (gemini-companion-cli-command client)))
+         (file (executable-find program))
          (package (and file (locate-dominating-file (file-truename file)
                                                     "package.json")))
          (text (and package
@@ -343,9 +341,10 @@ That is at least the first one."
                           (gemini-companion-clients-get client :node))))
     (cond ((null file)
            ;; A CLI that has run may be in the PATH of a terminal only.
-           (list (if (gemini-companion-clients-used-p client) 'note 'bad)
-                 (format "The program %s is not in the PATH of Emacs"
-                         (car (gemini-companion-cli-command client)))
+           (list (if (file-directory-p (gemini-companion-clients-home client))
+                     'note
+                   'bad)
+                 (format "The program %s is not in the PATH of Emacs" program)
                  (concat "To install it: " install
                          (gemini-companion-install-path-hint))))
           ((and version (version< version oldest))
