@@ -3,8 +3,7 @@
 
 Writes bench/results.json and the table of bench/README.org; exits 1 if a row
 does not meet its goal, 2 if a row could not be measured.  --only GROUP measures the
-rows of that group alone, and writes nothing; nor does --repeat N, which measures
-N times and prints how each row varies, which is how its goal is chosen.
+rows of that group alone, and writes nothing.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "test" / "python"))
 
 from editor import build
 from harness.tools import Tools
-from rows import Row, publish, table, variation, write
+from rows import Row, publish, table, write
 from servers import install_node
 
 HERE = Path(__file__).resolve().parent
 
 GROUPS = (
-    *("commands", "latency", "review", "cli", "calls"),
-    *("mode", "memory", "rest", "asked", "names", "files"),
+    *("commands", "latency", "review", "calls", "mode", "memory", "rest"),
+    *("asked", "names", "files", "processes", "remote", "install"),
 )
 RESULTS = HERE / "results.json"
 README = HERE / "README.org"
@@ -39,15 +38,10 @@ README = HERE / "README.org"
 def main() -> int:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--only", action="append", choices=GROUPS)
-    parser.add_argument("--repeat", type=int, default=1)
     arguments = parser.parse_args()
     install_node()
     build(Tools.find())
-    groups = list(arguments.only or GROUPS) * arguments.repeat
-    rows, broken = measured(groups)
-    if arguments.repeat > 1:
-        print(variation(rows))
-        return 2 if broken else 0
+    rows, broken = measured(arguments.only or GROUPS)
     print(table(rows))
     if broken:
         print(f"Not measured: {', '.join(broken)}")
@@ -66,7 +60,7 @@ def measured(groups: Sequence[str]) -> tuple[list[Row], list[str]]:
         began = time.monotonic()
         try:
             with tempfile.TemporaryDirectory(prefix="gcb") as directory:
-                rows += list(import_module(group).measure(Path(directory)))
+                rows.extend(import_module(group).measure(Path(directory)))
         except Exception:
             traceback.print_exc()
             broken.append(group)

@@ -4,9 +4,8 @@
 
 ;;; Commentary:
 
-;; A loop moves point and runs the hooks of a command, in one of two rhythms: in
-;; quick succession, where the timer of the first command waits all the time; or
-;; each after a pause, where none waits and each command makes its own.
+;; A loop moves point and runs the hooks of a command, in quick succession: the timer
+;; of the first command waits all the time.
 
 ;;; Code:
 
@@ -32,15 +31,11 @@
     (cancel-timer bench-commands--timer))
   (setq bench-commands--timer (run-with-timer 0.05 nil #'ignore)))
 
-(defun bench-commands--empty (&rest _)
-  "Do nothing.")
-
 (defun bench-commands--of (side)
   "Return the functions of SIDE in each of `bench-commands--hooks'."
   (pcase side
     ('ours (mapcar #'bench-commands--ours bench-commands--hooks))
-    ('comparator '(nil (bench-commands--habit) nil))
-    ('limit '(nil (bench-commands--empty) nil))))
+    ('comparator '(nil (bench-commands--habit) nil))))
 
 (defun bench-commands--ours (hook)
   "Return the functions of the package in HOOK."
@@ -51,17 +46,17 @@
               (append (default-value hook)
                       (and (local-variable-p hook) (symbol-value hook)))))
 
-;;;; In quick succession
+;;;; Commands
 
 (defun bench-commands-run (side count)
   "Return the µs and the bytes of one of COUNT commands with SIDE's hooks.
-SIDE is `ours', `comparator' or `limit'.  A timer waits all the time,
+SIDE is `ours' or `comparator'.  A timer waits all the time,
 that of the first command."
   (cl-progv bench-commands--hooks (bench-commands--of side)
     (let ((timers (copy-sequence timer-list)))
       (dotimes (place 10)
         (bench-commands--command place))
-      (bench-commands--check side timers)
+      (bench-commands--check timers)
       (garbage-collect)
       (let* ((began (float-time))
              (before (memory-use-counts))
@@ -74,42 +69,6 @@ that of the first command."
           (list (/ (* 1e6 took) count)
                 (/ (bench-commands--bytes before memory after)
                    (float count))))))))
-
-;;;; After a pause
-
-(defun bench-commands-run-paused (side count)
-  "Return the µs and the bytes of one of COUNT commands with SIDE's hooks.
-SIDE is that of `bench-commands-run'; the value has the medians.
-Before each command no timer waits, as all have run.  Sharing should
-be paused, so that those of ours send nothing."
-  (cl-progv bench-commands--hooks (bench-commands--of side)
-    (let ((gc-cons-threshold most-positive-fixnum)
-          (overhead (cdr (bench-commands--cost #'ignore 0)))
-          costs)
-      (dotimes (place count)
-        ;; Emacs allocates when it compares a timer with others.
-        (let ((timer-list nil))
-          (push (bench-commands--cost #'bench-commands--command place) costs)
-          (bench-commands--check side nil)
-          (bench-commands--finish nil)))
-      (list (* 1e6 (bench-commands--median (mapcar #'car costs)))
-            (- (bench-commands--median (mapcar #'cdr costs)) overhead)))))
-
-(defun bench-commands--cost (function place)
-  "Return the seconds and the bytes that FUNCTION takes with PLACE."
-  (let* ((before (memory-use-counts))
-         (memory (memory-use-counts))
-         ;; A time as a float has no more than a quarter of a µs.
-         (began (current-time)))
-    (funcall function place)
-    (let ((ended (current-time))
-          (after (memory-use-counts)))
-      (cons (float-time (time-subtract ended began))
-            (bench-commands--bytes before memory after)))))
-
-(defun bench-commands--median (numbers)
-  "Return the number in the middle of NUMBERS."
-  (nth (/ (length numbers) 2) (sort numbers #'<)))
 
 ;;;; Reports
 
@@ -150,11 +109,10 @@ MEMORY was asked for right after BEFORE: that takes some too."
            for size in '(16 8 8 48 1 56 32)
            sum (* size (- x y (- y z)))))
 
-(defun bench-commands--check (side before)
-  "Signal an error if the commands of SIDE have made no timer.
+(defun bench-commands--check (before)
+  "Signal an error if commands have made no timer.
 BEFORE is `timer-list' as it was before them."
-  (unless (or (eq side 'limit)
-              (bench-commands--new before))
+  (unless (bench-commands--new before)
     (error "No timer waits after a command")))
 
 (defun bench-commands--new (before)
@@ -178,14 +136,14 @@ BEFORE is `timer-list' as it was before a command."
 ;;;; Output of a CLI
 
 (defun bench-commands-output (side)
-  "Return the ms that SIDE takes for 100 KB of output in a terminal.
+  "Return the ms of CPU that SIDE takes for 100 KB of output in a terminal.
 SIDE is `ours', what watches the output, or `comparator', `term'."
   (let* ((process (bench-commands--terminal))
          (line "\e[38;2;66;133;244m12\e[39m + \e[1mreturn\e[22m f(x)  # \u2713\r\n")
          (chunk (encode-coding-string (apply #'concat (make-list 80 line)) 'utf-8))
          (title "\e]0;\u2726  Working\u2026 (project)\a")
          (outputs (list chunk (concat (encode-coding-string title 'utf-8) chunk)))
-         (began (float-time)))
+         (began (get-internal-run-time)))
     (dotimes (number (/ 100000 (length chunk)))
       (let ((arguments (list process (if (zerop (% number 10))
                                          (nth 1 outputs)
@@ -193,7 +151,7 @@ SIDE is `ours', what watches the output, or `comparator', `term'."
         (if (eq side 'ours)
             (gemini-companion-cli--filter arguments)
           (apply #'term-emulate-terminal arguments))))
-    (* 1000 (- (float-time) began))))
+    (* 1000 (float-time (time-subtract (get-internal-run-time) began)))))
 
 (defun bench-commands--terminal ()
   "Return the process of a terminal."

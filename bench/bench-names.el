@@ -42,6 +42,10 @@
   (gemini-companion-tools-write-policy)
   (gemini-companion-tools-ready 'started)
   (advice-add 'jsonrpc-async-request :around #'bench-names--request)
+  (bench-names-watch))
+
+(defun bench-names-watch ()
+  "Begin to record how long Emacs works without reading keys."
   (advice-add 'process-send-string :around #'bench-names--send)
   (run-at-time 0 0.001 #'bench-names--tick))
 
@@ -99,6 +103,13 @@ While Emacs waits to send a message it runs timers, but handles no keys."
     (goto-char (point-max))
     (run-hooks 'post-command-hook)
     (eglot-managed-p)))
+
+(defun bench-names-status-p ()
+  "Return non-nil once the status in the selected window is whole."
+  (with-current-buffer (window-buffer)
+    (save-excursion
+      (goto-char (point-min))
+      (not (search-forward "Asking where" nil t)))))
 
 (provide 'bench-names)
 ;;; bench-names.el ends here

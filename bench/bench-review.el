@@ -4,15 +4,17 @@
 
 ;;; Commentary:
 
-;; Shows reviews and reports when they are on the screen, and when the written file
-;; is in its buffer; and shows the same two texts by Ediff alone.  At the end
-;; of a measurement the windows must show all differences.
+;; Shows reviews and reports when they are on the screen, and shows the same two
+;; texts by Ediff alone.  At the end of a measurement the windows must show all
+;; differences.
 
 ;;; Code:
 
 (require 'bench)
+(require 'cl-lib)
 (require 'ediff)
 (require 'gemini-companion)
+(require 'outline)
 (require 'seq)
 
 (defconst bench-review--bound 30
@@ -25,14 +27,6 @@
 
 ;;;; Screen
 
-(defun bench-review--kind ()
-  "Return how the windows show differences: \"ediff\", \"diff\" or nil."
-  (cond ((seq-some #'bench-review--ediff-p (buffer-list)) "ediff")
-        ((seq-some (lambda (window)
-                     (bench-review--diff-p (window-buffer window)))
-                   (window-list))
-         "diff")))
-
 (defun bench-review--ediff-p (buffer)
   "Return non-nil if BUFFER is the panel of a session with differences.
 Both sides must be in windows."
@@ -42,23 +36,21 @@ Both sides must be in windows."
          (get-buffer-window ediff-buffer-B)
          (< 0 ediff-number-of-differences))))
 
-(defun bench-review--diff-p (buffer)
-  "Return non-nil if a unified diff with its hunks is in BUFFER."
-  (with-current-buffer buffer
-    (text-property-not-all (point-min) (point-max)
-                           'gemini-companion-hunk nil)))
-
 (defun bench-review--displayed ()
-  "Wait until differences are on the screen; return when, and their kind."
-  (let ((end (+ (float-time) bench-review--bound))
-        kind)
-    (while (not (setq kind (bench-review--kind)))
+  "Wait until Ediff is on the screen.
+Return when it is, and the processor time of Emacs by then."
+  (let ((end (+ (float-time) bench-review--bound)))
+    (while (not (seq-some #'bench-review--ediff-p (buffer-list)))
       (when (< end (float-time))
         (error "No difference is on the screen but: %s"
                (mapcar #'window-buffer (window-list))))
       (accept-process-output nil 0.01))
     (redisplay t)
-    (list (float-time) kind)))
+    (list (float-time) (bench-review-cpu))))
+
+(defun bench-review-cpu ()
+  "Return the seconds that Emacs was on a processor."
+  (float-time (get-internal-run-time)))
 
 ;;;; Ours
 
@@ -69,7 +61,7 @@ That is a value of `gemini-companion-review-arrival'."
   (add-hook 'gemini-companion-edit-opened-functions #'bench-review--shown))
 
 (defun bench-review--shown (_diff)
-  "Report when a review is on the screen, all of it, and of what kind."
+  "Report when a review is on the screen, all of it."
   (bench-report (bench-review--displayed)))
 
 (defun bench-review-accept ()
@@ -77,41 +69,46 @@ That is a value of `gemini-companion-review-arrival'."
   (prog1 (float-time)
     (gemini-companion-edit-accept)))
 
-;;;; Writing
+;;;; List
 
-(defun bench-review-follow (file new)
-  "Report when the text of the file NEW is in the buffer that visits FILE."
-  (let ((text (with-temp-buffer
-                (insert-file-contents new)
-                (buffer-string)))
-        (buffer (find-buffer-visiting file))
-        timer)
-    (setq timer (run-at-time 0 0.002
-                             (lambda ()
-                               (when (bench-review--current-p buffer text)
-                                 (cancel-timer timer)
-                                 (bench-report (float-time))))))
-    nil))
+(defun bench-review-list ()
+  "List the edits with their diffs."
+  (gemini-companion-list)
+  (outline-show-all)
+  (revert-buffer)
+  nil)
 
-(defun bench-review--current-p (buffer text)
-  "Return non-nil if TEXT is in BUFFER and in its file."
-  (with-current-buffer buffer
-    (and (not (buffer-modified-p))
-         (= (buffer-size) (length text))
-         (string= (buffer-string) text)
-         (verify-visited-file-modtime buffer))))
+(defun bench-review-arriving (file)
+  "Report that an edit of FILE may arrive; wait until it is in the list.
+Return the ms of processor time since then, without those for garbage."
+  (garbage-collect)
+  (let ((gc-cons-threshold most-positive-fixnum)
+        (began (bench-review-cpu)))
+    (bench-report t)
+    (while (not (bench-review--listed-p file))
+      (accept-process-output nil 0.05))
+    (redisplay t)
+    (* 1000 (- (bench-review-cpu) began))))
+
+(defun bench-review--listed-p (file)
+  "Return non-nil if the list, in the selected window, has FILE."
+  (with-current-buffer (window-buffer)
+    (save-excursion
+      (goto-char (point-min))
+      (search-forward file nil t))))
 
 ;;;; Comparators
 
 (defun bench-review-alone (old new)
-  "Return how many seconds it takes to display the files OLD and NEW.
-Both texts are in buffers, where the proposal could be edited."
+  "Return the seconds, and those of the processor, to display OLD and NEW.
+Both texts, of files, are in buffers, where the proposal could be edited."
   (garbage-collect)
   (let* ((windows (current-window-configuration))
+         (cpu (bench-review-cpu))
          (began (float-time))
          (buffers (mapcar #'bench-review--buffer (list old new)))
          (end (apply #'bench-review--ediff buffers)))
-    (prog1 (- (car (bench-review--displayed)) began)
+    (prog1 (cl-mapcar #'- (bench-review--displayed) (list began cpu))
       (funcall end)
       (mapc #'kill-buffer buffers)
       (set-window-configuration windows))))

@@ -15,6 +15,8 @@
 
 (declare-function gemini-companion-mode "gemini-companion-mode")
 
+(defvar gemini-companion-server-command)
+
 (defvar bench-ready nil "Non-nil once Gemini CLI could connect.")
 
 (defun bench-connect (port)
@@ -84,6 +86,19 @@ The garbage of the start of Emacs is not the mode's."
   (let ((began (float-time)))
     (gemini-companion-mode 1)
     (list began (float-time))))
+
+;;;; Installation
+
+(defvar bench-questions 0 "Number of questions that were asked.")
+
+(defun bench-install ()
+  "Turn the mode on without the packages of the server; answer all questions."
+  (dolist (function '(y-or-n-p yes-or-no-p read-from-minibuffer read-event))
+    (advice-add function :override
+                (lambda (&rest _) (setq bench-questions (1+ bench-questions)))))
+  (setq gemini-companion-server-command nil)
+  (gemini-companion-mode 1)
+  nil)
 
 (provide 'bench)
 ;;; bench.el ends here

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Time from sending openDiff to its answer.
 
-The same bytes go to our server, to the comparator and, as the limit, to an echo
-server that sends as many back.  Each side must have received the whole text: ours
-passes it on to Emacs, the comparator returns it for closeDiff.  A tenth of its
-lines contains non-ASCII characters.  Our server closes the connection after each
-answer, so a call includes connecting, which takes 0.4 ms.
+The same bytes go to our server and to the comparator.  Each side must have received
+the whole text: ours passes it on to Emacs, the comparator returns it for closeDiff.
+A tenth of its lines contains non-ASCII characters.  Our server closes the connection
+after each answer, so a call includes connecting, which takes 0.4 ms.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 
 from client import Broken, Client, result
 from rows import Goal, Row, alternate, row
-from servers import Echo, Ours, client, echo, sides
+from servers import Ours, client, sides
 from texts import of_size
 
 # Ours answers when Emacs has the text, the comparator when it has read it.  What that
@@ -29,36 +28,27 @@ SIZES = {
     "500 B, p10": (500, 100, Goal(times=2.4), 0.1),
     "1 MB, p10": (1_000_000, 21, Goal(times=2.6), 0.1),
 }
-ANSWER = 150
 
 
 def measure(directory: Path) -> Iterator[Row]:
     with (
         sides(directory) as (ours, node),
-        echo() as limit,
         closing(client(ours).connect()) as one,
         closing(client(node).connect()) as two,
     ):
         for name, (size, rounds, goal, part) in SIZES.items():
-            calls = Calls(ours, one, two, limit, size)
-            calls.ours(), calls.comparator(), calls.limit()
-            samples = alternate(
-                rounds,
-                ours=calls.ours,
-                comparator=calls.comparator,
-                limit=calls.limit,
-            )
+            calls = Calls(ours, one, two, size)
+            calls.ours(), calls.comparator()
+            samples = alternate(rounds, ours=calls.ours, comparator=calls.comparator)
             yield row(f"tools/call {name}, ms", samples, goal, part=part)
 
 
 class Calls:
-    """The three sides for one size."""
+    """The two sides for one size."""
 
-    def __init__(
-        self, ours: Ours, one: Client, two: Client, limit: Echo, size: int
-    ) -> None:
+    def __init__(self, ours: Ours, one: Client, two: Client, size: int) -> None:
         self._emacs = ours.emacs
-        self._one, self._two, self._limit = one, two, limit
+        self._one, self._two = one, two
         self._text = of_size(size)
         self._numbers = count(1)
         self._emacs.epc.answers["close-diff"] = lambda *_: []
@@ -76,10 +66,6 @@ class Calls:
         if self._two.close_diff(path) != self._text:
             raise Broken("the comparator lost some of the text")
         return took
-
-    def limit(self) -> float:
-        request = self._one.call("openDiff", filePath="/x", newContent=self._text)
-        return 1000 * self._limit.trip(len(request), ANSWER)
 
     def _open(self, side: Client) -> tuple[str, float]:
         path = f"/tmp/calls/{next(self._numbers)}.txt"

@@ -4,26 +4,23 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from client import BOUND, Broken, Client, until
-from harness.emacs import BARE, Emacs, configure, lisp
+from harness.emacs import BARE, SIZE, configure, lisp
 from harness.scratch import Scratch
 from harness.terminal import Tmux
 from harness.tools import ROOT, Tools
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = ROOT / ".deps" / "bench" / "package"
-
-LARGE = "(setq large-file-warning-threshold nil)"
 
 COMPILE = """
 (progn
@@ -36,14 +33,20 @@ COMPILE = """
 """
 
 INIT = """
-(setq package-user-dir {elpa} package-directory-list nil)
+(setq package-user-dir {elpa} package-directory-list nil
+      inhibit-startup-screen t
+      ring-bell-function #'ignore
+      large-file-warning-threshold nil)
 (package-initialize)
 (add-to-list 'load-path {package})
 {load}
-(require 'bench)
+(require '{library})
 (setq gemini-companion-server-command '({python} "-m" "gemini_companion_epc"))
 (bench-connect {port})
+(dolist (file (list {files})) (find-file file))
+{mode}
 """
+LOAD = "(require 'gemini-companion)"
 
 
 def build(tools: Tools) -> None:
@@ -120,30 +123,20 @@ class Editor:
 
 
 @contextmanager
-def on_screen(tools: Tools, *files: Path, library: str = "bench") -> Iterator[Editor]:
-    """An Emacs in a terminal with the mode and ``library``, visiting ``files``."""
-    scratch = Scratch(tools)
-    tmux = Tmux(scratch)
-    listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(BOUND)
-    try:
-        port = listener.getsockname()[1]
-        setup = f"{LARGE} (require '{library}) (bench-connect {port})"
-        Emacs(tools, scratch, tmux, files, root=PACKAGE, extra=setup)
-        editor = Editor(listener.accept()[0], scratch)
-        editor.tmux = tmux
-        yield editor
-    finally:
-        listener.close()
-        tmux.close()
-        _end(scratch)
+def on_screen(
+    tools: Tools,
+    *files: Path,
+    library: str = "bench",
+    load: str = LOAD,
+    mode: bool = True,
+) -> Iterator[Editor]:
+    """An Emacs in a terminal with the mode and ``library``, visiting ``files``.
 
-
-@contextmanager
-def in_background(tools: Tools, load: str) -> Iterator[Editor]:
-    """An Emacs without a frame and without the mode, which has evaluated ``load``."""
+    It has evaluated ``load``, and turned the mode on if ``mode`` is true.
+    """
     scratch = Scratch(tools)
     configure(scratch)
+    tmux = Tmux(scratch)
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(BOUND)
     init = scratch.root / "init.el"
@@ -151,30 +144,29 @@ def in_background(tools: Tools, load: str) -> Iterator[Editor]:
         INIT.format(
             elpa=lisp(tools.elpa),
             package=lisp(PACKAGE),
+            load=load,
+            library=library,
             python=lisp(tools.python),
             port=listener.getsockname()[1],
-            load=load,
+            files=" ".join(map(lisp, files)),
+            mode="(gemini-companion-mode 1)" if mode else "",
         ),
         encoding="utf-8",
     )
-    with (scratch.root / "emacs.log").open("wb") as log:
-        process = subprocess.Popen(
-            [tools.emacs, *BARE, "--fg-daemon=bench", "-l", init],
-            cwd=scratch.project,
-            env={**scratch.environment, "PYTHONPATH": str(PACKAGE / "python")},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
     try:
-        yield Editor(listener.accept()[0], scratch)
-    except TimeoutError:
-        raise Broken((scratch.root / "emacs.log").read_text()[-2000:]) from None
+        tmux.start(
+            "emacs",
+            [tools.emacs, *BARE, "-nw", "-l", str(init)],
+            scratch.project,
+            {"PYTHONPATH": str(PACKAGE / "python")},
+            SIZE,
+        )
+        editor = Editor(listener.accept()[0], scratch)
+        editor.tmux = tmux
+        yield editor
     finally:
         listener.close()
-        with suppress(OSError):
-            os.kill(process.pid, 15)
-        process.wait(BOUND)
+        tmux.close()
         _end(scratch)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from editor import Editor, in_background
+from editor import Editor, on_screen
 from harness.emacs import lisp
 from harness.tools import Tools
 from rows import Goal, Row, alternate, row
@@ -25,7 +25,7 @@ ROWS = {"quote": "100 @ in a prompt", "complete": "name completed after @"}
 
 def measure(directory: Path) -> Iterator[Row]:
     large, small = (project(directory / str(n), n) for n in (FILES, FILES // 10))
-    with in_background(Tools.find(), "(require 'bench-files)") as emacs:
+    with on_screen(Tools.find(), library="bench-files", mode=False) as emacs:
         for function, what in ROWS.items():
             samples = alternate(
                 ROUNDS,

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From the call of `gemini-companion-mode`, in an Emacs that has just started.
 
-The package is loaded by then; or only its autoloads are, as after the start of
-an Emacs where it is installed, and the call loads it.  No file is open.  The
-clock stops when the call returns to the user, and again when the discovery file
-is complete and its port accepts connections.  A client that connects at once waits
-until the imports are done, and must be answered.  The comparator is the server of
-Node, from the start of its process; the limit a Python that does nothing, or, for
-the answer, one that imports `mcp`.
+Only its autoloads are loaded, as after the start of an Emacs where it is installed, and
+the call loads it. No file is open. The clock stops when the call returns to the user,
+and again when the discovery file is complete and its port accepts connections. A client
+that connects at once waits until the imports are done, and must be answered. The
+comparator is the server of Node, from the start of its process; the limit a Python that
+does nothing, or, for the answer, one that imports `mcp`.
 """
 
 from __future__ import annotations
@@ -16,12 +15,11 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from itertools import count
 from pathlib import Path
 
 from client import BOUND, Broken, Client
-from editor import Editor, in_background
+from editor import Editor, on_screen
 from harness.tools import Tools
 from rows import Goal, Row, alternate, row
 from servers import Node, client, start_of_python, wait_for_port
@@ -30,40 +28,32 @@ ROUNDS = 9
 # Without what an interpreter does to end.
 IMPORT = "import mcp, os; os._exit(0)"
 ROWS = {
-    "back to the user, p10": Goal(times=1, side="limit"),
+    "back to the user": Goal(times=1, side="limit"),
     "CLI can connect": Goal(times=1),
     "first answer": Goal(times=1.4, side="limit"),
 }
-# What Emacs loads, and whether that is the package.
-STATES = {
-    "mode called": ("(require 'gemini-companion)", True),
-    "first call, package not loaded": (
-        '(load "gemini-companion-autoloads" nil t)',
-        False,
-    ),
-}
+LOAD = '(load "gemini-companion-autoloads" nil t)'
 
 
 def measure(directory: Path) -> Iterator[Row]:
     numbers = count(1)
-    for what, (load, is_loaded) in STATES.items():
-        rounds = alternate(
-            ROUNDS,
-            ours=partial(_ours, load, is_loaded),
-            comparator=lambda: _comparator(directory / str(next(numbers))),
-            limit=lambda: [*2 * [start_of_python()], start_of_python(IMPORT)],
-        )
-        for place, (end, goal) in enumerate(ROWS.items()):
-            sides = rounds if place else ("ours", "limit")
-            samples = {side: [one[place] for one in rounds[side]] for side in sides}
-            yield row(f"{what} → {end}, ms", samples, goal, part=0.5 if place else 0.1)
+    rounds = alternate(
+        ROUNDS,
+        ours=_ours,
+        comparator=lambda: _comparator(directory / str(next(numbers))),
+        limit=lambda: [*2 * [start_of_python()], start_of_python(IMPORT)],
+    )
+    for place, (end, goal) in enumerate(ROWS.items()):
+        sides = rounds if place else ("ours", "limit")
+        samples = {side: [one[place] for one in rounds[side]] for side in sides}
+        yield row(f"mode called → {end}, p10, ms", samples, goal, part=0.1)
 
 
-def _ours(load: str, is_loaded: bool) -> list[float]:
+def _ours() -> list[float]:
     """Return the ms until each of ``ROWS``."""
-    with in_background(Tools.find(), load) as emacs:
-        if bool(emacs.ask("(featurep 'gemini-companion)")) != is_loaded:
-            raise Broken(f"the package is loaded, or not, after {load}")
+    with on_screen(Tools.find(), load=LOAD, mode=False) as emacs:
+        if emacs.ask("(featurep 'gemini-companion)"):
+            raise Broken("the package is loaded already")
         emacs.send("(bench-mode)")
         port, token = _discovered(emacs)
         accepting = wait_for_port(port)

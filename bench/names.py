@@ -91,8 +91,9 @@ def measure(directory: Path) -> Iterator[Row]:
     what = "references, our share, p25, ms"
     yield row(what, samples, Goal(times=4, side="limit"), part=0.25)
     # The slowest tenth may have waited for other programs.
+    samples = {"ours": work, "limit": starts}
     what = "references, longest without keys, p90, ms"
-    yield row(what, {"ours": work}, Goal(most=10), part=0.9)
+    yield row(what, samples, Goal(times=1.3, side="limit"), part=0.9)
 
 
 def install() -> str:

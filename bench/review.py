@@ -10,18 +10,20 @@ When a clock has stopped, the windows must show the differences.
 
 The review is then accepted, 1 KB to 1 MB; the clock runs from the call of the
 command until the client has parsed the notification, whose text must be the
-proposal's.  The comparator sends the same text, on a line in its file;
-the limit is the same number of bytes over the loopback interface.
+proposal's.  The comparator sends the same text, on a line in its file.
 
 A tenth of the lines of all these texts is not all ASCII.
+
+The last row is the processor time of Emacs from openDiff until the list shows the
+edit, below 60 diffs of 20 hunks; the comparator is the same below 6.
 """
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
@@ -29,95 +31,119 @@ from client import Broken, Client, result
 from editor import Editor, on_screen
 from harness.emacs import lisp
 from harness.tools import Tools
-from rows import Goal, Row, alternate, row
-from servers import Echo, Node, client, echo
+from rows import Goal, Row, Samples, alternate, row
+from servers import Node, client
 from texts import LINE, lines
+from usage import cpu
 
 LINES = {
     "1k lines": (1_000, 9),
-    "10k lines": (10_000, 15),
+    "10k lines": (10_000, 9),
     "100k lines": (100_000, 7),
 }
 CHANGES = {"100 B": 100, "1 MB": 1_000_000}
-# Small texts are compared by the ms that are added, as a ratio of two such times
-# varies from run to run by more than what a regression adds: a ms or more.
-ACCEPTED = {
-    "1 KB, p10": (1_000 // LINE, 51, Goal(more=1.3), 0.1),
-    "16 KB, p10": (16_000 // LINE, 51, Goal(more=1.8), 0.1),
-    # Emacs and the server each have a copy of the text; the comparator has one.
-    "1 MB, p10": (1_000_000 // LINE, 21, Goal(times=3.3), 0.1),
-}
+LISTED = 5
+
+# The seconds until something was seen, and those of the processor.
+Times = tuple[float, float]
 
 
 def measure(directory: Path) -> Iterator[Row]:
     with ExitStack() as stack:
         emacs = stack.enter_context(on_screen(Tools.find(), library="bench-review"))
-        one = emacs.client()
-        stack.callback(one.close)
+        one = stack.enter_context(closing(emacs.client()))
         emacs.ask("(bench-review-report 'now)")
         for name, (count, rounds) in LINES.items():
             for change, size in CHANGES.items():
                 pair = Pair(directory, count, size)
-                goal = _goal(count, size)
-                yield _shown(f"{name}, {change}", pair, emacs, one, rounds, goal)
+                ours = partial(_ours, pair, emacs, one)
+                alone = partial(_alone, pair, emacs)
+                ours(), alone()
+                samples = alternate(rounds, ours=ours, comparator=alone)
+                what = f"review, {name}, {change}"
+                if count + size < 2_000:
+                    yield _elapsed(what, samples, Goal(more=15))
+                yield _used(what, samples, Goal(times=1.9))
         node = Node(directory / "node")
         stack.callback(node.close)
-        two = client(node).connect()
-        stack.callback(two.close)
-        limit = stack.enter_context(echo())
-        for size_name, (count, rounds, goal, part) in ACCEPTED.items():
-            pair = Pair(directory, count, 100)
-            accept = accepting(pair, emacs, one, node, two, limit)
-            samples = alternate(rounds, **accept)
-            what = f"accepted → at the client, {size_name}, ms"
-            yield row(what, samples, goal, part=part)
+        two = stack.enter_context(closing(client(node).connect()))
+        pair = Pair(directory, 1_000 // LINE, 100)
+        what = "accepted → at the client"
+        samples = accepted(pair, emacs, one, node, two, 51)
+        yield _elapsed(f"{what}, 1 KB", samples, Goal(more=1.3))
+        pair = Pair(directory, 1_000_000 // LINE, 100)
+        samples = accepted(pair, emacs, one, node, two, 21)
+        yield _used(f"{what}, 1 MB, server", samples, Goal(times=2.3))
+    # With each diff drawn again it is 6 times.
+    what = "list of 60 diffs of 20 hunks, one more edit (comparator: 6), CPU, ms"
+    yield row(what, _listed(), Goal(times=3))
 
 
-def _goal(count: int, size: int) -> Goal:
-    """Return the goal of a review of ``count`` lines that changes ``size`` bytes."""
-    # What is added to Ediff alone does not depend on the texts if they are small, but
-    # with two copies of 360 kB, Emacs collects garbage once more, for 17 ms.
-    if count * LINE + size < 1_000_000:
-        return Goal(more=15 if count < 10_000 else 30)
-    # HTTP, a file and a copy of the text: more on a machine that is slow to give
-    # memory to a process.
-    return Goal(times=1.65)
+def _elapsed(what: str, samples: dict[str, list[Times]], goal: Goal) -> Row:
+    times = {side: [1000 * each[0] for each in samples[side]] for side in samples}
+    return row(f"{what}, p10, ms", times, goal, part=0.1)
 
 
-def _shown(
-    what: str, pair: Pair, emacs: Editor, one: Client, rounds: int, goal: Goal
-) -> Row:
-    ours, comparator = partial(_ours, pair, emacs, one), partial(_alone, pair, emacs)
-    ours(), comparator()
-    samples = alternate(rounds, ours=ours, comparator=comparator)
-    samples["limit"] = samples["comparator"]
-    return row(f"review, {what}, ms", samples, goal)
+def _used(what: str, samples: dict[str, list[Times]], goal: Goal) -> Row:
+    times = {side: [1000 * each[1] for each in samples[side]] for side in samples}
+    return row(f"{what}, CPU, ms", times, goal)
 
 
-def _ours(pair: Pair, emacs: Editor, one: Client) -> float:
-    took = open_diff(pair, emacs, one)
+def _ours(pair: Pair, emacs: Editor, one: Client) -> Times:
+    times = open_diff(pair, emacs, one)
     emacs.ask("(gemini-companion-edit-reject)")
     one.until("ide/diffRejected")
-    return took
+    return times
 
 
-def _alone(pair: Pair, emacs: Editor) -> float:
+def _alone(pair: Pair, emacs: Editor) -> Times:
     form = f"(bench-review-alone {lisp(pair.old)} {lisp(pair.new)})"
-    return 1000 * float(emacs.ask(form))
+    real, used = map(float, emacs.ask(form))
+    return real, used
 
 
-def open_diff(pair: Pair, emacs: Editor, one: Client) -> float:
-    """Return the ms until the review of ``pair`` is on the screen."""
-    text = pair.proposal
-    emacs.ask("(garbage-collect)")
-    request = one.call("openDiff", filePath=str(pair.old), newContent=text)
+def open_diff(pair: Pair, emacs: Editor, one: Client) -> Times:
+    """Return the times until the review of ``pair`` is on the screen."""
+    before = emacs.ask("(progn (garbage-collect) (bench-review-cpu))")
+    request = one.call("openDiff", filePath=str(pair.old), newContent=pair.proposal)
     began = time.time()
     answer = one.send(request)
-    shown, kind = emacs.reported()
+    shown, used = emacs.reported()
     result(*answer)
-    if kind != "ediff":
-        raise Broken(f"no Ediff is on the screen but: {kind}")
-    return 1000 * (float(shown) - began)
+    return float(shown) - began, float(used) - float(before)
+
+
+def _listed() -> Samples:
+    """Return the times until a list of 60 diffs, and one of 6, has another edit."""
+    with ExitStack() as stack:
+        sides = {}
+        for side, count in (("ours", 60), ("comparator", 6)):
+            emacs = stack.enter_context(on_screen(Tools.find(), library="bench-review"))
+            one = stack.enter_context(closing(emacs.client()))
+            emacs.ask("(setq gemini-companion-review-arrival 'notify)")
+            files = map(emacs.scratch.file, map("{}.txt".format, itertools.count(1)))
+            propose(one, *itertools.islice(files, count))
+            emacs.ask("(bench-review-list)")
+            sides[side] = partial(_arrive, emacs, one, files)
+        return alternate(LISTED, **sides)
+
+
+def _arrive(emacs: Editor, one: Client, files: Iterator[Path]) -> float:
+    file = next(files)
+    emacs.send(f"(bench-review-arriving {lisp(file.name)})")
+    emacs.reported()
+    propose(one, file)
+    return float(emacs.answer())
+
+
+def propose(one: Client, *files: Path) -> None:
+    """Have ``one`` propose an edit of 20 hunks of each of the new ``files``."""
+    old = lines(400)
+    new = [line if n % 20 else f"new {line}" for n, line in enumerate(old)]
+    for file in files:
+        file.write_text("".join(old), encoding="utf-8")
+        request = one.call("openDiff", filePath=str(file), newContent="".join(new))
+        result(*one.send(request))
 
 
 class Pair:
@@ -127,39 +153,40 @@ class Pair:
 
     def __init__(self, directory: Path, count: int, size: int) -> None:
         number = next(self._numbers)
-        self.lines = count
         text = lines(count)
         self.old = directory / f"{number}.txt"
-        self.old.write_text("".join(text), encoding="utf-8")
+        self.text = "".join(text)
+        self.old.write_text(self.text, encoding="utf-8")
         middle = count // 2
-        new = lines(size // LINE, "new")
-        text[middle : middle + 1] = new
+        text[middle : middle + 1] = lines(size // LINE, "new")
         self.proposal = "".join(text)
         self.new = directory / f"{number}.new.txt"
         self.new.write_text(self.proposal, encoding="utf-8")
-        self.size = self.new.stat().st_size
 
 
-def accepting(
-    pair: Pair, emacs: Editor, one: Client, node: Node, two: Client, limit: Echo
-) -> dict[str, Callable[[], float]]:
-    """Return the three sides for ``pair``."""
+def accepted(
+    pair: Pair, emacs: Editor, one: Client, node: Node, two: Client, rounds: int
+) -> dict[str, list[Times]]:
+    """Return the times of both sides for ``pair``; those of the servers."""
+    (server,) = emacs.scratch.servers()
 
-    def ours() -> float:
+    def ours() -> Times:
         open_diff(pair, emacs, one)
+        used = cpu(server)
         emacs.send("(bench-review-accept)")
-        at = accepted(one)
-        return 1000 * (at - float(emacs.answer()))
+        at = arrival(one)
+        return at - float(emacs.answer()), cpu(server) - used
 
-    def comparator() -> float:
+    def comparator() -> Times:
         path = str(pair.old)
         request = two.call("openDiff", filePath=path, newContent=pair.proposal)
         result(*two.send(request))
+        used = cpu(node.process)
         pressed = time.time()
         node.event(kind="accept", path=path)
-        return 1000 * (accepted(two) - pressed)
+        return arrival(two) - pressed, cpu(node.process) - used
 
-    def accepted(client: Client) -> float:
+    def arrival(client: Client) -> float:
         """Return the time when ``client`` had parsed the notification."""
         content = client.until("ide/diffAccepted")["content"]
         at = time.time()
@@ -167,5 +194,4 @@ def accepting(
             raise Broken("another text was accepted")
         return at
 
-    trip = partial(limit.trip, 100, pair.size)
-    return {"ours": ours, "comparator": comparator, "limit": lambda: 1000 * trip()}
+    return alternate(rounds, ours=ours, comparator=comparator)

@@ -44,30 +44,22 @@ def alternate(rounds: int, **sides: Callable[[], Figure]) -> dict[str, list[Figu
 
 @dataclass(frozen=True)
 class Goal:
-    """Limit of ours: ``times`` another side, ``more`` above it, or ``most``."""
+    """Limit of ours: ``times`` another side, or ``more`` above it."""
 
     times: float | None = None
-    more: float | None = None
-    most: float | None = None
+    more: float = 0
     side: str = "comparator"
 
     def __str__(self) -> str:
         if self.times is not None:
             return f"≤ {self.times:g} × {self.side}"  # noqa: RUF001  # the sign is meant
-        if self.more is not None:
-            return f"≤ {self.side} + {self.more:g}"
-        return f"≤ {self.most:g}"
+        return f"≤ {self.side} + {self.more:g}"
 
     def is_met(self, figures: dict[str, float]) -> bool:
         """Return whether ``figures``, by side, reach it."""
         if self.times is not None:
-            bound = self.times * figures[self.side]
-        elif self.more is not None:
-            bound = self.more + figures[self.side]
-        else:
-            assert self.most is not None
-            bound = self.most
-        return figures["ours"] <= bound
+            return figures["ours"] <= self.times * figures[self.side]
+        return figures["ours"] <= figures[self.side] + self.more
 
 
 def row(what: str, samples: Samples, *goals: Goal, part: float = 0.5) -> Row:
@@ -122,32 +114,11 @@ def _maybe(value: float | None) -> float | None:
 
 def table(rows: Sequence[Row]) -> str:
     """Return ``rows`` as a table that Org reads."""
-    return _table(COLUMNS, [[getattr(row, name) for name in COLUMNS] for row in rows])
-
-
-def variation(rows: Sequence[Row]) -> str:
-    """Return how the ``rows`` of the same name vary, as a table that Org reads.
-
-    That is of their ratios, or of our figures where there is none.
-    """
-    lines: list[list[object]] = []
-    for what in dict.fromkeys(row.what for row in rows):
-        same = [row for row in rows if row.what == what]
-        values = [row.ours if row.ratio is None else row.ratio for row in same]
-        met = f"{sum(row.met for row in same)} of {len(same)}"
-        middle = _short(median(values))
-        lines.append([what, min(values), middle, max(values), same[0].goal, met])
-    return _table(("what", "least", "median", "most", "goal", "met"), lines)
-
-
-def _table(names: Sequence[str], values: Sequence[Sequence[object]]) -> str:
-    lines = [[_cell(value) for value in line] for line in values]
-    widths = [
-        max(len(line[place]) for line in [list(names), *lines])
-        for place in range(len(names))
-    ]
+    lines = [[_cell(getattr(row, name)) for name in COLUMNS] for row in rows]
+    widths = [max(map(len, cells)) for cells in zip(COLUMNS, *lines, strict=True)]
     rule = "|-" + "-+-".join("-" * width for width in widths) + "-|"
-    return "\n".join([_line(names, widths), rule, *(_line(x, widths) for x in lines)])
+    head = _line(COLUMNS, widths)
+    return "\n".join([head, rule, *(_line(line, widths) for line in lines)])
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The processes that are compared: our server, the one of Node, an echo."""
+"""The processes that are compared: our server, and the one of Node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from client import BOUND, Broken, Client, Input
+from client import BOUND, Broken, Client
 
 from fake_emacs import FakeEmacs
 
@@ -34,19 +34,15 @@ def install_node() -> None:
     copy = NODE / "package.json"
     if copy.exists() and copy.read_bytes() == wanted:
         return
-    (NODE / "wanted.json").write_bytes(wanted)
+    needed: dict[str, str] = json.loads(wanted)["dependencies"]
+    packages = [f"{name}@{version}" for name, version in needed.items()]
     subprocess.run(
         ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund",
-         "--no-update-notifier", "--no-save", *_packages(wanted)],
+         "--no-update-notifier", "--no-save", *packages],
         cwd=NODE, check=True, stdout=subprocess.DEVNULL,
         env={**os.environ, "npm_config_cache": str(ROOT / ".deps/cache/npm")},
     )  # fmt: skip
     copy.write_bytes(wanted)
-
-
-def _packages(wanted: bytes) -> list[str]:
-    needed: dict[str, str] = json.loads(wanted)["dependencies"]
-    return [f"{name}@{version}" for name, version in needed.items()]
 
 
 def wait_for_port(port: int) -> float:
@@ -116,33 +112,6 @@ def file_of(path: str, number: int) -> dict[str, Any]:
     return {"path": path, "timestamp": number, "isActive": True, "cursor": cursor}
 
 
-class Echo:
-    """The limit of the loopback interface: a server that reads and sends bytes."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, HERE / "echo.py"], stdout=subprocess.PIPE
-        )
-        assert self._process.stdout is not None
-        port = int(self._process.stdout.readline())
-        self._connection = socket.create_connection(("127.0.0.1", port), BOUND)
-        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._input = Input(self._connection)
-
-    def trip(self, there: int, back: int) -> float:
-        """Return the time to send ``there`` bytes and receive ``back`` bytes."""
-        request = b"%d %d\r\n" % (there, back) + bytes(there)
-        began = time.perf_counter()
-        self._connection.sendall(request)
-        self._input.exactly(back)
-        return time.perf_counter() - began
-
-    def close(self) -> None:
-        self._connection.close()
-        self._process.kill()
-        self._process.wait()
-
-
 Side = Ours | Node
 
 
@@ -155,16 +124,6 @@ def sides(directory: Path) -> Iterator[tuple[Ours, Node]]:
         node = Node(directory / "node")
         stack.callback(node.close)
         yield ours, node
-
-
-@contextmanager
-def echo() -> Iterator[Echo]:
-    """The limit."""
-    side = Echo()
-    try:
-        yield side
-    finally:
-        side.close()
 
 
 def client(side: Side) -> Client:

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Costs beside many other processes, 400 of them, and 5,000 closed connections.
+
+The processes are those of `crowd`, younger than the client, so that a search for the
+client finds it last.
+
+- A request after a crash: any user may know the token then, so the server asks whose
+  the connection is; the comparator is a server that has not crashed.
+- A client that was not started in Emacs connects: the time until its tools are
+  listed, by when its process is known; the comparator is the same with 100 processes.
+- The longest answer of the server while it describes the processes for Emacs; the
+  comparator is the longest of as many answers while it does not.
+- The longest processor time of Emacs without keys while its status is opened, and
+  the limit is the start of an empty Python.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+from client import Broken, Client, until
+from editor import on_screen
+from harness.tools import Tools
+from rows import Goal, Row, alternate, row
+from servers import Ours, client, start_of_python
+
+import crowd
+
+FEW, MANY = 100, 400
+CLOSED = 5_000
+REQUESTS = 100
+SEARCHES = 5
+ROUNDS = 9
+
+
+def measure(directory: Path) -> Iterator[Row]:
+    with ExitStack() as stack:
+        few = stack.enter_context(crowded(FEW, CLOSED))
+        # What the crowd has started is the family of an Emacs.
+        ours = Ours(directory / "ours", emacs_pid=few)
+        stack.callback(ours.close)
+        after = Ours(directory / "after", is_exposed=True, emacs_pid=few)
+        stack.callback(after.close)
+        yield _searches(ours)
+        stack.enter_context(crowded(MANY - FEW))
+        one, two = (stack.enter_context(closing(client(x))) for x in (after, ours))
+        one.connect(), two.connect()
+        samples = alternate(
+            REQUESTS, ours=lambda: _request(one), comparator=lambda: _request(two)
+        )
+        yield row(
+            "request after a crash, 400 processes, p10, ms",
+            samples,
+            Goal(times=3),
+            part=0.1,
+        )
+        yield _answers(ours, two)
+        yield _status()
+
+
+@contextmanager
+def crowded(count: int, closed: int = 0) -> Iterator[int]:
+    """Run ``count`` more processes; the value is the one that has started them."""
+    command = [sys.executable, crowd.__file__, str(count), str(closed)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        if process.stdout.readline() != b"READY\n":
+            raise Broken("there is no crowd")
+        yield process.pid
+        process.communicate()
+
+
+def _searches(ours: Ours) -> Row:
+    """Return the row of the searches for the process of a client."""
+    few, many = [], []
+    for _ in range(SEARCHES):
+        few += [_connect(ours) for _ in range(SEARCHES)]
+        with crowded(MANY - FEW):
+            many += [_connect(ours) for _ in range(SEARCHES)]
+    what = "connect, process known, 400 processes (comparator: 100), p25, ms"
+    return row(what, {"ours": many, "comparator": few}, Goal(times=2), part=0.25)
+
+
+def _connect(ours: Ours) -> float:
+    with closing(client(ours)) as one:
+        began = time.perf_counter()
+        one.connect()
+        took = time.perf_counter() - began
+        ours.emacs.until("sessions-update", _is_known)
+    ours.emacs.until("sessions-update", lambda args: not args[0])
+    return 1000 * took
+
+
+def _is_known(args: list[list[list[object]]]) -> bool:
+    return any(os.getpid() in facts for facts in args[0])
+
+
+def _request(one: Client) -> float:
+    began = time.perf_counter()
+    one.check()
+    return 1000 * (time.perf_counter() - began)
+
+
+def _answers(ours: Ours, one: Client) -> Row:
+    """Return the row of the longest answers."""
+    count = 0
+
+    def busy() -> float:
+        nonlocal count
+        times = []
+        with ThreadPoolExecutor() as pool:
+            processes = pool.submit(ours.emacs.call, "processes")
+            while not processes.done():
+                times.append(_request(one))
+        count = len(times)
+        return max(times)
+
+    def quiet() -> float:
+        return max(_request(one) for _ in range(count))
+
+    busy()
+    samples = alternate(ROUNDS, comparator=quiet, ours=busy)
+    what = "longest answer while 400 processes are described, p25, ms"
+    return row(what, samples, Goal(more=50), part=0.25)
+
+
+def _status() -> Row:
+    """Return the row of the status."""
+    with on_screen(Tools.find(), library="bench-names") as emacs:
+        emacs.wait_until_ready()
+        emacs.ask("(bench-names-watch)")
+
+        def ours() -> float:
+            emacs.ask("(bench-names-begin)")
+            emacs.ask("(progn (gemini-companion-status) nil)")
+            until(lambda: emacs.ask("(bench-names-status-p)"), "the status is complete")
+            return float(emacs.ask("(bench-names-end)")[1])
+
+        samples = alternate(ROUNDS, ours=ours, limit=start_of_python)
+    what = "status, longest without keys, 400 processes, p25, CPU, ms"
+    return row(what, samples, Goal(times=2.5, side="limit"), part=0.25)
