@@ -4,7 +4,8 @@
 A real Emacs, the real server, three scripted CLIs.  The first fifth warms up; in
 the middle the server is restarted and killed at random; the rest shows whether
 the memory is flat.  GC_SOAK_REVIEWS sets the number of reviews,
-GC_SOAK_SEED repeats the choices of a run.
+GC_SOAK_SEED repeats the choices of a run.  Then a large desktop is used for
+GC_SOAK_DESKTOP seconds, 600 if unset, see desktop.py; either may be 0.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("e2e", "python"))
+sys.path.extend(
+    str(Path(__file__).parents[1] / name) for name in ("e2e", "python", "../bench")
+)
 
+import desktop
 from cli import Cli, Log
 from harness.scratch import Scratch
 from harness.tools import Tools
@@ -306,17 +310,26 @@ class Soak:
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    problems = []
+    if reviews := int(os.environ.get("GC_SOAK_REVIEWS") or 10_000):
+        problems += soak(reviews)
+    if seconds := float(os.environ.get("GC_SOAK_DESKTOP") or 600):
+        problems += desktop.run(seconds)
+    for problem in problems[:40]:
+        print(f"PROBLEM: {problem}")
+    return 1 if problems else 0
+
+
+def soak(reviews: int) -> list[str]:
+    """Run ``reviews``, print their table, and return the problems."""
     seed = int(os.environ.get("GC_SOAK_SEED") or random.randrange(2**31))
-    reviews = int(os.environ.get("GC_SOAK_REVIEWS") or 10_000)
     print(f"soak: {reviews} reviews, GC_SOAK_SEED={seed}", flush=True)
     soak = Soak(seed, reviews)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     asyncio.run(soak.run())
     soak.flat()
-    print(soak.table())
-    for problem in soak.log.problems[:40]:
-        print(f"PROBLEM: {problem}")
-    return 1 if soak.log.problems else 0
+    print(soak.table(), flush=True)
+    return soak.log.problems
 
 
 if __name__ == "__main__":
