@@ -43,6 +43,7 @@ CALLS = """
 
 REVERT = """
 (ignore-errors
+  (require 'gemini-companion-changes)
   (null (mapc #'gemini-companion-changes-revert
               (seq-remove #'gemini-companion-changes-unwritten
                           (reverse (gemini-companion-edits))))))
