@@ -49,6 +49,9 @@ seconds.  Takes effect at once."
 (defvar gemini-companion-notify-turn-seconds 10
   "Seconds that a turn must last for a notification of its end.")
 
+(defvar gemini-companion-notify-service-seconds 1
+  "Seconds that a service of the desktop may block Emacs.")
+
 (defvar gemini-companion-notify--open nil
   "Alist of sessions and functions that withdraw their notifications.")
 
@@ -204,22 +207,22 @@ The value is a cons of a text and a function that returns a tooltip."
 Return a function that withdraws it, or nil."
   (when-let* (((featurep 'dbusbind))
               ((require 'notifications nil t))
-              (id (gemini-companion-notify--within-a-second
+              (id (gemini-companion-notify--call
                    #'notifications-notify
                    :title text :actions '("default" "Show")
                    :on-action (lambda (&rest _)
                                 (gemini-companion-notify--go session)))))
     (lambda ()
-      (gemini-companion-notify--within-a-second
+      (gemini-companion-notify--call
        #'notifications-close-notification id))))
 
-(defun gemini-companion-notify--within-a-second (function &rest args)
+(defun gemini-companion-notify--call (function &rest args)
   "Return the value of calling FUNCTION with ARGS, or nil if that fails.
 A service that hangs would block Emacs for 25 seconds."
   ;; They show errors.
   (let ((inhibit-message t)
         (message-log-max nil))
-    (with-timeout (1)
+    (with-timeout (gemini-companion-notify-service-seconds)
       (ignore-errors (apply function args)))))
 
 ;;;; Life

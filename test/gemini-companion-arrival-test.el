@@ -204,7 +204,6 @@
       (let ((first (gemini-companion-test-show "a" "new\n")))
         (gemini-companion-test-accept-inside first)
         (let* ((time (+ seconds (float-time)))
-               (gemini-companion-idle--input nil)
                (second (cl-letf (((symbol-function 'float-time)
                                   (lambda (&rest _) time)))
                          (prog1 (gemini-companion-test-open

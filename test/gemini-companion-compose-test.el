@@ -154,6 +154,10 @@ is none."
         (should (equal "Is \\@b in @c, \\@b?"
                        (car gemini-companion-compose-history)))))))
 
+(defun gemini-companion-compose-test-completion ()
+  "Return what can be completed at point, by the first function for that."
+  (funcall (car completion-at-point-functions)))
+
 (ert-deftest gemini-companion-compose-completes-files-and-commands ()
   (pcase-dolist (`(,client ,name ,text)
                  '(("gemini" ".gemini/commands/git/fix.toml"
@@ -169,7 +173,7 @@ is none."
       (insert "See @d")
       (should (equal '("d.txt")
                      (all-completions
-                      "d" (nth 2 (gemini-companion-compose--complete)))))
+                      "d" (nth 2 (gemini-companion-compose-test-completion)))))
       (erase-buffer)
       (insert "(见@a\\ b")
       (call-interactively (key-binding (kbd "C-M-i")))
@@ -177,7 +181,7 @@ is none."
       (erase-buffer)
       (insert "/git:f")
       (pcase-let ((`(,_ ,_ ,table . ,plist)
-                   (gemini-companion-compose--complete)))
+                   (gemini-companion-compose-test-completion)))
         (should (equal (equal client "gemini")
                        (consp (all-completions "privacy" table))))
         (should (equal "  Don't"
@@ -187,7 +191,7 @@ is none."
       (should (equal "/git:fix" (string-trim-right (buffer-string))))
       (erase-buffer)
       (insert "not /cop")
-      (should-not (gemini-companion-compose--complete)))))
+      (should-not (gemini-companion-compose-test-completion)))))
 
 (ert-deftest gemini-companion-compose-attaches-what-is-at-point-elsewhere ()
   (dolist (client '("gemini" nil))

@@ -69,13 +69,6 @@
 
 ;;;; Language server
 
-(ert-deftest gemini-companion-lookup-keeps-the-match-data ()
-  (string-match "a\\(b\\)" "xab")
-  (should (gemini-companion-test-answer-of
-           #'gemini-companion-lookup--map-in-slices
-           (apply-partially #'string-match "x") '("xx")))
-  (should (equal '(1 3 2 3) (match-data))))
-
 (defconst gemini-companion-lookup-test-project
   '(("a.py" "def helper(x: int) -> int:
     \"\"\"Double X.\"\"\"
@@ -130,6 +123,9 @@ print(os.getcwd())
                                                   (funcall references "a.py")
                                                   :locations))
                                  3)))
+        (string-match "a\\(b\\)" "xab")
+        (funcall references "a.py")
+        (should (equal '(1 3 2 3) (match-data)))
         (let ((rest (funcall references "a.py" nil 3)))
           (should (equal '(("b.py" . 3)) (gemini-companion-lookup-test-lines rest)))
           (should (= 4 (plist-get rest :total))))

@@ -13,6 +13,7 @@
 (require 'gemini-companion-notify)
 (require 'gemini-companion-status)
 (require 'gemini-companion-test-helper)
+(require 'notifications nil t)
 
 (defmacro gemini-companion-notify-test-with (&rest body)
   "Run BODY with `session', a CLI in the buffer `terminal', not displayed.
@@ -51,10 +52,7 @@
   `(progn
      (gemini-companion-state-report session ,event "Do it")
      (gemini-companion-test-eventually
-       (not (seq-find (lambda (timer)
-                        (eq #'gemini-companion-notify--settle
-                            (timer--function timer)))
-                      timer-list)))
+       (null (gemini-companion-test-timers "notify")))
      ,@body))
 
 (defun gemini-companion-notify-test-help ()
@@ -150,8 +148,11 @@
 
 (ert-deftest gemini-companion-notify-in-the-echo-area-leaves-reviews-to-it ()
   (gemini-companion-notify-test-with
-    (let ((shown nil))
-      (cl-letf (((symbol-function 'gemini-companion-notify--dbus) #'ignore)
+    (let ((shown nil)
+          ;; A service that hangs, and then none.
+          (services (list (lambda () (while t (read-event nil nil 0.05))))))
+      (cl-letf (((symbol-function 'notifications-notify)
+                 (lambda (&rest _) (funcall (or (pop services) #'ignore))))
                 ((symbol-function 'message)
                  (lambda (format &rest args)
                    (setq shown (and format (apply #'format format args)))))
@@ -171,13 +172,17 @@
 ;;;; D-Bus
 
 (ert-deftest gemini-companion-notify-without-a-bus-shows-no-error ()
-  (let ((process-environment (cons "DBUS_SESSION_BUS_ADDRESS"
-                                   process-environment)))
-    (with-current-buffer (messages-buffer)
-      (let ((before (buffer-string)))
-        (gemini-companion-test-demoted
-          (gemini-companion-notify--dbus nil "A text"))
-        (should (equal before (buffer-string)))))))
+  (gemini-companion-notify-test-with
+    (let ((gemini-companion-notify 'desktop)
+          (process-environment (cons "DBUS_SESSION_BUS_ADDRESS"
+                                     process-environment)))
+      (gemini-companion-test-demoted
+        (with-current-buffer (messages-buffer)
+          (let ((before (buffer-string)))
+            (gemini-companion-notify-test-settled 'question)
+            (should (equal (concat before
+                                   "Gemini CLI (shop) asks in its terminal\n")
+                           (buffer-string)))))))))
 
 (defconst gemini-companion-notify-test-dbus
   '(let ((calls nil)
@@ -189,8 +194,6 @@
                                    (< end (float-time))))
                      (read-event nil nil 0.02))))))
      (require 'dbus)
-     ;; A busy machine may take longer.
-     (fset 'gemini-companion-notify--within-a-second 'funcall)
      (dbus-register-service :session service)
      (dbus-register-method
       :session service path service "Notify"
@@ -198,25 +201,28 @@
      (dbus-register-method
       :session service path service "CloseNotification"
       (lambda (id) (push (list 'close id) calls) :ignore))
-     (let* ((session '(:id "1" :client "gemini" :directory "/src/shop/"))
-            (withdraw (gemini-companion-notify--dbus session "A text")))
-       (fset 'gemini-companion-notify--go
-             (lambda (session) (push (list 'go (plist-get session :id)) calls)))
+     (let ((session '(:id "1" :client "gemini" :directory "/src/shop/")))
+       (setq gemini-companion-notify 'desktop
+             ;; A busy machine may take longer.
+             gemini-companion-notify-service-seconds 60)
+       (fset 'gemini-companion-review
+             (lambda () (interactive) (push '(review) calls)))
+       (gemini-companion-state-start)
+       (gemini-companion-notify-start)
+       (gemini-companion-edit-start #'ignore)
+       (gemini-companion-session-update (list session))
+       (gemini-companion-edit-open 1 session "/src/shop/a" "new\n")
        (funcall wait (lambda () calls))
        (funcall wait (lambda ()
                        (dolist (id '(8 7))
                          (dbus-send-signal :session nil path service
                                            "ActionInvoked" :uint32 id "default"))
-                       (assq 'go calls)))
-       (funcall withdraw)
+                       (assq 'review calls)))
+       (gemini-companion-edit-settle-all 'dismissed)
        (funcall wait (lambda () (assq 'close calls)))
        (princ (format "%S" (seq-uniq (reverse calls))))))
   "What an Emacs with a D-Bus daemon of its own does.
 It is the service of notifications itself.")
-
-(ert-deftest gemini-companion-notify-does-not-wait-for-a-service-that-hangs ()
-  (should-not (gemini-companion-notify--within-a-second
-               (lambda () (while t (read-event nil nil 0.05))))))
 
 (ert-deftest gemini-companion-notify-by-d-bus-is-clicked-and-withdrawn ()
   (skip-unless (and (featurep 'dbusbind)
@@ -229,7 +235,7 @@ It is the service of notifications itself.")
                     (format "(setq load-path '%S)" load-path)
                     "-l" "gemini-companion-notify"
                     "--eval" (format "%S" gemini-companion-notify-test-dbus))))
-    (should (equal "((notify \"A text\") (go \"1\") (close 7))"
+    (should (equal "((notify \"Gemini CLI (shop) proposes an edit of /src/shop/a\") (review) (close 7))"
                    (buffer-string)))))
 
 ;;; gemini-companion-notify-test.el ends here

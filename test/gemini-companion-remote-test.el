@@ -4,27 +4,23 @@
 
 ;;; Code:
 
-(require 'ert)
+(require 'gemini-companion-test-helper)
 (require 'gemini-companion-session)
 (require 'gemini-companion-remote)
 (require 'gemini-companion-privacy)
 (require 'tramp)
 
-(defmacro gemini-companion-remote-test-with (&rest body)
-  "Evaluate BODY while the place /ssh:far: is connected, with one root.
-Its files in /shared are those in `directory' here, a new directory."
-  (declare (indent 0) (debug t))
-  `(let* ((directory (file-truename (make-temp-file "place-" 'directory)))
-          (gemini-companion-remote-directories
-           `(("/ssh:far:" ("/shared" . ,directory))))
-          (gemini-companion-names-mirrors '(("/ssh:far:" . "/mirror")))
-          (gemini-companion-names-remotes
-           `(("/ssh:far:" :state "connected" :home "/home/me"
-              :roots (("/srv/p/sub" "/srv/p") ("/none" nil)
-                      ("/shared/q" "/shared/q"))))))
-     (unwind-protect
-         (progn ,@body)
-       (delete-directory directory 'recursive))))
+(defun gemini-companion-remote-test-command (name)
+  "Return the command that connects the host NAME."
+  (let ((gemini-companion-names-remotes nil)
+        (gemini-companion-names-mirrors `((,name . "/mirror")))
+        (gemini-companion-remote-changed-hook nil)
+        command)
+    (cl-letf (((symbol-function 'gemini-companion-server-ready-p) #'always)
+              ((symbol-function 'gemini-companion-server-call)
+               (lambda (_ facts) (setq command (plist-get facts :command)))))
+      (gemini-companion-remote-connect name "/" #'ignore))
+    command))
 
 (ert-deftest gemini-companion-remote-runs-programs-by-the-method-of-tramp ()
   ;; Tramp does not know all of these methods.
@@ -52,37 +48,18 @@ a\\ it\\\\\\'s")))
       (should (equal command (gemini-companion-remote-command
                               name kind '("a" "it's"))))))
   ;; A line break in quotes is an error in csh.
-  (should-not (string-search "\n" (car (last (gemini-companion-remote--in-shell
-                                              "/ssh:far:" :pipe "/" nil '("a"))))))
+  (should-not (string-search "\n" (format "%s" (gemini-companion-remote-test-command
+                                                "/ssh:far:"))))
   (should (string-match-p
            "gemini-companion-remote-commands"
            (cadr (should-error (gemini-companion-remote-command
                                 "/ftp:far:" :pipe '("a"))
                                :type 'user-error)))))
 
-(ert-deftest gemini-companion-remote-names-the-copy-of-a-remote-file ()
-  (gemini-companion-remote-test-with
-    (pcase-dolist (`(,remote ,copy)
-                   `(("/ssh:far:/srv/p/a" "/mirror/srv/p/a")
-                     ("/ssh:far:~/a" "/mirror/home/me/a")
-                     ("/ssh:far:/shared/b" ,(expand-file-name "b" directory))
-                     ("/ssh:other:/srv/p/a" nil)
-                     ("/srv/p/a" nil)))
-      (should (equal copy (gemini-companion-names-copy remote))))
-    (should (equal "/ssh:far:/srv/p/a"
-                   (gemini-companion-names-visited "/mirror/srv/p/a")))
-    ;; Tramp takes that for no remote name.
-    (should (equal "ssh:far:a\\u000Ab"
-                   (gemini-companion-name "/mirror/srv/p/a\nb")))
-    (should (equal "ssh:far:~" (gemini-companion-name "/mirror/srv/p/~")))
-    (should-not (gemini-companion-names-of-copy "/mirrored/a"))
-    (should-not (gemini-companion-names-of-copy
-                 (expand-file-name "b" directory)))
-    (should (equal `("/mirror/srv/p" ,(expand-file-name "q" directory))
-                   (gemini-companion-names-roots)))
+(ert-deftest gemini-companion-remote-knows-the-host-of-a-directory ()
+  (gemini-companion-test-with-remote
     (should (equal "/srv/p" (gemini-companion-remote-root "/ssh:far:"
                                                           "/srv/p/x")))
-    (should (equal "ssh:far" (gemini-companion-names-title "/ssh:far:")))
     ;; In a directory that is the same there, a CLI there can connect.
     (let ((default-directory (file-name-as-directory
                               (expand-file-name "q" directory))))
@@ -93,7 +70,7 @@ a\\ it\\\\\\'s")))
                        (gemini-companion-remote-here)))))))
 
 (ert-deftest gemini-companion-remote-shares-what-is-not-excluded-there ()
-  (gemini-companion-remote-test-with
+  (gemini-companion-test-with-remote
     (with-temp-buffer
       (cl-flet ((hidden (name)
                   (setq buffer-file-name name
@@ -141,14 +118,18 @@ then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
                             (format "%s" answers)))
     (should-not gemini-companion-remote-changed-hook)))
 
+(defun gemini-companion-remote-test-without-node ()
+  "Return the last line of the output of a host without Node.js."
+  (with-temp-buffer
+    (apply #'call-process "/bin/sh" nil t nil
+           (mapcar (apply-partially #'string-replace "node" "no-such-node")
+                   (cdr (member "sh" (gemini-companion-remote-test-command
+                                      "/docker:far:")))))
+    (car (last (split-string (buffer-string) "\n" t)))))
+
 (ert-deftest gemini-companion-remote-explains-what-is-wrong ()
   (pcase-dolist (`(,problem ,wanted)
-                 `((,(with-temp-buffer
-                       (apply #'call-process "/bin/sh" nil t nil
-                              (cdr (member "sh" (gemini-companion-remote--in-shell
-                                                 "/docker:far:" :pipe "/" nil
-                                                 '("node-that-is-missing")))))
-                       (car (last (split-string (buffer-string) "\n" t))))
+                 `((,(gemini-companion-remote-test-without-node)
                     "Node.js was not found")
                    ("SyntaxError: Unexpected token '.'" "or is too old")
                    ("sh: 1: exec: node: Permission denied" "cannot be run or")

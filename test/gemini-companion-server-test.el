@@ -83,8 +83,8 @@
     (let* ((gemini-companion-review-arrival 'notify)
            (client (gemini-companion-test-connect))
            (pid (gemini-companion-server-test-pid))
-           (json-encoding-pretty-print nil)
-           (gemini-companion-server--events (make-ring 500)))
+           (json-encoding-pretty-print nil))
+      (gemini-companion-server-record 'sent 'test)
       (gemini-companion-test-ask client "openDiff"
                                  :filePath (expand-file-name "a")
                                  :newContent "new")
@@ -100,8 +100,10 @@
       (should (equal (list (expand-file-name "a"))
                      (mapcar #'gemini-companion-edit-file
                              (gemini-companion-edits-open))))
-      (let ((events (with-current-buffer (gemini-companion-events-buffer)
-                      (buffer-string))))
+      (let ((events (cadr (split-string
+                           (with-current-buffer (gemini-companion-events-buffer)
+                             (buffer-string))
+                           " -> test\n"))))
         (should (string-search " <- open-diff 2 " events))
         (should (string-search " -> adopt-diff 1 " events))
         (should-not (string-search " -> adopt-diff 2 " events)))

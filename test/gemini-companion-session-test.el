@@ -109,20 +109,23 @@ symbolic link src/innocent.txt)" error)
 
 (ert-deftest gemini-companion-session-is-named-by-program-directory-and-process ()
   "The process is needed where another CLI has the same name."
-  (let ((gemini-companion-session--all
-         '((:id "1" :client "gemini" :pid 8 :directory "/x/web/"))))
-    (pcase-dolist
-        (`(,name . ,facts)
-         '(("Qwen Code (web)" :client "qwen" :pid 7 :directory "/home/web/")
-           ("Gemini CLI (web, process 7)"
-            :client "gemini" :pid 7 :directory "/home/web/")
-           ("Gemini CLI (ssh:far)" :client "gemini" :remote "/ssh:far:")
-           ("the CLI (\\u202Eweb-...0123456789a\\u200B)"
-            :directory "/x/\u202Eweb-0123456789abcdef0123456789a\u200B/")
-           ("Gemini CLI (process 7)" :client "gemini" :pid 7)
-           ("the CLI (session 01234567)")))
-      (should (equal name (gemini-companion-session-name
-                           (append '(:id "0123456789") facts))))))
+  (unwind-protect
+      (progn
+        (gemini-companion-session-update
+         '((:id "1" :client "gemini" :pid 8 :directory "/x/web/")))
+        (pcase-dolist
+            (`(,name . ,facts)
+             '(("Qwen Code (web)" :client "qwen" :pid 7 :directory "/home/web/")
+               ("Gemini CLI (web, process 7)"
+                :client "gemini" :pid 7 :directory "/home/web/")
+               ("Gemini CLI (ssh:far)" :client "gemini" :remote "/ssh:far:")
+               ("the CLI (\\u202Eweb-...0123456789a\\u200B)"
+                :directory "/x/\u202Eweb-0123456789abcdef0123456789a\u200B/")
+               ("Gemini CLI (process 7)" :client "gemini" :pid 7)
+               ("the CLI (session 01234567)")))
+          (should (equal name (gemini-companion-session-name
+                               (append '(:id "0123456789") facts))))))
+    (gemini-companion-session-stop))
   (should (equal "Qwen Code"
                  (gemini-companion-session-title '(:client "qwen"))))
   (should (equal "the CLI" (gemini-companion-session-title '(:id "abc")))))

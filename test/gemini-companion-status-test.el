@@ -73,7 +73,8 @@
                   (mapconcat (lambda (finding)
                                (mapconcat (apply-partially #'format "%s")
                                           finding " "))
-                             (gemini-companion-status--remotes nil) "\n"))))
+                             (gemini-companion-status-test--find "Remote host")
+                             "\n"))))
     (dolist (wanted '("bad Node.js was not found on ssh:a" "wait ssh:b is"
                       "could not be written (EACCES)"
                       "bad Gemini CLI 0.1.0 on ssh:c cannot find Emacs"
@@ -166,9 +167,8 @@
 
 (defun gemini-companion-status-test--find (title &optional directory)
   "Return the findings of the check TITLE for DIRECTORY."
-  (let ((gemini-companion-status-checks
-         (list (assoc title gemini-companion-status-checks))))
-    (mapcar #'cdr (gemini-companion-status-findings (or directory "/")))))
+  (funcall (alist-get title gemini-companion-status-checks nil nil #'equal)
+           (or directory "/")))
 
 (defun gemini-companion-status-test--marks (title &optional directory)
   "Return the mark of each such finding of TITLE and DIRECTORY."
@@ -271,10 +271,11 @@ connected to another editor" nil t)))))
     (cl-letf (((symbol-function 'gemini-companion-server-info) (lambda () info))
               ((symbol-function 'gemini-companion-server-ask-processes)
                (lambda (done) (funcall done (and info (list info))))))
-      (gemini-companion-status-test--with-status nil
-        (should-not (gemini-companion-status--running "/"))
+      (gemini-companion-status-test--with-status
+          (list (assoc "Running CLIs" gemini-companion-status-checks))
+        (should-not (gemini-companion-status-test--find "Running CLIs"))
         (setq info '(:pid 1 :client "gemini"))
-        (should (gemini-companion-status--running "/"))))))
+        (should (gemini-companion-status-test--find "Running CLIs"))))))
 
 ;;;; Settings
 

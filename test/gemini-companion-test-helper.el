@@ -97,15 +97,35 @@ Assert that it is not connected to."
      ,@body
      (should-not connected)))
 
+(defmacro gemini-companion-test-with-remote (&rest body)
+  "Evaluate BODY while /ssh:far: is connected, with one root.
+Its files in /shared are those in `directory' here, a new directory."
+  (declare (indent 0) (debug t))
+  `(let* ((directory (file-truename (make-temp-file "remote-" 'directory)))
+          (gemini-companion-remote-directories
+           `(("/ssh:far:" ("/shared" . ,directory))))
+          (gemini-companion-names-mirrors '(("/ssh:far:" . "/mirror")))
+          (gemini-companion-names-remotes
+           `(("/ssh:far:" :state "connected" :home "/home/me"
+              :roots (("/srv/p/sub" "/srv/p") ("/none" nil)
+                      ("/shared/q" "/shared/q"))))))
+     (unwind-protect
+         (progn ,@body)
+       (delete-directory directory 'recursive))))
+
 ;;;; Timers
 
 (defun gemini-companion-test-ours-p (function)
   "Return non-nil if FUNCTION names one of the package, not only a directory."
   (string-match-p "\\(?:\\`\\|[^/]\\)gemini-companion-" (format "%S" function)))
 
-(defun gemini-companion-test-timers ()
-  "Return the timers of the package, which name one of its functions."
-  (seq-filter (lambda (timer) (gemini-companion-test-ours-p (timer--function timer)))
+(defun gemini-companion-test-timers (&optional part)
+  "Return the timers of the package, which name one of its functions.
+If PART, a regexp, is non-nil, only those that name one of that part."
+  (seq-filter (lambda (timer)
+                (and (gemini-companion-test-ours-p (timer--function timer))
+                     (string-match-p (concat "gemini-companion-\\(?:" part "\\)")
+                                     (format "%S" (timer--function timer)))))
               (append timer-list timer-idle-list)))
 
 (defun gemini-companion-test-run-timers ()
