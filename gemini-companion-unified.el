@@ -15,6 +15,7 @@
 
 (require 'diff-mode)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-names)
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
@@ -33,7 +34,7 @@
 
 ;;;; State
 
-(defconst gemini-companion-unified--context 3
+(defvar gemini-companion-unified--context 3
   "Number of unchanged lines to display around a hunk.")
 
 (defvar gemini-companion-unified-most-lines 1000
@@ -476,6 +477,8 @@ Its buffers are that of the diff and the proposal.")
   "Show VIEW as a unified diff; KEEP is as in the generic function."
   (let* ((edit (gemini-companion-view-edit view))
          (original (gemini-companion-edit-original edit))
+         (window (gemini-companion-windows-of-file edit keep))
+         (place (gemini-companion-unified--place edit window))
          (buffer (with-current-buffer original ; for its directory
                    (generate-new-buffer
                     (format "*gemini diff: %s*"
@@ -492,7 +495,9 @@ Its buffers are that of the diff and the proposal.")
             (gemini-companion-edit-adopt edit)
             (gemini-companion-header-set)
             (gemini-companion-page-refresh))
-          (gemini-companion-unified--display buffer edit keep))
+          (gemini-companion-unified--display buffer edit window keep)
+          (when place
+            (gemini-companion-unified--go-to-place place)))
       ((error quit)
        (gemini-companion-edit-discard buffer)
        (signal (car problem) (cdr problem))))))
@@ -524,14 +529,44 @@ Its buffers are that of the diff and the proposal.")
   "Kill the buffer of the diff of VIEW."
   (gemini-companion-edit-discard (gemini-companion-unified--buffer view)))
 
-(defun gemini-companion-unified--display (buffer edit &optional keep)
-  "Show and select BUFFER, the view of EDIT.
+(defun gemini-companion-unified--place (edit window)
+  "Return the line of point in WINDOW and its row, a cons.
+Return nil if WINDOW does not show the file of EDIT."
+  (when (and window
+             (eq (window-buffer window)
+                 (gemini-companion-names-buffer (gemini-companion-edit-file edit))))
+    (with-selected-window window
+      (let ((beg (line-beginning-position)))
+        (cons (line-number-at-pos nil 'absolute)
+              (+ (nth 1 (window-body-edges))
+                 (count-screen-lines (min beg (window-start)) beg)))))))
+
+(defun gemini-companion-unified--go-to-place (place)
+  "Show the line of PLACE at its row, if a hunk is visible then; go to that."
+  (when-let* ((first (point))
+              (there (text-property-any (point-min) (point-max)
+                                        'gemini-companion-old (car place))))
+    (goto-char there)
+    (recenter (max 0 (- (cdr place) (nth 1 (window-body-edges)))))
+    (end-of-line)
+    (let ((hunks (list (gemini-companion-unified-change)
+                       (gemini-companion-unified-change 'back))))
+      (when (get-text-property there 'gemini-companion-hunk)
+        (setq hunks (nreverse hunks)))
+      (goto-char (or (seq-find #'pos-visible-in-window-p (delq nil hunks))
+                     first)))))
+
+(defun gemini-companion-unified--display (buffer edit window &optional keep)
+  "Show and select BUFFER, the view of EDIT, in WINDOW unless that is nil.
 If KEEP is non-nil, the selected window stays visible.  The user's
 `display-buffer-alist' comes first."
   (select-window
    (or (display-buffer
         buffer
-        (list (list ;; The terminal may be in the selected window.
+        (list (list (lambda (buffer _)
+                      (and window
+                           (gemini-companion-windows-take buffer edit window)))
+                    ;; The terminal may be in the selected window.
                     (lambda (buffer alist)
                       (unless (or (gemini-companion-windows-terminal edit)
                                   (< (window-body-height)
@@ -566,7 +601,11 @@ If KEEP is non-nil, the selected window stays visible.  The user's
     (force-mode-line-update)))
 
 (defun gemini-companion-unified--draw (edit hunks)
-  (let ((unfolded gemini-companion-unified-unfolded))
+  (let* ((unfolded gemini-companion-unified-unfolded)
+         (view gemini-companion-unified--view)
+         (gemini-companion-unified--context
+          ;; A screen.
+          (or (cdr (gemini-companion-view-size view)) (frame-height))))
     (gemini-companion-page-replace
      (with-temp-buffer
        ;; A hook of the user may fail.
@@ -579,7 +618,7 @@ If KEEP is non-nil, the selected window stays visible.  The user's
               hunks edit unfolded)
            (insert "No differences left.\n")))
        (buffer-string)))
-    (setf (gemini-companion-view-hunks gemini-companion-unified--view) hunks)))
+    (setf (gemini-companion-view-hunks view) hunks)))
 
 (cl-defmethod gemini-companion-view-line ((_ gemini-companion-unified-view))
   "Return the line of the proposal here, or the next one that is shown."
@@ -646,8 +685,7 @@ If BACK is non-nil, return where the previous one begins."
                                           nil (point-max))))
     (unless (and (pos-visible-in-window-p)
                  (pos-visible-in-window-p (max (point) (1- end))))
-      (recenter (min (1+ gemini-companion-unified--context)
-                     (/ (window-body-height) 3))))))
+      (recenter (min 4 (/ (window-body-height) 3))))))
 
 ;;;; Editing
 

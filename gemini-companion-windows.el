@@ -13,6 +13,7 @@
 ;;; Code:
 
 (require 'gemini-companion-edit)
+(require 'gemini-companion-names)
 (require 'gemini-companion-session)
 
 ;;;; Several changes
@@ -55,6 +56,9 @@ Prefer the selected frame, and return it if no frame displays one."
 (defconst gemini-companion-windows--least-columns 60
   "Least width of a part of a frame that is used for a review.
 In a frame less than twice as wide, a review is a unified diff.")
+
+(defconst gemini-companion-windows--file-lines 12
+  "Least height of the window of a file in which a review takes its place.")
 
 (defconst gemini-companion-windows-side-columns 80
   "Least width of each of two windows beside each other.")
@@ -101,11 +105,43 @@ COLUMNS is the desired width."
          (window (or beside
                      (unless used (car (gemini-companion-windows--main))))))
     (when window
-      (set-window-dedicated-p window nil)
-      (set-window-buffer window buffer)
+      (gemini-companion-windows-take buffer edit window)
       (unless beside
         (delete-other-windows window))
       window)))
+
+(defvar gemini-companion-windows--last nil
+  "Cons of the edit that was reviewed last in one window, and that window.")
+
+(defun gemini-companion-windows-take (buffer edit window)
+  "Show BUFFER of EDIT in WINDOW, and return it."
+  (setq gemini-companion-windows--last (cons edit window))
+  (set-window-dedicated-p window nil)
+  (set-window-buffer window buffer)
+  window)
+
+(defun gemini-companion-windows-of-file (edit &optional keep)
+  "Return the window of this frame for a review of EDIT in one window.
+It is the window of the edit before in this turn, or one that shows the
+file.  Return nil if there is none, if it is low, or if KEEP is non-nil
+and the user works there."
+  (pcase-let ((`(,last . ,window) gemini-companion-windows--last)
+              (file (gemini-companion-names-buffer
+                     (gemini-companion-edit-file edit)))
+              (others (list (gemini-companion-windows-terminal edit)
+                            (and keep (or (minibuffer-selected-window)
+                                          (selected-window))))))
+    (seq-find (lambda (window)
+                (and (eq (window-frame window) (selected-frame))
+                     (<= gemini-companion-windows--file-lines
+                         (window-body-height window))
+                     (not (memq window others))))
+              (append (and (window-live-p window)
+                           (not (eq last edit))
+                           (eq (gemini-companion-edit-turn last)
+                               (gemini-companion-edit-turn edit))
+                           (list window))
+                      (and file (get-buffer-window-list file))))))
 
 (defun gemini-companion-windows--main ()
   "Return the windows of the selected frame, but for its side windows."

@@ -31,29 +31,78 @@
                                         (current-buffer)))))
       (gemini-companion-edit-reject))))
 
-(ert-deftest gemini-companion-unified-folds-what-is-unchanged ()
+(defun gemini-companion-unified-test-lines (first last &optional prefix)
+  "Return the numbers from FIRST to LAST as texts, with PREFIX before each."
+  (mapcar (lambda (number) (format "%s%d" (or prefix "") number))
+          (number-sequence first last)))
+
+(ert-deftest gemini-companion-unified-folds-what-is-a-screen-away ()
   (gemini-companion-unified-test-with
-      `(("a" ,(mapconcat #'number-to-string (number-sequence 1 60) "\n")))
-    (gemini-companion-test-show
-     "a" (replace-regexp-in-string "^30$" "thirty"
-                                   (gemini-companion-test-file-text "a")))
-    (with-current-buffer (window-buffer)
-      (should (looking-at-p "30"))
-      (should (equal '(" ... 26 unchanged lines"
-                       " 27" " 28" " 29" "-30" "+thirty" " 31" " 32" " 33"
-                       " ... 27 unchanged lines")
-                     (gemini-companion-test-diff)))
-      (let ((folded (buffer-string)))
-        (goto-char (point-min))
-        (gemini-companion-unified-toggle-fold)
-        (should (equal (mapcar (lambda (n) (format " %d" n))
-                               (number-sequence 1 29))
-                       (seq-take (gemini-companion-test-diff) 29)))
-        (gemini-companion-unified-toggle-fold)
-        (should (equal-including-properties
-                 (substring-no-properties folded)
-                 (buffer-substring-no-properties (point-min) (point-max))))
-        (should-not (buffer-modified-p))))))
+      `(("a" ,(string-join (gemini-companion-unified-test-lines 1 500) "\n")))
+    (let ((lines (lambda (first last)
+                   (gemini-companion-unified-test-lines first last " ")))
+          (screen (frame-height)))
+      (gemini-companion-test-show
+       "a" (replace-regexp-in-string "^200$" "hundred"
+                                     (gemini-companion-test-file-text "a")))
+      (with-current-buffer (window-buffer)
+        (should (looking-at-p "200"))
+        (should (equal `(,(format " ... %d unchanged lines" (- 199 screen))
+                         ,@(funcall lines (- 200 screen) 199)
+                         "-200" "+hundred"
+                         ,@(funcall lines 201 (+ 200 screen))
+                         ,(format " ... %d unchanged lines" (- 300 screen)))
+                       (gemini-companion-test-diff)))
+        (let ((folded (buffer-string)))
+          (goto-char (point-min))
+          (gemini-companion-unified-toggle-fold)
+          (should (equal (funcall lines 1 199)
+                         (seq-take (gemini-companion-test-diff) 199)))
+          (gemini-companion-unified-toggle-fold)
+          (should (equal-including-properties
+                   (substring-no-properties folded)
+                   (buffer-substring-no-properties (point-min) (point-max))))
+          (should-not (buffer-modified-p)))))))
+
+(ert-deftest gemini-companion-unified-takes-the-place-of-its-file ()
+  (gemini-companion-unified-test-with
+      `(("a" ,(string-join (gemini-companion-unified-test-lines 1 200) "\n"))
+        ("b" "1\n"))
+    (find-file (expand-file-name "a" directory))
+    (let* ((file (selected-window))
+           (other (split-window-right))
+           (row (lambda ()
+                  (with-selected-window file
+                    (save-excursion
+                      (goto-char (point-min))
+                      (search-forward "\n100")
+                      (+ (nth 1 (window-body-edges))
+                         (count-screen-lines (window-start)
+                                             (line-beginning-position)))))))
+           before diff edges row-before)
+      (goto-char (gemini-companion-hunk-line 100))
+      (recenter 7)
+      (select-window other)
+      (find-file (expand-file-name "b" directory))
+      (setq before (gemini-companion-test-layout)
+            edges (mapcar #'window-edges (window-list))
+            row-before (funcall row))
+      (setq diff (gemini-companion-test-arrive
+                  "a" (string-replace "\n103\n" "\nnew\n"
+                                      (gemini-companion-test-file-text "a"))))
+      (should (eq other (selected-window)))
+      (should (equal "*gemini diff: a*" (buffer-name (window-buffer file))))
+      (should (equal row-before (funcall row)))
+      (should (equal edges (mapcar #'window-edges (window-list))))
+      (gemini-companion-arrival-view diff)
+      (should (looking-at-p "103"))
+      ;; The next one of the turn comes here, too.
+      (gemini-companion-test-open "b" "2\n" 2)
+      (gemini-companion-test-accept-inside diff)
+      (should (equal "*gemini diff: b*" (buffer-name (window-buffer file))))
+      (should (eq file (selected-window)))
+      (gemini-companion-edit-reject)
+      (should (equal before (gemini-companion-test-layout))))))
 
 (ert-deftest gemini-companion-unified-shows-more-hunks-on-the-way ()
   (let* ((gemini-companion-unified-most-lines 20)
@@ -108,7 +157,8 @@
                          (make-string 59 ?b) "..." (make-string 59 ?b) " "
                          two " " (make-string 59 ?c) "...")))
          (long (concat (make-string 60000 ?x) "\n"))
-         (tail (concat "same\n1\n2\n3\n4\n5\n6\n" long)))
+         (between (mapconcat (lambda (_) "same\n") (number-sequence 1 100) ""))
+         (tail (concat between long)))
     (gemini-companion-unified-test-with
         `(("a" ,(concat (funcall json "1" "two") "\n" tail)))
       (gemini-companion-test-show
@@ -117,10 +167,11 @@
       (with-current-buffer (window-buffer)
         (should (equal (list (concat "-" (funcall near "1" "two"))
                              (concat "+" (funcall near "10" "2"))
-                             " same" " 1" " 2" " ... 2 unchanged lines" " 5"
-                             " 6" (concat " " (make-string 60 ?x) "...")
+                             (concat " " (make-string 60 ?x) "...")
                              (concat "+" (make-string 10000 ?y) "..."))
-                       (gemini-companion-test-diff)))
+                       (seq-remove (lambda (line)
+                                     (string-match-p "same\\|fold\\|unchanged" line))
+                                   (gemini-companion-test-diff))))
         (should (string-search "hunk 1 of 2" (gemini-companion-test-header
                                               (current-buffer))))
         ;; To the second change, to the second hunk, and back.
@@ -209,16 +260,19 @@
           (should (looking-at-p (concat "mine " edit "$"))))))))
 
 (ert-deftest gemini-companion-unified-comes-back-to-a-line-before-a-fold ()
-  (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9"))
-    (gemini-companion-test-show "a" "one\n2\n3\n4\n5\n6\n7\n8\n9")
-    (pcase-dolist (`(,line . ,shown) '((4 . "4$") (6 . "[.]\\{3\\}")))
-      (set-buffer (window-buffer))
-      (gemini-companion-review-edit)
-      (set-buffer (window-buffer))
-      (goto-char (gemini-companion-hunk-line line))
-      (gemini-companion-review-edit)
-      (set-buffer (window-buffer))
-      (should (looking-at-p shown)))))
+  (let* ((lines (gemini-companion-unified-test-lines 2 500))
+         (last (1+ (frame-height))))
+    (gemini-companion-unified-test-with `(("a" ,(string-join (cons "1" lines) "\n")))
+      (gemini-companion-test-show "a" (string-join (cons "one" lines) "\n"))
+      (pcase-dolist (`(,line . ,shown) `((,last . ,(format "%d$" last))
+                                         (,(1+ last) . "[.]\\{3\\}")))
+        (set-buffer (window-buffer))
+        (gemini-companion-review-edit)
+        (set-buffer (window-buffer))
+        (goto-char (gemini-companion-hunk-line line))
+        (gemini-companion-review-edit)
+        (set-buffer (window-buffer))
+        (should (looking-at-p shown))))))
 
 (ert-deftest gemini-companion-unified-shows-edits-of-the-proposal ()
   (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))

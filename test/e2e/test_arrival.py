@@ -173,7 +173,7 @@ IN_TERMINAL = """
 """
 
 
-def arrive_from_there(emacs: Emacs, file: Path) -> Reviews:
+def arrive_from_there(emacs: Emacs, file: Path, text: str = "uno\n") -> Reviews:
     """Propose a text for ``file`` as a CLI that runs in the buffer *cli* would."""
     # A report would make the echo area larger.
     emacs.eval(
@@ -182,7 +182,7 @@ def arrive_from_there(emacs: Emacs, file: Path) -> Reviews:
                     (setq e2e-id (1+ e2e-id))
                     (list :id "one" :pid (process-id (get-process "cli"))
                           :directory {lisp(file.parent)})
-                    {lisp(file)} "uno\n"))"""
+                    {lisp(file)} {lisp(text)}))"""
     )
     reviews = Reviews(emacs)
     reviews.shown("a.txt")
@@ -210,6 +210,64 @@ def test_terminal_of_the_cli_stays_visible_beside_a_review(
             assert emacs.value(ARRANGEMENT)["*cli*"] == before["*cli*"]
         reviews.reject()
         emacs.becomes(ARRANGEMENT, before)
+
+
+SIZES = [(80, 24), (120, 40), (140, 42), (160, 45), (200, 50)]
+# Windows, the selected one first; whether one of them is the place of the review.
+LAYOUTS = [
+    (["a.txt"], False),
+    (["a.txt", "*cli*"], False),
+    (["*cli*", "a.txt"], True),
+    (["*cli*"], False),
+    (["b.txt", "a.txt"], True),
+]
+LAY_OUT = """
+(defun e2e-points ()
+  "Return where point is in each window, the selected one first."
+  (mapcar #'window-point (window-list nil 'no-minibuffer)))
+(defun e2e-lay-out (selected &optional other)
+  "Show SELECTED, and OTHER beside it; a.txt is shown from line 20 on."
+  (delete-other-windows)
+  (switch-to-buffer selected)
+  (when other
+    (set-window-buffer (split-window-right) other))
+  (when-let* ((window (get-buffer-window "a.txt")))
+    (with-selected-window window
+      (goto-char (point-min))
+      (forward-line 22)
+      (recenter 3)))
+  nil)
+"""
+
+
+def edges(emacs: Emacs) -> list[Any]:
+    """Return the places of the windows."""
+    return sorted(edges for _, edges in emacs.value(ARRANGEMENT).values())
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_windows_are_as_before_the_review(world: World, size: tuple[int, int]) -> None:
+    old = "".join(f"{number}\n" for number in range(1, 101))
+    emacs, file = started(world, IN_TERMINAL + LAY_OUT, old, size=size)
+    other = world.file("b.txt", "mine\n")
+    emacs.eval(f"(progn (find-file-noselect {lisp(other)}) nil)")
+    text = old.replace("\n25\n", "\nnew\n").replace("\n60\n", "\nlast\n")
+    for names, takes_place in LAYOUTS:
+        emacs.eval(f"(e2e-lay-out {' '.join(map(lisp, names))})")
+        before, points = emacs.value(ARRANGEMENT), emacs.value("(e2e-points)")
+        places = edges(emacs)
+        reviews = arrive_from_there(emacs, file, text)
+        emacs.wait_for("+new")
+        if takes_place:
+            assert edges(emacs) == places
+        emacs.becomes(SELECTED, names[0])
+        reviews.select()
+        emacs.keys("x", "x", "n")
+        if takes_place:
+            assert edges(emacs) == places
+        reviews.reject()
+        emacs.becomes(ARRANGEMENT, before)
+        assert emacs.value("(e2e-points)") == points
 
 
 @pytest.mark.parametrize("split", ["split-window-below", "split-window-right"])
