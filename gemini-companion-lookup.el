@@ -217,49 +217,42 @@ innermost."
                   ((< (length (cdr best)) (length root))))
         (setq best (cons buffer root))))))
 
-(defconst gemini-companion-lookup--late '(error "No answer in time")
-  "Result of a request that the server has not answered.")
-
 (defun gemini-companion-lookup--query-server (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
 REQUESTS is a list of (METHOD . PARAMS), to which the location of SYMBOL is
-added.  If no buffer visits FILE, and the last result lacks that location,
-the server may have another text; FILE is then opened there, for the same
-REQUESTS.  Call THEN with the remark about the location and the results, of
-which (error MESSAGE) is one that failed; a problem there goes to ANSWER."
-  (pcase-let* ((buffer (or (gemini-companion-lookup-buffer file)
-                           (gemini-companion-lookup-neighbor file)))
+added.  If no buffer visits FILE, it is open in the server meanwhile, unless
+it is too large.  Call THEN with the remark about the location and the
+results, of which (error MESSAGE) is one that failed; a problem there goes
+to ANSWER."
+  (pcase-let* ((visited (gemini-companion-lookup-buffer file))
+               (buffer (or visited (gemini-companion-lookup-neighbor file)))
                (server (or (and buffer (gemini-companion-lookup-server buffer))
                            (gemini-companion-lookup-fail "No language server \
 runs for this file; use grep_search")))
                (`(,at ,column ,remark)
                 (gemini-companion-lookup--find file symbol line))
-               (uri (gemini-companion-lookup-uri file))
-               (location `( :textDocument (:uri ,uri)
-                            :position (:line ,(1- at) :character ,column)))
-               (ask (lambda (then)
-                      (with-current-buffer buffer
-                        (gemini-companion-lookup-request
-                         server
-                         (cl-loop for (method . params) in requests
-                                  collect `(,method ,@location ,@params))
-                         (lambda (results)
-                           (gemini-companion-lookup-guarded answer
-                             (funcall then results)))
-                         'deferred)))))
-    (funcall
-     ask (lambda (results)
-           (if (or (gemini-companion-lookup-buffer file)
-                   (member gemini-companion-lookup--late results)
-                   (gemini-companion-lookup--includes-p (car (last results))
-                                                        file symbol at column))
-               (funcall then remark results)
-             (gemini-companion-lookup--open file buffer server)
-             (funcall ask (lambda (results)
-                            ;; It may be visited meanwhile.
-                            (unless (gemini-companion-lookup-buffer file)
-                              (gemini-companion-lookup-close file server))
-                            (funcall then remark results))))))))
+               (text (gemini-companion-lookup--with-text file (buffer-string)))
+               (large (< gemini-companion-lookup-sendable (string-bytes text)))
+               (location `( :textDocument
+                            (:uri ,(gemini-companion-lookup-uri file))
+                            :position (:line ,(1- at) :character ,column))))
+    (unless (or visited large)
+      (gemini-companion-lookup-open file server text buffer))
+    (with-current-buffer buffer
+      (gemini-companion-lookup-request
+       server
+       (cl-loop for (method . params) in requests
+                collect `(,method ,@location ,@params))
+       (lambda (results)
+         (gemini-companion-lookup-guarded answer
+           ;; It may be visited meanwhile.
+           (unless (or visited large (gemini-companion-lookup-buffer file))
+             (gemini-companion-lookup-close file server))
+           (when (and large (not visited) (seq-empty-p (car results)))
+             (gemini-companion-lookup-fail "%s is too large to be sent to the \
+language server; open it in Emacs, or use grep_search" file))
+           (funcall then remark results)))
+       'deferred))))
 
 (defun gemini-companion-lookup-request (server requests then &optional deferred)
   "Send SERVER the REQUESTS, a list of (METHOD . PARAMS).
@@ -279,39 +272,11 @@ first sends changes in this buffer that SERVER does not have yet."
           :success-fn done
           :error-fn (lambda (problem)
                       (funcall done (list 'error (plist-get problem :message))))
-          :timeout-fn (lambda () (funcall done gemini-companion-lookup--late))
+          :timeout-fn (lambda () (funcall done '(error "No answer in time")))
           :timeout 14
           ;; Another request with the same key would take its place.
           :deferred (and deferred (make-symbol "question")))))
      requests)))
-
-(defun gemini-companion-lookup--includes-p (result file symbol line column)
-  "Return non-nil if RESULT includes SYMBOL on LINE of FILE, at COLUMN.
-RESULT is a vector of locations, or of highlights in FILE."
-  (cl-flet ((at-p (position character)
-              (and (eql (1- line) (plist-get position :line))
-                   (eql character (plist-get position :character)))))
-    (and (vectorp result)
-         (seq-some
-          (lambda (one)
-            (let ((range (plist-get one :range))
-                  (uri (plist-get one :uri)))
-              (and (at-p (plist-get range :start) column)
-                   (at-p (plist-get range :end)
-                         (+ column (gemini-companion-text-units symbol)))
-                   (or (null uri)
-                       (equal file (gemini-companion-lookup-path uri))))))
-          result))))
-
-(defun gemini-companion-lookup--open (file buffer server)
-  "Send the text of FILE, which is not visited, to SERVER.
-BUFFER visits a file of the same language.  Signal an error if the text
-is too large."
-  (let ((text (gemini-companion-lookup--with-text file (buffer-string))))
-    (when (< gemini-companion-lookup-sendable (string-bytes text))
-      (gemini-companion-lookup-fail "%s is too large to be sent to the \
-language server; open it in Emacs, or use grep_search" file))
-    (gemini-companion-lookup-open file server text buffer)))
 
 (defvar gemini-companion-lookup--version 0
   "The version of the last text that was sent, of any file.
@@ -444,10 +409,9 @@ Call ANSWER with a plist: `:locations', lists of FILE and LINE;
              nil answer))
         (gemini-companion-lookup--query-server
          file symbol line
-         '((:textDocument/definition) (:textDocument/hover)
-           (:textDocument/documentHighlight))
+         '((:textDocument/definition) (:textDocument/hover))
          answer
-         (pcase-lambda (remark `(,definition ,hover ,_))
+         (pcase-lambda (remark `(,definition ,hover))
            (gemini-companion-lookup--answer-definition
             symbol (gemini-companion-lookup--locations definition)
             (gemini-companion-lookup--hover hover) remark answer)))))))

@@ -168,8 +168,8 @@ print(os.getcwd())
 
 (ert-deftest gemini-companion-lookup-asks-about-large-files-without-their-text ()
   (gemini-companion-test-in-project (gemini-companion-test-server)
-      `(("a.py" "") ("b.py" ,(concat (make-string 100000 ?\n) "word\n")))
-    (should (equal '(100001)
+      `(("a.py" "") ("b.py" ,(concat (make-string 200000 ?\n) "word\n")))
+    (should (equal '(200001)
                    (gemini-companion-lookup-test-references "b.py" "word")))
     ;; The server reports errors of each text that it is sent.
     (should-not (assoc (expand-file-name "b.py") flymake-list-only-diagnostics))))
