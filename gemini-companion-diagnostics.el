@@ -252,8 +252,7 @@ Signal an error if it is not checked."
 KIND is the text of ERROR without numbers, as they may be line numbers,
 and CONTENT its line."
   (with-temp-buffer
-    ;; A carriage return ends a line, too.
-    (insert (string-replace "\r" "\n" text))
+    (insert text)
     (goto-char (point-min))
     (let ((at 1))
       (mapcar
@@ -289,7 +288,7 @@ others, or OLD-ERRORS is `unknown', only errors in new lines are new."
               (seq-some (apply-partially #'string-match-p
                                          gemini-companion-diagnostics--hiding)
                         gone))
-      (setq old-text (concat "\n" (string-replace "\r" "\n" old-text) "\n")
+      (setq old-text (concat "\n" old-text "\n")
             new (seq-remove
                  (lambda (one)
                    (string-search (concat "\n" (nth 2 one) "\n") old-text))
@@ -548,8 +547,6 @@ Request its errors if the server supports that."
       (gemini-companion-diagnostics--end
        check
        (and (or new elsewhere)
-            ;; To a server of JavaScript they end a line, unlike to Eglot.
-            (not (string-match-p "[\u2028\u2029]" (concat .before .after)))
             (string= .after (gemini-companion-text-normalized
                              (gemini-companion-text-read .file)))
             (list :path .file
@@ -691,21 +688,17 @@ Until clangd has read them, it reports what the previous ones make of the text."
       (gemini-companion-lookup-eglot 'eglot--signal-textDocument/didClose)
       (gemini-companion-lookup-eglot 'eglot--signal-textDocument/didOpen))))
 
-(defun gemini-companion-diagnostics--capability (&rest keys)
-  "Return the value of KEYS in the capabilities of this buffer's server."
-  (apply #'gemini-companion-lookup-eglot 'eglot-server-capable keys))
-
 (defun gemini-companion-diagnostics--command-p (regexp)
   (seq-some (apply-partially #'string-match-p regexp)
-            (gemini-companion-diagnostics--capability
-             :executeCommandProvider :commands)))
+            (gemini-companion-lookup-eglot
+             'eglot-server-capable :executeCommandProvider :commands)))
 
 (defun gemini-companion-diagnostics--error-requests (path)
   "Return the requests for the errors in the file PATH.
 Return nil if this buffer has no server, or one that does not support any."
   (cond
    ((not (gemini-companion-lookup-server (current-buffer))) nil)
-   ((or (gemini-companion-diagnostics--capability :diagnosticProvider)
+   ((or (gemini-companion-lookup-eglot 'eglot-server-capable :diagnosticProvider)
         ;; Pyright publishes a version with errors of the text before, and does
         ;; not offer the request to clients that do not announce it.
         (gemini-companion-diagnostics--command-p "pyright\\.createtypestub\\'"))

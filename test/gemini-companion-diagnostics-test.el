@@ -268,8 +268,6 @@ The text of the first one is the first line."
            ("error syntax\nerror y\n" "error z\nerror y\n"
             "1: error: z is wrong [test]")
            ("error x\n" "fine\nerror z\n" "2: error: z is wrong [test]")
-           ;; Some servers take this for the end of a line.
-           ("fine" "\u2028\nerror z\n")
            ;; One without a severity.
            ("" "uses x" "1: error: x is unknown [test]")))
       (ert-info ((format "%S" after))
