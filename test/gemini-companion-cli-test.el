@@ -400,26 +400,6 @@ prompts, the last first, and `saved' what would be saved."
 
 ;;;; Hint
 
-(ert-deftest gemini-companion-run-sends-escape-while-the-terminal-takes-keys ()
-  (gemini-companion-run-test-with-mode
-    (let ((gemini-companion-terminal 'term)
-          (kill-buffer-query-functions nil)
-          (gemini-companion-run-commands
-           '(("gemini" "sh" "-c"
-              "stty raw -echo; >answers; echo up; exec cat >answers"))))
-      (gemini-companion-run)
-      (with-current-buffer (window-buffer)
-        (gemini-companion-test-eventually
-          (string-search "up" (buffer-string)))
-        (should (eq 'gemini-companion-run-escape (key-binding (kbd "ESC ESC"))))
-        (gemini-companion-run-escape)
-        (term-line-mode)
-        (ignore-errors (gemini-companion-run-escape))
-        (process-send-string nil "x")
-        (gemini-companion-test-eventually
-          (equal "\ex" (gemini-companion-test-file-text "answers")))
-        (kill-buffer)))))
-
 (ert-deftest gemini-companion-run-hints-at-a-cli-that-is-not-connected ()
   (gemini-companion-run-test-with-mode
     (let ((gemini-companion-terminal 'term))
@@ -531,9 +511,8 @@ M-x gemini-companion-run begins one\n")
   "Files with minimal versions of libraries.")
 
 (ert-deftest gemini-companion-terminal-is-the-best-that-is-whole ()
-  (gemini-companion-test-with-directory '()
+  (gemini-companion-run-test-with-mode
     (let ((gemini-companion-terminal nil)
-          (kill-buffer-query-functions nil)
           (load-path (list directory))
           (load-suffixes '(".el" ".so"))
           (load-file-rep-suffixes '("")))
@@ -548,9 +527,8 @@ M-x gemini-companion-run begins one\n")
               (write-region
                (cadr (assoc file gemini-companion-terminal-test-libraries))
                nil (expand-file-name file directory) nil 'silent))
-            (with-temp-buffer
-              (gemini-companion-cli--start-terminal '("cat"))
-              (should (eq mode major-mode))))
+            (gemini-companion-run '(4))
+            (should (eq mode major-mode)))
         (dolist (feature '(eat vterm))
           (when (featurep feature)
             (unload-feature feature t)))))))
@@ -559,20 +537,30 @@ M-x gemini-companion-run begins one\n")
   "Run BODY in the term buffer of a program that records what it is sent.
 `process' is the program, and `answers' returns that."
   (declare (indent 0) (debug t))
-  `(gemini-companion-test-with-directory '(("answers" ""))
+  `(gemini-companion-run-test-with-mode
      (let ((gemini-companion-terminal 'term)
            (kill-buffer-query-functions nil)
-           (inhibit-message t))
-       (with-temp-buffer
-         (setq default-directory directory)
-         (gemini-companion-cli--start-terminal
-          '("sh" "-c" "stty raw -echo; echo up; exec cat >answers"))
+           (inhibit-message t)
+           (gemini-companion-run-commands
+            '(("gemini" "sh" "-c"
+               "stty raw -echo; >answers; echo up; exec cat >answers"))))
+       (gemini-companion-run)
+       (with-current-buffer (window-buffer)
+         (gemini-companion-test-eventually
+           (string-search "up" (buffer-string)))
          (let ((process (get-buffer-process (current-buffer)))
                (answers (lambda () (gemini-companion-test-file-text "answers"))))
-           (ignore answers)
-           (gemini-companion-test-eventually
-             (string-search "up" (buffer-string)))
+           (ignore answers process)
            ,@body)))))
+
+(ert-deftest gemini-companion-run-sends-escape-while-the-terminal-takes-keys ()
+  (gemini-companion-terminal-test-with
+    (should (eq 'gemini-companion-run-escape (key-binding (kbd "ESC ESC"))))
+    (gemini-companion-run-escape)
+    (term-line-mode)
+    (ignore-errors (gemini-companion-run-escape))
+    (process-send-string nil "x")
+    (gemini-companion-test-eventually (equal "\ex" (funcall answers)))))
 
 (defconst gemini-companion-terminal-test-white "\e]11;rgb:ffff/ffff/ffff\e\\"
   "Report of a white background.")

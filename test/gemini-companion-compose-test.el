@@ -12,7 +12,6 @@
 (require 'gemini-companion-compose)
 (require 'gemini-companion-test-helper)
 (require 'project)
-(require 'term)
 
 (defmacro gemini-companion-compose-test-with (client &rest body)
   "Run BODY in a project with a session of CLIENT.
@@ -26,7 +25,6 @@ is none."
                                          process-environment))
             (gemini-companion-install-directory (expand-file-name "ours/"))
             (gemini-companion-compose-history nil)
-            (gemini-companion-terminal 'term)
             (kill-buffer-query-functions nil)
             (project-find-functions
              (list (lambda (_) (cons 'transient directory))))
@@ -57,10 +55,8 @@ is none."
 (defun gemini-companion-compose-test-start (terminal)
   "Start a program in TERMINAL that displays what is typed; return it."
   (with-current-buffer terminal
-    (gemini-companion-cli--start-terminal '("sh" "-c" "stty -echoctl; echo up; exec cat"))
-    (gemini-companion-test-eventually
-      (string-search "up" (buffer-string)))
-    (get-buffer-process terminal)))
+    (gemini-companion-test-start-in-term
+     "sh" "-c" "stty -echoctl; echo up; exec cat")))
 
 (ert-deftest gemini-companion-compose-submits-or-inserts-and-remembers ()
   (gemini-companion-compose-test-with "gemini"

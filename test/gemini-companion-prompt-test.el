@@ -73,14 +73,10 @@ PROGRAM, a command of the shell."
      (unwind-protect
          (progn
            (with-current-buffer terminal
-             (let ((gemini-companion-terminal 'term))
-               (gemini-companion-cli--start-terminal
-                (list "sh" "-c"
-                      ;; A CLI displays nothing of what is around a paste.
-                      (concat "stty -echoctl; echo up; exec " ,program))))
-             (set-process-query-on-exit-flag (get-buffer-process terminal) nil)
-             (gemini-companion-test-eventually
-               (string-search "up" (buffer-string))))
+             (gemini-companion-test-start-in-term
+              "sh" "-c"
+              ;; A CLI displays nothing of what is around a paste.
+              (concat "stty -echoctl; echo up; exec " ,program)))
            (gemini-companion-send-test-with-reason
                (lambda () "Too long")
                (list :id "one"

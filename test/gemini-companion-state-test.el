@@ -13,7 +13,6 @@
 (require 'gemini-companion-state)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-test-helper)
-(require 'term)
 
 (defmacro gemini-companion-state-test-with (client &rest body)
   "Run BODY with `session' of CLIENT, in a terminal with `process'.
@@ -22,12 +21,11 @@ reported states, the last first."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-directory '(("a" "old\n"))
      (with-temp-buffer
-       (let* ((gemini-companion-terminal 'term)
-              (kill-buffer-query-functions nil)
+       (let* ((kill-buffer-query-functions nil)
               (inhibit-message t)
               (client ,client)
-              (process (progn (gemini-companion-cli--start-terminal '("cat"))
-                              (get-buffer-process (current-buffer))))
+              (process (gemini-companion-test-start-in-term
+                        "sh" "-c" "echo up; exec cat"))
               (session `(:id "1" :client ,(or client "gemini")
                              ,@(and client
                                     (list :pid (process-id process)))))

@@ -13,6 +13,7 @@
 (require 'ert)
 (require 'seq)
 (require 'subr-x)
+(require 'term)
 (require 'timer)
 
 (defconst gemini-companion-test-root
@@ -112,6 +113,20 @@ Its files in /shared are those in `directory' here, a new directory."
      (unwind-protect
          (progn ,@body)
        (delete-directory directory 'recursive))))
+
+;;;; Terminals
+
+(defun gemini-companion-test-start-in-term (program &rest arguments)
+  "Run PROGRAM with ARGUMENTS by term in the current buffer, as users may.
+Wait until it has displayed \"up\", and return its process."
+  (term-mode)
+  (setq-local locale-coding-system 'utf-8-unix)
+  (term-exec (current-buffer) "cli" program nil arguments)
+  (term-char-mode)
+  (let ((process (get-buffer-process (current-buffer))))
+    (set-process-query-on-exit-flag process nil)
+    (gemini-companion-test-eventually (string-search "up" (buffer-string)))
+    process))
 
 ;;;; Timers
 

@@ -7,7 +7,8 @@ unless a text that is open has `def X`.
 
 The references to a word are all its places in the same file.  The answer to
 `test/reported` is whether it has a text and has reported all that it does.  The
-notification `test/pause` makes it read nothing until it gets a signal.
+notification `test/pause` makes it read nothing until it gets a signal, and
+`test/forget` makes it forget a text.
 
 Usage: language_server.py [versions] [pull] [pyright] [busy] [mute] [once] [saved]
                           [open] [stale] [includes] [loads]
@@ -189,6 +190,8 @@ def handle(message: dict[str, Any]) -> None:
     elif method in ("textDocument/references", "textDocument/documentHighlight"):
         uri = params["textDocument"]["uri"]
         send(id=message["id"], result=references(uri, params["position"]))
+    elif method == "test/forget":
+        del TEXTS[params["uri"]]
     elif method == "test/pause":
         signal.sigwait({signal.SIGUSR1})
     elif method == "test/reported":
