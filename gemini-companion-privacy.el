@@ -144,10 +144,7 @@ BUFFER is nil for a directory."
     (seq-some
      (lambda (element)
        (cond ((stringp element)
-              ;; In Turkish, i is not the small letter of I.
-              (with-case-table (if (eq ?i (downcase ?I)) (current-case-table)
-                                 ascii-case-table)
-                (seq-some (lambda (name) (string-match-p element name)) names)))
+              (seq-some (lambda (name) (string-match-p element name)) names))
              ((and (symbolp element)
                    (string-suffix-p "-mode" (symbol-name element)))
               (and buffer

@@ -102,9 +102,7 @@ Return nil if there is no such program, or the disk is full."
 
 (defun gemini-companion-text-units (text)
   "Return the number of UTF-16 units of TEXT."
-  (if (= (length text) (string-bytes text))
-      (length text)
-    (/ (length (encode-coding-string text 'utf-16le)) 2)))
+  (/ (length (encode-coding-string text 'utf-16le)) 2))
 
 ;;;; Display
 
@@ -218,13 +216,9 @@ new lines."
                  (mapcar #'gemini-companion-text-of-buffer (list nil source)))
                 (list (list 1 all 1 all))))))
     (when hunks
-      (let* ((position (lambda (line)
-                         (goto-char (point-min))
-                         (forward-line (1- line))
-                         (point)))
-             (beg (funcall position (caar hunks)))
-             (end (funcall position (+ (caar (last hunks))
-                                       (cadar (last hunks)))))
+      (let* ((beg (gemini-companion-hunk-line (caar hunks)))
+             (end (gemini-companion-hunk-line (+ (caar (last hunks))
+                                                 (cadar (last hunks)))))
              (run (if hooks #'run-hook-wrapped #'ignore))
              size)
         (funcall run 'before-change-functions #'gemini-companion-text-call
@@ -267,23 +261,16 @@ buffers."
                 (buffer-substring beg (point))))
          (old (progn (forward-line count)
                      (buffer-substring-no-properties beg (point))))
-         (head (gemini-companion-text--alike old new))
+         (head (length (fill-common-string-prefix old new)))
          (tail (min (- (min (length old) (length new)) head)
-                    (gemini-companion-text--alike (reverse old)
-                                                   (reverse new)))))
+                    (length (fill-common-string-prefix (reverse old)
+                                                       (reverse new))))))
     (goto-char (+ beg head))
     ;; A marker at the beginning of the tail, or of the next line, stays there.
     (funcall (if (or (< 0 count) (eobp)) #'insert #'insert-before-markers)
              (substring new head (- (length new) tail)))
     (delete-char (- (length old) head tail))
     (forward-char tail)))
-
-(defun gemini-companion-text--alike (a b)
-  "Return the number of characters by which A and B begin alike."
-  (let ((result (compare-strings a nil nil b nil nil)))
-    (if (eq t result)
-        (length a)
-      (1- (abs result)))))
 
 ;;;; Names
 

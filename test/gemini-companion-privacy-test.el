@@ -38,8 +38,7 @@
                     "server.pem~" "tls.key.~2~" "#.env#"
                     "!home!.netrc~" "#!home!.ssh!x#" "link")))
       (make-symbolic-link ".env.local" (expand-file-name "link"))
-      (gemini-companion-test-in-turkish
-        (should (gemini-companion-privacy-test-hidden "CREDENTIALS.JSON")))
+      (should (gemini-companion-privacy-test-hidden "CREDENTIALS.JSON"))
       (should (equal secret
                      (apply #'gemini-companion-privacy-test-hidden
                             "environment.el" "keyboard.py" "envelope"
