@@ -338,8 +338,7 @@ Record the remarks on it, and update the buffer of the original."
 
 (defun gemini-companion-edit--make-buffer (edit proposal)
   "Make the buffer with the PROPOSAL of EDIT.
-It visits no file, so that nothing locks, saves or formats it.  If
-PROPOSAL cannot be read, no buffer is left."
+It visits no file, so that nothing locks, saves or formats it."
   (with-current-buffer (generate-new-buffer
                         (format "*gemini proposal: %s*"
                                 (gemini-companion-edit-name edit 'plain)))
@@ -349,22 +348,15 @@ PROPOSAL cannot be read, no buffer is left."
             (or (locate-dominating-file (gemini-companion-edit-file edit)
                                         #'file-directory-p)
                 "/")))
-    (condition-case problem
-        (let ((inhibit-modification-hooks t)
-              (buffer-undo-list t))
-          (if (stringp proposal)
-              (insert proposal)
-            (funcall proposal)))
-      (error
-       (kill-buffer)
-       (signal (car problem) (cdr problem))))
+    (let ((inhibit-modification-hooks t)
+          (buffer-undo-list t))
+      (insert proposal))
     (set-buffer-modified-p nil)
     (goto-char (point-min))
     (gemini-companion-edit-adopt edit)
     (add-hook 'after-change-functions #'gemini-companion-edit--edited nil t)
     (setf (gemini-companion-edit-proposal-buffer edit) (current-buffer)
-          (gemini-companion-edit-proposed edit)
-          (gemini-companion-text-of-buffer))))
+          (gemini-companion-edit-proposed edit) proposal)))
 
 (defun gemini-companion-edit-text (edit)
   "Return the text that EDIT has written, or that accepting it sends.
@@ -564,10 +556,9 @@ If TEXT is nil, delete that comment.  It follows edits of the proposal."
 
 (defun gemini-companion-edit-open (id session file proposal)
   "Open an edit that proposes PROPOSAL as the text of FILE.
-PROPOSAL is a string, or a function that fills the current buffer with
-the text.  ID is an integer that names the edit; SESSION is a plist with
-the `:id' of the CLI.  An open edit of that CLI for that file is
-replaced; its edited text is kept."
+ID is an integer that names the edit; SESSION is a plist with the `:id'
+of the CLI.  An open edit of that CLI for that file is replaced; its
+edited text is kept."
   (let ((previous (cl-find file (gemini-companion-edits-open session)
                            :key #'gemini-companion-edit-file :test #'equal))
         (edit (gemini-companion-edit--make :id id :session session :file file)))

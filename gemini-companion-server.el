@@ -310,10 +310,7 @@ The port is on a line of its own."
                 process (error-message-string problem)))))))
 
 (defun gemini-companion-server--handle (process method &rest args)
-  "Call METHOD with ARGS for PROCESS, if it is in use; pack and unpack texts.
-A large text is passed as a function that fills the current, empty
-buffer with it, and that is valid during the call: a string of its
-size would trigger a garbage collection."
+  "Call METHOD with ARGS for PROCESS, if it is in use; pack and unpack texts."
   (let* ((private (plist-get (gemini-companion-server--info process) :files))
          (files nil)
          (args (mapcar (lambda (arg)
@@ -321,7 +318,7 @@ size would trigger a garbage collection."
                            ((and `(:file ,(and (pred stringp) file))
                                  (guard (string-prefix-p private file)))
                             (push file files)
-                            (lambda () (gemini-companion-text-insert-file file)))
+                            (gemini-companion-text-read file))
                            (_ arg)))
                        args)))
     (unwind-protect

@@ -214,7 +214,7 @@ It is about FACTS, a plist, and TEXTS."
        (pcase-let (((map :path :symbol :line :after :event) facts))
          (pcase-exhaustive kind
            ('edited
-            (gemini-companion-tools--edited facts answer texts))
+            (apply #'gemini-companion-tools--edited facts answer texts))
            ('turn
             (gemini-companion-tools--report facts (intern event))
             (funcall answer nil))
@@ -236,17 +236,11 @@ It is about FACTS, a plist, and TEXTS."
     (gemini-companion-state-report session event (plist-get facts :prompt))
     session))
 
-(defun gemini-companion-tools--edited (facts answer texts)
+(defun gemini-companion-tools--edited (facts answer before after)
   "Follow an edit that a CLI has written; call ANSWER with the new errors.
-FACTS names the file and the CLI; TEXTS are the text before, nil for a
-new file, and after the edit, or functions that insert them."
+FACTS names the file and the CLI; BEFORE, nil for a new file, and AFTER
+are its texts."
   (pcase-let* (((map :path :client) facts)
-               (`(,before ,after)
-                (mapcar (lambda (text)
-                          (if (functionp text)
-                              (with-temp-buffer (funcall text) (buffer-string))
-                            text))
-                        texts))
                (session (or (gemini-companion-tools--report facts 'edit)
                             ;; It is linked, and not connected.
                             (list :id (concat "?" client) :client client))))

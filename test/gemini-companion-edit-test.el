@@ -135,14 +135,6 @@ If EDIT is non-nil, call it in the proposal instead."
           (should (equal (format "text %d" n) (buffer-string)))))
       (kill-buffer (window-buffer)))))
 
-(ert-deftest gemini-companion-edit-leaves-nothing-of-a-proposal-it-cannot-read ()
-  (gemini-companion-edit-test-with '(("a" "old\n"))
-    (let ((buffers (gemini-companion-test-buffers)))
-      (should-error (gemini-companion-test-open
-                     "a" (lambda () (insert "n") (error "Gone"))))
-      (should-not (gemini-companion-edits-open))
-      (should-not (gemini-companion-test-buffers buffers)))))
-
 (ert-deftest gemini-companion-edit-accepted-and-not-written-is-kept ()
   (pcase-dolist (`(,written ,report ,kept)
                  '(("a" "Accepted a" nil)
