@@ -190,7 +190,8 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
     (after-set-visited-file-name-hook . gemini-companion-context--note-change)
     (after-change-major-mode-hook . gemini-companion-context--buffer-changed)
     (kill-buffer-hook . gemini-companion-context--buffer-changed)
-    (gemini-companion-remote-changed-hook . gemini-companion-context--refresh)
+    (gemini-companion-remote-changed-hook
+     . gemini-companion-context--rules-changed)
     (gemini-companion-session-changed-functions . gemini-companion-context-ready))
   "Alist of (HOOK . FUNCTION) while the mode is on.")
 
@@ -205,7 +206,7 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
     ;; Others in `kill-buffer-hook' may wait, and a report would come too early.
     (add-hook hook function 90))
   (dolist (option gemini-companion-context--options)
-    (add-variable-watcher option #'gemini-companion-context--option-changed))
+    (add-variable-watcher option #'gemini-companion-context--rules-changed))
   ;; The command that turned the mode on may have selected a terminal.
   (when-let* ((buffer (seq-find #'gemini-companion-text-visited
                                 (buffer-list (selected-frame)))))
@@ -218,7 +219,7 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (remove-hook hook function))
   (dolist (option gemini-companion-context--options)
-    (remove-variable-watcher option #'gemini-companion-context--option-changed))
+    (remove-variable-watcher option #'gemini-companion-context--rules-changed))
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
   (gemini-companion-privacy-refresh)
@@ -307,7 +308,7 @@ It was opened, saved or reverted, and may affect what is shared."
   (gemini-companion-privacy-drop 'buffers)
   (gemini-companion-context--schedule))
 
-(defun gemini-companion-context--option-changed (&rest _)
+(defun gemini-companion-context--rules-changed (&rest _)
   (gemini-companion-privacy-refresh)
   (gemini-companion-context--note-change))
 
@@ -352,10 +353,6 @@ Compute them again only if other buffers may be shared."
         (with-current-buffer gemini-companion-context-active
           (force-mode-line-update))))))
 
-(defun gemini-companion-context--refresh ()
-  (gemini-companion-privacy-refresh)
-  (gemini-companion-context--send))
-
 (defun gemini-companion-shared ()
   "Return the files that are shared with the CLIs, or nil.
 They are a list of plists, see `gemini-companion-context-snapshot'.
@@ -381,7 +378,8 @@ No change waits to be sent, and all messages are answered."
 The server drops the context while no CLI is connected, and a CLI reads
 ignore files when it starts."
   (setq gemini-companion-context--sent nil)
-  (gemini-companion-context--refresh))
+  (gemini-companion-privacy-refresh)
+  (gemini-companion-context--send))
 
 (defun gemini-companion-context-lighter ()
   "Return the text and tooltip of sharing for the mode line."
