@@ -44,10 +44,9 @@ They count while the CLI is connected.")
                               #'gemini-companion-session-same-p))
             (if session (list session) (gemini-companion-sessions))))
 
-(defun gemini-companion-auto-review-p ()
-  "Return non-nil if auto-accept is on for the CLI of the current review."
-  (gemini-companion-auto-on-p
-   (gemini-companion-edit-session (gemini-companion-edit-current))))
+(defun gemini-companion-auto-here-p ()
+  "Return non-nil if auto-accept is on for the CLI at point."
+  (gemini-companion-auto-on-p (gemini-companion-edit-session-here)))
 
 ;;;; Acceptance
 
@@ -103,16 +102,15 @@ files with unsaved changes in this Emacs are still reviewed, and the
 header line shows the reason.  \\[gemini-companion-list] shows the
 accepted edits, and can revert them.
 
-Interactively, SESSION is the CLI of the current review, or the only
-connected CLI; if there are several, ask for one."
+Interactively, SESSION is the CLI at point in the list or of the current
+review, or the only connected CLI; if there are several, ask for one."
   (interactive
    (list
-    (gemini-companion-auto-confirm
-     (if gemini-companion-edit-here
-         (gemini-companion-edit-session gemini-companion-edit-here)
-       (gemini-companion-session-read
-        (or (gemini-companion-sessions)
-            (user-error "No CLI is connected; M-x gemini-companion-run \
+    (gemini-companion-auto--confirm
+     (or (gemini-companion-edit-session-here)
+         (gemini-companion-session-read
+          (or (gemini-companion-sessions)
+              (user-error "No CLI is connected; M-x gemini-companion-run \
 starts one")))))))
   (let ((name (gemini-companion-session-name session))
         (same (apply-partially #'gemini-companion-session-same-p session)))
@@ -129,9 +127,10 @@ starts one")))))))
                                           (gemini-companion-edits-open)))
                    " (open reviews still await your answer)"
                  ""))))
+  (gemini-companion-view-follow gemini-companion-edits-view 'changed)
   (force-mode-line-update t))
 
-(defun gemini-companion-auto-confirm (session)
+(defun gemini-companion-auto--confirm (session)
   "Return SESSION; if auto-accept is off for it, ask for confirmation.
 Signal an error if the answer is no."
   (unless (or (gemini-companion-auto-on-p session)

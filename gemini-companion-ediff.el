@@ -20,10 +20,7 @@
 ;;;; Keys
 
 (defvar gemini-companion-ediff--panel-map
-  (let ((map (make-sparse-keymap)))
-    (set-keymap-parent map gemini-companion-review-letters-map)
-    (define-key map "g" #'gemini-companion-ediff-compare-again)
-    (define-key map (kbd "RET") #'gemini-companion-review-edit)
+  (let ((map (gemini-companion-review-make-map 'panel)))
     ;; Ediff's own keys that only change the display.
     (pcase-dolist (`(,keys . ,command)
                    '((("SPC") . gemini-companion-review-next-hunk)

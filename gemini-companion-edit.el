@@ -27,6 +27,9 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
 
+(declare-function gemini-companion-edit-reject-with-reason
+                  "gemini-companion-prompt" (&optional edit reason))
+
 ;;;; Customization
 
 (defgroup gemini-companion-reviews nil
@@ -118,9 +121,16 @@ in one is only reported.")
   "Update a view after an event of its edit; see `gemini-companion-edit-functions'."
   nil)
 
+(cl-defgeneric gemini-companion-view-edits (view)
+  "Return the edits at point in VIEW, one of several edits, and the CLI.
+The value is a cons (SESSION . EDITS).")
+
 (defvar-local gemini-companion-edit-here nil
   "The edit whose review this buffer belongs to, or nil.")
 (put 'gemini-companion-edit-here 'permanent-local t)
+
+(defvar-local gemini-companion-edits-view nil
+  "The view of this buffer if it displays several edits, or nil.")
 
 ;;;; Edits
 
@@ -161,19 +171,41 @@ If SESSION is non-nil, return only its edits."
                      (gemini-companion-edit-view edit)))
               gemini-companion-edit--all))
 
-(defun gemini-companion-edit-current ()
-  "Return the edit of the current buffer, else the one that is shown."
-  (or gemini-companion-edit-here
-      (gemini-companion-edit-shown)
-      (user-error "No review is displayed")))
+(defun gemini-companion-edits-at-point ()
+  "Return the edits at point, or of this buffer, else the one that is shown."
+  (if gemini-companion-edits-view
+      (cdr (gemini-companion-view-edits gemini-companion-edits-view))
+    (list (or gemini-companion-edit-here
+              (gemini-companion-edit-shown)
+              (user-error "No review is displayed")))))
 
-(defun gemini-companion-edit-unsettled (edit)
-  "Return EDIT, or the current one if it is nil, if it awaits an answer."
+(defun gemini-companion-edit-current ()
+  "Return the edit of `gemini-companion-edits-at-point', which is the only one."
+  (pcase (gemini-companion-edits-at-point)
+    (`(,edit) edit)
+    (_ (user-error "No edit on this line"))))
+
+(defun gemini-companion-edit-session-here ()
+  "Return the CLI at point, or of the review of this buffer, or nil."
+  (cond (gemini-companion-edits-view
+         (car (gemini-companion-view-edits gemini-companion-edits-view)))
+        (gemini-companion-edit-here
+         (gemini-companion-edit-session gemini-companion-edit-here))))
+
+(defun gemini-companion-edit-unsettled (&optional edit)
+  "Return EDIT, by default the current one, if it awaits an answer."
   (let ((edit (or edit (gemini-companion-edit-current))))
     (unless (gemini-companion-edit-open-p edit)
       (user-error "This review has ended already: %s"
                   (gemini-companion-edit-status edit)))
     edit))
+
+(defun gemini-companion-edits-to-answer ()
+  "Return those of the edits at point that await an answer."
+  (pcase (gemini-companion-edits-at-point)
+    (`(,edit) (list (gemini-companion-edit-unsettled edit)))
+    (edits (or (seq-filter #'gemini-companion-edit-open-p edits)
+               (user-error "No edit here awaits an answer")))))
 
 (defun gemini-companion-edit-status (edit)
   "Return what has become of EDIT.
@@ -239,8 +271,10 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
   "Call `gemini-companion-edit-functions' with EDIT and EVENT.
 Call also the functions that the user has for it."
   (force-mode-line-update t)
-  (with-demoted-errors "Updating a review: %S"
-    (gemini-companion-view-follow (gemini-companion-edit-view edit) event))
+  (dolist (view (list (gemini-companion-edit-view edit)
+                      gemini-companion-edits-view))
+    (with-demoted-errors "Updating a review: %S"
+      (gemini-companion-view-follow view event)))
   (run-hook-wrapped 'gemini-companion-edit-functions
                     (lambda (function)
                       (with-demoted-errors "Following the edits: %S"
@@ -1003,19 +1037,37 @@ Their texts are no longer in the file, either."
 
 ;;;; Commands
 
+(defun gemini-companion-edit--answer (edit verb function)
+  "Call FUNCTION with EDIT, or if that is nil, with each open edit at point.
+If there are several edits, ask for confirmation with VERB."
+  (let ((edits (if edit
+                   (list (gemini-companion-edit-unsettled edit))
+                 (gemini-companion-edits-to-answer)))
+        (view gemini-companion-edits-view))
+    (when (or (null (cdr edits))
+              (y-or-n-p (format "%s %d proposals? " verb (length edits))))
+      ;; Some edits may end while a question is asked.
+      (dolist (edit edits)
+        (when (memq edit (gemini-companion-edits-open))
+          (funcall function edit)))
+      (gemini-companion-view-follow view 'answered))))
+
 (defun gemini-companion-edit-accept (&optional edit)
   "Accept EDIT with the text in its proposal buffer.
-The CLI then writes that text to the file.  Without EDIT, take
-the review of the current buffer, else the one that is shown."
+The CLI then writes that text to the file.  Without EDIT, take the
+edits at point in the list; else the review of the current buffer,
+or the one that is shown."
   (interactive)
-  (let ((edit (gemini-companion-edit-unsettled edit)))
-    (when (gemini-companion-edit-emptied-p edit)
-      (user-error "An empty text cannot be accepted: the CLI would write \
+  (gemini-companion-edit--answer edit "Accept" #'gemini-companion-edit--accept))
+
+(defun gemini-companion-edit--accept (edit)
+  (when (gemini-companion-edit-emptied-p edit)
+    (user-error "An empty text cannot be accepted: the CLI would write \
 its own text; reject the proposal, or leave at least one character"))
-    (unless (gemini-companion-edit--objection edit)
-      (let ((summary (gemini-companion-edit-summary edit 'plain)))
-        (gemini-companion-edit-take edit)
-        (gemini-companion-edit--answered edit (concat "Accepted " summary))))))
+  (unless (gemini-companion-edit--objection edit)
+    (let ((summary (gemini-companion-edit-summary edit 'plain)))
+      (gemini-companion-edit-take edit)
+      (gemini-companion-edit--answered edit (concat "Accepted " summary)))))
 
 (defun gemini-companion-edit--objection (edit)
   "Return non-nil if the user objects to accepting EDIT.
@@ -1052,13 +1104,20 @@ place."
 
 (defun gemini-companion-edit-reject (&optional edit)
   "Reject EDIT, so that the CLI does not write the file.
-Without EDIT, take the review of the current buffer, else the one
-that is shown."
+Without EDIT, take the edits at point in the list, or else the review of
+the current buffer, or the one that is shown; the comments on them
+are sent as the reason."
   (interactive)
-  (let ((edit (gemini-companion-edit-unsettled edit)))
-    (gemini-companion-edit--settle edit 'rejected)
-    (gemini-companion-edit--answered edit
-                                     (gemini-companion-edit--rejected edit))))
+  (gemini-companion-edit--answer
+   edit "Reject"
+   (lambda (rejected)
+     (if (or edit (null (gemini-companion-edit-comments rejected)))
+         (gemini-companion-edit--reject rejected)
+       (gemini-companion-edit-reject-with-reason rejected "")))))
+
+(defun gemini-companion-edit--reject (edit)
+  (gemini-companion-edit--settle edit 'rejected)
+  (gemini-companion-edit--answered edit (gemini-companion-edit--rejected edit)))
 
 (defun gemini-companion-edit--rejected (edit)
   (concat "Rejected " (gemini-companion-edit-name edit 'plain)

@@ -41,33 +41,8 @@
 
 (autoload 'gemini-companion-list-menu "gemini-companion-menu" nil t)
 
-(defconst gemini-companion-list-commands
-  '(("Answer"
-     ("a" gemini-companion-list-accept "Accept")
-     ("r" gemini-companion-list-reject "Reject")
-     ("R" gemini-companion-list-reject-with-reason "Reject with a reason")
-     ("c" gemini-companion-list-comment "Comment on this line"))
-    ("Edits"
-     ("n" gemini-companion-list-next "Next" :stay t)
-     ("p" gemini-companion-list-previous "Previous" :stay t)
-     ("x" gemini-companion-list-toggle-hunk "Exclude this hunk, or restore it")
-     ("e" gemini-companion-list-edit "Edit the proposal")
-     ("u" gemini-companion-list-revert "Revert this edit or turn"))
-    ("Display"
-     ("TAB" gemini-companion-list-toggle "Unfold or fold")
-     ("RET" gemini-companion-list-view "Go to the review or file")
-     ("v" gemini-companion-list-switch-view "Review in the other view")
-     ("g" revert-buffer "Refresh")
-     ("!" gemini-companion-list-auto-accept "Auto-accept on or off")))
-  "The commands of the list, as in `gemini-companion-menu-commands'.")
-
 (defvar gemini-companion-list-mode-map
-  (let ((map (make-sparse-keymap)))
-    (pcase-dolist (`(,key ,command . ,_)
-                   (seq-mapcat #'cdr gemini-companion-list-commands))
-      (define-key map (kbd key) command))
-    (define-key map "?" #'gemini-companion-list-menu)
-    map)
+  (gemini-companion-commands-bind (make-sparse-keymap) 'list)
   "Keys in the list of edits.")
 
 ;;;; State
@@ -115,7 +90,9 @@ folded at first.  CLIs that are connected come first."
     (cons
      (cons (list :key (list 'cli (or (plist-get session :pid)
                                      (plist-get session :id)))
-                 :level 1 :open t :session session :edits (cdar turns))
+                 :level 1 :open t :session session
+                 :edits (seq-union (cdar turns)
+                                   (gemini-companion-edits-open session) #'eq))
            (gemini-companion-list--fit
             (list nil (propertize (gemini-companion-session-name session)
                                   'face 'font-lock-keyword-face))
@@ -329,15 +306,11 @@ that CLI ended at least a minute ago.
   :after-hook (setq display-line-numbers nil)
   (buffer-disable-undo)
   (setq truncate-lines t
-        header-line-format
-        (substitute-command-keys
-         "\\<gemini-companion-list-mode-map>\
-\\[gemini-companion-list-menu] keys  \
-\\[gemini-companion-list-accept] accept  \\[gemini-companion-list-reject] reject  \
-\\[gemini-companion-list-toggle] diff  \\[gemini-companion-list-view] review  \
-\\[gemini-companion-list-toggle-hunk] exclude  \
-\\[gemini-companion-list-comment] comment  \
-\\[gemini-companion-list-revert] revert"))
+        header-line-format '(:eval (gemini-companion-name-fit
+                                    (cons (list nil "")
+                                          (gemini-companion-header-keys 'list))
+                                    (window-width)))
+        gemini-companion-edits-view (gemini-companion-list--make-view))
   (setq-local outline-regexp "\\s|"
               outline-level (lambda () (gemini-companion-list--get :level))
               parse-sexp-lookup-properties t)
@@ -363,44 +336,46 @@ that CLI ended at least a minute ago.
 
 ;;;; Point
 
-(defun gemini-companion-list--edit ()
-  (or (gemini-companion-list--get :edit)
-      (user-error "No edit on this line")))
+(cl-defstruct (gemini-companion-list-view
+               (:include gemini-companion-view)
+               (:constructor gemini-companion-list--make-view)
+               (:copier nil))
+  "The view of the list, of no one edit.")
+
+(cl-defmethod gemini-companion-view-edits ((_ gemini-companion-list-view))
+  "Return the CLI and the edit at point, or the edits of the turn or CLI."
+  (let ((edit (gemini-companion-list--get :edit)))
+    (cons (or (gemini-companion-list--get :session)
+              (user-error "No CLI on this line"))
+          (if edit (list edit) (gemini-companion-list--get :edits)))))
+
+(cl-defmethod gemini-companion-view-hunk ((_ gemini-companion-list-view))
+  "Return the hunk at point, or nil."
+  (when-let* ((hunk (get-text-property (point) 'gemini-companion-hunk)))
+    (unless (member hunk (gemini-companion-edit-hunks
+                          (gemini-companion-edit-unsettled)))
+      (gemini-companion-page-refresh)
+      (user-error "The proposal has changed; its diff was updated"))
+    hunk))
+
+(cl-defmethod gemini-companion-view-move ((_ gemini-companion-list-view) count)
+  "Go forward by COUNT lines of a CLI, turn, edit or hunk."
+  (dotimes (_ (abs count))
+    (goto-char (or (gemini-companion-unified-change (< count 0))
+                   (user-error "No more edits or hunks")))))
+
+(cl-defmethod gemini-companion-view-follow
+  ((_ gemini-companion-list-view) event)
+  "Show the effect of EVENT of an edit at once, as the user has caused it here."
+  (pcase event
+    ((or 'toggled 'changed) (gemini-companion-page-refresh))
+    ('answered (with-current-buffer gemini-companion-list--buffer
+                 (unless (gemini-companion-list--open-edit)
+                   (gemini-companion-list--go-to-open))))))
 
 (defun gemini-companion-list--open-edit ()
   (when-let* ((edit (gemini-companion-list--get :edit)))
     (and (gemini-companion-edit-open-p edit) edit)))
-
-(defun gemini-companion-list--unsettled ()
-  (let ((edit (gemini-companion-list--edit)))
-    (or (gemini-companion-list--open-edit)
-        (user-error "No review of %s is open: %s"
-                    (gemini-companion-edit-name edit)
-                    (gemini-companion-list--label edit)))))
-
-(defun gemini-companion-list--session ()
-  (or (gemini-companion-list--get :session)
-      (user-error "No CLI on this line")))
-
-(defun gemini-companion-list--answer (verb function)
-  "Call FUNCTION with the edit at point, or with each one of the CLI at point.
-If there are several edits, ask for confirmation with VERB.  Then go to
-the next open edit."
-  (let ((edits
-         (if (gemini-companion-list--get :edit)
-             (list (gemini-companion-list--unsettled))
-           (let ((session (gemini-companion-list--session)))
-             (or (gemini-companion-edits-open session)
-                 (user-error "No review of %s is open"
-                             (gemini-companion-session-name session)))))))
-    (when (or (null (cdr edits))
-              (y-or-n-p (format "%s %d proposals? " verb (length edits))))
-      ;; Some edits may end while a question is asked.
-      (dolist (edit edits)
-        (when (memq edit (gemini-companion-edits-open))
-          (funcall function edit)))
-      (with-current-buffer gemini-companion-list--buffer
-        (gemini-companion-list--go-to-open)))))
 
 (defun gemini-companion-list--go-to-open ()
   (gemini-companion-list--go-to (lambda ()
@@ -447,25 +422,14 @@ lines again."
     (outline-back-to-heading)
     (gemini-companion-list--write (gemini-companion-list--get :key))))
 
-(defun gemini-companion-list-next (&optional count)
-  "Go to the next line of a CLI, edit or hunk, or COUNT such lines on."
-  (interactive "p" gemini-companion-list-mode)
-  (dotimes (_ (abs count))
-    (goto-char (or (gemini-companion-unified-change (< count 0))
-                   (user-error "No more edits or hunks")))))
-
-(defun gemini-companion-list-previous (&optional count)
-  "Go to the previous line of a CLI, edit or hunk, or COUNT lines back."
-  (interactive "p" gemini-companion-list-mode)
-  (gemini-companion-list-next (- count)))
-
 (defun gemini-companion-list-view ()
   "Review the proposal at point, at the hunk at point.
 If the edit at point has ended, visit its file at that line instead."
   (interactive nil gemini-companion-list-mode)
   (if-let* ((edit (gemini-companion-list--get :edit)))
       (if (gemini-companion-edit-open-p edit)
-          (gemini-companion-list--review)
+          (gemini-companion-review-go-to
+           edit (get-text-property (point) 'gemini-companion-line))
         (let* ((file (gemini-companion-edit-file edit))
                (properties (text-properties-at (point)))
                (line (if (memq (gemini-companion-edit-status edit)
@@ -481,24 +445,6 @@ If the edit at point has ended, visit its file at that line instead."
             (goto-char (gemini-companion-hunk-line line)))))
     (gemini-companion-list-toggle)))
 
-(defun gemini-companion-list--review ()
-  (gemini-companion-review-go-to
-   (gemini-companion-list--unsettled)
-   (get-text-property (point) 'gemini-companion-line)))
-
-(defun gemini-companion-list-edit ()
-  "Go to the proposal at point to edit it, at the hunk at point."
-  (interactive nil gemini-companion-list-mode)
-  (gemini-companion-list--review)
-  (gemini-companion-review-edit))
-
-(defun gemini-companion-list-switch-view ()
-  "Show the review at point in the other view, at the hunk at point."
-  (interactive nil gemini-companion-list-mode)
-  (gemini-companion-windows-at-once
-    (gemini-companion-list--review)
-    (gemini-companion-review-switch-view)))
-
 (defun gemini-companion-list--show-file (file display)
   "Show FILE in another window by DISPLAY.
 That is `pop-to-buffer' or `display-buffer'.  No terminal of a CLI and
@@ -512,46 +458,11 @@ no review is hidden."
                  (inhibit-same-window . t))
              t)))
 
-(defun gemini-companion-list-accept ()
-  "Accept the proposal at point, or all proposals of the CLI at point."
-  (interactive nil gemini-companion-list-mode)
-  (gemini-companion-list--answer "Accept" #'gemini-companion-edit-accept))
-
-(defun gemini-companion-list-reject ()
-  "Reject the proposal at point, or all proposals of the CLI at point.
-Comments on their lines are sent as the reason."
-  (interactive nil gemini-companion-list-mode)
-  (gemini-companion-list--answer
-   "Reject"
-   (lambda (edit)
-     (if (gemini-companion-edit-comments edit)
-         (gemini-companion-edit-reject-with-reason edit "")
-       (gemini-companion-edit-reject edit)))))
-
-(defun gemini-companion-list-reject-with-reason ()
-  "Reject the proposal at point with a reason and the comments on its lines."
-  (interactive nil gemini-companion-list-mode)
-  (gemini-companion-edit-reject-with-reason (gemini-companion-list--unsettled)))
-
-(defun gemini-companion-list-toggle-hunk ()
-  "Exclude the hunk at point from the proposal, or restore it."
-  (interactive nil gemini-companion-list-mode)
-  (let ((edit (gemini-companion-list--unsettled))
-        (hunk (or (get-text-property (point) 'gemini-companion-hunk)
-                  (user-error "No hunk here"))))
-    (unless (member hunk (gemini-companion-edit-hunks edit))
-      (gemini-companion-page-refresh)
-      (user-error "The proposal has changed; its diff was updated"))
-    (message (if (gemini-companion-edit-toggle edit hunk)
-                 "Hunk excluded"
-               "Hunk restored"))
-    (gemini-companion-page-refresh)))
-
 (defun gemini-companion-list-comment ()
   "Comment on the line at point; an empty text deletes the comment.
 If the proposal is rejected, the comment becomes part of the reason."
   (interactive nil gemini-companion-list-mode)
-  (let* ((edit (gemini-companion-list--unsettled))
+  (let* ((edit (gemini-companion-edit-unsettled))
          (key (or (gemini-companion-list--line-key)
                   (user-error "No line of the file here")))
          (comment (gemini-companion-prompt-read
@@ -559,15 +470,7 @@ If the proposal is rejected, the comment becomes part of the reason."
                    (cdr (assoc key (gemini-companion-edit-comments edit))))))
     (when comment
       (gemini-companion-edit-comment
-       edit key (and (not (string-blank-p comment)) comment))
-      (gemini-companion-page-refresh))))
-
-(defun gemini-companion-list-auto-accept ()
-  "Turn auto-accept on or off for the CLI at point."
-  (interactive nil gemini-companion-list-mode)
-  (gemini-companion-auto-accept
-   (gemini-companion-auto-confirm (gemini-companion-list--session)))
-  (gemini-companion-page-refresh))
+       edit key (and (not (string-blank-p comment)) comment)))))
 
 (defun gemini-companion-list-revert ()
   "Revert the edit at point: restore the previous text of the file.
@@ -576,7 +479,7 @@ On the line of a turn or a CLI, revert all edits of the turn."
   (interactive nil gemini-companion-list-mode)
   (if-let* ((edits (gemini-companion-list--get :edits)))
       (gemini-companion-list--revert-turn edits)
-    (let* ((edit (gemini-companion-list--edit))
+    (let* ((edit (gemini-companion-edit-current))
            (file (gemini-companion-edit-file edit))
            (new (eq 'new (gemini-companion-edit-before edit))))
       (gemini-companion-changes-check edit)

@@ -5,8 +5,7 @@
 
 ;;; Commentary:
 
-;; The commands of gemini-companion.el, and the keys of a review and of the list,
-;; as transients.  A file of its own, so that Emacs loads the package transient
+;; The table of commands in gemini-companion.el as transients.  A file of its own, so that Emacs loads the package transient
 ;; only when it is used.
 
 ;;; Code:
@@ -18,7 +17,7 @@
 (require 'transient)
 
 (defun gemini-companion-menu--suffix (entry)
-  (pcase-let ((`(,key ,command ,label . ,(map :enable :on :stay)) entry))
+  (pcase-let ((`(,key ,command ,label ,_ . ,(map :enable :on :stay)) entry))
     `(,key ,command
       :description
       ,(if on
@@ -31,38 +30,35 @@
                (lambda () (gemini-companion-menu-state ',enable))))
       ,@(and stay '(:transient t)))))
 
-(defun gemini-companion-menu--define
-    (name documentation groups &optional description)
-  "Define NAME with DOCUMENTATION, a transient of GROUPS with DESCRIPTION.
-GROUPS are as in `gemini-companion-menu-commands'."
+(defun gemini-companion-menu--define (name documentation place &optional description)
+  "Define NAME with DOCUMENTATION, a transient with DESCRIPTION.
+It has the commands that apply in PLACE; see `gemini-companion-commands'."
   ;; Not when this file is compiled: the form differs between the versions of
   ;; Transient, of which another one may be installed later.
   (eval `(transient-define-prefix ,name ()
            ,documentation
            [,@(and description (list :description description))
-            ,@(mapcar (pcase-lambda (`(,title . ,entries))
+            ,@(mapcar (pcase-lambda (`(,title . ,rows))
                         (vconcat (list title)
-                                 (mapcar #'gemini-companion-menu--suffix
-                                         entries)))
-                      groups)])
+                                 (mapcar #'gemini-companion-menu--suffix rows)))
+                      (gemini-companion-commands-menu place))])
         t))
 
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (gemini-companion-menu--define
  'gemini-companion-menu "Display the commands of gemini-companion in a menu."
- gemini-companion-menu-commands)
+ 'global)
 
 ;;;###autoload (autoload 'gemini-companion-review-menu "gemini-companion-menu" nil t)
 (gemini-companion-menu--define
  'gemini-companion-review-menu "Display the commands for a review in a menu."
- gemini-companion-menu-review
+ 'view
  (apply-partially #'gemini-companion-menu-state
                   'gemini-companion-review-subject))
 
 (gemini-companion-menu--define
  'gemini-companion-list-menu
- "Display the commands of the list of edits in a menu."
- gemini-companion-list-commands)
+ "Display the commands of the list of edits in a menu." 'list)
 
 (provide 'gemini-companion-menu)
 ;;; gemini-companion-menu.el ends here

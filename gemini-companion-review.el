@@ -12,6 +12,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion)
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
@@ -60,21 +61,6 @@ ignored in such a review for the first second."
 
 ;;;; Keys
 
-(defconst gemini-companion-review-letters
-  '(("a" . gemini-companion-edit-accept)
-    ("r" . gemini-companion-edit-reject)
-    ("R" . gemini-companion-edit-reject-with-reason)
-    ("x" . gemini-companion-review-toggle-hunk)
-    ("e" . gemini-companion-review-edit)
-    ("n" . gemini-companion-review-next-hunk)
-    ("p" . gemini-companion-review-previous-hunk)
-    ("v" . gemini-companion-review-switch-view)
-    ("l" . gemini-companion-list)
-    ("!" . gemini-companion-auto-accept)
-    ("?" . gemini-companion-review-menu)
-    ("q" . gemini-companion-review-quit))
-  "Alist of (KEY . COMMAND), the letters in views where no text is typed.")
-
 (autoload 'gemini-companion-review-menu "gemini-companion-menu"
   "Show a menu of the commands for this review." t)
 
@@ -94,15 +80,11 @@ ignored in such a review for the first second."
   (interactive)
   (message "Key ignored: the review has just appeared"))
 
-(let ((map gemini-companion-review-mode-map))
+(let ((map (gemini-companion-commands-bind gemini-companion-review-mode-map
+                                           'review)))
   (dolist (key (list (kbd "C-c C-c") [remap save-buffer]))
     (define-key map key
       (gemini-companion-review--key #'gemini-companion-edit-accept)))
-  (define-key map (kbd "C-c C-k") #'gemini-companion-edit-reject)
-  (define-key map (kbd "C-c C-r") 'gemini-companion-edit-reject-with-reason)
-  (dolist (letter '("v" "x" "e" "n" "p"))
-    (define-key map (kbd (concat "C-c C-" letter))
-      (cdr (assoc letter gemini-companion-review-letters))))
   (define-key map [remap evil-quit] #'gemini-companion-review-quit)
   ;; Evil also remaps the commands of its ex line.
   (dolist (command '(evil-write evil-update evil-save-and-close
@@ -110,19 +92,19 @@ ignored in such a review for the first second."
     (define-key map (vector 'remap command)
       #'gemini-companion-review-accept-as-saved)))
 
-(defvar gemini-companion-review-letters-map
+(defun gemini-companion-review-make-map (place)
+  "Return a new keymap for PLACE, a view where no text is typed."
   (let ((map (make-sparse-keymap)))
     (suppress-keymap map)
-    (pcase-dolist (`(,key . ,command) gemini-companion-review-letters)
-      (define-key map key (gemini-companion-review--key command)))
-    map)
-  "Keymap of `gemini-companion-review-letters'.")
+    (dolist (place (list 'view place) map)
+      (gemini-companion-commands-bind map place #'gemini-companion-review--key))))
 
 (defvar gemini-companion-review-repeat-map (make-sparse-keymap)
   "Keys that repeat these commands, in `repeat-mode'.")
 
-(dolist (key '("n" "p" "x"))
-  (let ((command (cdr (assoc key gemini-companion-review-letters))))
+(pcase-dolist (`(,key ,command ,_ ,_ . ,properties)
+               (gemini-companion-commands-in 'view))
+  (when (plist-get properties :stay)
     (define-key gemini-companion-review-repeat-map key command)
     (put command 'repeat-map 'gemini-companion-review-repeat-map)))
 
@@ -199,17 +181,26 @@ If REDRAW is nil, the view will be compared again anyway.")
   (when-let* ((view (gemini-companion-edit-view edit)))
     (car (gemini-companion-view-buffers view))))
 
-(defun gemini-companion-review-view-here ()
+(defun gemini-companion-review--view-here ()
   "Return the view of the current buffer, or the one that is shown."
   (or (gemini-companion-edit-view (gemini-companion-edit-current))
       (user-error "This proposal is not shown yet")))
 
 (defun gemini-companion-review-of-buffer ()
   "Return the view of the current buffer, or signal an error."
-  (unless gemini-companion-edit-here
-    (user-error "No review in this buffer; %s goes to one"
-                (substitute-command-keys "\\[gemini-companion-review]")))
-  (gemini-companion-review-view-here))
+  (cond (gemini-companion-edits-view)
+        (gemini-companion-edit-here (gemini-companion-review--view-here))
+        (t (user-error "No review in this buffer; %s goes to one"
+                       (substitute-command-keys
+                        "\\[gemini-companion-review]")))))
+
+(defun gemini-companion-review--enter ()
+  "Return the current view; from the list, go there first, to the line at point."
+  (when gemini-companion-edits-view
+    (gemini-companion-review-go-to
+     (gemini-companion-edit-unsettled)
+     (get-text-property (point) 'gemini-companion-line)))
+  (gemini-companion-review--view-here))
 
 (defun gemini-companion-review-go-to (edit line)
   "Show EDIT and select it, at the hunk with LINE, or the last one before.
@@ -231,7 +222,8 @@ See `gemini-companion-review-go-to'."
 If the texts have changed, compare again: what is typed beside a hunk,
 also as a part of another line, becomes a part of it."
   (let ((edit (gemini-companion-view-edit view)))
-    (unless (or (gemini-companion-edit-decision edit)
+    (unless (or (null edit)
+                (gemini-companion-edit-decision edit)
                 (eq (gemini-companion-view-hunks view)
                     (gemini-companion-edit-hunks edit)))
       (gemini-companion-view-compare view)))
@@ -263,13 +255,9 @@ also as a part of another line, becomes a part of it."
 (defun gemini-companion-review-excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
   (member (gemini-companion-review-hunk-p)
-          (gemini-companion-hunk-excluded (gemini-companion-edit-proposal-buffer
-                                           gemini-companion-edit-here))))
-
-(defun gemini-companion-review-unified-p ()
-  "Return non-nil if the review here is a unified diff."
-  (eq 'diff (gemini-companion-view-kind
-             (gemini-companion-review-view-here))))
+          (gemini-companion-hunk-excluded
+           (gemini-companion-edit-proposal-buffer
+            (gemini-companion-edit-unsettled)))))
 
 ;;;; Views
 
@@ -537,7 +525,8 @@ A click does what it does in the windows that the user sees; the review
 is then closed after that."
   (unless (consp (car-safe (cdr-safe last-command-event)))
     (setq this-command
-          (if (rassq this-command gemini-companion-review-letters)
+          (if (memq this-command
+                    (mapcar #'cadr (gemini-companion-commands-in 'view)))
               #'gemini-companion-review-ended
             #'gemini-companion-review-leave))))
 
@@ -625,21 +614,21 @@ With a file name, as in :w FILE, do what Evil does."
 Point stays at its hunk, or goes to the one before.  Your edits and
 the excluded hunks stay."
   (interactive)
-  (let ((view (gemini-companion-review-view-here)))
-    (gemini-companion-review--replace
-     view (if (eq 'ediff (gemini-companion-view-kind view))
-              'diff
-            'ediff))
-    (setq view (gemini-companion-review-view-here))
-    (setf (gemini-companion-view-chosen view)
-          (gemini-companion-view-kind view))))
+  (gemini-companion-windows-at-once
+    (let* ((view (gemini-companion-review--enter))
+           (view (gemini-companion-review--replace
+                  view (if (eq 'ediff (gemini-companion-view-kind view))
+                           'diff
+                         'ediff))))
+      (setf (gemini-companion-view-chosen view)
+            (gemini-companion-view-kind view)))))
 
 (defun gemini-companion-review-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it.
 Accepting sends the rest."
   (interactive)
   (let* ((view (gemini-companion-review-of-buffer))
-         (edit (gemini-companion-view-edit view))
+         (edit (gemini-companion-edit-current))
          (hunk (or (gemini-companion-review--hunk view)
                    (user-error
                     "No hunk here; %s goes to the next one"
@@ -651,28 +640,34 @@ Accepting sends the rest."
                   'gemini-companion-review-toggle-hunk))
       (message "Hunk restored"))))
 
-(defun gemini-companion-review--shortest-key (command)
-  "Return the letter for COMMAND if it is a key here, else its other key."
-  (let ((letter (car (rassq command gemini-companion-review-letters))))
-    (if (eq command (key-binding letter))
-        letter
-      (substitute-command-keys (format "\\[%s]" command)))))
+(defun gemini-companion-review--shortest-key (command &optional place)
+  "Return the key of COMMAND in PLACE, by default `view', if it works here.
+Otherwise return its other key, or nil if it has none."
+  (let ((key (car (cl-find command (gemini-companion-commands-in (or place 'view))
+                           :key #'cadr))))
+    (if (eq command (key-binding (kbd key)))
+        (propertize key 'face 'bold)
+      (when (where-is-internal command nil t)
+        (substitute-command-keys (format "\\[%s]" command))))))
 
 (defun gemini-companion-review-next-hunk (&optional count)
-  "Go to the next hunk of this review, or COUNT hunks on."
+  "Go to the next hunk of this review, or COUNT hunks on.
+In the list, go to the next line of a CLI, turn, edit or hunk."
   (interactive "p")
   (gemini-companion-view-move (gemini-companion-review-of-buffer)
                               (or count 1)))
 
 (defun gemini-companion-review-previous-hunk (&optional count)
-  "Go to the previous hunk of this review, or COUNT hunks back."
+  "Go to the previous hunk of this review, or COUNT hunks back.
+In the list, go to the previous line of a CLI, turn, edit or hunk."
   (interactive "p")
   (gemini-companion-review-next-hunk (- (or count 1))))
 
 (defun gemini-companion-review-edit ()
   "Go to the proposal to edit it, or from there back to the review."
   (interactive)
-  (gemini-companion-view-edit-proposal (gemini-companion-review-of-buffer)))
+  (gemini-companion-review-of-buffer)
+  (gemini-companion-view-edit-proposal (gemini-companion-review--enter)))
 
 ;;;; Evil
 
@@ -804,45 +799,43 @@ What guards text comes first, the longest last: a long name may not fit."
                  (concat ", " (gemini-companion-session-name
                                (gemini-companion-edit-session edit))))))))
 
-(defun gemini-companion-header--keys (excluded &optional panel)
+(defun gemini-companion-header--keys (excluded)
   "Return the keys in the current buffer, or what follows after an answer.
 The value consists of parts of a header line.  EXCLUDED is non-nil if
-the hunk at point is excluded.  In a control panel, for which PANEL is
-non-nil, the keys are letters, and more."
-  (let (;; Include the keys that a new review ignores for a moment.
-        (gemini-companion-review-new-until 0)
-        (edit gemini-companion-edit-here))
+the hunk at point is excluded."
+  (let* (;; Include the keys that a new review ignores for a moment.
+         (gemini-companion-review-new-until 0)
+         (edit gemini-companion-edit-here)
+         (editing (eq (current-buffer)
+                      (gemini-companion-edit-proposal-buffer edit)))
+         (view (gemini-companion-edit-view edit)))
     (if (memq (gemini-companion-edit-decision edit) '(accepted rejected))
         '((2 "  waiting for the next edit; any other key closes this"))
-      (mapcar
-       (pcase-lambda (`(,rank ,command ,name))
-         (list rank
-               (format "  %s %s"
-                       (if panel
-                           (propertize
-                            (car (rassq command
-                                        gemini-companion-review-letters))
-                            'face 'bold)
-                         (substitute-command-keys (format "\\[%s]" command)))
-                       name)))
-       (append
-        '((2 gemini-companion-edit-accept "accept")
-          (2 gemini-companion-edit-reject "reject")
-          (9 gemini-companion-edit-reject-with-reason "with reason"))
-        (let ((editing (eq (current-buffer)
-                           (gemini-companion-edit-proposal-buffer edit))))
-          (if (and editing (gemini-companion-review-unified-p))
-              '((3 gemini-companion-review-edit "back to the diff"))
-            `((8 gemini-companion-review-toggle-hunk ,(if excluded
-                                                          "restore"
-                                                        "exclude"))
-              ,@(when panel
-                  '((8 gemini-companion-review-next-hunk "next")
-                    (10 gemini-companion-review-switch-view "unified diff")))
-              ,@(unless editing
-                  '((8 gemini-companion-review-edit "edit"))))))
-        (when (eq (key-binding "?") 'gemini-companion-review-menu)
-          '((7 gemini-companion-review-menu "more"))))))))
+      (gemini-companion-header-keys
+       'view
+       (cond ((not editing)
+              (and excluded
+                   '((gemini-companion-review-toggle-hunk 8 "restore"))))
+             ((and view (eq 'diff (gemini-companion-view-kind view)))
+              '((gemini-companion-review-toggle-hunk)
+                (gemini-companion-review-edit 3 "back to the diff")))
+             (t
+              `((gemini-companion-review-edit)
+                (gemini-companion-review-toggle-hunk
+                 8 ,(if excluded "restore" "exclude")))))))))
+
+(defun gemini-companion-header-keys (place &optional words)
+  "Return the keys in the current buffer, in PLACE, parts of a header line.
+WORDS is an alist of commands and their values of `:header' here."
+  (let (parts)
+    (pcase-dolist (`(,_ ,command ,_ ,_ . ,properties)
+                   (gemini-companion-commands-in place))
+      (pcase-let ((`(,rank ,word)
+                   (alist-get command words (plist-get properties :header)))
+                  (key (gemini-companion-review--shortest-key command place)))
+        (when (and word key)
+          (push (list rank (format "  %s %s" key word)) parts))))
+    (nreverse parts)))
 
 ;;;; Control panel
 
@@ -854,7 +847,7 @@ EXCLUDED is non-nil if it is excluded.  The line fits into WIDTH."
                            (and excluded
                                 (concat ", " (propertize "excluded"
                                                          'face 'bold)))))
-         (gemini-companion-header--keys excluded 'panel))
+         (gemini-companion-header--keys excluded))
    (1- width)))
 
 (defvar warning-minimum-log-level)

@@ -436,11 +436,8 @@ By default, FOLD is the one at point."
 ;;;; Keys
 
 (defvar gemini-companion-unified-mode-map
-  (let ((map (make-sparse-keymap)))
-    (set-keymap-parent map gemini-companion-review-letters-map)
-    (define-key map (kbd "RET") #'gemini-companion-review-edit)
-    (define-key map (kbd "TAB") #'gemini-companion-unified-toggle-fold)
-    map)
+  ;; In place of those of `special-mode'.
+  (make-composed-keymap nil (gemini-companion-review-make-map 'unified))
   "Keys in the unified view of a review, beside the keys of all views.")
 
 (define-derived-mode gemini-companion-unified-mode special-mode "Proposal"

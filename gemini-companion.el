@@ -59,66 +59,114 @@
 
 ;;;; Commands
 
-(defconst gemini-companion-menu-commands
+(defconst gemini-companion-commands
   '(("CLI"
-     ("g" gemini-companion-run "Go to a CLI, or start it")
-     ("G" gemini-companion-resume "Resume a conversation")
-     ("s" gemini-companion-send "Send what is at point"
+     ("g" gemini-companion-run "Go to a CLI, or start it" (global))
+     ("G" gemini-companion-resume "Resume a conversation" (global))
+     ("s" gemini-companion-send "Send what is at point" (global)
       :enable gemini-companion-sessions)
-     ("c" gemini-companion-compose "Write a prompt")
-     ("p" gemini-companion-pause "Pause sharing" :on gemini-companion-paused)
-     ("t" gemini-companion-tools "Link CLIs to Emacs"
+     ("c" gemini-companion-compose "Write a prompt" (global))
+     ("p" gemini-companion-pause "Pause sharing" (global)
+      :on gemini-companion-paused)
+     ("t" gemini-companion-tools "Link CLIs to Emacs" (global)
       :on gemini-companion-install-extension-p))
     ("Reviews"
-     ("r" gemini-companion-review "Go to what waits"
+     ("r" gemini-companion-review "Go to what waits" (global)
       :enable gemini-companion-sessions)
-     ("l" gemini-companion-list "List of edits")
-     ("a" gemini-companion-auto-accept "Auto-accept"
+     ("l" gemini-companion-list "List of edits" (global))
+     ("a" gemini-companion-auto-accept "Auto-accept" (global)
       :enable gemini-companion-sessions :on gemini-companion-auto-on-p)
-     ("o" gemini-companion-last-proposal "Show last proposal"
+     ("o" gemini-companion-last-proposal "Show last proposal" (global)
       :enable gemini-companion-last-proposal-p))
     ("Connection"
-     ("?" gemini-companion-status "Status and problems")
-     ("R" gemini-companion-restart "Restart the server"
+     ("?" gemini-companion-status "Status and problems" (global))
+     ("R" gemini-companion-restart "Restart the server" (global)
       :enable gemini-companion-mode)
-     ("e" gemini-companion-events-buffer "Show the event log")
-     ("i" gemini-companion-install-server "Install Python packages")
-     ("m" gemini-companion-mode "Companion mode" :on gemini-companion-mode)
-     ("," gemini-companion-customize "Set options")))
-  "Commands by group: lists of key, command, label and a plist.
-The plist has variables, or functions without arguments, which count
-once they are loaded: the value of `:enable' is nil if the command does
-nothing now, and `:on' is the state of what it turns on or off.")
-
-(defconst gemini-companion-menu-review
-  '(("Answer"
-     ("a" gemini-companion-edit-accept "Accept"
-      :enable gemini-companion-review-view-here)
-     ("r" gemini-companion-edit-reject "Reject"
-      :enable gemini-companion-review-view-here)
+     ("e" gemini-companion-events-buffer "Show the event log" (global))
+     ("i" gemini-companion-install-server "Install Python packages" (global))
+     ("m" gemini-companion-mode "Companion mode" (global)
+      :on gemini-companion-mode)
+     ("," gemini-companion-customize "Set options" (global)))
+    ("Answer"
+     ("a" gemini-companion-edit-accept "Accept" (view list)
+      :enable gemini-companion-edits-to-answer :header (2 "accept"))
+     ("r" gemini-companion-edit-reject "Reject" (view list)
+      :enable gemini-companion-edits-to-answer :header (2 "reject"))
      ("R" gemini-companion-edit-reject-with-reason "Reject with a reason"
-      :enable gemini-companion-review-view-here)
-     ("q" gemini-companion-review-quit "Quit (asks first)"
-      :enable gemini-companion-review-view-here))
-    ("Proposal"
-     ("n" gemini-companion-review-next-hunk "Next hunk"
+      (view list)
+      :enable gemini-companion-edits-to-answer :header (9 "with reason"))
+     ("c" gemini-companion-list-comment "Comment on this line" (list)
+      :enable gemini-companion-edits-to-answer :header (7 "comment"))
+     ("q" gemini-companion-review-quit "Quit (asks first)" (view)
+      :enable gemini-companion-edits-to-answer))
+    ("Edit"
+     ("n" gemini-companion-review-next-hunk "Next hunk" (view list)
+      :enable gemini-companion-review-of-buffer :stay t :header (8 "next"))
+     ("p" gemini-companion-review-previous-hunk "Previous hunk" (view list)
       :enable gemini-companion-review-of-buffer :stay t)
-     ("p" gemini-companion-review-previous-hunk "Previous hunk"
-      :enable gemini-companion-review-of-buffer :stay t)
-     ("x" gemini-companion-review-toggle-hunk "Exclude this hunk"
+     ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view list)
       :enable gemini-companion-review-hunk-p
-      :on gemini-companion-review-excluded-p :stay t)
-     ("e" gemini-companion-review-edit "Edit the proposal"
-      :enable gemini-companion-review-of-buffer))
+      :on gemini-companion-review-excluded-p :stay t :header (8 "exclude"))
+     ("e" gemini-companion-review-edit "Edit the proposal" (view list)
+      :enable gemini-companion-review-of-buffer :header (8 "edit"))
+     ("u" gemini-companion-list-revert "Revert this edit or turn" (list)
+      :header (7 "revert")))
     ("Display"
-     ("v" gemini-companion-review-switch-view "Unified diff"
-      :enable gemini-companion-review-view-here
-      :on gemini-companion-review-unified-p)
-     ("l" gemini-companion-list "List of edits")
-     ("!" gemini-companion-auto-accept "Auto-accept"
-      :on gemini-companion-auto-review-p)))
-  "Commands for a review, as in `gemini-companion-menu-commands'.
-The transient stays after those with `:stay'.")
+     ("TAB" gemini-companion-list-toggle "Unfold or fold" (list)
+      :header (6 "diff"))
+     ("RET" gemini-companion-list-view "Go to the review or file" (list)
+      :header (6 "review"))
+     ("v" gemini-companion-review-switch-view "Switch the view" (view list)
+      :enable gemini-companion-edits-to-answer :header (10 "other view"))
+     ("l" gemini-companion-list "List of edits" (view))
+     ("!" gemini-companion-auto-accept "Auto-accept" (view list)
+      :on gemini-companion-auto-here-p)
+     ("g" revert-buffer "Refresh" (list))
+     ("q" quit-window "Quit the list" (list)))
+    (nil
+     ("h" gemini-companion-menu nil (global))
+     ("?" gemini-companion-review-menu nil (view) :header (7 "more"))
+     ("?" gemini-companion-list-menu nil (list) :header (3 "keys"))
+     ("RET" gemini-companion-review-edit nil (panel unified))
+     ("TAB" gemini-companion-unified-toggle-fold nil (unified))
+     ("g" gemini-companion-ediff-compare-again nil (panel))
+     ("C-c C-c" gemini-companion-edit-accept nil (review))
+     ("C-c C-k" gemini-companion-edit-reject nil (review))
+     ("C-c C-r" gemini-companion-edit-reject-with-reason nil (review))
+     ("C-c C-x" gemini-companion-review-toggle-hunk nil (review))
+     ("C-c C-e" gemini-companion-review-edit nil (review))
+     ("C-c C-n" gemini-companion-review-next-hunk nil (review))
+     ("C-c C-p" gemini-companion-review-previous-hunk nil (review))
+     ("C-c C-v" gemini-companion-review-switch-view nil (review))))
+  "Commands by group: lists of key, command, label, places and a plist.
+The places are `global', the map of all commands; `review', all buffers
+of a review; `view', those where no text is typed, or of them only the
+`panel' of Ediff or the `unified' diff; and `list', the list of edits.
+A group without a title is in no menu.
+
+In the plist, `:header' has the rank of the key in a header line, see
+`gemini-companion-name-fit', and a word.  The transient stays after
+commands with `:stay'.  Two have variables, or functions without
+arguments, which count once they are loaded: the value of `:enable' is
+nil if the command does nothing now, and `:on' is the state of what it
+turns on or off.")
+
+(defun gemini-companion-commands-menu (place)
+  "Return the groups of `gemini-companion-commands' for a menu in PLACE."
+  (cl-loop for (title . rows) in gemini-companion-commands
+           for here = (seq-filter (lambda (row) (memq place (nth 3 row))) rows)
+           when (and title here) collect (cons title here)))
+
+(defun gemini-companion-commands-in (place)
+  "Return the rows of `gemini-companion-commands' that apply in PLACE."
+  (seq-filter (lambda (row) (memq place (nth 3 row)))
+              (seq-mapcat #'cdr gemini-companion-commands)))
+
+(defun gemini-companion-commands-bind (map place &optional binding)
+  "Bind the keys of PLACE in MAP to their commands, and return MAP.
+If BINDING is non-nil, bind them to its value for each command."
+  (pcase-dolist (`(,key ,command . ,_) (gemini-companion-commands-in place) map)
+    (define-key map (kbd key) (funcall (or binding #'identity) command))))
 
 ;; Loaded on use, also where no autoloads file was loaded.
 (pcase-dolist (`(,file . ,commands)
@@ -133,12 +181,7 @@ The transient stays after those with `:stay'.")
       (format "gemini-companion-%s" file) nil t)))
 
 (defvar gemini-companion-command-map
-  (let ((map (make-sparse-keymap)))
-    (dolist (group gemini-companion-menu-commands)
-      (pcase-dolist (`(,key ,command . ,_) (cdr group))
-        (define-key map key command)))
-    (define-key map "h" 'gemini-companion-menu)
-    map)
+  (gemini-companion-commands-bind (make-sparse-keymap) 'global)
   "Keymap of the commands, for a prefix key of your choice.
 For example:
   (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)")
@@ -156,9 +199,9 @@ It is nil if that is not loaded, and after a user error."
 
 (defun gemini-companion--menu-item (entry visible)
   "Return the menu item of ENTRY, displayed if the form VISIBLE is non-nil.
-ENTRY is one of `gemini-companion-menu-commands'."
+ENTRY is a row of `gemini-companion-commands'."
   (cl-destructuring-bind
-      (_key command label &key enable on &allow-other-keys) entry
+      (_key command label _places &key enable on &allow-other-keys) entry
     (vconcat
      (list label command :visible visible)
      (and enable `(:active (gemini-companion-menu-state ',enable)))
@@ -168,7 +211,7 @@ ENTRY is one of `gemini-companion-menu-commands'."
 (easy-menu-define gemini-companion-menu-map nil
   "Menu of gemini-companion, which begins with the review if one is open."
   (let* ((open '(gemini-companion-menu-state 'gemini-companion-edits-open))
-         (review (seq-mapcat #'cdr gemini-companion-menu-review))
+         (review (seq-mapcat #'cdr (gemini-companion-commands-menu 'view)))
          (commands (cons 'gemini-companion-review (mapcar #'cadr review))))
     `("Gemini"
       ["Review" nil :active nil :visible ,open
@@ -187,7 +230,7 @@ ENTRY is one of `gemini-companion-menu-commands'."
                             entry (or (not (memq (cadr entry) commands))
                                       `(not ,open))))
                          entries)))
-         gemini-companion-menu-commands))))
+         (gemini-companion-commands-menu 'global)))))
 
 ;;;; State
 

@@ -36,9 +36,7 @@
 (ert-deftest gemini-companion-manual-has-every-option-and-command-of-the-menu ()
   (gemini-companion-manual-test-with
     (dolist (symbol (append (gemini-companion-manual-test-options)
-                            (mapcar #'cadr
-                                    (seq-mapcat #'cdr
-                                                gemini-companion-menu-commands))))
+                            (mapcar #'cadr (gemini-companion-commands-in 'global))))
       (goto-char (point-min))
       (ert-info ((symbol-name symbol))
         (should (re-search-forward
@@ -71,11 +69,15 @@
             (push symbol unknown))))
       (should-not unknown))))
 
-(defun gemini-companion-manual-test-keys ()
-  "Return the keys that the manual describes, conses (KEY . COMMAND)."
+(defun gemini-companion-manual-test-keys (&optional section)
+  "Return the keys that the manual describes, conses (KEY . COMMAND).
+If SECTION is non-nil, only those of that section."
   (gemini-companion-manual-test-with
-    (let (keys)
-      (while (re-search-forward "^- Key: \\(.+\\) (\\([a-z-]+\\)) ::" nil t)
+    (let (keys end)
+      (when section
+        (re-search-forward (format "^\\*+ %s$" section))
+        (setq end (save-excursion (re-search-forward "^\\*+ "))))
+      (while (re-search-forward "^- Key: \\(.+\\) (\\([a-z-]+\\)) ::" end t)
         (push (cons (match-string 1) (intern (match-string 2))) keys))
       keys)))
 
@@ -95,18 +97,50 @@
                                   (define-key map (kbd "C-c g")
                                               'gemini-companion-command-map)
                                   map)
-                                maps)))))
-    (dolist (commands (list (seq-mapcat (pcase-lambda (`(,_ . ,entries))
-                                          (mapcar (lambda (entry)
-                                                    (cons (concat "C-c g " (car entry))
-                                                          (cdr entry)))
-                                                  entries))
-                                        gemini-companion-menu-commands)
-                            (seq-mapcat #'cdr gemini-companion-menu-review)
-                            (seq-mapcat #'cdr gemini-companion-list-commands)))
-      (pcase-dolist (`(,key ,command . ,_) commands)
-        (ert-info ((format "%s (%s)" key command))
-          (should (member (cons key command) described)))))))
+                                maps)))))))
+
+(defun gemini-companion-manual-test-rows (&rest places)
+  "Return the rows of the table of commands in PLACES, conses (KEY . COMMAND)."
+  (seq-uniq (mapcar (lambda (row) (cons (car row) (cadr row)))
+                    (seq-mapcat #'gemini-companion-commands-in places))))
+
+(ert-deftest gemini-companion-manual-has-the-keys-of-the-table-of-commands ()
+  (pcase-dolist (`(,section . ,rows)
+                 (list (cons "Keys in a review"
+                             (gemini-companion-manual-test-rows
+                              'review 'view 'unified 'panel))
+                       (cons "Keys in the list"
+                             (gemini-companion-manual-test-rows 'list))
+                       (cons "Keys and menus"
+                             (mapcar (lambda (row)
+                                       (cons (concat "C-c g " (car row)) (cdr row)))
+                                     (gemini-companion-manual-test-rows 'global)))))
+    (ert-info (section)
+      (let ((described (gemini-companion-manual-test-keys section)))
+        (should-not (seq-difference described rows))
+        (should-not (seq-difference rows described))))))
+
+(ert-deftest gemini-companion-readme-has-keys-of-the-table-of-commands ()
+  (let ((table (gemini-companion-manual-test-rows 'review 'view))
+        (count 0))
+    (with-temp-buffer
+      (insert-file-contents
+       (expand-file-name "README.org" gemini-companion-test-root))
+      (re-search-forward "^\\* Keys in a review")
+      (while (re-search-forward "^| \\(=.+?\\) +|"
+                                (save-excursion (search-forward "\n\n")) t)
+        (let ((keys (remove "C-x C-s"
+                            (split-string (match-string 1) "[= ]*=[= ]*" t))))
+          (cl-incf count)
+          (ert-info ((match-string 1))
+            (dolist (key keys)
+              (should (assoc key table)))
+            ;; Another key of a row has the command of its letter.
+            (should (= (seq-count (lambda (key) (= 1 (length key))) keys)
+                       (length (seq-uniq (mapcar (lambda (key)
+                                                   (cdr (assoc key table)))
+                                                 keys)))))))))
+    (should (< 5 count))))
 
 (ert-deftest gemini-companion-manual-indexes-what-people-look-up ()
   (dolist (word '("Ediff" "Evil" "uninstalling" "macOS" "daemon" "image" "draft"

@@ -12,18 +12,24 @@
 (require 'gemini-companion-server-test-helper)
 
 (ert-deftest gemini-companion-menu-has-every-command-in-each-form ()
-  (let ((items (flatten-tree (cdr gemini-companion-menu-map))))
+  (pcase-dolist (`(,place ,map ,menu)
+                 `((global ,gemini-companion-command-map gemini-companion-menu)
+                   (view ,(gemini-companion-review-make-map 'panel)
+                         gemini-companion-review-menu)
+                   (list ,gemini-companion-list-mode-map gemini-companion-list-menu)))
     (pcase-dolist (`(,key ,command ,label . ,_)
-                   (seq-mapcat #'cdr gemini-companion-menu-commands))
-      (ert-info (label)
+                   (gemini-companion-commands-in place))
+      (ert-info ((format "%s %s" place key))
         (should (commandp command))
-        (should (eq command (lookup-key gemini-companion-command-map
-                                        (kbd key))))
-        (should (memq command items))
-        (should (eq command
-                    (plist-get (nth 2 (transient-get-suffix
-                                       'gemini-companion-menu key))
-                               :command)))))))
+        (with-temp-buffer
+          (use-local-map map)
+          (should (eq command (key-binding (kbd key)))))
+        (when label
+          (should (or (eq place 'list)
+                      (memq command
+                            (flatten-tree (cdr gemini-companion-menu-map)))))
+          (should (eq command (plist-get (nth 2 (transient-get-suffix menu key))
+                                         :command))))))))
 
 (ert-deftest gemini-companion-menu-is-made-by-the-transient-that-is-loaded ()
   (let (made)
@@ -71,7 +77,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
     (let ((gemini-companion-review-arrival 'notify))
       (gemini-companion-test-open "b" "b\n" 2)
       (let ((greyed (gemini-companion-menu-test--that-are 'greyed)))
-        (dolist (label '("Accept" "Reject" "Unified diff" "Next hunk"))
+        (dolist (label '("Accept" "Reject" "Switch the view" "Next hunk"))
           (should (member label greyed))))
       (gemini-companion-arrival-view
        (gemini-companion-test-open "a" "one\n2\nthree\n")))
@@ -88,7 +94,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
                      (gemini-companion-menu-test--that-are 'on)))
       (gemini-companion-review-switch-view))
     (with-current-buffer (window-buffer)
-      (should (equal '("Exclude this hunk" "Unified diff")
+      (should (equal '("Exclude this hunk")
                      (gemini-companion-menu-test--that-are 'on)))
       (goto-char (point-min))
       (search-forward "2")

@@ -352,7 +352,7 @@ Drop those that do not consist of whole lines as before."
 (defun gemini-companion-hunk-test-compare (diff)
   "Compare DIFF again in its view, and in the model."
   (with-current-buffer (gemini-companion-review-main-buffer diff)
-    (if (gemini-companion-review-unified-p)
+    (if (derived-mode-p 'gemini-companion-unified-mode)
         (revert-buffer)
       (call-interactively (key-binding "g"))))
   (gemini-companion-hunk-test-compared
@@ -368,7 +368,7 @@ The hunks were just compared."
     (should (equal (length gemini-companion-hunk-test-marks)
                    (nth 1 (or (gemini-companion-edit-counts diff) '(0 0)))))
     (with-current-buffer buffer
-      (if (gemini-companion-review-unified-p)
+      (if (derived-mode-p 'gemini-companion-unified-mode)
           (when (gemini-companion-edit-hunks diff)
             (save-excursion
               (while (when-let* ((fold (text-property-not-all
@@ -440,7 +440,7 @@ The hunks were just compared."
   "Go somewhere in the view of DIFF."
   (let ((n (random 6)))
     (set-buffer (gemini-companion-review-main-buffer diff))
-    (cond ((gemini-companion-review-unified-p)
+    (cond ((derived-mode-p 'gemini-companion-unified-mode)
            (goto-char (point-min))
            (dotimes (_ n)
              (ignore-error user-error (gemini-companion-review-next-hunk))))
