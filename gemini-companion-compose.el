@@ -96,10 +96,8 @@ For `completion-at-point-functions'."
              (list (point) end #'gemini-companion-compose--complete-file
                    :exclusive 'no))
             ((and (bobp) (< (point) end) (eq ?/ (char-after)))
-             (let ((commands (gemini-companion-compose--command-names)))
-               (list (1+ (point)) end commands :exclusive 'no
-                     :annotation-function
-                     (lambda (name) (cdr (assoc name commands))))))))))
+             (list (1+ (point)) end (gemini-companion-compose--command-names)
+                   :exclusive 'no))))))
 
 (defun gemini-companion-compose--complete-file (string _predicate action)
   "Complete STRING to the name of a shared file of the project.
@@ -149,21 +147,13 @@ whether the file may be shared if that was checked."
                                     (concat name user)
                                   (gemini-companion-clients-home client))
                                 project)))
-            (mapcar #'list (split-string (gemini-companion-clients-get
-                                          client :commands))))))
+            (split-string (gemini-companion-clients-get client :commands)))))
 
 (defun gemini-companion-compose--commands-in (directory)
   (let ((directory (expand-file-name "commands/" directory)))
     (mapcar (lambda (file)
-              (cons (string-replace "/" ":" (file-name-sans-extension
-                                             (file-relative-name
-                                              file directory)))
-                    (with-temp-buffer
-                      (insert-file-contents file nil 0 2000)
-                      (when (re-search-forward
-                             "^description *[=:] *\\([\"']*\\)\\(.+?\\)\\1 *$"
-                             nil t)
-                        (concat "  " (match-string 2))))))
+              (string-replace "/" ":" (file-name-sans-extension
+                                       (file-relative-name file directory))))
             (ignore-error file-missing
               (directory-files-recursively
                directory "\\`[^.].*\\.\\(?:toml\\|md\\)\\'")))))
@@ -275,9 +265,9 @@ While the CLI works, it queues the prompt."
 
 (defun gemini-companion-compose--check-command (text)
   (when-let* ((command (gemini-companion-prompt-command text)))
-    (unless (or (assoc (car (split-string (substring command 1)))
-                       (and (string-prefix-p "/" command)
-                            (gemini-companion-compose--command-names)))
+    (unless (or (member (car (split-string (substring command 1)))
+                        (and (string-prefix-p "/" command)
+                             (gemini-companion-compose--command-names)))
                 (y-or-n-p (format "This prompt begins with %c, as a command of \
 the CLI does; submit it? "
                                   (aref command 0))))
