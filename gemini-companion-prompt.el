@@ -62,7 +62,7 @@ and may show rows below a text, or a text typed again, later.")
 These are indented.  Below them is the frame, or an empty row.")
 
 (defvar gemini-companion-prompt--tasks nil
-  "Texts that are to be submitted, the last first: lists (TEXT FIND PROBLEM).
+  "Texts that are not shown yet, the last first: lists (TEXT FIND PROBLEM).
 See `gemini-companion-prompt-submit'.")
 
 ;;;; Typing
@@ -150,12 +150,10 @@ Select the terminal.  Return a message."
         (terminal (gemini-companion-session-terminal session)))
     (if-let* ((process (gemini-companion-cli-process session)))
         (progn
-          (gemini-companion-prompt--check-length text)
-          (gemini-companion-prompt--check-inserted
-           process text
+          (gemini-companion-prompt--begin
+           text (lambda () session) 10 (format "%s may not have taken the text" name)
            (gemini-companion-prompt--mark (gemini-companion-prompt--seen-as text)
-                                          process)
-           name (/ 10 gemini-companion-prompt--check-seconds))
+                                          process))
           (gemini-companion-prompt--paste process text)
           (gemini-companion-cli-show terminal)
           (format "In the prompt of %s: %s" name
@@ -169,18 +167,6 @@ Select the terminal.  Return a message."
               "%s waits for an answer; copied to the kill ring")
              (t "Terminal of %s takes no input now; copied to the kill ring"))
        name))))
-
-(defun gemini-companion-prompt--check-inserted (process text mark name left)
-  "Keep TEXT unless its MARK is shown by PROCESS, the terminal of NAME.
-Check it LEFT more times at most."
-  (unless (and (buffer-live-p (process-buffer process))
-               (gemini-companion-prompt--shown-p mark process))
-    (if (< left 0)
-        (gemini-companion-prompt--keep
-         text (format "%s may not have taken the text" name))
-      (run-at-time gemini-companion-prompt--check-seconds nil
-                   #'gemini-companion-prompt--check-inserted
-                   process text mark name (1- left)))))
 
 (defun gemini-companion-prompt--seen-as (text)
   "Return a regexp for the beginning or the end of TEXT in a terminal.
@@ -221,38 +207,43 @@ It is a string, or the value of `gemini-companion-prompt--mark'."
 Type it as soon as the prompt of the CLI takes it.  After SECONDS, or if
 the terminal is killed, put it into the kill ring; the message then
 begins with PROBLEM."
+  (gemini-companion-prompt--begin text find seconds problem nil))
+
+(defun gemini-companion-prompt--begin (text find seconds problem mark)
+  "Begin to submit TEXT, or if MARK is non-nil, only wait until that is shown.
+FIND, SECONDS and PROBLEM are as for `gemini-companion-prompt-submit'."
   (gemini-companion-prompt--check-length text)
   (let ((task (list text find problem)))
     (push task gemini-companion-prompt--tasks)
     ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
     (gemini-companion-prompt--step
-     task (/ seconds gemini-companion-prompt--check-seconds) nil 0 nil)))
+     task (/ seconds gemini-companion-prompt--check-seconds)
+     mark 0 (and mark 'inserted))))
 
 (defun gemini-companion-prompt--step (task left mark shown typed)
   "Type what is next of TASK, and go on soon, at most LEFT times.
 First type MARK, a space, until it is shown, then the text, with another
-one unless it is a command, and then press Enter.  SHOWN is the number
-of checks in a row that have found MARK.  The text is TYPED, or not yet."
+one unless it is a command, and then press Enter.  SHOWN checks in a row
+have found MARK.  TYPED is nil before the text, `inserted' if it is all."
   (pcase-let* ((`(,text ,find ,problem) task)
                (session (funcall find))
                (process (gemini-companion-cli-process session))
                (found (and process mark
                            (gemini-companion-prompt--shown-p mark process)))
                (shown (if found (1+ shown) 0))
-               (next (= shown gemini-companion-prompt--shown-checks))
-               (obstacle (and next (not typed)
-                              (gemini-companion-prompt--obstacle process found))))
+               (next (= shown gemini-companion-prompt--shown-checks)))
     (cond ((or (< left 0)
                (and session
                     (not (gemini-companion-session-terminal session))
                     (not (gemini-companion-session-connected-p session))))
            (gemini-companion-prompt--end task problem))
-          (obstacle
-           (gemini-companion-prompt--delete-mark mark process found)
-           (gemini-companion-prompt--end
-            task (format obstacle (gemini-companion-session-name session))))
+          ((and next (not typed)
+                (gemini-companion-prompt--refused-p
+                 task session mark process found)))
           ((and next typed)
-           (gemini-companion-prompt--enter task session process))
+           (gemini-companion-prompt--end task)
+           (unless (eq typed 'inserted)
+             (gemini-companion-prompt--enter text session process)))
           (t
            (cond (next
                   (setq mark (gemini-companion-prompt--type-text
@@ -269,22 +260,26 @@ of checks in a row that have found MARK.  The text is TYPED, or not yet."
                         #'gemini-companion-prompt--step
                         task (1- left) mark shown typed)))))
 
-(defun gemini-companion-prompt--obstacle (process position)
-  "Return why no text is to be submitted by PROCESS, or nil.
-It is a format for a name.  A mark is in the prompt at POSITION."
-  (with-current-buffer (process-buffer process)
-    (save-excursion
-      (goto-char (1+ position))
-      (cond ((looking-at-p gemini-companion-prompt--text-behind)
-             "%s has text behind the cursor in its prompt")
-            ((progn
-               (re-search-backward "^[ │]*[!*>]" nil t)
-               (looking-at-p "[ │]*!"))
-             "%s is in shell mode")))))
+(defun gemini-companion-prompt--refused-p (task session mark process position)
+  "Return non-nil, and end TASK, if SESSION must not get its text.
+MARK is in the prompt of PROCESS at POSITION."
+  (when-let* ((obstacle
+               (with-current-buffer (process-buffer process)
+                 (save-excursion
+                   (goto-char (1+ position))
+                   (cond ((looking-at-p gemini-companion-prompt--text-behind)
+                          "%s has text behind the cursor in its prompt")
+                         ((progn
+                            (re-search-backward "^[ │]*[!*>]" nil t)
+                            (looking-at-p "[ │]*!"))
+                          "%s is in shell mode"))))))
+    (gemini-companion-prompt--delete-mark mark process position)
+    (gemini-companion-prompt--end
+     task (format obstacle (gemini-companion-session-name session)))
+    t))
 
-(defun gemini-companion-prompt--enter (task session process)
-  (gemini-companion-prompt--end task)
-  (gemini-companion-state-submitted session (car task))
+(defun gemini-companion-prompt--enter (text session process)
+  (gemini-companion-state-submitted session text)
   (gemini-companion-prompt--write process "\r")
   (message "Prompt submitted in %s" (buffer-name (process-buffer process))))
 
@@ -301,7 +296,6 @@ It is a format for a name.  A mark is in the prompt at POSITION."
 (defun gemini-companion-prompt-stop ()
   "Submit no more; put the texts into the kill ring."
   (cancel-function-timers #'gemini-companion-prompt--step)
-  (cancel-function-timers #'gemini-companion-prompt--check-inserted)
   (dolist (task gemini-companion-prompt--tasks)
     (gemini-companion-prompt--end task "Prompt not submitted")))
 
