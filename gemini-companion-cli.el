@@ -392,7 +392,6 @@ workspace root of a remote directory is known, that stands for it."
          buffer)))
 
 (defun gemini-companion-cli--free-number (run)
-  "Return the first free number for the client and the directory of RUN."
   (seq-find (lambda (number)
               (not (gemini-companion-cli--live-buffer
                     `(:number ,number ,@run))))
@@ -439,8 +438,6 @@ package-install RET %s), or customize `gemini-companion-terminal'"
 ;;;; Terminals
 
 (defun gemini-companion-cli--terminal-function ()
-  "Return the function to make the current buffer a terminal.
-Return nil if there is none, as on Windows."
   (pcase gemini-companion-terminal
     ('vterm #'gemini-companion-cli--vterm)
     ('eat #'gemini-companion-cli--eat)
@@ -661,8 +658,6 @@ on white in a light theme."
   "Keys in the buffer of a CLI that has ended.")
 
 (defun gemini-companion-cli--desktop (_directory)
-  "Return what a desktop is to save of the CLI in the current buffer.
-`gemini-companion-cli-restore' uses it."
   (unless (plist-get gemini-companion-cli-parameters :remote)
     (mapcan (lambda (key) (list key (plist-get gemini-companion-cli-parameters key)))
             '(:client :directory :number))))
@@ -973,7 +968,6 @@ there.  If that CLI is in a selected side window, the window is hidden."
              (gemini-companion-connect))))))
 
 (defun gemini-companion-cli--launch (run)
-  "Start the CLI of RUN in a terminal, unless the user refuses."
   (let ((remote (plist-get run :remote)))
     (unless gemini-companion-mode
       (gemini-companion-mode 1))

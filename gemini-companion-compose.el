@@ -174,7 +174,6 @@ Elsewhere outside the project, it does not read them, or asks."
       (expand-file-name (format name project) home))))
 
 (defun gemini-companion-compose--yank-image (type data)
-  "Insert a reference to a new private file with DATA, an image of TYPE."
   (let ((file (make-temp-file (gemini-companion-compose--file
                                "image-"
                                (gemini-companion-compose--image-directory))

@@ -300,7 +300,6 @@ MARK is in the prompt of PROCESS at POSITION."
     (gemini-companion-prompt--end task "Prompt not submitted")))
 
 (defun gemini-companion-prompt--unused-mark (process)
-  "Return a space that is not in the terminal of PROCESS, if there is one."
   (seq-find (lambda (mark)
               (not (gemini-companion-prompt--shown-p mark process)))
             (mapcar #'string (number-sequence ?\u2000 ?\u200a))
@@ -502,7 +501,6 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
                          nil)))))))
 
 (defun gemini-companion-prompt--diagnostics ()
-  "Return what Flymake and Flycheck have found in this line."
   (let ((line (list (line-beginning-position) (line-beginning-position 2))))
     (delete-dups
      (mapcar (lambda (text) (string-trim (string-replace "\n" " " text)))
@@ -540,14 +538,12 @@ A directory counts as the files in it."
            (bound-and-true-p magit-buffer-file-name))))))
 
 (defun gemini-companion-prompt--dired ()
-  "Return references to the marked files, or the one at point."
   (mapcar (lambda (file) (list file nil nil))
           (dired-get-marked-files)))
 
 ;;;; Lists of locations
 
 (defun gemini-companion-prompt--hits ()
-  "Return the hits or diagnostics on the lines of the region, or here."
   (save-excursion
     (let* ((end (if (use-region-p) (region-end) (point)))
            (before (progn
@@ -569,7 +565,6 @@ A directory counts as the files in it."
         found)))))
 
 (defun gemini-companion-prompt--compilation-p ()
-  "Return non-nil if this is a compilation, maybe in Comint mode."
   (or (eq 'compilation-mode major-mode)
       (and (derived-mode-p 'comint-mode)
            (bound-and-true-p compilation-arguments))))
@@ -584,7 +579,6 @@ A directory counts as the files in it."
                when (consp hit) return hit))))
 
 (defun gemini-companion-prompt--property (name)
-  "Return the first value of the text property NAME on this line, or nil."
   (when-let* ((location (text-property-not-all (line-beginning-position)
                                                (line-end-position) name nil)))
     (get-text-property location name)))
@@ -665,7 +659,6 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
 ;;;; Texts
 
 (defun gemini-companion-prompt--diff ()
-  "Return the hunk at point, with the name of its file."
   (save-excursion
     (let ((end (line-end-position))
           (hunk (or (ignore-errors (diff-bounds-of-hunk))
@@ -771,7 +764,6 @@ It has the name of one that is hidden, or else of one that exists."
         (list (gemini-companion-prompt--fenced (string-join lines "\n")))))))
 
 (defun gemini-companion-prompt--region ()
-  "Return the region or the paragraph at point, as a quotation."
   (let ((text (or (if (use-region-p)
                       (buffer-substring-no-properties (region-beginning)
                                                       (region-end))
