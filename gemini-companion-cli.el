@@ -96,7 +96,6 @@ program of its name."
                 :value-type (choice (string :tag "Program")
                                     (repeat :tag "Program and arguments"
                                             string)))
-  :group 'gemini-companion-terminal
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-run-client nil
@@ -105,7 +104,6 @@ Nil means the one that is installed.  If several are, the command
 asks, and sets this option."
   :type `(choice (const :tag "The one that is installed" nil)
                  ,@(gemini-companion-clients-choices))
-  :group 'gemini-companion-terminal
   :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State

@@ -432,7 +432,6 @@ current buffer, else the one that is shown."
 (declare-function flymake-diagnostic-buffer "flymake" t t)
 (declare-function flymake-diagnostic-text "flymake" t t)
 (declare-function flymake-diagnostics "flymake" t t)
-(declare-function gemini-companion-compose "gemini-companion-compose")
 (declare-function magit-current-section "ext:magit-section")
 (declare-function magit-file-at-point "ext:magit-git")
 (declare-function slot-value "eieio")
