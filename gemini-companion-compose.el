@@ -33,7 +33,7 @@
   "The session for the prompt, which may have ended, or nil.")
 
 (defvar-local gemini-companion-compose--files nil
-  "Names for completion, an alist, or nil before they are needed.")
+  "Names of files for completion, or nil before they are needed.")
 
 (defvar gemini-companion-compose--images nil
   "Alist of (FILE . SESSION), images that were yanked.")
@@ -93,41 +93,20 @@ For `completion-at-point-functions'."
                (eq ?\\ (char-before (1- (point)))))
         (backward-char))
       (cond ((search-forward "@" end t)
-             (list (point) end #'gemini-companion-compose--complete-file
+             (list (point) end (gemini-companion-compose--file-names)
                    :exclusive 'no))
             ((and (bobp) (< (point) end) (eq ?/ (char-after)))
              (list (1+ (point)) end (gemini-companion-compose--command-names)
                    :exclusive 'no))))))
 
-(defun gemini-companion-compose--complete-file (string _predicate action)
-  "Complete STRING to the name of a shared file of the project.
-A completion table, see `all-completions' for ACTION.  It has no
-completions if a key is typed meanwhile."
-  ;; Most of the time would be spent on collecting garbage.
-  (let ((gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
-        value)
-    (while-no-input
-      (setq value (complete-with-action
-                   action (gemini-companion-compose--file-names) string
-                   ;; It takes milliseconds, so only once, if the name matches.
-                   (lambda (name)
-                     (when (stringp (cdr name))
-                       (setcdr name (not (gemini-companion-privacy-name-hidden-p
-                                          (cdr name)))))
-                     (cdr name)))))
-    value))
-
 (defun gemini-companion-compose--file-names ()
-  "Return an alist of the files of the project.
-Their names are quoted for the CLI; the values are absolute names, or
-whether the file may be shared if that was checked."
+  "Return the names of the files of the project, quoted for the CLI."
   (or gemini-companion-compose--files
       (let ((default-directory (file-truename default-directory)))
         (setq gemini-companion-compose--files
               (mapcar (lambda (file)
-                        (cons (gemini-companion-prompt-escape
-                               (string-remove-prefix default-directory file))
-                              file))
+                        (gemini-companion-prompt-escape
+                         (string-remove-prefix default-directory file)))
                       (gemini-companion-prompt-files))))))
 
 (defun gemini-companion-compose--client ()

@@ -161,8 +161,7 @@ is none."
     (gemini-companion-compose-test-with client
       (setenv "QWEN_HOME" "/no/qh")
       (gemini-companion-test-write name text)
-      (dolist (name '("d.pem" "d.txt"))
-        (write-region "" nil name nil 'silent))
+      (write-region "" nil "d.txt" nil 'silent)
       (gemini-companion-compose)
       (insert "See @d")
       (should (equal '("d.txt")
