@@ -265,21 +265,13 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
     gemini-companion-status-checks)))
 
 (defun gemini-companion-status--once (findings)
-  "Return FINDINGS without reasons and remedies that are in earlier ones."
+  "Return FINDINGS without the remedies that are in earlier ones."
   (let (said)
-    (seq-mapcat
-     (pcase-lambda (`(,title ,mark ,text ,remedy . ,actions))
-       (let ((reason (cadr (split-string text "is not connected: "))))
-         (prog1 (cond ((member text said) nil)
-                      ((and reason (member reason said))
-                       `((,title note ,(string-remove-suffix
-                                        (concat ": " reason) text))))
-                      (t
-                       `((,title ,mark ,text
-                                 ,(unless (member remedy said) remedy)
-                                 ,@actions))))
-           (setq said `(,text ,reason ,remedy ,@said)))))
-     findings)))
+    (mapcar (pcase-lambda (`(,title ,mark ,text ,remedy . ,actions))
+              (prog1 `(,title ,mark ,text
+                              ,(unless (member remedy said) remedy) ,@actions)
+                (push remedy said)))
+            findings)))
 
 (defun gemini-companion-status--server (_directory)
   (let ((info (gemini-companion-server-info))
