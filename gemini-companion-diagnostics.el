@@ -53,6 +53,9 @@ if the next report may be about a file that was closed.")
 (defvar-local gemini-companion-diagnostics--earlier-report nil
   "Last report about this buffer when a text was last replaced.")
 
+(defvar-local gemini-companion-diagnostics--sent nil
+  "Cons of the version of the text that Eglot has sent last, and its tick.")
+
 (defun gemini-companion-diagnostics-checker (buffer)
   "Return the mode for diagnostics in BUFFER, or nil."
   (with-current-buffer buffer
@@ -602,7 +605,8 @@ Request its errors if the server supports that."
             (when (and (eq server (gemini-companion-lookup-server buffer))
                        ;; Eglot opens a file with the version 0, which some
                        ;; servers leave out.
-                       (gemini-companion-diagnostics--version-p (or version 0))
+                       (equal gemini-companion-diagnostics--sent
+                              (cons (or version 0) (buffer-chars-modified-tick)))
                        (or version errors
                            (null gemini-companion-diagnostics--last-report)
                            (car gemini-companion-diagnostics--last-report)))
@@ -641,9 +645,6 @@ Return nil if the server does not support that."
 
 ;;;; What a language server knows
 
-(defvar-local gemini-companion-diagnostics--sent nil
-  "Cons of the version of the text that Eglot has sent last, and its tick.")
-
 (defun gemini-companion-diagnostics--note-sent (_server method params)
   "Record which text of this buffer METHOD is about to send with PARAMS."
   (when-let* (((memq method '(:textDocument/didOpen :textDocument/didChange)))
@@ -656,12 +657,6 @@ Return nil if the server does not support that."
       (gemini-companion-diagnostics--end-of (expand-file-name file) 'version))
     (setq gemini-companion-diagnostics--sent
           (cons (plist-get document :version) (buffer-chars-modified-tick)))))
-
-(defun gemini-companion-diagnostics--version-p (version)
-  "Return non-nil if VERSION is the present text of this buffer.
-Eglot counts the versions."
-  (equal gemini-companion-diagnostics--sent
-         (cons version (buffer-chars-modified-tick))))
 
 ;; The private names of Eglot: it has no public ones for these.  Without them,
 ;; the errors in visited files are not known, and none are reported.
