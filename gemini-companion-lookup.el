@@ -101,25 +101,18 @@ It is empty if the text is too large."
 ;;;; Symbols
 
 (defun gemini-companion-lookup--find (file symbol line)
-  "Return a list of LINE, COLUMN and a remark for SYMBOL in FILE.
+  "Return a cons of a line and a column of SYMBOL in FILE.
 They belong to the whole word SYMBOL that is nearest to LINE, or the
-first one if LINE is nil.  COLUMN is in UTF-16 code units.  The remark
-names the line if it is not LINE.
+first one if LINE is nil.  The column is in UTF-16 code units.
 Signal an error if FILE does not have SYMBOL, or is too large."
   (when (gemini-companion-lookup--large-p file)
     (gemini-companion-lookup-fail "%s is too large; use grep_search" file))
   (gemini-companion-lookup--with-text file
-    (pcase-let ((`((,at . ,column) . ,_)
-                 (or (seq-sort-by (lambda (location)
-                                    (abs (- (car location) (or line 0))))
-                                  #'<
-                                  (gemini-companion-lookup--occurrences symbol))
-                     (gemini-companion-lookup-fail
-                      "The word %s is not in %s" symbol file))))
-      (list at column
-            (when (and line (/= line at))
-              (format "Line %d does not have %s; taken from line %d."
-                      line symbol at))))))
+    (or (car (seq-sort-by (lambda (location)
+                            (abs (- (car location) (or line 0))))
+                          #'<
+                          (gemini-companion-lookup--occurrences symbol)))
+        (gemini-companion-lookup-fail "The word %s is not in %s" symbol file))))
 
 (defun gemini-companion-lookup--occurrences (symbol)
   "Return the locations of SYMBOL in this buffer.
@@ -221,15 +214,14 @@ innermost."
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
 REQUESTS is a list of (METHOD . PARAMS), to which the location of SYMBOL is
 added.  If no buffer visits FILE, it is open in the server meanwhile, unless
-it is too large.  Call THEN with the remark about the location and the
-results, of which (error MESSAGE) is one that failed; a problem there goes
-to ANSWER."
+it is too large.  Call THEN with the results, of which (error MESSAGE) is
+one that failed; a problem there goes to ANSWER."
   (pcase-let* ((visited (gemini-companion-lookup-buffer file))
                (buffer (or visited (gemini-companion-lookup-neighbor file)))
                (server (or (and buffer (gemini-companion-lookup-server buffer))
                            (gemini-companion-lookup-fail "No language server \
 runs for this file; use grep_search")))
-               (`(,at ,column ,remark)
+               (`(,at . ,column)
                 (gemini-companion-lookup--find file symbol line))
                (text (gemini-companion-lookup--with-text file (buffer-string)))
                (large (< gemini-companion-lookup-sendable (string-bytes text)))
@@ -251,7 +243,7 @@ runs for this file; use grep_search")))
            (when (and large (not visited) (seq-empty-p (car results)))
              (gemini-companion-lookup-fail "%s is too large to be sent to the \
 language server; open it in Emacs, or use grep_search" file))
-           (funcall then remark results)))
+           (funcall then results)))
        'deferred))))
 
 (defun gemini-companion-lookup-request (server requests then &optional deferred)
@@ -337,22 +329,22 @@ Signal an error if RESULT is an error."
 (defun gemini-companion-lookup-references (file symbol line after answer)
   "Find the references to SYMBOL, which occurs in FILE, on LINE if non-nil.
 Call ANSWER with a plist: `:total', their number; `:locations', lists
-of FILE, LINE and TEXT, 100 at most, without the first AFTER; `:taken',
-a remark or nil; or `:problem', why there is no answer."
+of FILE, LINE and TEXT, 100 at most, without the first AFTER; or
+`:problem', why there is no answer."
   (gemini-companion-lookup-guarded answer
     (gemini-companion-lookup--query-server
      (gemini-companion-lookup-true-name file) symbol line
      '((:textDocument/references :context (:includeDeclaration t)))
      answer
-     (lambda (remark results)
+     (lambda (results)
        (gemini-companion-lookup-shared
         (gemini-companion-lookup--locations (car results))
         (lambda (locations)
           (gemini-companion-lookup--texts
            (seq-take (seq-drop locations (or after 0)) 100)
            (lambda (found)
-             (funcall answer (list :total (length locations) :locations found
-                                   :taken remark))))))))))
+             (funcall answer
+                      (list :total (length locations) :locations found))))))))))
 
 (defun gemini-companion-lookup-shared (locations then)
   "Call THEN with those of LOCATIONS that may be shared, in order.
@@ -392,7 +384,7 @@ They are lists of FILE, whose true name is given to THEN, and maybe LINE."
   "Find the definition of SYMBOL, which occurs in FILE, on LINE if non-nil.
 Call ANSWER with a plist: `:locations', lists of FILE and LINE;
 `:documentation', with the signature, and `:source', maybe nil or empty;
-`:taken', a remark or nil; or `:problem', why there is no answer."
+or `:problem', why there is no answer."
   (gemini-companion-lookup-guarded answer
     (let ((file (gemini-companion-lookup-true-name file)))
       (if (string-suffix-p ".el" file)
@@ -406,21 +398,21 @@ Call ANSWER with a plist: `:locations', lists of FILE and LINE;
              (ignore-errors
                (or (and (fboundp lisp) (documentation lisp t))
                    (documentation-property lisp 'variable-documentation t)))
-             nil answer))
+             answer))
         (gemini-companion-lookup--query-server
          file symbol line
          '((:textDocument/definition) (:textDocument/hover))
          answer
-         (pcase-lambda (remark `(,definition ,hover))
+         (pcase-lambda (`(,definition ,hover))
            (gemini-companion-lookup--answer-definition
             symbol (gemini-companion-lookup--locations definition)
-            (gemini-companion-lookup--hover hover) remark answer)))))))
+            (gemini-companion-lookup--hover hover) answer)))))))
 
-(defun gemini-companion-lookup--answer-definition (symbol locations documentation remark answer)
+(defun gemini-companion-lookup--answer-definition (symbol locations documentation answer)
   "Call ANSWER with the definition of SYMBOL at LOCATIONS.
-DOCUMENTATION and REMARK are strings or nil.  The answer has nothing
-about a definition in a file that may not be shared, and only the location,
-not the text, of a definition outside the roots."
+DOCUMENTATION is a string or nil.  The answer has nothing about a definition
+in a file that may not be shared, and only the location, not the text, of a
+definition outside the roots."
   (let* ((locations (cl-loop for (file line) in locations
                              for name = (and file
                                              (gemini-companion-text-true-name file))
@@ -443,8 +435,7 @@ not the text, of a definition outside the roots."
                    ;; It may come from any of the locations.
                    :documentation (and (length= open (length locations))
                                        documentation)
-                   :source (and first (gemini-companion-lookup--source first))
-                   :taken remark))))
+                   :source (and first (gemini-companion-lookup--source first))))))
 
 (defun gemini-companion-lookup--source (location)
   "Return the text of the definition at LOCATION, 30 lines at most.

@@ -38,7 +38,6 @@ class Answer(TypedDict):
     problem: str
     total: int
     locations: list[list[Any]]
-    taken: str
     documentation: str
     source: str
     rows: list[list[Any]]
@@ -288,8 +287,6 @@ def _references_text(checked: Question, facts: Answer, directory: str) -> str:
     total, shown = facts.get("total") or 0, checked.get("after", 0)
     symbol, found = checked.get("symbol", ""), facts.get("locations") or []
     lines = [f"{total} reference" if total == 1 else f"{total} references"]
-    if facts.get("taken"):
-        lines.append(facts["taken"])
     size = sum(map(len, lines)) + 200
     files: dict[str, dict[str, list[str]]] = {}
     for path, line, text in found:
@@ -325,9 +322,10 @@ def _around(symbol: str, text: str) -> str:
 
 
 def _definition_text(facts: Answer, directory: str) -> str:
-    lines = [facts["taken"]] if facts.get("taken") else []
-    for path, line in facts.get("locations") or []:
-        lines.append(f"{_relative(path, directory)}:{line}")
+    lines = [
+        f"{_relative(path, directory)}:{line}"
+        for path, line in facts.get("locations") or []
+    ]
     for part in (facts.get("documentation"), facts.get("source")):
         if part:
             lines += ["", *map(_cut, part.strip("\n").split("\n"))]

@@ -180,12 +180,11 @@ def test_a_long_answer_is_cut_and_can_be_resumed(alone: Alone, tmp_path: Path) -
             "definition",
             {"file": "a.py", "symbol": "word", "line": 2},
             {
-                "taken": "taken from line 4",
                 "locations": [["{root}/a.py", 7], ["/lib/b.py", 9]],
                 "documentation": "def word() -> int\nReturn it.\n",
                 "source": "def word():\n    return 1\n",
             },
-            "taken from line 4\na.py:7\n/lib/b.py:9\n\n"
+            "a.py:7\n/lib/b.py:9\n\n"
             "def word() -> int\nReturn it.\n\ndef word():\n    return 1",
         ),
         (
