@@ -913,13 +913,9 @@ it is nil, or if its directory does not exist."
         (plist-get (gemini-companion-server-info) :port) (emacs-pid))
      ;; Without =, a variable is unset.
      ,@(copy-sequence (gemini-companion-clients-all :unset))
-     ;; In a container the client connects to the host, unless one of these
-     ;; variables indicates that its editor is in the container.
-     ,@(when (and (seq-some #'file-exists-p
-                            '("/.dockerenv" "/run/.containerenv"))
-                  (not (seq-some #'getenv
-                                 '("SSH_CONNECTION" "REMOTE_CONTAINERS"
-                                   "VSCODE_REMOTE_CONTAINERS_SESSION"))))
+     ;; In a container the client connects to the host, unless this variable
+     ;; indicates that its editor is in the container.
+     ,@(when (seq-some #'file-exists-p '("/.dockerenv" "/run/.containerenv"))
          (list "REMOTE_CONTAINERS=1"))))
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-cli--check-settings)

@@ -354,12 +354,11 @@ prompts, the last first, and `saved' what would be saved."
                    "GEMINI_CLI_IDE_WORKSPACE_PATH=/elsewhere"
                    "GEMINI_CLI_IDE_AUTH_TOKEN=theirs"
                    "QWEN_CODE_IDE_SERVER_PORT=8"
-                   "QWEN_CODE_IDE_WORKSPACE_PATH=/elsewhere"
-                   "SSH_CONNECTION=1 2 3 4" "REMOTE_CONTAINERS")
+                   "QWEN_CODE_IDE_WORKSPACE_PATH=/elsewhere" "REMOTE_CONTAINERS")
                  process-environment)))
     (gemini-companion-test-with-mode '()
-      ;; Another variable says the same.
-      (should-not (getenv "REMOTE_CONTAINERS"))
+      (should (equal (and (file-exists-p "/.dockerenv") "1")
+                     (getenv "REMOTE_CONTAINERS")))
       (gemini-companion-mode -1)
       ;; Buffers with an environment of their own, from before and afterwards.
       (let ((buffers (list (get-buffer-create "earlier")
