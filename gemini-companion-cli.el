@@ -50,6 +50,7 @@
 (declare-function term-set-escape-char "term")
 (declare-function vterm-mode "ext:vterm")
 (defvar desktop-buffer-mode-handlers)
+(defvar desktop-minor-mode-handlers)
 (defvar desktop-save-buffer)
 (defvar eat-kill-buffer-on-exit)
 (defvar term-escape-char)
@@ -1024,36 +1025,32 @@ CLIs there lose their connection, and their reviews are closed."
   (gemini-companion-server-call 'remote-stop name)
   (gemini-companion-remote-drop name))
 
-(defvar desktop-minor-mode-handlers)
-
 ;;;; Conversations
 
 (defun gemini-companion-resume--parse (output)
   "Return the conversations in OUTPUT of a CLI, as `tabulated-list-entries'.
 The newest comes first.  Gemini CLI prints that last, and Qwen Code
 prints objects of JSON."
-  (let ((entries nil))
+  (let (printed objects)
     (dolist (line (split-string output "[\r\n]+" t))
       (if (string-match "\\` *[0-9]+\\. \\(.*\\) (\\([^()]*\\)) \\[\\([^]]+\\)\\]\\'"
                         line)
           (push (list (match-string 3 line) (match-string 2 line)
                       (match-string 1 line))
-                entries)
+                printed)
         ;; Other lines are of its log.
         (let-alist (and (string-prefix-p "{" line)
                         (ignore-errors (json-read-from-string line)))
           (when .sessionId
-            (setq entries
-                  (append entries
-                          (list (list .sessionId
-                                      (format-time-string "%F %R"
-                                                          (/ .mtime 1000))
-                                      (or .customTitle .prompt "")))))))))
+            (push (list .sessionId
+                        (format-time-string "%F %R" (/ .mtime 1000))
+                        (or .customTitle .prompt ""))
+                  objects)))))
     (mapcar (pcase-lambda (`(,id ,time ,words))
               (list id (vector time (gemini-companion-name-escaped
                                      (replace-regexp-in-string
                                       "[ \t\n\r]+" " " words)))))
-            entries)))
+            (append (nreverse objects) printed))))
 
 (defun gemini-companion-resume--list ()
   (gemini-companion-resume--say "Listing the conversations of %s...")
