@@ -409,7 +409,7 @@ workspace root of a remote directory is known, that stands for it."
             (if (eql number 1) "" (format " (%d)" number)))))
 
 (defun gemini-companion-cli--check (run)
-  "Signal an error if the program of RUN or its terminal is missing.
+  "Signal an error if there is no program of RUN, or no terminal.
 On a remote host, that is a program which connects it."
   (when-let* ((remote (plist-get run :remote)))
     (gemini-companion-remote-command remote :pipe nil))
@@ -417,12 +417,6 @@ On a remote host, that is a program which connects it."
     (user-error "Emacs has no terminal on Windows; start the CLI in a window \
 of its own, in %s"
                 (abbreviate-file-name (plist-get run :directory))))
-  (when (and (memq gemini-companion-terminal '(vterm eat))
-             (not (locate-library
-                   (symbol-name gemini-companion-terminal))))
-    (user-error "Package %s is not installed; install it (M-x \
-package-install RET %s), or customize `gemini-companion-terminal'"
-                gemini-companion-terminal gemini-companion-terminal))
   (let* ((client (plist-get run :client))
          (program (car (gemini-companion-cli-command client)))
          (exec-path (plist-get run :path)))

@@ -315,13 +315,6 @@ prompts, the last first, and `saved' what would be saved."
                  (let ((gemini-companion-run-commands
                         '(("gemini" . "no-such-gemini"))))
                    (gemini-companion-run))))
-           ("package-install RET eat"
-            . ,(lambda ()
-                 (let ((gemini-companion-terminal 'eat)
-                       (load-path (seq-remove (lambda (directory)
-                                                (string-search "eat" directory))
-                                              load-path)))
-                   (gemini-companion-run))))
            ("start the CLI in a window of its own"
             . ,(lambda ()
                  (let ((system-type 'windows-nt)
