@@ -17,11 +17,6 @@
 ;; before the terminal gets it: questions for the colors, the window title, which
 ;; has the state of the CLI, and text that the CLI copies.  From term they are
 ;; removed.
-;;
-;; If a CLI that was started here does not connect, a hint shows what to do.
-;;
-;; The conversations that a CLI has kept for a project are listed in a buffer, to
-;; resume one.  The CLI is asked for them by its program, which takes seconds.
 
 ;;; Code:
 
@@ -585,17 +580,13 @@ to get: term would display these sequences."
       ;; In Emacs 28, twice this length overflows the stack of regexps.
       (process-put process 'gemini-companion-output-rest
                    (and (length< rest 200000) rest))
-      (list process (if (gemini-companion-cli--mode-p process 'term-mode)
+      (list process (if (with-current-buffer (process-buffer process)
+                          (derived-mode-p 'term-mode))
                         (string-join (nreverse plain))
                       ;; Eat would say that the frame is dark, and pad titles.
                       (replace-regexp-in-string
                        "\e]1[01];\\?\\(?:\a\\|\e\\\\\\)\\|\\(\e]0;[^\a\e]*?\\) +\\(\a\\)"
                        "\\1\\2" output t))))))
-
-(defun gemini-companion-cli--mode-p (process mode)
-  (and (buffer-live-p (process-buffer process))
-       (with-current-buffer (process-buffer process)
-         (derived-mode-p mode))))
 
 (defun gemini-companion-cli--handle (process content)
   (cond
@@ -610,7 +601,8 @@ to get: term would display these sequences."
    ((string-match "\\`1\\([01]\\);\\?\\'" content)
     (gemini-companion-cli--answer-color process (match-string 1 content)))
    ;; It does the rest itself.
-   ((gemini-companion-cli--mode-p process 'eat-mode))
+   ((with-current-buffer (process-buffer process)
+      (derived-mode-p 'eat-mode)))
    ((string-match "\\`52;[^;]*;\\(.+\\)\\'" content)
     (when-let* ((bytes (ignore-errors
                          (base64-decode-string (match-string 1 content)))))
