@@ -178,18 +178,18 @@ may be installed there."
           ((car installed))
           (t (caar gemini-companion-clients)))))
 
-(defun gemini-companion-cli--offer-ide (run)
-  "Ask whether to enable IDE integration in the CLI of RUN, if it is off.
+(defun gemini-companion-cli--offer-settings (run)
+  "Ask whether to set what the CLI of RUN needs and the user has not set.
 Return nil if the user has to edit a settings file first."
-  (let* ((process-environment (plist-get run :environment))
-         (finding (car (gemini-companion-cli-settings-findings
-                        (plist-get run :client)
-                        (plist-get run :directory))))
-         (enable (alist-get "Enable" (nthcdr 3 finding) nil nil #'equal)))
-    (or (not enable)
-        (not (y-or-n-p (format "Enable IDE integration in %s? "
-                               (gemini-companion-session-title run))))
-        (funcall enable))))
+  (let ((process-environment (plist-get run :environment)))
+    (seq-every-p (pcase-lambda (`(,_ ,problem ,_ . ,actions))
+                   (pcase (car actions)
+                     (`(,(or "Enable" "Set it") . ,set)
+                      (or (not (y-or-n-p (format "%s; change that? " problem)))
+                          (funcall set)))
+                     (_ t)))
+                 (gemini-companion-cli-settings-findings
+                  (plist-get run :client) (plist-get run :directory)))))
 
 (defun gemini-companion-cli-program (name command input then)
   "Run COMMAND with INPUT as a process NAME, without waiting for it.
@@ -284,7 +284,7 @@ The first one is about what is needed to connect, if they can be read."
         (progn
           (gemini-companion-settings-read file)
           (mapcar (apply-partially #'gemini-companion-cli--setting
-                                   (gemini-companion-clients-title client) files)
+                                   client files)
                   (gemini-companion-clients-get client :required)))
       (error
        `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
@@ -293,11 +293,12 @@ The first one is about what is needed to connect, if they can be read."
                        (gemini-companion-clients-title client))
               ("Open" . ,(apply-partially #'find-file-other-window file))))))))
 
-(defun gemini-companion-cli--setting (title files required)
-  "Return the finding about REQUIRED in FILES, the settings of TITLE."
+(defun gemini-companion-cli--setting (client files required)
+  "Return the finding about REQUIRED in FILES, the settings of CLIENT."
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
                (user (car (last files)))
-               (file (or (gemini-companion-settings-find files keys) user))
+               (found (gemini-companion-settings-find files keys))
+               (file (or found user))
                (key (format "%s in %s" (string-join keys ".")
                             (abbreviate-file-name file))))
     (cond
@@ -307,13 +308,16 @@ The first one is about what is needed to connect, if they can be read."
       `(bad ,problem
             ,(format "Run %s there, or set %s to %s." command key
                      (json-encode value))
-            (,(if (eq value t) "Enable" "Set it")
+            (,(cond ((eq value t) "Enable")
+                    (found "Change it")
+                    (t "Set it"))
              . ,(lambda ()
                   (let ((set (gemini-companion-settings-set file keys value)))
-                    (when (eq t set)
+                    (if (not (eq t set))
+                        set
                       (message "Setting saved; type %s in each running %s"
-                               command title))
-                    set)))))
+                               command (gemini-companion-clients-title client))
+                      (cons client command)))))))
      (t
       `(bad ,problem
             ,(format "Remove %s, which overrides your own settings." key)
@@ -955,7 +959,7 @@ there.  If that CLI is in a selected side window, the window is hidden."
     (when (and gemini-companion-mode
                (if remote
                    (gemini-companion-remote-agree remote)
-                 (gemini-companion-cli--offer-ide run)))
+                 (gemini-companion-cli--offer-settings run)))
       (let ((buffer (gemini-companion-cli--show-buffer run)))
         (insert (gemini-companion-session-title run)
                 " starts here when the server is ready.\n")

@@ -23,6 +23,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-remote)
 (require 'gemini-companion-privacy)
+(require 'gemini-companion-prompt)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-server)
 (require 'gemini-companion-context)
@@ -49,7 +50,9 @@ A finding is a list (MARK TEXT REMEDY (LABEL . FUNCTION)...).  MARK is
 `good'; `bad' for a problem that keeps a CLI from connecting or from
 opening reviews; `note'; or `wait' until the server has answered.  TEXT
 is a phrase with a capital and without a period.  REMEDY is a sentence
-or nil.  A button with each LABEL calls its FUNCTION and checks again.")
+or nil.  A button with each LABEL calls its FUNCTION and checks again.
+If that returns a cons of a client and a command, the button offers to
+type the command in the CLIs of that client.")
 
 (defconst gemini-companion-status--name "*gemini-companion status*"
   "Name of the buffer.")
@@ -162,13 +165,35 @@ checks again."
        'follow-link t
        'action (lambda (_button)
                  (unwind-protect
-                     (funcall function)
+                     (pcase (funcall function)
+                       (`(,(and (pred stringp) client) . ,command)
+                        (gemini-companion-status--type client command)))
                    (when (get-buffer gemini-companion-status--name)
                      (with-current-buffer gemini-companion-status--name
                        (revert-buffer)))))))
     (insert "\n")
     (dolist (line (append more (ensure-list remedy)))
       (insert "    " line "\n"))))
+
+(defun gemini-companion-status--type (client command)
+  "Offer to type COMMAND in each CLI of CLIENT in a terminal of this Emacs."
+  (dolist (cli (seq-uniq (append (gemini-companion-sessions)
+                                 (pcase (cdr gemini-companion-status--processes)
+                                   ((and (pred listp) all) all)))
+                         (lambda (a b)
+                           (eql (plist-get a :pid) (plist-get b :pid)))))
+    (when (and (equal client (plist-get cli :client))
+               ;; Elsewhere, its settings are there.
+               (null (plist-get cli :remote))
+               (gemini-companion-session-terminal cli)
+               (y-or-n-p (format "Type %s in %s? " command
+                                 (gemini-companion-session-name cli))))
+      (gemini-companion-prompt-submit command (lambda () cli) 30 "Not typed"))))
+
+(defun gemini-companion-status--terminal-button (cli)
+  "Return a list of the button for the terminal of CLI in this Emacs, or nil."
+  (when-let* ((terminal (gemini-companion-session-terminal cli)))
+    `(("Terminal" . ,(apply-partially #'gemini-companion-cli-show terminal)))))
 
 (defun gemini-companion-status--insert-section
     (heading insert items &optional action)
@@ -211,7 +236,6 @@ PROBLEM is the first finding that is a problem or awaits an answer."
 
 (defun gemini-companion-status--insert-session (session)
   (pcase-let* (((map :directory :version) session)
-               (terminal (gemini-companion-session-terminal session))
                (facts
                 (list (concat (gemini-companion-session-name session)
                               (and directory
@@ -223,10 +247,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                            "auto-accept"))))
     (apply #'gemini-companion-status--insert
            (concat "    " (string-join (delq nil facts) ", ")) nil
-           (and terminal
-                `(("Terminal" . ,(apply-partially
-                                  #'gemini-companion-cli-show
-                                  terminal)))))))
+           (gemini-companion-status--terminal-button session))))
 
 (defun gemini-companion-status--insert-shared ()
   (when (or (gemini-companion-sessions) gemini-companion-paused)
@@ -499,7 +520,8 @@ Emacs."))
                     (concat ", in " (gemini-companion-cli-file-shown directory)))
                ") is not connected"
                (and text (concat ": " text)))
-      ,@remedy)))
+      ,@remedy
+      ,@(gemini-companion-status--terminal-button process))))
 
 (provide 'gemini-companion-status)
 ;;; gemini-companion-status.el ends here

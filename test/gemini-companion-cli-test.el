@@ -211,10 +211,11 @@ prompts, the last first, and `saved' what would be saved."
      ,@body))
 
 (defun gemini-companion-run-test-enable-ide ()
-  "Enable IDE integration in the CLIs of this directory."
+  "Set what the CLIs of this directory need."
   (dolist (directory '(".gemini" ".qwen"))
     (gemini-companion-test-write (concat directory "/settings.json")
-                                 "{\"ide\": {\"enabled\": true}}")))
+                                 "{\"ide\": {\"enabled\": true},
+\"tools\": {\"approvalMode\": \"default\"}}")))
 
 (ert-deftest gemini-companion-run-asks-once-which-cli-to-start ()
   (gemini-companion-run-test-with-clis '("qwen")
@@ -246,17 +247,23 @@ prompts, the last first, and `saved' what would be saved."
       (should (equal "qwen" gemini-companion-run-client))
       (should (equal 2 (length asked))))))
 
-(ert-deftest gemini-companion-run-offers-to-enable-ide-integration ()
-  (pcase-dolist (`(,client ,answer)
-                 '(("gemini" t) ("qwen" t) ("gemini" nil)))
+(ert-deftest gemini-companion-run-offers-to-set-what-is-not-set ()
+  (pcase-dolist (`(,client ,answer ,text . ,questions)
+                 '(("gemini" t "" "IDE integration is off .*; change that\\? \\'")
+                   ("qwen" t "{}" "IDE integration is off" "does not ask about edits")
+                   ("qwen" t "{\"tools\": {\"approvalMode\": \"yolo\"}}"
+                    "IDE integration is off")
+                   ("gemini" nil "" "IDE integration is off" "IDE integration is")))
     (gemini-companion-run-test-with-clis (list client)
       (let ((file (expand-file-name (format ".%s/settings.json" client))))
+        (unless (equal "" text)
+          (gemini-companion-test-write file text))
         (gemini-companion-run-test-answering answer
           (gemini-companion-run)
           (gemini-companion-run '(4)))
-        (should (string-match-p "\\`Enable IDE integration in .*\\? \\'"
-                                (car asked)))
-        (should (equal (if answer 1 2) (length asked)))
+        (should (equal (length questions) (length asked)))
+        (should (seq-every-p #'identity
+                             (seq-mapn #'string-match-p questions (reverse asked))))
         (should (equal 2 (length gemini-companion-run-test-started)))
         (should (eq answer
                     (and (file-exists-p file)

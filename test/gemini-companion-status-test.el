@@ -277,15 +277,48 @@ connected to another editor" nil t)))))
 
 (ert-deftest gemini-companion-status-test-sets-what-a-running-cli-needs ()
   (gemini-companion-status-test--with-home
-    (unwind-protect
-        (progn
-          (gemini-companion-session-update '((:id "1" :client "qwen" :pid 1)))
-          (ert-with-message-capture shown
-            (pcase (gemini-companion-status-test--find "Settings")
-              (`((bad ,_ ,_ ("Set it" . ,set))) (funcall set)))
-            (should (string-search "type /approval-mode default in each" shown)))
-          (should (equal '(good) (gemini-companion-status-test--marks "Settings"))))
-      (gemini-companion-session-update nil))))
+    (make-directory ".qwen")
+    (with-temp-buffer
+      (let* ((terminal (current-buffer))
+             (cli (list :client "qwen" :directory directory
+                        :pid (process-id
+                              (gemini-companion-test-start-in-term
+                               "sh" "-c" "stty -echoctl; echo up; exec cat"))))
+             (asked nil)
+             (push (lambda (label)
+                     (goto-char (point-min))
+                     (search-forward (concat label "]"))
+                     (push-button (1- (point))))))
+        (cl-letf (((symbol-function 'y-or-n-p)
+                   (lambda (prompt) (push prompt asked) t))
+                  ((symbol-function 'gemini-companion-server-ask-processes)
+                   (lambda (done) (funcall done (list cli)))))
+          (unwind-protect
+              (gemini-companion-status-test--with-status
+                  (seq-filter (lambda (check)
+                                (member (car check) '("Settings" "Running CLIs")))
+                              gemini-companion-status-checks)
+                (funcall push "[Terminal")
+                (should (eq terminal (window-buffer)))
+                (gemini-companion-status)
+                (ert-with-message-capture shown
+                  (funcall push "[Enable")
+                  (should (string-search "type /ide enable in each" shown)))
+                (gemini-companion-session-update (list (append '(:id "1") cli)))
+                (gemini-companion-page-refresh)
+                (funcall push "[Set it")
+                (should (equal (mapcar (lambda (command)
+                                         (format "Type %s in %s? " command
+                                                 (gemini-companion-session-name cli)))
+                                       '("/approval-mode default" "/ide enable"))
+                               asked))
+                ;; `cat' repeats what is submitted.
+                (dolist (command '("/ide enable" "/approval-mode default"))
+                  (gemini-companion-test-eventually
+                    (string-match-p (concat command "[^z-a]*" command)
+                                    (gemini-companion-test-text terminal)))))
+            (gemini-companion-prompt-stop)
+            (gemini-companion-session-update nil)))))))
 
 (ert-deftest gemini-companion-status-test-reads-all-settings-that-count ()
   (gemini-companion-status-test--with-home

@@ -144,7 +144,7 @@ def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(world: World) 
     qwen.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True})
     emacs = world.emacs(file, extra="(setq gemini-companion-terminal 'term)")
     reviews = Reviews(emacs)
-    question = "Enable IDE integration in Qwen Code? (y or n)"
+    question = "IDE integration is off in Qwen Code; change that? (y or n)"
     cli = world.run(emacs, "qwen", question)
     stays_connected(emacs, cli)
     cli.model.script(read_file(file), write_file(file, "uno\n"), say("I see"))
