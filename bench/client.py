@@ -40,7 +40,7 @@ class Client:
         self.session_id = ""
         self._posts = HTTPConnection("127.0.0.1", port, BOUND)
         self._stream = HTTPConnection("127.0.0.1", port, BOUND)
-        self._events: Iterator[dict[str, Any]]
+        self._answer: HTTPResponse | None = None
 
     def connect(self) -> Client:
         """Do what the CLI does when it connects."""
@@ -68,15 +68,14 @@ class Client:
     def open_stream(self) -> None:
         """Open the event stream."""
         self._stream.request("GET", "/mcp", headers=self._headers())
-        answer = self._stream.getresponse()
-        if answer.status != 200:
-            raise Broken(f"GET was answered {answer.status}")
-        self._events = _events(answer)
+        self._answer = self._stream.getresponse()
+        if self._answer.status != 200:
+            raise Broken(f"GET was answered {self._answer.status}")
 
     def until(self, method: str) -> dict[str, Any]:
         """Return the parameters of the next notification of ``method``."""
         try:
-            for event in self._events:
+            for event in _events(self._answer):
                 if event["method"] == method:
                     params: dict[str, Any] = event["params"]
                     return params
@@ -129,6 +128,8 @@ class Client:
         """Disconnect."""
         self._posts.close()
         self._stream.close()
+        if self._answer:
+            self._answer.close()
 
     def _headers(self) -> dict[str, str]:
         headers = {
@@ -141,9 +142,9 @@ class Client:
         return headers
 
 
-def _events(answer: HTTPResponse) -> Iterator[dict[str, Any]]:
+def _events(answer: HTTPResponse | None) -> Iterator[dict[str, Any]]:
     """Yield the notifications in ``answer``, an event stream."""
-    while line := answer.readline():
+    while answer and (line := answer.readline()):
         if line.startswith(b"data: "):
             yield json.loads(line[6:])
 

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The cost of one command while point moves in a file and a CLI is connected.
 
-A hundred edits are kept, half of them open.
-
 A loop moves point, at the end of the file, and runs the hooks that a command runs, with
 nothing in them but our functions (taken from the hooks as the mode left them), or the
 habit of other companions.  The two take turns in one Emacs.  Commands come in quick
 succession, so that a timer waits since the first of them.  At last, the context that
 is sent to the CLI must be where our commands have led.
 
-Of the bytes the most of all rounds counts.
+A hundred edits are kept.  Of the bytes the most of all rounds counts.
 
 Then there is our part of the time that `term' takes for the output of a CLI, which
 sets the title of its window with every 40 KB.

@@ -17,6 +17,7 @@ from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
 
+from calls import Calls
 from client import Client
 from rows import Goal, Row, Samples, row
 from servers import Side, client, sides
@@ -46,6 +47,14 @@ def measure(directory: Path) -> Iterator[Row]:
             yield row(what, samples, Goal(times=1))
     with sides(directory / "connects") as (ours, node):
         yield from _connects(_growth(ours), _growth(node))
+        before = memory_at_rest(ours.process)
+        with closing(client(ours).connect()) as one:
+            calls = Calls(ours, one, one, 4_000_000)
+            for _ in range(100):
+                calls.ours()
+        samples = {"ours": [memory_at_rest(ours.process)], "limit": [before]}
+        what = "memory after 100 proposals of 4 MB (limit: before), MB"
+        yield row(what, samples, Goal(times=1.2, side="limit"))
 
 
 def _connects(ours: Sequence[float], node: Sequence[float]) -> Iterator[Row]:

@@ -6,12 +6,11 @@ client finds it last.
 
 - A request after a crash: any user may know the token then, so the server asks whose
   the connection is; the comparator is a server that has not crashed.
-- A client that was not started in Emacs connects: the time until its tools are
-  listed, by when its process is known; the comparator is the same with 100 processes.
-- The longest answer of the server while it describes the processes for Emacs; the
-  comparator is the longest of as many answers while it does not.
-- The longest processor time of Emacs without keys while its status is opened, and
-  the limit is the start of an empty Python.
+- A client that was not started in Emacs connects: the processor time of the server
+  until its process is known; the comparator is the same with 100 processes.
+- The longest answer of the server while it describes the processes for Emacs, and the
+  longest processor time of Emacs without keys while its status is opened.  The limit
+  is the start of an empty Python, of 8 ms on a quiet machine.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from editor import on_screen
 from harness.tools import Tools
 from rows import Goal, Row, alternate, row
 from servers import Ours, client, start_of_python
+from usage import cpu
 
 import crowd
 
@@ -86,18 +86,18 @@ def _searches(ours: Ours) -> Row:
         few += [_connect(ours) for _ in range(SEARCHES)]
         with crowded(MANY - FEW):
             many += [_connect(ours) for _ in range(SEARCHES)]
-    what = "connect, process known, 400 processes (comparator: 100), p25, ms"
-    return row(what, {"ours": many, "comparator": few}, Goal(times=2), part=0.25)
+    what = "connect, process known, 400 processes (comparator: 100), CPU, ms"
+    return row(what, {"ours": many, "comparator": few}, Goal(times=2))
 
 
 def _connect(ours: Ours) -> float:
     with closing(client(ours)) as one:
-        began = time.perf_counter()
+        before = cpu(ours.process)
         one.connect()
-        took = time.perf_counter() - began
+        used = cpu(ours.process) - before
         ours.emacs.until("sessions-update", _is_known)
     ours.emacs.until("sessions-update", lambda args: not args[0])
-    return 1000 * took
+    return 1000 * used
 
 
 def _is_known(args: list[list[list[object]]]) -> bool:
@@ -112,25 +112,18 @@ def _request(one: Client) -> float:
 
 def _answers(ours: Ours, one: Client) -> Row:
     """Return the row of the longest answers."""
-    count = 0
 
-    def busy() -> float:
-        nonlocal count
+    def longest() -> float:
         times = []
         with ThreadPoolExecutor() as pool:
             processes = pool.submit(ours.emacs.call, "processes")
             while not processes.done():
                 times.append(_request(one))
-        count = len(times)
         return max(times)
 
-    def quiet() -> float:
-        return max(_request(one) for _ in range(count))
-
-    busy()
-    samples = alternate(ROUNDS, comparator=quiet, ours=busy)
-    what = "longest answer while 400 processes are described, p25, ms"
-    return row(what, samples, Goal(more=50), part=0.25)
+    samples = alternate(ROUNDS, ours=longest, limit=start_of_python)
+    what = "longest answer while 400 processes are described, p10, ms"
+    return row(what, samples, Goal(times=6, side="limit"), part=0.1)
 
 
 def _status() -> Row:
