@@ -455,6 +455,7 @@ of its own, in %s"
     (funcall function command))
   (when-let* ((process (get-buffer-process (current-buffer))))
     (process-put process 'gemini-companion-started t)
+    (setq header-line-format '(:eval (gemini-companion-notify-header)))
     (gemini-companion-cli--watch)))
 
 (defun gemini-companion-cli--vterm (command)
@@ -813,7 +814,8 @@ That is a list of choices, or about its last 15 lines have the words."
     (with-current-buffer buffer
       (when gemini-companion-cli-parameters
         (mapc #'kill-local-variable
-              '(minor-mode-overriding-map-alist desktop-save-buffer)))))
+              '( minor-mode-overriding-map-alist desktop-save-buffer
+                 header-line-format)))))
   nil)
 
 (defun gemini-companion-cli--end (buffer reason)

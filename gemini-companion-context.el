@@ -383,12 +383,12 @@ ignore files when it starts."
 
 (defun gemini-companion-context-lighter ()
   "Return the text and tooltip of sharing for the mode line."
-  (cons (cond (gemini-companion-paused " paused")
+  (cons (cond (gemini-companion-paused "paused ")
               ((and (eq (current-buffer) gemini-companion-context-active)
                     (assq 'context-update gemini-companion-context--sent)
                     (not (seq-some (lambda (file) (plist-get file :active))
                                   (gemini-companion-shared))))
-               " hidden")
+               "hidden ")
               (t ""))
         #'gemini-companion-context--help))
 

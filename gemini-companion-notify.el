@@ -102,27 +102,43 @@ Show that soon."
   "Return what waits for the user and what works, for the mode line.
 The value is a cons of a text and a function that returns a tooltip."
   (let ((count (gemini-companion-notify--count)))
-    (cons (concat (unless (zerop count) (format "?%d" count))
+    (cons (concat (unless (zerop count) (format "?%d " count))
                   (when (seq-some (lambda (session)
                                     (eq 'working (gemini-companion-session-state
                                                   session 'lasting)))
                                   (gemini-companion-sessions))
-                    " working"))
+                    "working "))
           #'gemini-companion-notify--help)))
 
+(defun gemini-companion-notify-header ()
+  "Return the header line of the terminal of a CLI.
+It has its state, and what waits, with the key that goes there."
+  (let ((session (seq-find (lambda (session)
+                             (eq (current-buffer)
+                                 (gemini-companion-session-terminal session)))
+                           (gemini-companion-sessions)))
+        (waiting (gemini-companion-notify--waiting)))
+    (concat " "
+            (cond ((null session) "not connected")
+                  ((gemini-companion-notify-description session))
+                  ("connected"))
+            (and waiting "; ") waiting)))
+
+(defun gemini-companion-notify--waiting ()
+  (let ((count (gemini-companion-notify--count)))
+    (unless (zerop count)
+      (format (ngettext "%d review or question waits; type %s"
+                        "%d reviews and questions wait; type %s" count)
+              count (substitute-command-keys "\\[gemini-companion-review]")))))
+
 (defun gemini-companion-notify--help ()
-  (let ((count (gemini-companion-notify--count))
+  (let ((waiting (gemini-companion-notify--waiting))
         (lines (mapcar (lambda (session)
                          (concat (gemini-companion-session-name session) ": "
                                  (or (gemini-companion-notify-description session)
                                      "connected")))
                        (gemini-companion-sessions))))
-    (unless (zerop count)
-      (push (format (ngettext "%d review or question waits; type %s"
-                              "%d reviews and questions wait; type %s" count)
-                    count (substitute-command-keys "\\[gemini-companion-review]"))
-            lines))
-    (and lines (string-join lines "\n"))))
+    (and lines (string-join (delq nil (cons waiting lines)) "\n"))))
 
 ;;;; Notifications
 

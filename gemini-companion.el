@@ -57,6 +57,14 @@
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-server)
 
+(defcustom gemini-companion-in-misc-info nil
+  "Non-nil means to show the state of the CLIs in `mode-line-misc-info'.
+Otherwise it is the lighter of the mode, which doom-modeline and
+mood-line hide.  Takes effect at once."
+  :type 'boolean
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
 ;;;; Commands
 
 (defconst gemini-companion-commands
@@ -278,9 +286,10 @@ ENTRY is a row of `gemini-companion-commands'."
 The values are functions of the part: `:start' and `:stop' are called
 without arguments, the latter in reverse order; `:ready' is called when
 the server can be called, with the argument of `gemini-companion--ready';
-`:lighter' returns a cons or nil: the text for the mode line, and a line
-of its tooltip or a function that returns that line.  A part with `:late'
-is not loaded with the mode, but when used.")
+`:lighter' returns a cons or nil: the text for the mode line, which comes
+first if it ends in a space, and a line of its tooltip or a function that
+returns that line.  A part with `:late' is not loaded with the mode, but
+when used.")
 
 (defun gemini-companion--functions (key)
   (delq nil (mapcar (pcase-lambda (`(,feature . ,functions))
@@ -299,9 +308,9 @@ is not loaded with the mode, but when used.")
 
 (defun gemini-companion-lighter ()
   "Return the mode line construct.
-It has the number of connected CLIs, a ! during auto-accept, a ? and the
-number of reviews and questions that wait, whether a CLI works, and
-whether sharing is paused or the file of the current buffer is hidden."
+It has a ? and the number of reviews and questions that wait, whether a
+CLI works, whether sharing is paused or the file of the current buffer
+is hidden, the number of connected CLIs, and a ! during auto-accept."
   (let ((lighters
          (cond ((gemini-companion-install-running-p)
                 '((" installing"
@@ -311,7 +320,12 @@ whether sharing is paused or the file of the current buffer is hidden."
                (t (delq nil (mapcar #'funcall
                                     (gemini-companion--functions :lighter)))))))
     `(:propertize
-      ,(apply #'concat " Gemini" (mapcar #'car lighters))
+      ,(mapconcat #'car
+                  (cons '(" ")
+                        (seq-sort-by (lambda (lighter)
+                                       (if (string-suffix-p " " (car lighter)) 0 1))
+                                     #'< (cons '("Gemini") lighters)))
+                  "")
       mouse-face mode-line-highlight
       local-map ,gemini-companion--lighter-map
       help-echo ,(lambda (&rest _)
@@ -343,7 +357,8 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
 \\[gemini-companion-edit-reject] rejects it."
   :global t
   :package-version '(gemini-companion . "0.1.0")
-  :lighter (:eval (gemini-companion-lighter))
+  :lighter (:eval (unless gemini-companion-in-misc-info
+                    (gemini-companion-lighter)))
   :keymap (let ((map (make-sparse-keymap)))
             (define-key map [menu-bar gemini]
               (cons "Gemini" gemini-companion-menu-map))
@@ -359,12 +374,18 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
          (setq gemini-companion-mode nil)
          (gemini-companion--turn-off 'rejected))))
 
+(defconst gemini-companion--misc-info
+  '(gemini-companion-mode
+    (:eval (when gemini-companion-in-misc-info (gemini-companion-lighter))))
+  "Element of `mode-line-misc-info' while the mode is on.")
+
 (defun gemini-companion--turn-on ()
   "Start the server and the parts, unless they are running.
 Install the packages of the server first, if needed."
   (unless (gemini-companion-server-running-p)
     (setq gemini-companion-last-problem nil
           gemini-companion-share-directory default-directory)
+    (add-to-list 'mode-line-misc-info gemini-companion--misc-info t)
     (cond ((gemini-companion-install-running-p))
           ((gemini-companion-install-command) (gemini-companion--start))
           (t (gemini-companion--offer-installation)))))
@@ -411,7 +432,9 @@ Close their views immediately if NOW is non-nil."
   (gemini-companion-edit-settle-all state now)
   (gemini-companion-server-stop)
   (mapc #'funcall (reverse (gemini-companion--functions :stop)))
-  (setq gemini-companion-share-directory nil))
+  (setq gemini-companion-share-directory nil
+        mode-line-misc-info (delete gemini-companion--misc-info
+                                    mode-line-misc-info)))
 
 (defun gemini-companion--leave ()
   "Turn everything off before Emacs exits.

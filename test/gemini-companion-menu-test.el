@@ -115,15 +115,24 @@ Its keys are labels, its values lists of `greyed' and `on'."
       (gemini-companion-test-connect)
       (gemini-companion-test-connect)
       (should (equal " Gemini:2" (cadr (gemini-companion-lighter))))
+      ;; Where packages that hide minor modes show it.
+      (dolist (gemini-companion-in-misc-info '(nil t))
+        (pcase-dolist (`(,place . ,shown)
+                       `((,minor-mode-alist . ,(not gemini-companion-in-misc-info))
+                         (,mode-line-misc-info . ,gemini-companion-in-misc-info)))
+          ;; Batch Emacs formats no mode line.
+          (pcase-let ((`(,_ (:eval ,form)) (assq 'gemini-companion-mode place)))
+            (should (eq shown (and (eval form t) t))))))
       (dotimes (id 3)
         (gemini-companion-edit-open id (list :id (format "%d" id))
                                     (expand-file-name "a") "new"))
-      (should (equal " Gemini:2?3" (cadr (gemini-companion-lighter))))
+      (should (equal " ?3 Gemini:2" (cadr (gemini-companion-lighter))))
       (should (string-match-p "\
 3 reviews and questions wait; type M-x gemini-companion-review
 Gemini CLI .*: connected\nGemini CLI .*: connected\n"
                               (gemini-companion-test-help)))
       (gemini-companion-mode -1)
+      (should-not (assq 'gemini-companion-mode mode-line-misc-info))
       (gemini-companion-mode 1)
       (should (equal " Gemini..." (cadr (gemini-companion-lighter)))))))
 

@@ -65,17 +65,17 @@
     (gemini-companion-state-report session 'prompt "Do it")
     (should (equal "" (car (gemini-companion-notify-lighter))))
     (gemini-companion-test-eventually
-      (equal " working" (car (gemini-companion-notify-lighter))))
+      (equal "working " (car (gemini-companion-notify-lighter))))
     (should (string-match-p
              "Gemini CLI (shop): working since [0-9:]+"
              (gemini-companion-notify-test-help)))
     (gemini-companion-notify-test-settled 'question
-      (should (equal "?1" (car (gemini-companion-notify-lighter))))
+      (should (equal "?1 " (car (gemini-companion-notify-lighter))))
       (should (string-search "1 review or question waits; type "
                              (gemini-companion-notify-test-help)))
       (gemini-companion-edit-start #'ignore)
       (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
-      (should (equal "?1" (car (gemini-companion-notify-lighter))))
+      (should (equal "?1 " (car (gemini-companion-notify-lighter))))
       (dolist (show '(gemini-companion-status gemini-companion-list))
         (funcall show)
         (should (string-search "waiting since" (buffer-string)))

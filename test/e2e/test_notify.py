@@ -27,17 +27,17 @@ def test_cli_that_asks_and_then_is_done_is_seen_and_announced(world: World) -> N
     cli.prompt()
     cli.answer("Allow once")
     emacs.eval(LOOK_AWAY)
-    emacs.wait_for("Gemini:1 working")
+    emacs.wait_for("working Gemini:1")
 
     world.project.joinpath("one").touch()
     emacs.wait_for("Gemini CLI (project) asks in its terminal")
-    emacs.wait_for("Gemini:1?1")
+    emacs.wait_for("?1 Gemini:1")
 
     emacs.command("gemini-companion-review")
     emacs.holds('(equal "*terminal*" (buffer-name (window-buffer)))')
     cli.answer("Allow once")
     emacs.eval(LOOK_AWAY)
-    emacs.wait_for("Gemini:1 working")
+    emacs.wait_for("working Gemini:1")
     assert "asks in its terminal" not in emacs.terminal.screen()
 
     world.project.joinpath("two").touch()

@@ -61,7 +61,7 @@ def test_pause_withdraws_everything_at_once(world: World) -> None:
     assert cli.context()["activeFile"]["path"] == str(file)
 
     emacs.command("gemini-companion-pause")
-    emacs.wait_for("Gemini:1 paused")
+    emacs.wait_for("paused Gemini:1")
     emacs.act("(forward-char)")
     assert cli.context() == {}
     assert emacs.value(SHARED) is None
