@@ -57,9 +57,11 @@ If it has to be reviewed nevertheless, record why."
     (if-let* ((objection (gemini-companion-auto--objection edit)))
         (ignore (gemini-companion-edit-object
                  edit (concat "not auto-accepted: " objection)))
-      (gemini-companion-edit-take edit 'automatic)
-      (unless (active-minibuffer-window)
-        (message "Auto-accepted edit of %s" (gemini-companion-edit-name edit)))
+      (let ((lines (gemini-companion-edit-lines (list edit))))
+        (gemini-companion-edit-take edit 'automatic)
+        (unless (active-minibuffer-window)
+          (message "Auto-accepted edit of %s%s" (gemini-companion-edit-name edit)
+                   (if lines (format " (%s)" lines) ""))))
       t)))
 
 (defun gemini-companion-auto--objection (edit)

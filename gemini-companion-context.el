@@ -413,9 +413,10 @@ stays connected, and reviews are shown as usual."
   (setq gemini-companion-paused (not gemini-companion-paused))
   (gemini-companion-context--send)
   (force-mode-line-update t)
-  (message (if gemini-companion-paused
-               "Sharing paused; M-x gemini-companion-pause resumes it"
-             "Sharing resumed")))
+  (message "%s" (if gemini-companion-paused
+                    (substitute-command-keys
+                     "Sharing paused; \\[gemini-companion-pause] resumes it")
+                  "Sharing resumed")))
 
 (provide 'gemini-companion-context)
 ;;; gemini-companion-context.el ends here

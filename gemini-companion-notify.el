@@ -118,11 +118,12 @@ It has its state, and what waits, with the key that goes there."
                                  (gemini-companion-session-terminal session)))
                            (gemini-companion-sessions)))
         (waiting (gemini-companion-notify--waiting)))
-    (concat " "
-            (cond ((null session) "not connected")
-                  ((gemini-companion-notify-description session))
-                  ("connected"))
-            (and waiting "; ") waiting)))
+    (string-replace
+     "%" "%%" (concat " "
+                      (cond ((null session) "not connected")
+                            ((gemini-companion-notify-description session))
+                            ("connected"))
+                      (and waiting "; ") waiting))))
 
 (defun gemini-companion-notify--waiting ()
   (let ((count (gemini-companion-notify--count)))
@@ -132,13 +133,14 @@ It has its state, and what waits, with the key that goes there."
               count (substitute-command-keys "\\[gemini-companion-review]")))))
 
 (defun gemini-companion-notify--help ()
-  (let ((waiting (gemini-companion-notify--waiting))
-        (lines (mapcar (lambda (session)
+  (let ((lines (mapcar (lambda (session)
                          (concat (gemini-companion-session-name session) ": "
                                  (or (gemini-companion-notify-description session)
                                      "connected")))
-                       (gemini-companion-sessions))))
-    (and lines (string-join (delq nil (cons waiting lines)) "\n"))))
+                       (gemini-companion-sessions)))
+        (waiting (gemini-companion-notify--waiting)))
+    (when (or waiting lines)
+      (string-join (delq nil (cons waiting lines)) "\n"))))
 
 ;;;; Notifications
 
@@ -166,7 +168,9 @@ It has its state, and what waits, with the key that goes there."
         (edit (car (gemini-companion-edits-open session))))
     (cond ((null edit)
            (gemini-companion-notify--send
-            session (format "%s asks in its terminal" name)))
+            session
+            (concat name (substitute-command-keys " asks in its terminal; \
+\\[gemini-companion-review] goes there"))))
           ;; The arrival of a review is announced in the echo area anyway.
           ((not (eq gemini-companion-notify 'message))
            (gemini-companion-notify--send

@@ -313,16 +313,25 @@ CLIs use its bytes, and Emacs may ask for a password."
 ;;;; Announcements
 
 (defun gemini-companion-revert-announce (text)
-  "Show TEXT in the echo area, below what is there.
-Only log it while the minibuffer is in use.  TEXT is one line.  Return a
-function that removes it again, and leaves the rest."
-  (let ((inhibit-message (and (active-minibuffer-window) t)))
-    (message "%s" (string-join (delq nil (list (current-message) text)) "\n")))
-  (lambda ()
-    (let ((lines (split-string (or (current-message) "") "\n"))
-          (message-log-max nil))
-      (when (member text lines)
-        (message "%s" (string-join (delete text lines) "\n"))))))
+  "Show TEXT in the echo area, after what is there, in one line.
+Only log it while the minibuffer is in use.  Return a function that
+removes it again, and leaves the rest."
+  (let* ((inhibit-message (and (active-minibuffer-window) t))
+         (rest (or (current-message) ""))
+         (all (truncate-string-to-width
+               (string-replace "\n" " " (if (equal "" rest)
+                                            text
+                                          (concat rest "; " text)))
+               (1- (frame-width)) nil nil t)))
+    (message "%s" all)
+    (lambda ()
+      (let* ((message-log-max nil)
+             (shown (or (current-message) ""))
+             (left (if (equal all shown)
+                       rest
+                     (string-replace (concat text "; ") "" shown))))
+        (unless (equal left shown)
+          (message "%s" left))))))
 
 ;;;; Bringing up to date
 

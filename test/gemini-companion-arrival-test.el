@@ -174,7 +174,7 @@
                   (`(,expected . ,function)
                    `(("; C-c % a ends it"
                       . ,(lambda () (gemini-companion-auto-accept session)))
-                     ("Auto-accepted edit of b"
+                     ("Auto-accepted edit of b (+1 "
                       . ,(lambda ()
                            (setq diff (gemini-companion-test-open "b" "new\n" 2 session))
                            (gemini-companion-test-wait

@@ -85,7 +85,8 @@
   (gemini-companion-notify-test-with
     (dotimes (_ 2)
       (gemini-companion-notify-test-settled 'question
-        (should (equal '("Gemini CLI (shop) asks in its terminal") notices)))
+        (should (equal '("Gemini CLI (shop) asks in its terminal; \
+M-x gemini-companion-review goes there") notices)))
       (gemini-companion-state-report session 'edit nil)
       (should-not notices))
     (gemini-companion-edit-start #'ignore)
@@ -97,7 +98,7 @@
       (switch-to-buffer (current-buffer))
       (cl-letf (((symbol-function 'frame-focus-state) #'always))
         (dolist (notice '("proposes an edit of .*/a" "proposes an edit of .*/b"
-                          "asks in its terminal"))
+                          "asks in its terminal; .* goes there"))
           (gemini-companion-test-eventually
             (string-match-p (format "\\`Gemini CLI (shop) %s\\'" notice)
                             (or (car notices) "")))
@@ -159,7 +160,8 @@
                 ((symbol-function 'current-message) (lambda () shown)))
         (dolist (gemini-companion-notify '(message desktop))
           (gemini-companion-notify-test-settled 'question
-            (should (string-suffix-p "Gemini CLI (shop) asks in its terminal"
+            (should (string-suffix-p "Gemini CLI (shop) asks in its terminal; \
+M-x gemini-companion-review goes there"
                                      shown)))
           (gemini-companion-notify-test-settled 'edit
             (should-not (string-search "asks" (or shown "")))))
@@ -181,7 +183,8 @@
           (let ((before (buffer-string)))
             (gemini-companion-notify-test-settled 'question)
             (should (equal (concat before
-                                   "Gemini CLI (shop) asks in its terminal\n")
+                                   "Gemini CLI (shop) asks in its terminal; \
+M-x gemini-companion-review goes there\n")
                            (buffer-string)))))))))
 
 (defconst gemini-companion-notify-test-dbus

@@ -413,9 +413,8 @@ def test_announcement_leaves_a_report(world: World) -> None:
     emacs.eval("(progn (gemini-companion-edit-close e2e-id 'exited) nil)")
     emacs.wait_for(report)
     arrive(emacs, world.project / "b.txt", "due\n", "two")
-    emacs.wait_for("M-x gemini-companion-review selects it")
-    # The lines of the echo area may be drawn one after the other.
-    emacs.wait_for(report)
+    # In one line, or the windows would jump.
+    emacs.wait_for(f"{report}; Edit of b.txt by")
 
 
 def test_review_on_request_only_or_at_once(world: World) -> None:

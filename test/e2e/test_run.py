@@ -20,6 +20,7 @@ ASKS = r"""#!/bin/sh
 stty raw -echo
 printf '\033]11;?\033\\'
 head -c 25 >answer.new
+echo "$COLORFGBG" >>answer.new
 mv answer.new answer
 exec cat
 """
@@ -72,7 +73,7 @@ def is_sent_the_background_color(world: World, emacs: Emacs) -> None:
     )
     answer = world.project / "answer"
     eventually(answer.exists, "the background color")
-    assert answer.read_bytes() == b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\"
+    assert answer.read_bytes() == b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\0;15\n"
     emacs.wait_until_ready()
     kill = f"(let (kill-buffer-query-functions) (kill-buffer {lisp(BUFFER)}))"
     emacs.eval(f"(progn {kill} (delete-other-windows))")
@@ -98,6 +99,7 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
 
     reviews = Reviews(emacs)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("I see"))
+    emacs.wait_for_match(r"waiting since [0-9:]+; 1 review")
     asked_why(emacs, reviews, "1. Größe: 1 word, not 2")
     emacs.keys("Enter")
     cli.wait_for("I see")
