@@ -175,7 +175,7 @@ Of a name with a warning, only the path is shortened."
   "Functions called after CLIs have connected or disconnected.
 Each is called with the previous value of `gemini-companion-sessions'.")
 
-(defun gemini-companion-session-update (sessions)
+(defun gemini-companion-session-update (&optional sessions)
   "Set the connected CLIs to SESSIONS, a list of plists."
   (let ((previous (gemini-companion-sessions)))
     (setq gemini-companion-session--all sessions)
@@ -188,10 +188,6 @@ Each is called with the previous value of `gemini-companion-sessions'.")
   (if-let* ((sessions (gemini-companion-sessions)))
       (list (format ":%d" (length sessions)))
     '("" . "No CLI is connected")))
-
-(defun gemini-companion-session-stop ()
-  "Drop all sessions, as the server has stopped."
-  (gemini-companion-session-update nil))
 
 (defun gemini-companion-sessions ()
   "Return the connected CLIs, a list of plists.

@@ -255,7 +255,7 @@ ENTRY is a row of `gemini-companion-commands'."
                              :stop gemini-companion-remote-stop)
     (gemini-companion-state :start gemini-companion-state-start
                             :stop gemini-companion-state-stop)
-    (gemini-companion-session :stop gemini-companion-session-stop
+    (gemini-companion-session :stop gemini-companion-session-update
                               :lighter gemini-companion-session-lighter)
     (gemini-companion-edit :start gemini-companion-edit-start
                            :ready gemini-companion-edit-ready

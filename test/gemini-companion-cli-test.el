@@ -642,7 +642,7 @@ M-x gemini-companion-run begins one\n")
               (gemini-companion-cli-stop)
               (should (eq bare (process-filter process))))
           (gemini-companion-cli-stop)
-          (gemini-companion-session-stop))))))
+          (gemini-companion-session-update))))))
 
 ;;;; Shells
 
@@ -684,7 +684,7 @@ and waits until its last word is displayed."
                (gemini-companion-state-start)
                (gemini-companion-session-update (list session))
                ,@body)
-           (gemini-companion-session-stop)
+           (gemini-companion-session-update)
            (gemini-companion-state-stop)
            (gemini-companion-cli-stop))))))
 

@@ -44,7 +44,7 @@ is none."
                  (gemini-companion-session-update (list session)))
                ,@body)
            (gemini-companion-prompt-stop)
-           (gemini-companion-session-stop)
+           (gemini-companion-session-update)
            (gemini-companion-state-stop)
            (gemini-companion-compose-stop)
            (dolist (buffer (buffer-list))

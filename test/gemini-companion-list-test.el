@@ -484,7 +484,7 @@ by hand"
                            (gemini-companion-list-test-key "u")))
             (should (equal '("Revert 4 edits of this turn (1 deletes a new file), and save? ")
                            asked)))
-        (gemini-companion-session-stop))
+        (gemini-companion-session-update))
       (should (equal '("1\n" "mine\n" nil)
                      (mapcar (lambda (file)
                                (and (file-exists-p file)

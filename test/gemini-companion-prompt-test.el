@@ -108,7 +108,7 @@ PROGRAM, a command of the shell."
               (should (string-search
                        text (gemini-companion-prompt-insert "x\ny" session)))
               (should (eq selected (window-buffer)))))
-        (gemini-companion-session-stop)
+        (gemini-companion-session-update)
         (gemini-companion-state-stop)))))
 
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
@@ -231,7 +231,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
            (save-window-excursion
              (find-file "a")
              ,@body)
-         (gemini-companion-session-stop)
+         (gemini-companion-session-update)
          (gemini-companion-privacy-refresh)))))
 
 (defun gemini-companion-point-test-sent ()

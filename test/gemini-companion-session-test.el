@@ -105,7 +105,7 @@ symbolic link src/innocent.txt)" error)
         (should (equal '("a" "c" "d")
                        (mapcar (lambda (session) (plist-get session :id))
                                (gemini-companion-sessions)))))
-    (gemini-companion-session-stop)))
+    (gemini-companion-session-update)))
 
 (ert-deftest gemini-companion-session-is-named-by-program-directory-and-process ()
   "The process is needed where another CLI has the same name."
@@ -125,7 +125,7 @@ symbolic link src/innocent.txt)" error)
                ("the CLI (session 01234567)")))
           (should (equal name (gemini-companion-session-name
                                (append '(:id "0123456789") facts))))))
-    (gemini-companion-session-stop))
+    (gemini-companion-session-update))
   (should (equal "Qwen Code"
                  (gemini-companion-session-title '(:client "qwen"))))
   (should (equal "the CLI" (gemini-companion-session-title '(:id "abc")))))

@@ -40,7 +40,7 @@ reported states, the last first."
                (gemini-companion-session-update (list session))
                ,@body)
            (gemini-companion-edit-settle-all 'dismissed)
-           (gemini-companion-session-stop)
+           (gemini-companion-session-update)
            (gemini-companion-state-stop)
            (gemini-companion-cli-stop))))))
 
