@@ -502,22 +502,14 @@ if the call was sent."
 
 (defun gemini-companion-server-ask (method args done &optional failed)
   "Call METHOD of the server with ARGS, and then DONE or FAILED.
-They are as for `gemini-companion-server--epc-call'.  Return non-nil if the
-call was sent."
+DONE is called with its value, or FAILED with a message; without FAILED,
+DONE is called with nil.  Return non-nil if the call was sent."
   (when (gemini-companion-server-ready-p)
     (let ((process gemini-companion-server--current))
       (gemini-companion-server--epc-call
        (gemini-companion-server--connection process) method
        (mapcar (apply-partially #'gemini-companion-server--pack process) args)
        done failed))))
-
-(defun gemini-companion-server-ask-processes (done)
-  "Ask for the CLIs that run as this user, and call DONE with them later.
-They are plists with `:pid', `:client', `:directory' and, if a CLI does
-not search this Emacs there, `:searches', the directory that it searches.
-If the server cannot be asked, call DONE with nil at once."
-  (unless (gemini-companion-server-ask 'processes nil done)
-    (funcall done nil)))
 
 (defun gemini-companion-server-post (method value)
   "Call METHOD of the server with VALUE, a state.

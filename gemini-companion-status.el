@@ -480,9 +480,10 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
          (now (cons (gemini-companion-server-info) sessions))
          (known gemini-companion-status--processes))
     (unless (equal now (car known))
-      (setq known (cons now 'wait)
+      (setq known (cons now (and (car now) 'wait))
             gemini-companion-status--processes known)
-      (gemini-companion-server-ask-processes
+      (gemini-companion-server-ask
+       'processes nil
        (lambda (processes)
          (setcdr known processes)
          (gemini-companion-page-refresh-soon
@@ -501,7 +502,8 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 
 (defun gemini-companion-status--process-finding (process)
   "Return the finding about PROCESS, a CLI that is not connected.
-It is a plist of `gemini-companion-server-ask-processes'."
+It is a plist with `:pid', `:client', `:directory' and, if the CLI does
+not search this Emacs there, `:searches', the directory that it searches."
   (pcase-let* (((map :pid :client :directory :searches :elsewhere) process)
                (`(,mark ,text . ,remedy)
                 (cond

@@ -252,8 +252,8 @@ is not connected: %s"
             (not (process-attributes (process-id process)))))))))
 
 (ert-deftest gemini-companion-status-test-blames-no-cli-of-another-editor ()
-  (cl-letf (((symbol-function 'gemini-companion-server-ask-processes)
-             (lambda (done)
+  (cl-letf (((symbol-function 'gemini-companion-server-ask)
+             (lambda (_method _args done)
                (funcall done '((:pid 7 :client "qwen" :directory "/"
                                 :elsewhere t))))))
     (gemini-companion-status-test--with-status
@@ -265,8 +265,9 @@ connected to another editor" nil t)))))
 (ert-deftest gemini-companion-status-test-searches-once-the-server-is-ready ()
   (let ((info nil))
     (cl-letf (((symbol-function 'gemini-companion-server-info) (lambda () info))
-              ((symbol-function 'gemini-companion-server-ask-processes)
-               (lambda (done) (funcall done (and info (list info))))))
+              ((symbol-function 'gemini-companion-server-ask)
+               (lambda (_method _args done)
+                 (funcall done (and info (list info))))))
       (gemini-companion-status-test--with-status
           (list (assoc "Running CLIs" gemini-companion-status-checks))
         (should-not (gemini-companion-status-test--find "Running CLIs"))

@@ -134,10 +134,11 @@ Customize `gemini-companion-server-command' to"
     (let ((answers 0)
           (next nil))
       (gemini-companion-test-demoted
-        (gemini-companion-server-ask-processes
+        (gemini-companion-server-ask
+         'processes nil
          (lambda (_) (setq answers (1+ answers)) (error "In the answer")))
         (gemini-companion-test-wait (lambda () (< 0 answers))))
-      (gemini-companion-server-ask-processes (lambda (_) (setq next t)))
+      (gemini-companion-server-ask 'processes nil (lambda (_) (setq next t)))
       (gemini-companion-test-eventually next)
       (should (= 1 answers)))))
 
