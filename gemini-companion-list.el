@@ -192,14 +192,74 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
       (cl-callf not (alist-get toggled folds nil nil #'equal)))
     ;; A heading may come to be where the text of another is folded.
     (remove-overlays nil nil 'invisible 'outline)
-    (gemini-companion-page-replace
-     (mapconcat (lambda (heading)
-                  (gemini-companion-list--section heading folds))
-                (gemini-companion-list--headings) "")))
+    (gemini-companion-list--replace
+     (mapcar (lambda (heading)
+               (gemini-companion-list--section heading folds))
+             (gemini-companion-list--headings))))
   (gemini-companion-list--each-section
    (lambda ()
      (when (gemini-companion-list--get :folded)
        (outline-hide-subtree)))))
+
+(defun gemini-companion-list--replace (items)
+  "Make the sections of ITEMS the text, and draw only those that differ."
+  (widen)
+  (let ((old (gemini-companion-list--old-sections))
+        (line 1) (new-line 1) (position 0)
+        hunks ranges texts)
+    (cl-flet* ((hunk (beg count new-beg new-count)
+                 (push (list (+ line beg -1) count (+ new-line new-beg -1) new-count)
+                       hunks))
+               (omit (end)
+                 (while (not (eq old end))
+                   (hunk 1 (cadar old) 1 0)
+                   (cl-incf line (cadr (pop old))))))
+      (dolist (item items)
+        ;; Others before its section have gone, or come later.
+        (omit (or (cl-member (plist-get item :key) old
+                             :key #'caddr :test #'equal)
+                  old))
+        (pcase-let* ((section (and (equal (plist-get item :key) (caddar old))
+                                   (pop old)))
+                     (`(,was ,count ,_ ,text) section)
+                     (same (equal was item))
+                     (new (if same text (gemini-companion-list--draw item)))
+                     (new-count (if same count
+                                  (length (gemini-companion-text-lines new)))))
+          (unless same
+            (push (cons position (+ position (length new))) ranges)
+            (pcase-dolist (`(,beg ,count ,new-beg ,new-count)
+                           (gemini-companion-list--compare section item new))
+              (hunk beg count new-beg new-count)))
+          (push new texts)
+          (cl-incf position (length new))
+          (cl-incf line (or count 0))
+          (cl-incf new-line new-count)))
+      (omit nil))
+    (when (or hunks ranges)
+      (gemini-companion-page-replace (string-join (nreverse texts))
+                                     (or ranges '((0 . 0)))
+                                     (nreverse hunks)))))
+
+(defun gemini-companion-list--compare (section item text)
+  "Return the hunks between the old SECTION, or nil, and the TEXT of ITEM."
+  (pcase section
+    ('nil (list (list 1 0 1 (length (gemini-companion-text-lines text)))))
+    ((guard (equal (cdr (plist-get (car section) :drawn))
+                   (cdr (plist-get item :drawn))))
+     '((1 1 1 1)))
+    (`(,_ ,_ ,_ ,old) (gemini-companion-text-diff (list old text)))))
+
+(defun gemini-companion-list--old-sections ()
+  "Return the sections of the text, lists of item, lines, key and text."
+  (let ((end (point-max)))
+    (nreverse
+     (mapcar (lambda (beg)
+               (let ((item (get-text-property beg 'gemini-companion-list-item)))
+                 (prog1 (list item (count-lines beg end) (plist-get item :key)
+                              (buffer-substring-no-properties beg end))
+                   (setq end beg))))
+             (nreverse (gemini-companion-list--each-section #'point))))))
 
 (defun gemini-companion-list--each-section (function)
   (let (values)
@@ -217,27 +277,35 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
              (outline-invisible-p (line-end-position)))))))
 
 (defun gemini-companion-list--section (heading folds)
-  "Return the text of the section of HEADING, a cons (ITEM . TEXT).
+  "Return the item of HEADING, a cons (ITEM . TEXT), with all that is drawn.
 FOLDS is as in `gemini-companion-list--folds'."
   (pcase-let* ((`(,item . ,text) heading)
                ((map :key :edit :open) item)
                (folded (alist-get key folds (not open) nil #'equal)))
-    (put-text-property 0 1 'gemini-companion-change t text)
-    ;; The regexp of headings matches no other character.
-    (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
-    (propertize
-     (concat text "\n"
-             (cond ((null edit) nil)
-                   (folded "    ...\n")
-                   (t (gemini-companion-list--diff-text edit))))
-     'gemini-companion-list-item (append (list :folded folded) item))))
+    (append (list :folded folded
+                  :drawn (cons text
+                               (cond ((null edit) nil)
+                                     (folded '(nil . "    ...\n"))
+                                     (t (gemini-companion-list--diff edit)))))
+            item)))
+
+(defun gemini-companion-list--draw (item)
+  "Return the text of the section of ITEM, or an empty one if that is nil."
+  (pcase (plist-get item :drawn)
+    (`(,heading . ,body)
+     (put-text-property 0 1 'gemini-companion-change t heading)
+     ;; The regexp of headings matches no other character.
+     (put-text-property 0 1 'syntax-table (string-to-syntax "|") heading)
+     (propertize (concat heading "\n" (cdr body)) 'gemini-companion-list-item item))
+    (_ "")))
 
 ;;;; Diffs
 
 (defvar gemini-companion-list--drawn (make-hash-table :weakness 'key)
   "Table from edits to what was drawn, conses of a state and a text.")
 
-(defun gemini-companion-list--diff-text (edit)
+(defun gemini-companion-list--diff (edit)
+  "Return the diff of EDIT, a cons of what it depends on and of its text."
   (let* ((hunks (condition-case nil
                     (gemini-companion-edit-hunks edit)
                   (error 'failed)))
@@ -265,7 +333,7 @@ FOLDS is as in `gemini-companion-list--folds'."
                        ('failed "    cannot be compared\n")
                        (_ (gemini-companion-edit-call-with-texts edit draw))))
                gemini-companion-list--drawn))
-    (cdr (gethash edit gemini-companion-list--drawn))))
+    (gethash edit gemini-companion-list--drawn)))
 
 (defun gemini-companion-list--insert-comments (comments)
   (goto-char (point-min))

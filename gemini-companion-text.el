@@ -150,8 +150,9 @@ Report its failure.  It cannot end the caller or change its buffer."
       ;; Also when it throws.
       (throw 'gemini-companion-text-call nil))))
 
-(defun gemini-companion-text-replace (text)
+(defun gemini-companion-text-replace (text &optional hunks)
   "Make TEXT the text of the current buffer, as one undo step.
+HUNKS are the differences if they are known.
 Replace only what differs in the lines that differ, so that point,
 windows, markers and overlays stay.  Return the positions of these lines,
 a list of (BEG . END), which are equal where lines were deleted.
@@ -175,7 +176,8 @@ they change the text, which then becomes TEXT nevertheless."
               (undo-boundary)
               (prog1 (mapcan (lambda (hooks)
                                (widen)
-                               (gemini-companion-text--replace source hooks))
+                               (gemini-companion-text--replace
+                                source hooks (prog1 hunks (setq hunks nil))))
                              passes)
                 (undo-boundary)))))))))
 
@@ -203,16 +205,17 @@ original, and of the same in the new text."
                 hunks))))
     (nreverse hunks)))
 
-(defun gemini-companion-text--replace (source hooks)
+(defun gemini-companion-text--replace (source hooks known)
   "Replace the lines of the current buffer that differ from the buffer SOURCE.
-Run the change hooks if HOOKS is non-nil.  Return the positions of the
-new lines."
+Run the change hooks if HOOKS is non-nil.  KNOWN are the hunks, or nil.
+Return the positions of the new lines."
   (let* ((all (/ most-positive-fixnum 2))
          (hunks
           (unless (let ((case-fold-search nil))
                     (zerop (compare-buffer-substrings nil nil nil
                                                       source nil nil)))
-            (or (gemini-companion-text-diff
+            (or known
+                (gemini-companion-text-diff
                  (mapcar #'gemini-companion-text-of-buffer (list nil source)))
                 (list (list 1 all 1 all))))))
     (when hunks
@@ -390,19 +393,20 @@ Each call waits for further ones."
 
 ;;;; Text
 
-(defun gemini-companion-page-replace (text)
+(defun gemini-companion-page-replace (text &optional ranges hunks)
   "Replace the text of the current buffer, and its properties, by TEXT.
-Point, mark, markers and the windows stay at their lines."
+Point, mark, markers and the windows stay at their lines.  If RANGES is
+non-nil, a list of (BEG . END), only these parts of TEXT differ, by HUNKS."
   (widen)
   (with-silent-modifications
-    (gemini-companion-text-replace text)
+    (gemini-companion-text-replace text hunks)
     ;; `object-intervals' takes seconds for ten thousand of them.
-    (let ((beg 0))
-      (while (< beg (length text))
-        (let ((end (next-property-change beg text (length text))))
-          (set-text-properties (1+ beg) (1+ end)
+    (pcase-dolist (`(,beg . ,end) (or ranges `((0 . ,(length text)))))
+      (while (< beg end)
+        (let ((next (next-property-change beg text end)))
+          (set-text-properties (1+ beg) (1+ next)
                                (text-properties-at beg text))
-          (setq beg end))))))
+          (setq beg next))))))
 
 ;;;; Hunks
 
