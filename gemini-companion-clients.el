@@ -105,7 +105,7 @@ the version of Node.js that this needs;
 terminals, to the port and to the process id of Emacs, if any, and
 `:unset', those that are unset;
 `:user-settings' and `:system-settings', names of settings files, for
-`gemini-companion-clients-file';
+`gemini-companion-clients--file';
 `:project-settings', the name of a project's settings file;
 `:required', lists (KEYS VALUE PROBLEM COMMAND) of the settings that
 are needed: PROBLEM is what goes wrong without VALUE, and COMMAND is
@@ -166,7 +166,7 @@ Return its VALUE; the default is the first."
                                choices nil t nil nil (caar choices))
               choices)))
 
-(defun gemini-companion-clients-file (client key)
+(defun gemini-companion-clients--file (client key)
   "Return the file KEY of CLIENT, one of the names in the table.
 It is the first name that begins with a variable that is set, else the
 first that exists, else the first."
@@ -187,7 +187,7 @@ first that exists, else the first."
 (defun gemini-companion-clients-home (client)
   "Return the directory of CLIENT in the home of the user.
 It exists once the CLI has run."
-  (file-name-directory (gemini-companion-clients-file client :user-settings)))
+  (file-name-directory (gemini-companion-clients--file client :user-settings)))
 
 ;;;; Settings files
 
@@ -197,9 +197,9 @@ They are the settings of the system, the project and the user."
   (let* ((name (gemini-companion-clients-get client :project-settings))
          (root (unless (file-remote-p directory)
                  (locate-dominating-file directory name))))
-    `(,(gemini-companion-clients-file client :system-settings)
+    `(,(gemini-companion-clients--file client :system-settings)
       ,@(and root (list (expand-file-name name root)))
-      ,(gemini-companion-clients-file client :user-settings))))
+      ,(gemini-companion-clients--file client :user-settings))))
 
 ;;;;; Reading
 

@@ -115,7 +115,7 @@ Type \\[describe-mode] there for its keys."
 (defun gemini-companion-status--write ()
   (let* ((directory default-directory)
          (findings (let ((default-directory temporary-file-directory))
-                     (gemini-companion-status-findings directory)))
+                     (gemini-companion-status--findings directory)))
          (verdict (unless (gemini-companion-sessions)
                     (seq-find (lambda (finding)
                                 (memq (nth 1 finding) '(bad wait)))
@@ -273,7 +273,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
 
 ;;;; Checks
 
-(defun gemini-companion-status-findings (directory)
+(defun gemini-companion-status--findings (directory)
   "Check all in DIRECTORY, and return the findings.
 They are lists (TITLE MARK TEXT REMEDY ACTION...)."
   (gemini-companion-status--once

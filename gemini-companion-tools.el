@@ -92,7 +92,7 @@ MATCHER is a regexp for the names of tools, or nil."
                   (timeout . 6000))]))]))
      events)))
 
-(defun gemini-companion-tools-write ()
+(defun gemini-companion-tools--write-extension ()
   "Write the files of the extension.
 After an update of this package, the CLIs find the new ones."
   (pcase-dolist
@@ -138,7 +138,7 @@ Python would compile it again after each start of Emacs."
 (defun gemini-companion-tools--file (client name)
   (expand-file-name name (gemini-companion-clients-home client)))
 
-(defun gemini-companion-tools-policy-file ()
+(defun gemini-companion-tools--policy-file ()
   "Return the file of the policy for questions of Gemini CLI."
   (gemini-companion-tools--file
    "gemini" (format "policies/%s.toml" gemini-companion-tools--name)))
@@ -152,7 +152,7 @@ Python would compile it again after each start of Emacs."
                           gemini-companion-tools--name client))
           '("source"))))
 
-(defun gemini-companion-tools-run (verb clients then &optional failures)
+(defun gemini-companion-tools--run (verb clients then &optional failures)
   "Run the command `extensions VERB' of each of CLIENTS.
 VERB is \"link\" or \"uninstall\".  Then call THEN with a list of the
 FAILURES, strings."
@@ -174,12 +174,12 @@ FAILURES, strings."
            (push (format "%s: %s" (gemini-companion-clients-title client)
                          problem)
                  failures))
-         (gemini-companion-tools-run verb clients then failures))))))
+         (gemini-companion-tools--run verb clients then failures))))))
 
-(defun gemini-companion-tools-write-policy ()
+(defun gemini-companion-tools--write-policy ()
   "Write the policy for questions of Gemini CLI without confirmation."
   (gemini-companion-tools--write
-   (gemini-companion-tools-policy-file)
+   (gemini-companion-tools--policy-file)
    (format "# Written by M-x gemini-companion-tools, which also deletes it.
 [[rule]]
 mcpName = \"%s\"
@@ -194,7 +194,7 @@ priority = 100
 (defun gemini-companion-tools-ready (_how)
   "Start answering questions if the extension exists."
   (when (gemini-companion-install-extension-p)
-    (gemini-companion-tools-write)
+    (gemini-companion-tools--write-extension)
     (gemini-companion-diagnostics-start)
     (gemini-companion-server-call 'tools-update t)))
 
@@ -325,13 +325,13 @@ the same command unlinks it.  Link %s? "
     (when (and (member "gemini" clients)
                (y-or-n-p "Allow these read-only questions of Gemini CLI \
 without confirmation? "))
-      (gemini-companion-tools-write-policy))
-    (gemini-companion-tools-write)
+      (gemini-companion-tools--write-policy))
+    (gemini-companion-tools--write-extension)
     ;; Otherwise the mode calls it later.
     (when (gemini-companion-server-ready-p)
       (gemini-companion-tools-ready 'linked))
     (message "Linking %s..." titles)
-    (gemini-companion-tools-run
+    (gemini-companion-tools--run
      "link" clients
      (lambda (failed)
        (if failed
@@ -343,12 +343,12 @@ without confirmation? "))
     (user-error "The extension stays linked"))
   (message "Unlinking...")
   (gemini-companion-tools-stop)
-  (gemini-companion-tools-run
+  (gemini-companion-tools--run
    "uninstall"
    (seq-filter #'gemini-companion-tools-linked-p
                (gemini-companion-cli-installed))
    (lambda (failed)
-     (let ((policy (gemini-companion-tools-policy-file)))
+     (let ((policy (gemini-companion-tools--policy-file)))
        (when (file-exists-p policy)
          (delete-file policy)
          ;; It may have others.

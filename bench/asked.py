@@ -34,7 +34,7 @@ TRIVIAL = "import json, sys; json.load(sys.stdin); print('{}')"
 BRIDGE = Path(".emacs.d", "gemini-companion", "extension", "__main__.py")
 ASKED = "(cl-count 'ask (ring-elements gemini-companion-server--events) :key #'caddr)"
 START = """
-(progn (require 'gemini-companion-tools) (gemini-companion-tools-write)
+(progn (require 'gemini-companion-tools) (gemini-companion-tools--write-extension)
  (gemini-companion-tools-ready 'started) t)
 """
 

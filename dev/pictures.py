@@ -173,8 +173,8 @@ def link(world: World, emacs: Emacs) -> None:
         f"""(progn (require 'gemini-companion-tools)
                   (setq gemini-companion-run-commands
                         '(("gemini" . {lisp(world.tools.gemini)})))
-                  (gemini-companion-tools-write)
-                  (gemini-companion-tools-run "link" '("gemini") #'ignore)
+                  (gemini-companion-tools--write-extension)
+                  (gemini-companion-tools--run "link" '("gemini") #'ignore)
                   (gemini-companion-tools-ready 'started))"""
     )
     emacs.holds('(gemini-companion-tools-linked-p "gemini")')

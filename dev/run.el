@@ -12,8 +12,8 @@
 (require 'package)
 
 (declare-function eglot-ensure "eglot")
-(declare-function gemini-companion-tools-run "gemini-companion-tools")
-(declare-function gemini-companion-tools-write "gemini-companion-tools")
+(declare-function gemini-companion-tools--run "gemini-companion-tools")
+(declare-function gemini-companion-tools--write-extension "gemini-companion-tools")
 (declare-function gemini-companion-run "gemini-companion-run")
 (defvar eglot-server-programs)
 (defvar gemini-companion-run-client)
@@ -56,9 +56,9 @@
   "Link Gemini CLI to this Emacs, as `gemini-companion-tools' does.
 Its home is that of this run.  Then start it."
   (require 'gemini-companion-tools)
-  (gemini-companion-tools-write)
+  (gemini-companion-tools--write-extension)
   (message "Linking Gemini CLI to Emacs...")
-  (gemini-companion-tools-run "link" (list "gemini") #'run--linked))
+  (gemini-companion-tools--run "link" (list "gemini") #'run--linked))
 
 (defun run--linked (failures)
   "Start Gemini CLI beside the file; FAILURES are those of the link."

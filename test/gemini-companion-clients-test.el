@@ -10,18 +10,18 @@
 
 (ert-deftest gemini-companion-clients-finds-files-by-an-environment ()
   (pcase-dolist
-      (`(,client ,key ,environment ,expected)
-       '(("gemini" :user-settings ("HOME=/h" "GEMINI_CLI_HOME=")
-          "/h/.gemini/settings.json")
-         ("gemini" :user-settings ("HOME=/h" "GEMINI_CLI_HOME=/g")
-          "/g/.gemini/settings.json")
-         ("qwen" :user-settings ("HOME=/h") "/h/.qwen/settings.json")
-         ("qwen" :system-settings ("QWEN_CODE_SYSTEM_SETTINGS_PATH=/s")
-          "/s")))
-    (ert-info ((format "%s %s %s" client key environment))
+      (`(,client ,environment ,system ,user)
+       '(("gemini" ("HOME=/h" "GEMINI_CLI_HOME=") nil "/h/.gemini/settings.json")
+         ("gemini" ("HOME=/h" "GEMINI_CLI_HOME=/g") nil "/g/.gemini/settings.json")
+         ("qwen" ("HOME=/h" "QWEN_CODE_SYSTEM_SETTINGS_PATH=/s") "/s"
+          "/h/.qwen/settings.json")))
+    (ert-info ((format "%s %s" client environment))
       (let ((process-environment environment))
         (gemini-companion-test-in-turkish
-          (should (equal expected (gemini-companion-clients-file client key))))))))
+          (let ((files (gemini-companion-settings-files client "/")))
+            (should (equal user (car (last files))))
+            (when system
+              (should (equal system (car files))))))))))
 
 ;;;; Settings
 

@@ -9,6 +9,7 @@
 ;;; Code:
 
 (require 'gemini-companion-test-helper)
+(require 'gemini-companion-status)
 (require 'gemini-companion-tools)
 (require 'ert-x)
 
@@ -87,7 +88,7 @@ End-to-end tests do so with the CLIs themselves.")
       (should (equal '("gemini" "qwen")
                      (seq-filter #'gemini-companion-tools-linked-p
                                  (gemini-companion-cli-installed))))
-      (should (file-exists-p (gemini-companion-tools-policy-file)))
+      (should (file-exists-p ".gemini/policies/gemini-companion.toml"))
       (dolist (name '("gemini-extension.json" "qwen-extension.json"
                       "hooks/hooks.json"))
         (should (json-read-file (funcall file name))))
@@ -132,7 +133,7 @@ End-to-end tests do so with the CLIs themselves.")
         (gemini-companion-extension-test-tools)
         (should (string-search "Linking failed; Gemini CLI: already installed"
                                messages))))
-    (should-not (file-exists-p (gemini-companion-tools-policy-file)))
+    (should-not (file-exists-p ".gemini/policies/gemini-companion.toml"))
     (should-not (gemini-companion-tools-linked-p "gemini"))
     (should (gemini-companion-tools-linked-p "qwen"))))
 
@@ -145,7 +146,10 @@ End-to-end tests do so with the CLIs themselves.")
 (ert-deftest gemini-companion-extension-status-shows-why-a-cli-does-not-ask ()
   (gemini-companion-extension-test-with-home
     (should (string-search "No CLI is linked"
-                           (format "%s" (gemini-companion-status-findings
+                           (format "%s" (funcall
+                                         (alist-get "Links"
+                                                    gemini-companion-status-checks
+                                                    nil nil #'equal)
                                          directory))))
     (gemini-companion-extension-test-answering '(t nil)
       (gemini-companion-extension-test-tools))

@@ -277,7 +277,7 @@ def test_a_thousand_questions_change_nothing_while_keys_are_typed(world: World) 
     world.file(".env", "SECRET=bytes of it\n")
     emacs = world.emacs(file, extra=FLYMAKE)
     emacs.eval("(progn (require 'gemini-companion-tools)"
-               " (gemini-companion-tools-write)"
+               " (gemini-companion-tools--write-extension)"
                " (gemini-companion-tools-ready 'started))")  # fmt: skip
     emacs.eval('(progn (switch-to-buffer "typed") (delete-other-windows))')
     emacs.holds(CHECKED)
