@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .clients import Client, bearers
 from .config import LARGEST_BODY, Config
 from .port import Port
-from .processes import ancestors
+from .processes import ancestors, process_with
 from .questions import Questions
 from .remote import Remotes
 from .sessions import COMMENT, Session, Sessions, Stream
@@ -148,7 +148,10 @@ class Asgi:
         if session.remote != remote:
             raise HTTPException(404, "Session not found")
         session.is_alive = outpost and outpost.is_alive
-        self._sessions.identify(session, request.scope["client"], is_lasting)
+        if pid := request.headers.get(client.process_header):
+            session.process = session.process or process_with(pid)
+        else:
+            self._sessions.identify(session, request.scope["client"], is_lasting)
         return session
 
     # POST
@@ -175,6 +178,9 @@ class Asgi:
         else:
             session = self._session(request, False)
         request.state.session = session
+        if request.state.client.has_socket:
+            # A call may last as long as a review.
+            self._port.answered(request.scope["client"])
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             async def name_session(message: Message) -> None:
@@ -191,8 +197,10 @@ class Asgi:
         """Return the session that ``message`` initializes."""
         if message.get("method") != "initialize":
             raise HTTPException(400, "Mcp-Session-Id is missing")
-        session = self._known(request, uuid4().hex, False)
-        if request.state.client.states_version:
+        client = request.state.client
+        session_id = request.headers.get(client.session_header) or uuid4().hex
+        session = self._known(request, session_id, False)
+        if client.states_version:
             session.version = _version(message)
         return session
 

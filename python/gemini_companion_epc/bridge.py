@@ -59,8 +59,9 @@ def directory_of(client: str, environ: Mapping[str, str] = os.environ) -> str:
 
     Gemini CLI takes the temporary directory of Node.
     """
-    if client == "qwen":
-        home = environ.get("QWEN_HOME") or os.path.join("~", ".qwen")
+    if client in HOMES:
+        variable, name = HOMES[client]
+        home = environ.get(variable) or os.path.join("~", name)
         user = environ.get("USERPROFILE" if os.name == "nt" else "HOME")
         if user and home[:2] in ("~", "~" + os.sep):
             home = user + home[1:]
@@ -70,6 +71,7 @@ def directory_of(client: str, environ: Mapping[str, str] = os.environ) -> str:
     return os.path.join([*found, "/tmp"][0], "gemini", "ide")
 
 
+HOMES = {"qwen": ("QWEN_HOME", ".qwen"), "copilot": ("COPILOT_HOME", ".copilot")}
 PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_PORT"}
 
 

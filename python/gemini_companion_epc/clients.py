@@ -14,6 +14,7 @@ from shutil import which
 
 from .bridge import directory_of
 from .companion import COMPANION
+from .copilot import COPILOT
 from .protocol import Protocol
 
 _RUNNER = r"(.*/)?(node(js)?|bun|deno)"
@@ -43,6 +44,12 @@ class Client:
 
     That is a prompt, a question, its end, or nothing; other events are edits.
     """
+    process_header: str = ""
+    """The header of its requests that has its PID, so that it need not be searched."""
+    session_header: str = ""
+    """The header that has the ID of a session, over several connections."""
+    has_socket: bool = False
+    """Whether it uses a Unix socket of this host, and watches its discovery file."""
     takes_any_root: bool = False
     """Whether it can be sent a workspace root whose name has a separator."""
 
@@ -117,6 +124,20 @@ CLIENTS = (
             "idle_prompt": "end",
             "auth_success": "",
         },
+    ),
+    Client(
+        name="copilot",
+        title="Copilot CLI",
+        program=r"(.*/)?copilot|.*/@github/copilot/npm-loader\.js",
+        file_name=lambda pid, port: f"emacs-{pid}-{port}.lock",
+        protocol=COPILOT,
+        parts=(".copilot", "ide"),
+        home_variable="COPILOT_HOME",
+        states_version=True,
+        process_header="X-Copilot-PID",
+        session_header="X-Copilot-Session-Id",
+        has_socket=True,
+        takes_any_root=True,
     ),
 )
 

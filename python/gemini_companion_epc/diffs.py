@@ -87,23 +87,28 @@ class Diffs:
         session = self._sessions.get(diff.session_id)
         del self._diffs[diff.id]
         self._remember(session.settled, diff.path)
-        session.notify(diff.path, content, diff.id)
+        session.notify(diff.path, content, diff)
 
     # From the client
 
-    async def open(self, session: Session, path: str, proposal: str) -> None:
+    async def open(self, session: Session, path: str, proposal: str) -> bool:
         """Open a review of ``proposal`` for the file ``path``.
 
         Return when Emacs has it: this process may crash before, and the client
-        would wait for an answer to a review that is not displayed.
+        would wait for an answer to a review that is not displayed.  Return whether
+        such a review was open already.
         """
         if session.interrupted.pop(path, None) or self._sessions.is_stopping:
             session.notify(path)
-            return
+            return False
         if not self._sessions.has(session):
-            return
+            return False
         logger.info("Diff: %s %d characters", session.short_id, len(proposal))
         previous = self.of(session).get(path)
+        known = [previous, *(one.diff for one in session.outcomes)]
+        if any(one and (one.path, one.proposal) == (path, proposal) for one in known):
+            # It keeps what the user has done to the review.
+            return True
         if previous is not None:
             del self._diffs[previous.id]
             self._dismiss(previous, "closed")
@@ -116,9 +121,10 @@ class Diffs:
                 f"Proposal for {path} has more than {LARGEST_PROPOSAL // 1_000_000} "
                 "MB and is not reviewed here; answer in the terminal of the CLI"
             )
-            return
+            return False
         await self._open_in_emacs(diff, session)
         self._reviewer.report("diff-opened", diff.id)
+        return False
 
     async def _open_in_emacs(self, diff: Diff, session: Session) -> None:
         try:
@@ -145,6 +151,7 @@ class Diffs:
         if diff is None:
             self._release(session, path)
             return None
+        session.release(path)
         del self._diffs[diff.id]
         self._closing[diff.id] = None
         try:
@@ -184,8 +191,8 @@ class Diffs:
             del self._diffs[diff.id]
             self._dismiss(diff, reason)
         for undelivered in session.outcomes:
-            if undelivered.diff_id:
-                self._reviewer.report("outcome-undelivered", undelivered.diff_id)
+            if undelivered.diff is not None:
+                self._reviewer.report("outcome-undelivered", undelivered.diff.id)
 
     def _dismiss(self, diff: Diff, reason: CloseReason) -> "asyncio.Task[str | None]":
         """Close ``diff`` in Emacs; the value of the task is its text, if any."""

@@ -6,7 +6,7 @@ import logging
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +28,9 @@ class DiscoveryFiles:
         self._port = port
         self._token = token
         self._environ = environ
+        self._written: set[Path] = set()
+        self.listen: Callable[[], None] | None = None
+        """Function that listens at the Unix socket, once this process may serve."""
 
     def names(self) -> list[list[str]]:
         """Return the name of each client and of its file, written or not."""
@@ -42,7 +45,8 @@ class DiscoveryFiles:
         """
         problems = []
         for client in CLIENTS:
-            if not client.is_installed(self._environ):
+            is_usable = self.listen is not None or not client.has_socket
+            if not is_usable or not client.is_installed(self._environ):
                 continue
             problems += [
                 f"{client.title} cannot connect from {root}: its name contains "
@@ -52,11 +56,19 @@ class DiscoveryFiles:
             ]
             path, payload = self._path(client), self._payload(client, roots)
             try:
+                if client.has_socket and self.listen:
+                    self.listen()
                 if not client.home_variable:
                     _make_directory(path.parent.parent)
                 _make_directory(path.parent)
                 if content_of(path) != payload:
-                    _replace(path, json.dumps(payload).encode())
+                    content = json.dumps(payload).encode()
+                    if client.has_socket and path in self._written and path.exists():
+                        # It would disconnect.
+                        path.write_bytes(content)
+                    else:
+                        _replace(path, content)
+                        self._written.add(path)
             except OSError as error:
                 problems.append(
                     f"Cannot write {path}: {error.strerror or error}; "

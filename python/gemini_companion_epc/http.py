@@ -180,8 +180,12 @@ class Tools:
         # restart.
         if name not in [tool.name for tool in protocol.tools()]:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name}")
+        diffs = self._diffs
         reviews = Reviews(
-            partial(self._diffs.open, session), partial(self._diffs.close, session)
+            session.id,
+            partial(diffs.open, session),
+            partial(diffs.close, session),
+            session.decided,
         )
         try:
             text = await protocol.call(reviews, name, params.arguments or {})

@@ -25,8 +25,17 @@ def process_of(
     about all processes: do not call it in the event loop.
     """
     process = peer_process(peer, server_port, [*islice(tree(emacs_pid), _FAMILY)])
-    if process is None:
-        return None
+    return None if process is None else _described(process)
+
+
+def process_with(pid: str) -> Process | None:
+    """Return the process with ``pid``, as a header has it, or None."""
+    with suppress(psutil.Error, OSError, OverflowError, ValueError):
+        return _described(psutil.Process(int(pid)))
+    return None
+
+
+def _described(process: psutil.Process) -> Process:
     directory = None
     command: list[str] = []
     with suppress(psutil.Error, OSError):

@@ -23,8 +23,10 @@ class Tool(NamedTuple):
 class Reviews(NamedTuple):
     """The reviews of the session that calls a tool, see `Diffs`."""
 
-    open: Callable[[str, str], Awaitable[None]]
+    session_id: str
+    open: Callable[[str, str], Awaitable[bool]]
     close: Callable[[str], Awaitable[str | None]]
+    decided: Callable[[str, str], Awaitable[bool | None]]
 
 
 class Protocol(ABC):
@@ -48,10 +50,10 @@ class Protocol(ABC):
         """Return the notification of the open ``files``."""
 
     @abstractmethod
-    def outcome(self, path: str, content: str | None) -> Notification:
+    def outcome(self, path: str, content: str | None) -> Notification | None:
         """Return the outcome of the diff of ``path``: the CLI writes ``content``.
 
-        None rejects it: the CLI writes nothing.
+        None rejects it: the CLI writes nothing.  Return None if `call` has the outcome.
         """
 
     @abstractmethod

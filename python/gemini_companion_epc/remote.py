@@ -412,7 +412,11 @@ class Outpost:
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
         self.mirror.make()
-        clients = [client.remote_description(self.token) for client in CLIENTS]
+        clients = [
+            client.remote_description(self.token)
+            for client in CLIENTS
+            if not client.has_socket
+        ]
         settings = {
             "directories": self._remote.directories,
             "clients": clients,

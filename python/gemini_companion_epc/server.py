@@ -21,8 +21,9 @@ from .processes import process_of, running
 from .questions import Questions
 from .remote import Remotes
 from .sessions import Sessions
-from .system import on_signals
+from .system import IS_WINDOWS, on_signals
 from .types import Diff, Facts, File, StartError
+from .unix_port import UnixPort
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class Server:
         self._discovery = DiscoveryFiles(
             config.emacs_pid, number, config.token, os.environ
         )
+        self._unix_port = UnixPort(number)
         self._warnings: set[str] = set()
         self._may_serve = asyncio.Event()
         self._stop = asyncio.Event()
@@ -215,6 +217,7 @@ class Server:
         await self._sessions.flush()
         await self._sessions.end_streams()
         await self._port.finish(limits.end_limit)
+        self._unix_port.close()
         await self._remotes.stop_all()
         await self._emacs.close()
         # Emacs deletes the copies of remote files, unless it was killed.
@@ -236,6 +239,9 @@ class Server:
         """Accept connections: Emacs has handed over its diffs."""
         self._port.listen()
         self._may_serve.set()
+        if not IS_WINDOWS:
+            self._discovery.listen = self._unix_port.listen
+            self.roots_update(self._questions.roots)
 
     def roots_update(self, roots: Sequence[str]) -> None:
         """Update the workspace roots."""

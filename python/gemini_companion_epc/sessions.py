@@ -20,7 +20,7 @@ from .clients import CLIENTS, Client
 from .config import Config
 from .processes import has_exited
 from .protocol import Protocol
-from .types import CloseReason, Facts, File, Notification, Process
+from .types import CloseReason, Diff, Facts, File, Notification, Process
 
 logger = logging.getLogger(__name__)
 
@@ -31,11 +31,11 @@ _EXIT_CHECK = 0.5
 
 @dataclass(eq=False)
 class QueuedOutcome:
-    """An outcome that waits for a stream; ``diff_id`` is 0 if there was no review."""
+    """The outcome of ``diff``, or of no review, that waits for a stream or a call."""
 
-    diff_id: int
     path: str
     content: str | None
+    diff: Diff | None
     event: bytes = b""
     """What is written to the stream, made once the client is known."""
 
@@ -60,6 +60,8 @@ class Session:
         self.settled: dict[str, asyncio.TimerHandle] = {}
         self.context: bytes | None = None
         self.outcomes: deque[QueuedOutcome] = deque()
+        self.waiting: dict[str, tuple[str, asyncio.Future[bool | None]]] = {}
+        """By file, the proposal and the call that is answered with its outcome."""
         self.flushed = asyncio.Event()
         self.flushed.set()
         self.stream: Stream | None = None
@@ -103,25 +105,56 @@ class Session:
         self.context = context
         self._wake()
 
-    def notify(self, path: str, content: str | None = None, diff_id: int = 0) -> None:
-        """Queue the outcome of the diff ``diff_id``, see `Protocol.outcome`."""
-        self.outcomes.append(QueuedOutcome(diff_id, path, content))
+    def notify(
+        self, path: str, content: str | None = None, diff: Diff | None = None
+    ) -> None:
+        """Queue the outcome of ``diff``, see `Protocol.outcome`."""
+        self.outcomes.append(QueuedOutcome(path, content, diff))
         self.flushed.clear()
+        self._answer(path)
         self._wake()
 
-    def next_outcome(self) -> bytes:
-        """Return the event of the first outcome."""
-        first = self.outcomes[0]
-        first.event = first.event or encode_event(
-            self.protocol.outcome(first.path, first.content)
-        )
-        return first.event
+    async def decided(self, path: str, proposal: str) -> bool | None:
+        """Wait for the outcome of the diff of ``path``; return whether it is accepted.
 
-    def acknowledge(self) -> None:
-        """Drop the first outcome, which was written, and report it."""
-        diff_id = self.outcomes.popleft().diff_id
-        if diff_id:
-            self._report("outcome-written", diff_id)
+        Return None if the diff is closed, or another call waits for its outcome.
+        """
+        self.release(path)
+        answer: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
+        self.waiting[path] = proposal, answer
+        self._answer(path)
+        return await answer
+
+    def _answer(self, path: str) -> None:
+        """Answer the call that waits for the outcome of ``path``, if there are both."""
+        proposal, answer = self.waiting.get(path, ("", None))
+        for one in [*self.outcomes] if answer else ():
+            if one.path == path and (one.diff is None or one.diff.proposal == proposal):
+                self.release(path, one.content is not None)
+                self.acknowledge(one)
+                return
+
+    def release(self, path: str, is_accepted: bool | None = None) -> None:
+        """Answer the call that waits for the outcome of ``path``, None if no more."""
+        _, answer = self.waiting.pop(path, ("", None))
+        if answer and not answer.done():
+            answer.set_result(is_accepted)
+
+    def next_outcome(self) -> bytes | None:
+        """Return the event of the first outcome, if there is one."""
+        if not self.outcomes:
+            return None
+        first = self.outcomes[0]
+        if not first.event:
+            notification = self.protocol.outcome(first.path, first.content)
+            first.event = encode_event(notification) if notification else b""
+        return first.event or None
+
+    def acknowledge(self, outcome: QueuedOutcome) -> None:
+        """Drop ``outcome``, which was written, and report it."""
+        self.outcomes.remove(outcome)
+        if outcome.diff is not None:
+            self._report("outcome-written", outcome.diff.id)
         if not self.outcomes:
             self.flushed.set()
 
@@ -164,7 +197,7 @@ class Stream:
         if session.stream is not self:
             return
         if session.outcomes and session.outcomes[0].event is event:
-            session.acknowledge()
+            session.acknowledge(session.outcomes[0])
         elif event is not COMMENT:
             self._context = event
 
@@ -181,11 +214,11 @@ class Stream:
         session = self._session
         if session.stream is not self:
             return None
-        if session.outcomes and self._context is not None:
-            return session.next_outcome()
+        if self._context is not None and (outcome := session.next_outcome()):
+            return outcome
         if session.context is not None and session.context != self._context:
             return session.context
-        return session.next_outcome() if session.outcomes else None
+        return session.next_outcome()
 
 
 def encode_event(notification: Notification) -> bytes:
@@ -263,6 +296,8 @@ class Sessions:
         logger.info("Session %s ended: %s", session.short_id, reason)
         _cancel(session.timer)
         self.on_end(session, reason)
+        for path in list(session.waiting):
+            session.release(path)
         session.outcomes.clear()
         session.flushed.set()
         if session.stream is not None:
@@ -273,6 +308,10 @@ class Sessions:
     @contextmanager
     def request(self, session: Session) -> Iterator[None]:
         """Keep ``session`` while one of its requests is answered."""
+        if session.client and session.client.has_socket:
+            # A call may last as long as a review, and the client may be gone.
+            yield
+            return
         session.requests += 1
         _cancel(session.timer)
         try:

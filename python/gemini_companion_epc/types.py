@@ -72,6 +72,8 @@ class File:
     line: int = 0
     character: int = 0
     selected_text: str = ""
+    start_line: int = 0
+    start_character: int = 0
 
 
 @dataclass(frozen=True)

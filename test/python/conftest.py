@@ -53,7 +53,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.delenv("QWEN_HOME", raising=False)
+    for name in ("QWEN_HOME", "COPILOT_HOME"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -12,16 +12,19 @@ from gemini_companion_epc import discovery, system
 from gemini_companion_epc.clients import CLIENTS, Client
 from gemini_companion_epc.discovery import DiscoveryFiles
 
-GEMINI, QWEN = CLIENTS
+GEMINI, QWEN, COPILOT = CLIENTS
 
 
 def _environ(tmp_path: Path) -> dict[str, str]:
     root = str(tmp_path)
-    return {"TMPDIR": root, "QWEN_HOME": f"{root}/.qwen", "PATH": root}
+    homes = {"QWEN_HOME": f"{root}/.qwen", "COPILOT_HOME": f"{root}/.copilot"}
+    return {"TMPDIR": root, "PATH": root, **homes}
 
 
 def _files(tmp_path: Path, pid: int = os.getpid(), port: int = 4711) -> DiscoveryFiles:
-    return DiscoveryFiles(pid, port, "token", _environ(tmp_path))
+    files = DiscoveryFiles(pid, port, "token", _environ(tmp_path))
+    files.listen = lambda: None
+    return files
 
 
 def _directory(tmp_path: Path) -> Path:
@@ -103,7 +106,8 @@ def test_each_client_has_its_private_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 def test_a_sweep_removes_dead_files_of_ours(tmp_path: Path, client: Client) -> None:
-    (tmp_path / ".qwen").mkdir()
+    for name in (".qwen", ".copilot"):
+        (tmp_path / name).mkdir()
     files, other = _files(tmp_path), _files(tmp_path, os.getppid(), 2)
     files.sweep()
     other.update(())
@@ -152,7 +156,8 @@ def _sparse(path: Path) -> None:
 def test_what_has_no_end_is_not_read(
     tmp_path: Path, client: Client, plant: Callable[[Path], None]
 ) -> None:
-    (tmp_path / ".qwen").mkdir()
+    for name in (".qwen", ".copilot"):
+        (tmp_path / name).mkdir()
     files = _files(tmp_path)
     own = Path(dict(files.names())[client.name])
     own.parent.mkdir(parents=True)
@@ -160,7 +165,7 @@ def test_what_has_no_end_is_not_read(
     plant(own.parent / client.file_name(10**9, 12))
     files.sweep()
     assert files.update(()) == []
-    assert json.loads(own.read_text())["port"] == 4711
+    assert json.loads(own.read_text())["host"] == system.this_host()
 
 
 def test_directories_are_private_whatever_the_umask(tmp_path: Path) -> None:

@@ -100,6 +100,9 @@ def write_program(path: Path, values: Mapping[str, str], command: str) -> Path:
 class Gemini:
     """A CLI on a screen."""
 
+    placeholder = PLACEHOLDER
+    question = QUESTION
+
     def __init__(self, terminal: Screen, model: Model) -> None:
         self.terminal = terminal
         self.model = model
@@ -154,7 +157,7 @@ class Gemini:
         """
         Event().wait(0.5)
         screen = self.screen()
-        if PLACEHOLDER not in screen:
+        if self.placeholder not in screen:
             self.terminal.keys("Enter")
             return False
         if command in screen:
@@ -165,7 +168,7 @@ class Gemini:
     def reset(self) -> None:
         """Clear the screen and begin a new conversation, if there was one."""
         self.model.script()
-        self.terminal.wait_for(PLACEHOLDER)
+        self.terminal.wait_for(self.placeholder)
         if self._typed or self.model.requests:
             self._enter("/clear")
             eventually(self._is_clear, "the screen is cleared")
@@ -181,7 +184,7 @@ class Gemini:
         """
         Event().wait(0.2)
         screen = self.screen()
-        if PLACEHOLDER in screen:
+        if self.placeholder in screen:
             return not any(text in screen for text in (ANSWER, *self._typed))
         if "/clear" in screen:
             self.terminal.keys("Enter")
@@ -194,13 +197,13 @@ class Gemini:
         """
         self.terminal.text("x")
         Event().wait(0.2)
-        return PLACEHOLDER not in self.screen()
+        return self.placeholder not in self.screen()
 
     def _is_empty(self) -> bool:
         """Delete a letter, and return whether none is left in the prompt."""
         self.terminal.keys("BSpace")
         Event().wait(0.05)
-        return PLACEHOLDER in self.screen()
+        return self.placeholder in self.screen()
 
     def prompt(self) -> None:
         """Send a unique prompt."""
@@ -212,7 +215,7 @@ class Gemini:
     def ask(self) -> str:
         """Send a prompt and return the screen with the edit's question."""
         self.prompt()
-        return self.terminal.wait_for(QUESTION)
+        return self.terminal.wait_for(self.question)
 
     def ide_status(self) -> str:
         """Return the screen with the answer to /ide status, once that is settled."""
@@ -221,7 +224,7 @@ class Gemini:
         def settled() -> str:
             self.ide("status")
             # The prompt below it is drawn last.
-            screen = self.terminal.wait_for_match(f"(?s){answer}.*{PLACEHOLDER}")
+            screen = self.terminal.wait_for_match(f"(?s){answer}.*{self.placeholder}")
             return "" if re.findall(answer, screen)[-1] == "Connecting" else screen
 
         return eventually(settled, "the CLI is no longer connecting")
@@ -239,7 +242,7 @@ class Gemini:
         """Press C-c until the question is gone."""
         type_until(
             lambda: self.terminal.keys("C-c"),
-            lambda: QUESTION not in self.screen(),
+            lambda: self.question not in self.screen(),
             "the question is closed",
         )
 

@@ -203,13 +203,16 @@ class Model:
 
 
 def _is_turn(request: dict[str, Any]) -> bool:
-    """Return whether ``request`` of Qwen Code continues the conversation.
+    """Return whether ``request`` continues the conversation.
 
-    It also asks for suggestions, and for facts to remember.
+    Qwen Code also asks for suggestions, and for facts to remember.
     """
-    last = request["messages"][-1]
-    is_prompt = re.search(r"prompt \d+ please", json.dumps(last["content"]))
-    return bool(request.get("tools") and (is_prompt or last["role"] == "tool"))
+    messages = request["messages"]
+    answers = [n for n, one in enumerate(messages) if one["role"] == "assistant"]
+    recent = messages[answers[-1] + 1 :] if answers else messages
+    is_prompt = re.search(r"prompt \d+ please", json.dumps(recent[-1]["content"]))
+    is_result = any(one["role"] == "tool" for one in recent)
+    return bool(request.get("tools") and (is_prompt or is_result))
 
 
 def _updates(request: dict[str, Any]) -> Iterator[Context]:

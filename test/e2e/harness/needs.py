@@ -19,3 +19,6 @@ needs_eat = pytest.mark.skipif(
 needs_qwen = pytest.mark.skipif(
     not os.access(Tools.find().qwen, os.X_OK), reason="Qwen Code is not installed"
 )
+needs_copilot = pytest.mark.skipif(
+    not os.access(Tools.find().copilot, os.X_OK), reason="Copilot CLI is not installed"
+)

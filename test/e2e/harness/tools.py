@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 DEPS = ROOT / ".deps"
+COPILOT = "node_modules/.bin/copilot"
 
 MELPA = "https://melpa.org/packages/"
 
@@ -34,6 +35,7 @@ class Tools:
     elpa: str
     gemini: str
     qwen: str
+    copilot: str
 
     python = sys.executable
 
@@ -49,6 +51,9 @@ class Tools:
             elpa=str(ROOT / ".eask" / printed.stdout.split()[2] / "elpa"),
             gemini=_program("GC_GEMINI", f"{DEPS}/npm/node_modules/.bin/gemini"),
             qwen=os.environ.get("GC_QWEN", f"{DEPS}/qwen/qwen"),
+            copilot=os.environ.get(
+                "GC_COPILOT", f"{DEPS}/copilot/node_modules/.bin/copilot"
+            ),
         )
 
     @cached_property

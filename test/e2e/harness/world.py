@@ -8,7 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from . import gemini, qwen
+from . import copilot, gemini, qwen
+from .copilot import Copilot
 from .emacs import SIZE, Emacs, Reviews, TerminalBuffer, lisp
 from .gemini import Gemini
 from .model import Model, Part, write_file
@@ -104,6 +105,13 @@ class World:
         """Start Qwen Code outside Emacs with ``settings``; wait until it is ready."""
         qwen.configure(self.scratch, **settings)
         cli = self._start(qwen, Qwen, name, directory)
+        cli.wait_until_connected()
+        return cli
+
+    def copilot(self, name: str = "copilot") -> Copilot:
+        """Start Copilot CLI outside Emacs; wait until it is ready."""
+        copilot.configure(self.scratch)
+        cli = self._start(copilot, Copilot, name, None)
         cli.wait_until_connected()
         return cli
 
@@ -213,8 +221,9 @@ class World:
                 emacs.quit()
             eventually(lambda: not self.scratch.servers(), "the server is gone")
             eventually(lambda: not self.scratch.discovery_files(), "no discovery file")
-            locks = self.scratch.home / ".qwen" / "ide"
-            eventually(lambda: not list(locks.glob("*.lock")), "no lock for Qwen Code")
+            locks = self.scratch.home.glob
+            eventually(lambda: not list(locks(".*/ide/*.lock")), "no lock file")
+            eventually(lambda: not list(locks(".*/ide/*/*.sock")), "no socket")
             self.tmux.close()
             eventually(lambda: not self.scratch.processes(), "nothing runs")
         finally:

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The protocol of GitHub Copilot CLI.
+
+A review is a call that lasts until its answer.  The CLI then writes the text that it
+has proposed, whatever the user has made of it in Emacs.
+"""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from .bridge import directory_of
+from .protocol import Protocol, Reviews, Tool
+from .system import this_host
+from .types import File, MalformedArgument, Notification, file_name
+
+
+def _tool(name: str, description: str, *properties: str) -> Tool:
+    strings = {one: {"type": "string"} for one in properties}
+    return Tool(
+        name,
+        description,
+        {"type": "object", "properties": strings, "required": list(properties)},
+    )
+
+
+_PATH, _TEXT, _NAME = "original_file_path", "new_file_contents", "tab_name"
+_OPEN = _tool("open_diff", "Open a review of an edit in Emacs.", _PATH, _TEXT, _NAME)
+_CLOSE = _tool("close_diff", "Close the review that was opened with a name.", _NAME)
+
+# It connects again to another server when its file has another time.
+_BEGAN = int(1000 * time.time())
+# When it has connected again, it opens and closes a review three times.
+_REOPENING = 1
+
+
+def socket_name() -> str:
+    """Return the name of the socket of this process, in a private directory."""
+    # Hosts may have one home, and processes with the same numbers.
+    host = sha256(this_host().encode()).hexdigest()[:12]
+    return os.path.join(directory_of("copilot"), host, f"{os.getpid()}.sock")
+
+
+class Copilot(Protocol):
+    """The protocol of GitHub Copilot CLI."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, str] = {}
+        """The file of each review by its name, which has random letters."""
+        self._kept: set[str] = set()
+        """The names of the reviews that were open before."""
+        self._recent: dict[tuple[str, str, str], bool] = {}
+        """The answers to these reviews, by session, file and proposal, for a moment."""
+
+    def tools(self) -> Sequence[Tool]:
+        return _OPEN, _CLOSE
+
+    async def call(
+        self, reviews: Reviews, tool: str, arguments: Mapping[str, object]
+    ) -> str:
+        name = _string(arguments, _NAME)
+        if tool == _CLOSE.name:
+            if name in self._kept:
+                # It may be opened by another name.
+                await asyncio.sleep(_REOPENING)
+            if is_open := name in self._paths:
+                await reviews.close(self._paths[name])
+            return _answer(already_closed=not is_open, tab_name=name)
+        path = file_name(arguments.get(_PATH), _PATH)
+        proposal = _string(arguments, _TEXT)
+        review = reviews.session_id, path, proposal
+        is_accepted = self._recent.get(review)
+        if is_accepted is None:
+            self._paths[name] = path
+            try:
+                if await reviews.open(path, proposal):
+                    self._kept.add(name)
+                is_accepted = await reviews.decided(path, proposal)
+                if name in self._kept and is_accepted is not None:
+                    self._recent[review] = is_accepted
+                    loop = asyncio.get_running_loop()
+                    loop.call_later(_REOPENING, self._recent.pop, review, None)
+            finally:
+                del self._paths[name]
+                self._kept.discard(name)
+        return _answer(result="SAVED" if is_accepted else "REJECTED", trigger="emacs")
+
+    def context(self, files: Sequence[File]) -> Notification:
+        file = next((one for one in files if one.active), File("", 0))
+        start, end = _selection(file)
+        params = {
+            "text": file.selected_text,
+            "filePath": file.path,
+            "fileUrl": file.path and Path(file.path).as_uri(),
+            "selection": {
+                "start": start,
+                "end": end,
+                # Without it, the model would be told of an earlier selection.
+                "isEmpty": not file.selected_text,
+            },
+        }
+        return {"jsonrpc": "2.0", "method": "selection_changed", "params": params}
+
+    def outcome(self, path: str, content: str | None) -> None:
+        return None
+
+    def discovery(
+        self, port: int, bearer: str, roots: Sequence[str]
+    ) -> dict[str, object]:
+        # With `isTrusted', the CLI would not ask whether to trust the directory.
+        return {
+            "socketPath": socket_name(),
+            "scheme": "unix",
+            "headers": {
+                "Authorization": f"Bearer {bearer}",
+                "Host": f"127.0.0.1:{port}",
+            },
+            "pid": os.getpid(),
+            "timestamp": _BEGAN,
+            "workspaceFolders": list(roots),
+            "ideName": "Emacs",
+        }
+
+
+COPILOT = Copilot()
+
+
+def _string(arguments: Mapping[str, object], name: str) -> str:
+    value = arguments.get(name)
+    if not isinstance(value, str):
+        raise MalformedArgument(f"{name} must be a string")
+    return value
+
+
+def _answer(**facts: object) -> str:
+    return json.dumps({"success": True, "message": "", **facts}, ensure_ascii=False)
+
+
+def _selection(file: File) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the start and the end of the selection in ``file``, both from 0."""
+    line, character = file.start_line or file.line, file.start_character
+    start = {"line": max(line - 1, 0), "character": max(character - 1, 0)}
+    *before, last = file.selected_text.split("\n")
+    length = len(last.encode("utf-16-le")) // 2
+    end = {"line": start["line"] + len(before), "character": length}
+    if not before:
+        end["character"] += start["character"]
+    return start, end

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The real GitHub Copilot CLI on a screen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from .gemini import Gemini, write_program, write_settings
+from .model import Model, Part, call
+from .scratch import Scratch
+from .tools import DEPS, Tools
+
+QUESTION = "Do you want to"
+SETTINGS = {"banner": "never", "showTipsOnStartup": False, "tabs": {"enabled": False}}
+
+
+def create(path: object, text: str) -> Part:
+    """Return a turn in which a model of Copilot CLI creates ``path``."""
+    return call("create", path=str(path), file_text=text)
+
+
+def replace(path: object, old: str, new: str) -> Part:
+    """Return a turn in which a model of Copilot CLI edits ``path``."""
+    return call("edit", path=str(path), old_str=old, new_str=new)
+
+
+def configure(scratch: Scratch) -> None:
+    """Write the settings of a Copilot CLI that is ready to work."""
+    home = scratch.home / ".copilot"
+    trusted = {"trustedFolders": [str(scratch.project)]}
+    write_settings(home, {**SETTINGS, **trusted})
+    (home / "config.json").write_text(json.dumps(trusted), encoding="utf-8")
+    cache = scratch.home / ".cache"
+    cache.mkdir(exist_ok=True)
+    if not (cache / "copilot").exists():
+        # It unpacks itself, which takes 235 MB.
+        (cache / "copilot").symlink_to(DEPS / "copilot" / ".cache" / "copilot")
+
+
+def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
+    """Write a program that runs Copilot CLI, and return it."""
+    values = {
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_PROVIDER_BASE_URL": f"{model.url}/v1",
+        "COPILOT_PROVIDER_API_KEY": "fake",
+        "COPILOT_MODEL": "claude-sonnet-4.6",
+        "COPILOT_AUTO_UPDATE": "false",
+    }
+    return write_program(scratch.root / name, values, f"'{tools.copilot}'")
+
+
+class Copilot(Gemini):
+    """A Copilot CLI on a screen."""
+
+    placeholder = "/ commands · ? help"
+    question = QUESTION
+
+    def wait_until_connected(self) -> None:
+        """Wait until it takes prompts."""
+        self.terminal.wait_for(self.placeholder)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The real GitHub Copilot CLI, which speaks another protocol."""
+
+import json
+import os
+import signal
+import stat
+
+import pytest
+from harness.copilot import Copilot, create, replace
+from harness.emacs import Emacs, Reviews
+from harness.model import say, together
+from harness.needs import needs_copilot
+from harness.wait import eventually
+from harness.world import World
+
+pytestmark = [needs_copilot, pytest.mark.once]
+
+SESSIONS = "(length (gemini-companion-sessions))"
+
+
+def pair(world: World) -> tuple[Emacs, Reviews, Copilot]:
+    """Return an Emacs that visits a.txt, and a CLI that is connected to it."""
+    file = world.file("a.txt", "one\n")
+    assert not world.home.joinpath(".copilot").exists()
+    emacs = world.emacs(file)
+    cli = world.copilot()
+    emacs.becomes(SESSIONS, 1)
+    return emacs, Reviews(emacs), cli
+
+
+@pytest.mark.contract("Copilot CLI: discovery")
+def test_edits_are_reviewed_by_the_protocol_of_copilot(world: World) -> None:
+    emacs, reviews, cli = pair(world)
+    file, other = world.project / "a.txt", world.project / "b.txt"
+    (lock,) = world.home.glob(".copilot/ide/*.lock")
+    content = json.loads(lock.read_text())
+    assert content["workspaceFolders"] == [str(world.project)]
+    assert "isTrusted" not in content
+    assert stat.S_IMODE(lock.stat().st_mode) == 0o600
+    socket = os.stat(content["socketPath"])
+    assert stat.S_ISSOCK(socket.st_mode)
+    assert stat.S_IMODE(socket.st_mode) == 0o600
+
+    world.row = "Copilot CLI: context"
+    # The region is shared once Emacs has seen it.
+    emacs.eval("(progn (transient-mark-mode) (goto-char 1) (set-mark 4) nil)")
+    cli.wait_for("a.txt:1")
+    cli.is_free()
+    assert "one" in json.dumps(cli.model.requests[-1]["messages"][-1])
+
+    world.row = "Copilot CLI: accept, one edit after the other"
+    both = together(replace(file, "one", "uno"), create(other, "two\n"))
+    reviews.proposed(cli, file, both, say("both done"))
+    assert reviews.proposal() == "uno\n"
+    reviews.accept()
+    reviews.shown("b.txt")
+    reviews.accept()
+    cli.wait_for("both done")
+    assert (file.read_text(), other.read_text()) == ("uno\n", "two\n")
+
+    world.row = "Copilot CLI: reject"
+    cli.is_free()
+    both = together(replace(file, "uno", "due"), replace(other, "two", "due"))
+    reviews.proposed(cli, file, both)
+    reviews.reject()
+    cli.is_free()
+    reviews.wait_until(0)
+    assert (file.read_text(), other.read_text()) == ("uno\n", "two\n")
+
+
+@pytest.mark.contract("Copilot CLI: yes and no in the terminal")
+def test_an_answer_in_the_terminal_of_copilot_closes_the_review(world: World) -> None:
+    _, reviews, cli = pair(world)
+    file = world.project / "a.txt"
+    reviews.proposed(cli, file, replace(file, "one", "uno"), say("first done"))
+    cli.answer("Yes")
+    reviews.wait_until(0)
+    cli.wait_for("first done")
+    assert file.read_text() == "uno\n"
+
+    cli.is_free()
+    reviews.proposed(cli, file, replace(file, "uno", "due"), say("second done"))
+    cli.interrupt()
+    reviews.wait_until(0)
+    cli.is_free()
+
+    reviews.proposed(cli, file, replace(file, "uno", "due"), say("third done"))
+    cli.terminal.keys("Escape")
+    reviews.wait_until(0)
+    cli.is_free()
+    assert file.read_text() == "uno\n"
+
+
+@pytest.mark.contract("Copilot CLI: restart of the server")
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_review_of_copilot_survives_a_restart(world: World, is_killed: bool) -> None:
+    emacs, reviews, cli = pair(world)
+    file = world.project / "a.txt"
+    reviews.proposed(cli, file, replace(file, "one", "uno"), say("copilot done"))
+    emacs.eval("(setq e2e-edit (car (gemini-companion-edits-open)))")
+    reviews.edit("uno", "mine")
+    if is_killed:
+        world.scratch.servers()[0].kill()
+    else:
+        emacs.eval("(gemini-companion-restart)")
+    cli.wait_for("IDE connection lost")
+    emacs.becomes(SESSIONS, 1)
+    cli.wait_for("Connected to Emacs")
+    assert emacs.value("(eq e2e-edit (car (gemini-companion-edits-open)))")
+    assert reviews.proposal() == "mine\n"
+    reviews.accept()
+    cli.wait_for("copilot done")
+    assert file.read_text() == "uno\n"
+
+
+def test_a_killed_copilot_has_no_review(world: World) -> None:
+    emacs, reviews, cli = pair(world)
+    file = world.project / "a.txt"
+    reviews.proposed(cli, file, replace(file, "one", "uno"))
+    pid = "(plist-get (car (gemini-companion-sessions)) :pid)"
+    os.kill(int(emacs.eval(pid)), signal.SIGKILL)
+    reviews.wait_until(0)
+    eventually(lambda: emacs.value(SESSIONS) == 0, "nothing is connected")
+    assert file.read_text() == "one\n"

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The protocol of Copilot CLI, by HTTP and in the event loop."""
+
+import json
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from conftest import BOUND, Alone
+from fake_cli import FakeCli
+from gemini_companion_epc.copilot import COPILOT, socket_name
+from gemini_companion_epc.types import File
+
+
+class FakeCopilot(FakeCli):
+    """A Copilot CLI; a call may last."""
+
+    def __init__(self, port: int, token: str) -> None:
+        super().__init__(port, token)
+        self.pool = ThreadPoolExecutor(8)
+        self.id = uuid4().hex
+
+    def headers(self, session_id: str = "", accept: str = "") -> dict[str, str]:
+        accept = accept or "application/json, text/event-stream"
+        named = {"X-Copilot-PID": str(os.getpid()), "X-Copilot-Session-Id": self.id}
+        return {**super().headers(session_id, accept), **named}
+
+    def later(self, tool: str, **arguments: str) -> "Future[Any]":
+        """Call ``tool``; return the future of its answer."""
+
+        def call() -> Any:
+            return json.loads(
+                self.tool(tool, **arguments)["result"]["content"][0]["text"]
+            )
+
+        return self.pool.submit(call)
+
+    def review(self, path: str, text: str, name: str) -> "Future[Any]":
+        """Open a review called ``name``."""
+        return self.later(
+            "open_diff", original_file_path=path, new_file_contents=text, tab_name=name
+        )
+
+
+@pytest.fixture
+def cli(alone: Alone) -> Iterator[FakeCopilot]:
+    cli = FakeCopilot(alone.port, alone.token + ".copilot")
+    cli.initialize()
+    yield cli
+    cli.close()
+    alone.do(alone.sessions.end, cli.id)
+    cli.pool.shutdown()
+
+
+def test_a_session_has_the_id_and_the_process_of_the_headers(
+    alone: Alone, cli: FakeCopilot
+) -> None:
+    assert cli.session_id == cli.id
+    session = alone.do(alone.sessions.get, cli.id)
+    assert session.process is not None
+    assert (session.process.pid, session.facts["client"]) == (os.getpid(), "copilot")
+    assert alone.searches == 0
+    names = [tool["name"] for tool in cli.ask("tools/list", {})["result"]["tools"]]
+    assert names == ["open_diff", "close_diff"]
+
+
+def test_a_call_lasts_until_the_user_has_decided(
+    alone: Alone, cli: FakeCopilot
+) -> None:
+    accepted, rejected = cli.review("/a", "x", "1"), cli.review("/b", "y", "2")
+    alone.emacs.until(lambda emacs: len(emacs.acknowledged) == 2)
+    ids = {diff.path: diff.id for diff in alone.emacs.opened}
+    alone.do(alone.diffs.reject, ids["/b"])
+    answer = rejected.result(BOUND)
+    assert (answer["success"], answer["result"]) == (True, "REJECTED")
+    assert not accepted.done()
+    alone.do(alone.diffs.accept, ids["/a"], "mine")
+    assert accepted.result(BOUND)["result"] == "SAVED"
+    assert alone.emacs.written == [ids["/b"], ids["/a"]]
+
+
+def test_an_answer_in_the_terminal_closes_the_review(
+    alone: Alone, cli: FakeCopilot
+) -> None:
+    review = cli.review("/a", "x", "1")
+    alone.emacs.until(lambda emacs: emacs.acknowledged)
+    closed = cli.later("close_diff", tab_name="1").result(BOUND)
+    assert (closed["already_closed"], closed["tab_name"]) == (False, "1")
+    assert review.result(BOUND)["result"] == "REJECTED"
+    assert alone.emacs.closed == [(1, "closed")]
+    assert cli.later("close_diff", tab_name="1").result(BOUND)["already_closed"]
+
+
+def test_a_review_stays_open_when_the_cli_connects_again(
+    alone: Alone, cli: FakeCopilot
+) -> None:
+    first = cli.review("/a", "x", "1")
+    alone.emacs.until(lambda emacs: emacs.acknowledged)
+    second = cli.review("/a", "x", "2")
+    assert first.result(BOUND)["result"] == "REJECTED"  # nobody reads it
+    closed = cli.later("close_diff", tab_name="2")
+    third = cli.review("/a", "x", "3")
+    second.result(BOUND)
+    closed.result(BOUND)
+    assert (len(alone.emacs.opened), alone.emacs.closed) == (1, [])
+    # One of the reviews may be answered that the CLI opens in passing.
+    alone.do(alone.diffs.accept, 1, "mine")
+    assert third.result(BOUND)["result"] == "SAVED"
+    assert cli.review("/a", "x", "4").result(BOUND)["result"] == "SAVED"
+    assert len(alone.emacs.opened) == 1
+
+
+def test_an_answer_waits_for_the_cli_that_connects_again(
+    alone: Alone, cli: FakeCopilot
+) -> None:
+    first = cli.review("/a", "x", "1")
+    alone.emacs.until(lambda emacs: emacs.acknowledged)
+    session = alone.do(alone.sessions.get, cli.id)
+    alone.do(session.release, "/a")  # as if its server had crashed
+    first.result(BOUND)
+    alone.do(alone.diffs.accept, 1, "mine")
+    assert alone.emacs.written == []
+    assert cli.review("/a", "x", "2").result(BOUND)["result"] == "SAVED"
+    assert (len(alone.emacs.opened), alone.emacs.written) == (1, [1])
+
+
+def test_an_answer_for_another_proposal_is_not_taken(
+    alone: Alone, cli: FakeCopilot
+) -> None:
+    first = cli.review("/a", "x", "1")
+    alone.emacs.until(lambda emacs: emacs.acknowledged)
+    session = alone.do(alone.sessions.get, cli.id)
+    alone.do(session.release, "/a")
+    first.result(BOUND)
+    alone.do(alone.diffs.accept, 1, "x")
+    second = cli.review("/a", "y", "2")
+    alone.emacs.until(lambda emacs: len(emacs.acknowledged) == 2)
+    alone.do(alone.diffs.reject, 2)
+    assert second.result(BOUND)["result"] == "REJECTED"
+    assert alone.emacs.written == [2]
+
+
+def test_another_proposal_for_a_file_is_another_review(
+    alone: Alone, cli: FakeCopilot
+) -> None:
+    first = cli.review("/a", "x", "1")
+    alone.emacs.until(lambda emacs: len(emacs.acknowledged) == 1)
+    second = cli.review("/a", "y", "2")
+    alone.emacs.until(lambda emacs: len(emacs.acknowledged) == 2)
+    assert alone.emacs.closed == [(1, "closed")]
+    alone.do(alone.diffs.accept, 2, "y")
+    assert second.result(BOUND)["result"] == "SAVED"
+    assert first.result(BOUND)["result"] == "REJECTED"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"tab_name": "1", "new_file_contents": "x"}, "original_file_path"),
+        ({"tab_name": "1", "original_file_path": "/a"}, "new_file_contents"),
+        ({"original_file_path": "/a", "new_file_contents": "x"}, "tab_name"),
+    ],
+)
+def test_a_malformed_argument_of_copilot_is_named(
+    cli: FakeCopilot, arguments: dict[str, str], field: str
+) -> None:
+    result = cli.tool("open_diff", **arguments)["result"]
+    assert result["isError"] is True
+    assert field in result["content"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("ab", (1, 4), (1, 6)),
+        ("a\nb\U0001f600c", (1, 4), (2, 4)),
+        ("a\n", (1, 4), (2, 0)),
+        ("", (1, 0), (1, 0)),
+    ],
+)
+def test_a_selection_has_its_start_and_end(
+    text: str, start: tuple[int, int], end: tuple[int, int]
+) -> None:
+    where = {"start_line": 2, "start_character": 5} if text else {}
+    file = File(
+        "/a b", 1, active=True, line=2, character=9, selected_text=text, **where
+    )
+    params: Any = COPILOT.context([File("/x", 2), file])["params"]
+    assert (params["filePath"], params["fileUrl"]) == ("/a b", "file:///a%20b")
+    selection = params["selection"]
+    found = [tuple(selection[one].values()) for one in ("start", "end")]
+    assert (found, selection["isEmpty"]) == ([start, end], not text)
+
+
+def test_without_an_active_file_the_selection_is_empty() -> None:
+    params: Any = COPILOT.context([File("/x", 2)])["params"]
+    assert (params["text"], params["filePath"]) == ("", "")
+    assert params["selection"]["isEmpty"]
+
+
+def test_the_discovery_file_has_the_own_bearer_and_all_roots() -> None:
+    content = COPILOT.discovery(7, "token.copilot", ["/a", "/b:c"])
+    assert content["headers"] == {
+        "Authorization": "Bearer token.copilot",
+        "Host": "127.0.0.1:7",
+    }
+    assert (content["workspaceFolders"], content["ideName"]) == (
+        ["/a", "/b:c"],
+        "Emacs",
+    )
+    assert content["socketPath"] == socket_name()
+    assert content["pid"] == os.getpid()
+    assert "isTrusted" not in content

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from conftest import BOUND, Alone, CliOf, dead_pid
+from fake_cli import PING
+from gemini_companion_epc.copilot import socket_name
+from gemini_companion_epc.unix_port import UnixPort
+
+
+def test_a_private_socket_leads_to_the_port(
+    alone: Alone, cli_of: CliOf, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COPILOT_HOME", str(tmp_path / "c"))
+    path = Path(socket_name())
+    path.parent.mkdir(parents=True)
+    stale = path.with_name(f"{dead_pid()}.sock")
+    stale.touch()
+    port = UnixPort(alone.port)
+    for _ in range(2):
+        alone.do(port.listen)
+    assert not stale.exists()
+    modes = [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)]
+    assert modes == [0o600, 0o700]
+    cli = cli_of(alone)
+    cli.initialize()
+    for _ in range(2):
+        peer = socket.socket(socket.AF_UNIX)
+        peer.settimeout(BOUND)
+        peer.connect(os.fspath(path))
+        assert cli.post(PING, peer)[0] == 200
+    # A cleanup has removed it.
+    path.unlink()
+    alone.do(port.listen)
+    assert path.exists()
+    alone.do(port.close)
+    assert not path.exists()
