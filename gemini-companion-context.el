@@ -382,25 +382,13 @@ ignore files when it starts."
   (gemini-companion-context--send))
 
 (defun gemini-companion-context-lighter ()
-  "Return the text and tooltip of sharing for the mode line."
-  (cons (cond (gemini-companion-paused "paused ")
-              ((and (eq (current-buffer) gemini-companion-context-active)
-                    (assq 'context-update gemini-companion-context--sent)
-                    (not (seq-some (lambda (file) (plist-get file :active))
-                                  (gemini-companion-shared))))
-               "hidden ")
-              (t ""))
-        #'gemini-companion-context--help))
-
-(defun gemini-companion-context--help ()
-  (when (gemini-companion-sessions)
-    (let ((files (mapconcat (lambda (file)
-                              (file-name-nondirectory (plist-get file :path)))
-                            (gemini-companion-shared) ", ")))
-      (concat "Shared: "
-              (cond (gemini-companion-paused "nothing, sharing is paused")
-                    ((string-empty-p files) "nothing")
-                    (t files))))))
+  "Return the text and tooltip of sharing for the mode line, or nil."
+  (cond (gemini-companion-paused '("paused " . "Sharing is paused"))
+        ((and (eq (current-buffer) gemini-companion-context-active)
+              (assq 'context-update gemini-companion-context--sent)
+              (not (seq-some (lambda (file) (plist-get file :active))
+                             (gemini-companion-shared))))
+         '("hidden " . "This file is not shared"))))
 
 ;;;; Command
 

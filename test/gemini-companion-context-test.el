@@ -223,7 +223,6 @@
       (gemini-companion-test-connect)
       (gemini-companion-share-test-shares "a" "b")
       (should-not (gemini-companion-share-test-hidden-p))
-      (should (string-search "Shared: a, b" (gemini-companion-test-help)))
       (let ((gemini-companion-excluded '("/[ac]\\'" prog-mode)))
         (gemini-companion-share-test-shares "b")
         (find-file "b")
