@@ -196,8 +196,7 @@ Elsewhere outside the project, it does not read them, or asks."
 ;;;; Commands
 
 (defun gemini-companion-compose--find-session ()
-  "Return the session of this buffer, or another one in its directory, or nil.
-The header line names it."
+  "Return the session of this buffer, or another one in its directory, or nil."
   (if (gemini-companion-session-connected-p gemini-companion-compose--session)
       gemini-companion-compose--session
     (car (gemini-companion-prompt-sessions default-directory))))

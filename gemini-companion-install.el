@@ -239,8 +239,6 @@ At the end call END, see `gemini-companion-install-start'."
        (gemini-companion-install--fail text end)))))
 
 (defun gemini-companion-install--run-command (ways failed end)
-  "Run the first command of the first of WAYS, and then the others.
-For FAILED and END see `gemini-companion-install--run'."
   (with-file-modes #o700
     (make-directory gemini-companion-install-directory t))
   (let* ((directory gemini-companion-install--directory)
@@ -305,7 +303,6 @@ For FAILED and END see `gemini-companion-install--run'."
   (funcall end nil))
 
 (defun gemini-companion-install--fail (output end)
-  "Delete the environment, and call END with a report about OUTPUT."
   (gemini-companion-install-cancel)
   (let* ((case-fold-search nil)
          ;; Some programs wrap their lines.

@@ -153,9 +153,7 @@ Type \\[describe-mode] there for its keys."
        (buffer-string)))))
 
 (defun gemini-companion-status--insert (text &optional remedy &rest actions)
-  "Insert TEXT and REMEDY, with buttons for ACTIONS behind the first line.
-ACTIONS are conses (LABEL . FUNCTION).  A button calls its FUNCTION and
-checks again."
+  "Insert TEXT and REMEDY, with buttons for ACTIONS behind the first line."
   (pcase-let ((`(,line . ,more) (split-string text "\n")))
     (insert line)
     (pcase-dolist (`(,label . ,function) actions)
