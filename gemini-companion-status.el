@@ -69,9 +69,7 @@ type the command in the CLIs of that client.")
 ;;;; Mode
 
 (defvar gemini-companion-status-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "TAB") #'forward-button)
-    (define-key map (kbd "<backtab>") #'backward-button)
+  (let ((map (make-composed-keymap button-buffer-map)))
     (define-key map "e" #'gemini-companion-events-buffer)
     map)
   "Keymap of `gemini-companion-status-mode'.")
