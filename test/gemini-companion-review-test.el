@@ -152,6 +152,15 @@
                (format "^%s[ \t]+gemini-companion-edit-accept" key)
                (gemini-companion-test-text "*Help*"))))))
 
+(ert-deftest gemini-companion-review-sends-comments-when-it-is-rejected ()
+  (gemini-companion-test-in-each-view '(("a" "1\n"))
+    (let ((edit (gemini-companion-test-show "a" "2\n")))
+      (gemini-companion-edit-comment edit '(after . 1) "why?")
+      (with-current-buffer (window-buffer)
+        (call-interactively (key-binding (kbd "C-c C-k"))))
+      (should (equal "a:1: why?" (current-kill 0)))
+      (should (eq 'rejected (gemini-companion-edit-status edit))))))
+
 (ert-deftest gemini-companion-review-replaced-by-another-keeps-its-exclusions ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n")))

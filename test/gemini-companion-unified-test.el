@@ -277,7 +277,7 @@
 (ert-deftest gemini-companion-unified-shows-edits-of-the-proposal ()
   (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
     (let* ((diff (gemini-companion-test-show
-                  "a" (lambda () (insert "one\n2\n3\n4\n5\n6\nseven\n"))))
+                  "a" "one\n2\n3\n4\n5\n6\nseven\n"))
            (shows (lambda (edited &rest lines)
                     (should (equal lines (gemini-companion-test-diff)))
                     (should (eq edited
