@@ -28,7 +28,6 @@
                      (("j") . ediff-jump-to-difference)
                      (("C-v" "V" "M-v" "^") . ediff-scroll-vertically)
                      (("<" ">") . ediff-scroll-horizontally)
-                     (("|") . ediff-toggle-split)
                      (("C-l") . ediff-recenter)))
       (dolist (key keys)
         (define-key map (kbd key) command)))
@@ -66,7 +65,7 @@ words are bold, as in a unified diff."
   "Display which hunk is current, and if it is excluded.
 The control panel is current.  The lines get signs, as in a unified diff:
 some users cannot tell the colors of hunks apart.  On a side without
-lines, display an empty one instead of Ediff's color on the next one."
+lines, display an empty line instead of Ediff's color on the next one."
   (let ((valid (ediff-valid-difference-p))
         (excluded (gemini-companion-ediff--excluded-p)))
     (pcase-dolist (`(,side ,overlay ,sign ,face)
@@ -81,7 +80,7 @@ lines, display an empty one instead of Ediff's color on the next one."
                           (= (overlay-start overlay) (overlay-end overlay))
                           ;; It has a line already.
                           (not excluded)
-                          (propertize "\n" 'face face)))
+                          (propertize "\n" 'face 'gemini-companion-other-hunk)))
         (overlay-put overlay 'line-prefix
                      (propertize (if excluded "x" sign)
                                  'face (list 'bold face)))
@@ -89,9 +88,6 @@ lines, display an empty one instead of Ediff's color on the next one."
   (gemini-companion-ediff--write-panel))
 
 ;;;; View
-
-(defvar-local gemini-companion-ediff--wide nil
-  "Non-nil if the sides of this session were beside each other at first.")
 
 (cl-defstruct (gemini-companion-ediff-view
                (:include gemini-companion-view)
@@ -166,8 +162,7 @@ control panel.  The user's own hooks for Ediff do not run."
               ediff-after-setup-windows-hook nil
               ediff-select-hook (list #'gemini-companion-ediff--selected)
               ediff-unselect-hook nil
-              gemini-companion-ediff--wide
-              (gemini-companion-windows-ediff-wide-p (window-total-width))
+              ediff-split-window-function #'split-window-horizontally
               vertical-scroll-bar nil
               ediff-grab-mouse nil
               ediff-verbose-p nil
@@ -180,9 +175,6 @@ control panel.  The user's own hooks for Ediff do not run."
               ediff-diff-ok-lines-regexp "^" ; else it may kill this
               ;; A null character would make the texts binary.
               ediff-actual-diff-options "--text")
-  (when (and gemini-companion-ediff--wide
-             (eq ediff-split-window-function #'split-window-vertically))
-    (setq-local ediff-split-window-function #'split-window-horizontally))
   (dolist (hook '(window-selection-change-functions
                   window-size-change-functions))
     (add-hook hook
@@ -207,8 +199,8 @@ control panel.  The user's own hooks for Ediff do not run."
 If KEEP is non-nil, the selected window stays visible."
   (let* ((terminal (gemini-companion-windows-terminal edit))
          (window (gemini-companion-windows-make
-                  buffer edit #'gemini-companion-windows-ediff-lines
-                  (* 2 gemini-companion-windows-side-columns) keep)))
+                  buffer edit gemini-companion-windows-ediff-lines
+                  gemini-companion-windows-ediff-columns keep)))
     (when (or (null window)
               ;; Beside a unified diff, the terminal may stay visible.
               (and keep terminal
@@ -262,12 +254,11 @@ The control panel is current."
                                 ediff-control-window)
                           (gemini-companion-ediff--windows)
                           #'eq)
-         (let ((columns (window-total-width ediff-control-window)))
-           (and (eq gemini-companion-ediff--wide
-                    (gemini-companion-windows-ediff-wide-p columns))
-                (<= (gemini-companion-windows-ediff-lines columns)
-                    (- (nth 3 (window-edges ediff-control-window))
-                       (nth 1 (window-edges ediff-window-A)))))))))
+         (<= gemini-companion-windows-ediff-columns
+             (window-total-width ediff-control-window))
+         (<= gemini-companion-windows-ediff-lines
+             (- (nth 3 (window-edges ediff-control-window))
+                (nth 1 (window-edges ediff-window-A)))))))
 
 ;;;; Control panel
 

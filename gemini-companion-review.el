@@ -319,7 +319,7 @@ That is `gemini-companion-review-view', unless Ediff does not fit."
   (if (and (assq gemini-companion-review-view gemini-companion-review-kinds)
            (or (not (eq 'ediff gemini-companion-review-view))
                (and (not (memq 'new (gemini-companion-edit-remarks edit)))
-                    (gemini-companion-windows-fits-ediff-p frame)
+                    (gemini-companion-windows-fits-ediff-p edit frame)
                     ;; Ediff shows all of a line.
                     (seq-every-p
                      (lambda (buffer)

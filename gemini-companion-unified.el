@@ -572,8 +572,8 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                     (lambda (buffer _)
                       (gemini-companion-windows-make
                        buffer edit
-                       (lambda (_) gemini-companion-unified--least-lines)
-                       gemini-companion-windows-side-columns
+                       gemini-companion-unified--least-lines
+                       gemini-companion-windows-unified-columns
                        keep))
                     ;; Otherwise Emacs would display the buffer in a new frame.
                     (lambda (&rest _) 'fail))

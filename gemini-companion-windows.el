@@ -53,40 +53,41 @@ Prefer the selected frame, and return it if no frame displays one."
 ;; The terminal of the CLI stays visible beside a review, and so does the
 ;; selected window if the review appears by itself.
 
-(defconst gemini-companion-windows--least-columns 60
-  "Least width of a part of a frame that is used for a review.
-In a frame less than twice as wide, a review is a unified diff.")
+(defconst gemini-companion-windows-unified-columns 60
+  "Least width of a part of a frame that is used for a unified diff.")
 
 (defconst gemini-companion-windows--file-lines 12
   "Least height of the window of a file in which a review takes its place.")
 
-(defconst gemini-companion-windows-side-columns 80
+(defconst gemini-companion-windows--side-columns 80
   "Least width of each of two windows beside each other.")
 
-(defun gemini-companion-windows-ediff-wide-p (columns)
-  "Return non-nil if COLUMNS are enough for the sides of Ediff beside each other."
-  (<= (* 2 gemini-companion-windows-side-columns) columns))
+(defconst gemini-companion-windows-ediff-columns
+  (* 2 gemini-companion-windows--side-columns)
+  "Least width of an Ediff session.")
 
-(defun gemini-companion-windows-ediff-lines (columns)
-  "Return the least height of an Ediff session of COLUMNS.
-With less, a unified diff shows more.  Sides above each other have 20
-lines each."
-  (if (gemini-companion-windows-ediff-wide-p columns) 15 43))
+(defconst gemini-companion-windows-ediff-lines 15
+  "Least height of an Ediff session.  With less, a unified diff shows more.")
 
-(defun gemini-companion-windows-fits-ediff-p (frame)
-  "Return non-nil if Ediff fits into FRAME."
-  (let ((columns (frame-width frame)))
-    (and (<= (* 2 gemini-companion-windows--least-columns) columns)
-         (<= (gemini-companion-windows-ediff-lines columns)
-             (window-total-height (frame-root-window frame))))))
+(defun gemini-companion-windows-fits-ediff-p (edit frame)
+  "Return non-nil if Ediff fits into FRAME beside the terminal of EDIT's CLI."
+  (let* ((root (frame-root-window frame))
+         (terminal (gemini-companion-windows-terminal edit frame))
+         (columns (window-total-width root))
+         (lines (window-total-height root)))
+    (cond ((memq terminal (list nil root)))
+          ((window-full-width-p terminal)
+           (setq lines (- lines (window-total-height terminal))))
+          (t (setq columns (- columns (window-total-width terminal)))))
+    (and (<= gemini-companion-windows-ediff-columns columns)
+         (<= gemini-companion-windows-ediff-lines lines))))
 
 (defun gemini-companion-windows-make (buffer edit lines columns &optional keep)
   "Show BUFFER of EDIT in a window of the selected frame, and return it.
 The terminal of its CLI stays visible if there is room beside it, else
 the window gets the whole frame.  If KEEP is non-nil, the selected window
 stays visible and selected in any case; return nil if there is no room.
-LINES is a function that returns the least height for a width, and
-COLUMNS is the desired width."
+LINES and COLUMNS are its least height and width."
   (let* ((ignore-window-parameters t)
          (window-min-height 1)
          (used (and keep
@@ -167,9 +168,8 @@ of all others, or else most of the first of KEPT.  See
                                     #'> others)))
          (fits-p (lambda ()
                    (let ((width (window-total-width largest)))
-                     (and (<= gemini-companion-windows--least-columns width)
-                          (<= (funcall lines width)
-                              (window-total-height largest))))))
+                     (and (<= columns width)
+                          (<= lines (window-total-height largest))))))
          ;; At these sides of a new window, the first one stays at its edge.
          (sides (list (if (< 0 (window-left-column (car kept))) 'left 'right)
                       (if (< (window-top-line (frame-root-window))
@@ -203,14 +203,14 @@ If NARROW is non-nil, any width will do for one above or below.  See
 `gemini-companion-windows-make' for LINES and COLUMNS."
   (let* ((width (window-total-width window))
          (height (window-total-height window))
-         (half (max columns (/ width 2)))
+         (half (max columns gemini-companion-windows--side-columns
+                    (/ width 2)))
          (most (/ (* 2 height) 3)))
-    (cond ((and (<= (+ columns gemini-companion-windows-side-columns) width)
-                (<= (funcall lines half) height))
+    (cond ((and (<= (+ half gemini-companion-windows--side-columns) width)
+                (<= lines height))
            (split-window window (- half) (car sides)))
-          ((and (<= (funcall lines width) most)
-                (or narrow
-                    (<= gemini-companion-windows--least-columns width)))
+          ((and (<= lines most)
+                (or narrow (<= columns width)))
            (split-window window (- most) (cadr sides))))))
 
 ;;;; Other buffers
