@@ -378,7 +378,7 @@ No change waits to be sent, and all messages are answered."
 The server drops the context while no CLI is connected, and a CLI reads
 ignore files when it starts."
   (setq gemini-companion-context--sent nil)
-  (gemini-companion-privacy-refresh)
+  (gemini-companion-privacy-recheck)
   (gemini-companion-context--send))
 
 (defun gemini-companion-context-lighter ()

@@ -110,6 +110,27 @@ the home directory and in /."
   (clrhash gemini-companion-privacy--cache)
   (setq gemini-companion-privacy-problem nil))
 
+(defun gemini-companion-privacy-recheck ()
+  "Drop the cached values if a file that decides what is shared has changed.
+No hook runs when another program writes it."
+  (when (cl-loop for key being the hash-keys of gemini-companion-privacy--cache
+                 using (hash-values time)
+                 thereis (pcase key
+                           (`(time ,file)
+                            (not (equal time (gemini-companion-privacy--time
+                                              file))))))
+    (gemini-companion-privacy-refresh)))
+
+(defun gemini-companion-privacy--time (file)
+  "Return the modification time of FILE, or nil if it does not exist."
+  (let ((file-name-handler-alist nil))
+    (file-attribute-modification-time (file-attributes file))))
+
+(defun gemini-companion-privacy--note-time (file)
+  "Record the modification time of FILE, for a later check."
+  (gemini-companion-privacy-cached
+   (list 'time file) (lambda () (gemini-companion-privacy--time file))))
+
 (defun gemini-companion-privacy-cached (key compute)
   "Return the value kept for KEY, or else call COMPUTE for it.
 KEY is a list of all on which the value depends until a refresh."
@@ -127,15 +148,16 @@ KEY is a list of all on which the value depends until a refresh."
 (defun gemini-companion-auth-source-p (file _buffer)
   "Return non-nil if FILE is one of `auth-sources'."
   (require 'auth-source)
-  (seq-some (lambda (source)
-              (let ((other (if (keywordp (car-safe source))
-                               (plist-get source :source)
-                             source)))
-                (and (stringp other)
-                     (not (file-remote-p other))
-                     (gemini-companion-text-same-file-p
-                      file (file-truename other)))))
-            auth-sources))
+  (seq-some (apply-partially #'gemini-companion-text-same-file-p file)
+            (gemini-companion-privacy-cached
+             (list 'auth-sources auth-sources)
+             (lambda ()
+               (cl-loop for source in auth-sources
+                        for name = (if (keywordp (car-safe source))
+                                       (plist-get source :source)
+                                     source)
+                        when (and (stringp name) (not (file-remote-p name)))
+                        collect (file-truename name))))))
 
 (defun gemini-companion-privacy--excluded-p (names buffer)
   "Return non-nil if a file with NAMES, visited by BUFFER, is excluded.
@@ -185,6 +207,8 @@ A backup of a file has the name of that file, too."
             (locate-dominating-file
              (file-name-as-directory name)
              (lambda (above)
+               (gemini-companion-privacy--note-time
+                (expand-file-name dir-locals-file above))
                (gemini-companion-privacy--excluded-p
                 (list (expand-file-name above)) nil))))
           (gemini-companion-privacy--names directory))
@@ -243,6 +267,7 @@ The rules of the innermost file come first."
    (lambda ()
      (let ((file (expand-file-name name directory))
            (outside (file-name-directory (directory-file-name directory))))
+       (gemini-companion-privacy--note-time file)
        (append (when (file-regular-p file)
                  (gemini-companion-privacy--rules
                   file (length (split-string directory "/" t))))
@@ -474,15 +499,16 @@ is in none of the last computed roots."
   (pcase-let* ((`(,root . ,true-name)
                 (gemini-companion-roots--root (file-name-directory file)))
                (file (expand-file-name file))
-               (inside (lambda (name)
-                         (and (gemini-companion-roots-above
-                               name (gemini-companion-roots-all))
-                              name))))
-    (or (and root
-             (string-prefix-p root file)
-             (funcall inside (concat (file-name-as-directory true-name)
-                                     (substring file (length root)))))
-        (funcall inside (file-truename file)))))
+               (roots (gemini-companion-roots-all))
+               (name (and root
+                          (string-prefix-p root file)
+                          (concat (file-name-as-directory true-name)
+                                  (substring file (length root))))))
+    (if (and name (member true-name roots))
+        name
+      (seq-some (lambda (name)
+                  (and (gemini-companion-roots-above name roots) name))
+                `(,@(and name (list name)) ,(file-truename file))))))
 
 (provide 'gemini-companion-privacy)
 ;;; gemini-companion-privacy.el ends here
