@@ -148,7 +148,8 @@ class Asgi:
         if session.remote != remote:
             raise HTTPException(404, "Session not found")
         session.is_alive = outpost and outpost.is_alive
-        if pid := request.headers.get(client.process_header):
+        if client.identity:
+            pid = request.headers.get(client.identity[0], "")
             session.process = session.process or process_with(pid)
         else:
             self._sessions.identify(session, request.scope["client"], is_lasting)
@@ -198,7 +199,8 @@ class Asgi:
         if message.get("method") != "initialize":
             raise HTTPException(400, "Mcp-Session-Id is missing")
         client = request.state.client
-        session_id = request.headers.get(client.session_header) or uuid4().hex
+        names = [request.headers.get(name, "") for name in client.identity]
+        session_id = "-".join(names) or uuid4().hex
         session = self._known(request, session_id, False)
         if client.states_version:
             session.version = _version(message)

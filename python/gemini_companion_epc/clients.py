@@ -44,10 +44,8 @@ class Client:
 
     That is a prompt, a question, its end, or nothing; other events are edits.
     """
-    process_header: str = ""
-    """The header of its requests that has its PID, so that it need not be searched."""
-    session_header: str = ""
-    """The header that has the ID of a session, over several connections."""
+    identity: tuple[str, ...] = ()
+    """Headers that name its session over several connections; the first has its PID."""
     has_socket: bool = False
     """Whether it uses a Unix socket of this host, and watches its discovery file."""
     takes_any_root: bool = False
@@ -87,8 +85,10 @@ class Client:
         """Return whether a discovery file may be written for the client."""
         # Unlike Path.is_dir, this is no error if the home cannot be read.
         has_run = os.path.isdir(self.directory(environ).parent)
-        # When it runs for the first time, it searches before the next check.
-        is_found = which(self.name, path=environ.get("PATH", ""))
+        # When it runs for the first time, it searches before the next check; the
+        # CLI with a socket waits, and another program has its name.
+        path = "" if self.has_socket else environ.get("PATH", "")
+        is_found = which(self.name, path=path)
         return not self.home_variable or has_run or bool(is_found)
 
 
@@ -134,8 +134,7 @@ CLIENTS = (
         parts=(".copilot", "ide"),
         home_variable="COPILOT_HOME",
         states_version=True,
-        process_header="X-Copilot-PID",
-        session_header="X-Copilot-Session-Id",
+        identity=("X-Copilot-PID", "X-Copilot-Session-Id"),
         has_socket=True,
         takes_any_root=True,
     ),

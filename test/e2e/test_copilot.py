@@ -8,8 +8,8 @@ import stat
 
 import pytest
 from harness.copilot import Copilot, create, replace
-from harness.emacs import Emacs, Reviews
-from harness.model import say, together
+from harness.emacs import Emacs, Reviews, lisp
+from harness.model import say, together, write_file
 from harness.needs import needs_copilot
 from harness.wait import eventually
 from harness.world import World
@@ -112,6 +112,32 @@ def test_a_review_of_copilot_survives_a_restart(world: World, is_killed: bool) -
     reviews.accept()
     cli.wait_for("copilot done")
     assert file.read_text() == "uno\n"
+
+
+def test_two_copilots_and_a_gemini_have_their_own_reviews(world: World) -> None:
+    emacs, reviews, one = pair(world)
+    two, gemini = world.copilot("second"), world.gemini()
+    emacs.becomes(SESSIONS, 3)
+    files = [world.file(f"{name}.txt", "one\n") for name in "abc"]
+    reviews.proposed(one, files[0], replace(files[0], "one", "uno"), say("one done"))
+    # The CLIs must not lose the connection when a root is added.
+    other = world.scratch.home / "other"
+    other.joinpath(".git").mkdir(parents=True)
+    emacs.eval(f"(progn (find-file-noselect {lisp(other / 'x.txt')}) nil)")
+    (lock,) = world.home.glob(".copilot/ide/*.lock")
+    eventually(lambda: str(other) in lock.read_text(), "the root is added")
+    two.model.script(replace(files[1], "one", "due"), say("two done"))
+    two.prompt()
+    gemini.model.script(write_file(files[2], "tre\n"), say("gemini done"))
+    gemini.prompt()
+    reviews.wait_until(3)
+    for _ in files:
+        reviews.accept()
+    for cli, said in ((one, "one done"), (two, "two done"), (gemini, "gemini done")):
+        cli.wait_for(said)
+    assert [file.read_text() for file in files] == ["uno\n", "due\n", "tre\n"]
+    for cli in (one, two):
+        assert "IDE connection lost" not in cli.screen()
 
 
 def test_a_killed_copilot_has_no_review(world: World) -> None:

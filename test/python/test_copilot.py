@@ -22,11 +22,12 @@ class FakeCopilot(FakeCli):
     def __init__(self, port: int, token: str) -> None:
         super().__init__(port, token)
         self.pool = ThreadPoolExecutor(8)
-        self.id = uuid4().hex
+        self.name = uuid4().hex
+        self.id = f"{os.getpid()}-{self.name}"
 
     def headers(self, session_id: str = "", accept: str = "") -> dict[str, str]:
         accept = accept or "application/json, text/event-stream"
-        named = {"X-Copilot-PID": str(os.getpid()), "X-Copilot-Session-Id": self.id}
+        named = {"X-Copilot-PID": str(os.getpid()), "X-Copilot-Session-Id": self.name}
         return {**super().headers(session_id, accept), **named}
 
     def later(self, tool: str, **arguments: str) -> "Future[Any]":

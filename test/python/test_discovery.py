@@ -77,8 +77,11 @@ def test_each_client_has_its_private_file(tmp_path: Path) -> None:
     assert files.update(("/a", "/b")) == []
     assert not (tmp_path / ".qwen").exists()
     # It was installed in the meantime, and has not run.
-    (tmp_path / "qwen").touch(0o700)
+    for program in ("qwen", "copilot"):
+        (tmp_path / program).touch(0o700)
     assert files.update(("/a", "/b")) == []
+    # AWS has a program of that name.
+    assert not (tmp_path / ".copilot").exists()
     for client, name, bearer in (
         (GEMINI, f"gemini/ide/gemini-ide-server-{own}-4711.json", "token"),
         (QWEN, ".qwen/ide/4711.lock", "token.qwen"),
