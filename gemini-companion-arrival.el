@@ -122,7 +122,7 @@ starts one")))))))
                 (seq-remove same gemini-companion-auto--sessions))
           (message "Auto-accept ended for %s" name))
       (push session gemini-companion-auto--sessions)
-      (gemini-companion-arrival-offer 'again)
+      (gemini-companion-arrival--offer 'again)
       (message "Auto-accept on for %s; %s ends it%s" name
                (substitute-command-keys "\\[gemini-companion-auto-accept]")
                (if (seq-some same (mapcar #'gemini-companion-edit-session
@@ -220,7 +220,7 @@ Views that are not closed yet are."
 (defun gemini-companion-arrival--tick ()
   "Offer new edits, close the views of settled ones, and show the next.
 Try again soon if that has to wait until the user is idle."
-  (gemini-companion-arrival-offer)
+  (gemini-companion-arrival--offer)
   (gemini-companion-windows-at-once
     (gemini-companion-arrival--close-settled)
     (when (or (gemini-companion-arrival--show-next)
@@ -241,7 +241,7 @@ the view: keys would go to another buffer."
                               (gemini-companion-idle-typing-p)))))
       (gemini-companion-edit-finish edit))))
 
-(defun gemini-companion-arrival-offer (&optional again)
+(defun gemini-companion-arrival--offer (&optional again)
   "Accept each new edit of a CLI whose edits need no review.
 If AGAIN is non-nil, accept all those that wait."
   (dolist (edit (gemini-companion-edits-open))
@@ -371,7 +371,7 @@ until it does, so that the windows do not jump."
     (setq gemini-companion-arrival--answered
           (list edit (gemini-companion-session-turn session) (float-time)
                 num-input-keys)))
-  (gemini-companion-arrival-offer)
+  (gemini-companion-arrival--offer)
   (let ((next (gemini-companion-arrival-waiting)))
     (cond ((and next (gemini-companion-arrival--may-show-p)
                 (not (active-minibuffer-window)))

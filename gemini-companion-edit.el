@@ -156,7 +156,7 @@ If SESSION is non-nil, return only its edits."
                      (gemini-companion-edit-proposal-buffer edit)))
               gemini-companion-edit--all))
 
-(defun gemini-companion-edit-of-id (id)
+(defun gemini-companion-edit--of-id (id)
   "Return the edit ID if it awaits an answer, or nil."
   (cl-find id (gemini-companion-edits-open) :key #'gemini-companion-edit-id))
 
@@ -721,7 +721,7 @@ If it was settled at the same moment, return nil.  REASON is `closed' if
 the CLI closed the review, `exited' if the process of the CLI has exited,
 `disconnected' if the CLI has not reconnected in time, `interrupted' if
 it no longer asks about it, and `lost' if the server gave up the edit."
-  (when-let* ((edit (gemini-companion-edit-of-id id))
+  (when-let* ((edit (gemini-companion-edit--of-id id))
               (text (gemini-companion-edit-text edit)))
     (let ((kept (gemini-companion-edit--keep-edits edit)))
       (when (and (eq reason 'interrupted) (not kept))
@@ -1183,7 +1183,7 @@ was connected; it opens no reviews until then.")))
 
 (defun gemini-companion-edit-acknowledge (id)
   "Record that the CLI has the answer that the edit ID is open."
-  (when-let* ((edit (gemini-companion-edit-of-id id)))
+  (when-let* ((edit (gemini-companion-edit--of-id id)))
     (setf (gemini-companion-edit-acknowledged edit) t))
   t)
 

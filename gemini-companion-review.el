@@ -685,16 +685,15 @@ A state that the user has set for MODE stays."
 
 (defun gemini-companion-header-set ()
   "Set the header line of the current buffer, one of a review."
-  (setq header-line-format '(:eval (gemini-companion-header-text)))
+  (setq header-line-format '(:eval (gemini-companion-header--text)))
   ;; It shows the hunk at point, and whether the review is selected.
   (add-hook 'post-command-hook #'force-mode-line-update nil t)
   (add-hook 'window-selection-change-functions #'force-mode-line-update nil t))
 
-(defun gemini-companion-header-text (&optional width)
+(defun gemini-companion-header--text ()
   "Return the header line of the review of the current buffer.
 It has the file, remarks on it, the amount of change, and the keys in
-this buffer, as far as they fit into WIDTH, by default the
-width of the window."
+this buffer, as far as they fit into the window."
   (let ((edit gemini-companion-edit-here))
     (string-replace
      "%" "%%"
@@ -702,7 +701,7 @@ width of the window."
                   (append (gemini-companion-header--subject edit)
                           (gemini-companion-header--amount edit)
                           (gemini-companion-header--answers edit))
-                  (1- (or width (window-width))))))))
+                  (1- (window-width)))))))
 
 (defun gemini-companion-header--answers (edit)
   "Return the keys that answer EDIT, parts of a header line."

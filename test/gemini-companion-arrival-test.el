@@ -169,7 +169,7 @@
               (with-current-buffer (gemini-companion-review-main-buffer diff)
                 ;; The mode line reads two of them as one.
                 (should (string-search "C-c %% r to answer"
-                                       (gemini-companion-header-text 200))))
+                                       (gemini-companion-test-header-text 200))))
               (pcase-dolist
                   (`(,expected . ,function)
                    `(("; C-c % a ends it"
@@ -238,7 +238,7 @@
     (let ((first (gemini-companion-test-arrive "a" "new\n" 1)))
       (gemini-companion-test-open "b" "new\n" 2)
       (gemini-companion-test-open "c" "new\n" 3)
-      (gemini-companion-arrival-view (gemini-companion-edit-of-id 2))
+      (gemini-companion-arrival-view (nth 1 (gemini-companion-edits-open)))
       (with-current-buffer (gemini-companion-edit-proposal-buffer first)
         (let ((real-this-command #'gemini-companion-edit-accept))
           (gemini-companion-edit-accept)))

@@ -124,7 +124,7 @@ If EDIT is non-nil, call it in the proposal instead."
     (dotimes (n 12)
       (gemini-companion-test-open (format "/a%d" n) "new\n" n)
       (with-current-buffer (gemini-companion-edit-proposal-buffer
-                            (gemini-companion-edit-of-id n))
+                            (car (gemini-companion-edits-open)))
         (erase-buffer)
         (insert (format "text %d" n)))
       (gemini-companion-edit-close n 'closed))

@@ -157,12 +157,22 @@ It is run in a directory with FILES, and `view' is the kind of view."
   (mapcar (lambda (window) (buffer-name (window-buffer window)))
           (window-list nil nil (frame-first-window))))
 
+(defun gemini-companion-test-header-text (&optional width)
+  "Return the header line of a review in the current buffer, WIDTH columns wide.
+One buffer of each view displays it."
+  (cl-letf (((symbol-function 'window-width) (lambda (&rest _) (or width 200))))
+    (eval (seq-some (lambda (buffer)
+                      (pcase (buffer-local-value 'header-line-format buffer)
+                        (`(:eval ,form) form)))
+                    (cons (current-buffer) (buffer-list)))
+          t)))
+
 (defun gemini-companion-test-header (buffer)
   "Return the whole header line of BUFFER, a buffer or a name, as a text."
   (with-current-buffer buffer
     ;; Batch Emacs does not note which window it selects.
     (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
-      (substring-no-properties (gemini-companion-header-text 500)))))
+      (substring-no-properties (gemini-companion-test-header-text 500)))))
 
 (defun gemini-companion-test-diff (&optional numbers)
   "Return the lines of the unified diff in the current buffer.

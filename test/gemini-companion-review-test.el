@@ -441,7 +441,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                   (and changed '(changed)))
             (let ((text (cl-letf (((symbol-function 'old-selected-window)
                                    #'selected-window))
-                          (gemini-companion-header-text width))))
+                          (gemini-companion-test-header-text width))))
               (ert-info (text)
                 (should (<= (string-width text) width))
                 (should (string-match-p "s\\.py" text))
@@ -462,7 +462,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                        '((80 "\\` a+\\.\\.\\.a+\\.el  .* to answer\\'")
                          (60 "\\` a+\\.\\.\\.a+\\.el  .* to answer\\'")
                          (30 "\\` a+\\.\\.\\.a+\\.el\\'")))
-          (let ((text (gemini-companion-header-text width)))
+          (let ((text (gemini-companion-test-header-text width)))
             (should (string-match-p regexp text))
             (should (<= (string-width text) width))))))))
 
@@ -474,7 +474,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (select-window (get-buffer-window proposal))
       (goto-char 3)
       (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
-        (should (string-search "restore" (gemini-companion-header-text 200)))))))
+        (should (string-search "restore" (gemini-companion-test-header-text 200)))))))
 
 (ert-deftest gemini-companion-header-may-be-computed-at-any-time ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
@@ -487,7 +487,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
         (delete-window window)
         (cl-letf (((symbol-function 'old-selected-window) (lambda () window)))
           (should (with-current-buffer proposal
-                    (gemini-companion-header-text)))))
+                    (gemini-companion-test-header-text)))))
       (should (equal "1\n2\nthree\n"
                      (gemini-companion-edit-text diff)))
       ;; It has the keys of the user.
