@@ -292,8 +292,8 @@ connected to another editor" nil t)))))
                      (push-button (1- (point))))))
         (cl-letf (((symbol-function 'y-or-n-p)
                    (lambda (prompt) (push prompt asked) t))
-                  ((symbol-function 'gemini-companion-server-ask-processes)
-                   (lambda (done) (funcall done (list cli)))))
+                  ((symbol-function 'gemini-companion-server-ask)
+                   (lambda (_method _args done) (funcall done (list cli)))))
           (unwind-protect
               (gemini-companion-status-test--with-status
                   (seq-filter (lambda (check)
