@@ -768,10 +768,9 @@ Wait until the user pauses and has answered what it asks."
         (letrec ((run (buffer-local-value 'gemini-companion-cli-parameters buffer))
                  (withdraw
                   (gemini-companion-revert-announce
-                   (format "%s in %s is not connected; %s \
+                   (format "%s is not connected; %s \
 \(M-x gemini-companion-status shows why)"
-                           (gemini-companion-session-title run)
-                           (buffer-name buffer)
+                           (gemini-companion-session-name run)
                            (gemini-companion-cli--remedy
                             (gemini-companion-cli-obstacle
                              (plist-get run :client)
