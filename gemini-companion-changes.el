@@ -1,67 +1,46 @@
-;;; gemini-companion-changes.el --- Taking back what a CLI has written  -*- lexical-binding: t; -*-
+;;; gemini-companion-changes.el --- Marking and reverting what a CLI has written  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Revert an edit: restore the text that the file had before it.
+;; What a CLI has written can be reverted: a whole edit, or one of its hunks.  A
+;; file that is as the CLI wrote it gets the bytes of before.  In one that has
+;; changed since, the text before is merged; a conflict changes nothing.
+;;
+;; In the buffer of the file, each hunk has a mark, an overlay, as long as its
+;; lines are as the CLI wrote them, until the user keeps it or the next turn of
+;; that CLI changes the file.
 
 ;;; Code:
 
+(require 'gemini-companion)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-names)
 (require 'gemini-companion-remote)
 (require 'gemini-companion-revert)
+(require 'gemini-companion-session)
 (require 'gemini-companion-text)
+(require 'gemini-companion-windows)
 
-;;;; Revert
+;;;; Whether an edit can be reverted
 
-(defun gemini-companion-changes-revert (edit &optional done)
-  "Write the text before EDIT to its file, and bring its buffer up to date.
-A file that was new is deleted, and its buffer is killed.  Signal an
-error if the file has changed since.  Call DONE, if it is non-nil, with
-nil after that, or with the problem; for a remote file, that is later."
-  (let* ((file (gemini-companion-edit-file edit))
-         (new (eq 'new (gemini-companion-edit-before edit)))
-         (end (apply-partially #'gemini-companion-changes--end-revert edit done))
-         ;; It is read before it is checked, as it may be replaced meanwhile.
-         (old (and (gemini-companion-names-of-copy file)
-                   (gemini-companion-edit-keepable-p file)
-                   (gemini-companion-text-bytes file))))
-    (gemini-companion-changes-check edit)
-    (let ((bytes (and (not new) (gemini-companion-changes--previous edit))))
-      (cond (old (gemini-companion-remote-write file old bytes end))
-            (new (delete-file file 'trash))
-            (t
-             ;; Otherwise Emacs may ask whether to write over a newer text.
-             (gemini-companion-revert-now file)
-             (gemini-companion-text-write file bytes)
-             (gemini-companion-revert-now file)))
-      (unless old
-        (funcall end nil)))))
+(defun gemini-companion-changes--buffer (edit &optional unsaved)
+  "Return the buffer of the file of EDIT; if UNSAVED, only with unsaved text."
+  (when-let* ((buffer (gemini-companion-names-buffer
+                       (gemini-companion-edit-file edit))))
+    (and (or (not unsaved) (buffer-modified-p buffer))
+         buffer)))
 
-(defun gemini-companion-changes--end-revert (edit done problem)
-  (let* ((file (gemini-companion-edit-file edit))
-         (name (gemini-companion-edit-name edit))
-         (buffer (gemini-companion-names-buffer file))
-         (new (eq 'new (gemini-companion-edit-before edit))))
-    (cond (problem
-           (setq problem (format "Cannot revert %s (%s)" name problem))
-           (message "%s" problem))
-          (new
-           (when (and buffer (not (buffer-modified-p buffer)))
-             (kill-buffer buffer)))
-          ((gemini-companion-names-of-copy file)
-           (gemini-companion-revert file)))
-    (unless problem
-      (gemini-companion-edit-set-reverted edit (if new 'deleted 'reverted))
-      (message (if new "Deleted %s" "Reverted %s") name))
-    (funcall (or done #'ignore) problem)))
+(defun gemini-companion-changes--exact-p (edit)
+  "Return non-nil if the file of EDIT has the text that the CLI wrote."
+  (gemini-companion-edit-in-file-p edit (gemini-companion-edit-after edit)))
 
 (defun gemini-companion-changes-check (edit)
-  "Signal an error if reverting EDIT would lose text or is impossible."
-  (let ((file (gemini-companion-edit-file edit)))
+  "Signal an error if reverting EDIT is impossible, whatever its text."
+  (let ((file (gemini-companion-edit-file edit))
+        (unsaved (gemini-companion-changes--buffer edit 'unsaved)))
     (when-let*
         ((why (cond
                ((gemini-companion-changes-unwritten edit))
@@ -69,19 +48,22 @@ nil after that, or with the problem; for a remote file, that is later."
                 "had a previous text that was not kept")
                ((gemini-companion-text-unreadable-reason file))
                ((null (gemini-companion-text-attributes file))
-                "was deleted or renamed since")
+                "was deleted or renamed since; nothing to revert")
                ((not (equal (gemini-companion-edit-true-name edit)
                             (gemini-companion-text-true-name file)))
                 "has other symbolic links since; revert this edit by hand")
                ((gemini-companion-remote-check file) nil)
                ((not (gemini-companion-edit-keepable-p file)) "is too large")
-               ((not (gemini-companion-edit-in-file-p
-                      edit (gemini-companion-edit-after edit)))
-                "has changed since; revert later edits first, if there are any, \
-or this one by hand")
-               ((gemini-companion-revert-unsaved-p file)
-                "has unsaved changes; undo them first, or revert this edit by \
-hand"))))
+               ((and (eq 'new (gemini-companion-edit-before edit))
+                     (or unsaved (not (gemini-companion-changes--exact-p edit))))
+                "was new and has changed since; delete it by hand")
+               ((null unsaved) nil)
+               ((not (with-current-buffer unsaved
+                       (gemini-companion-revert-plain-p file)))
+                "has unsaved changes; save them first")
+               ((gemini-companion-revert-unmerged-p unsaved)
+                (substitute-command-keys "has unsaved changes and was written; \
+\\[gemini-companion-merge] merges them first")))))
       (user-error "%s %s" (gemini-companion-edit-name edit) why))))
 
 (defun gemini-companion-changes-unwritten (edit)
@@ -89,34 +71,547 @@ hand"))))
   (pcase (gemini-companion-edit-status edit)
     ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
     ('rejected "was not written; its proposal was rejected")
+    ('unsaved "was reverted already, and is not saved yet")
     ((guard (not (or (memq (gemini-companion-edit-before edit) '(new unknown))
                      (condition-case nil
                          (gemini-companion-edit-hunks edit)
                        (error t)))))
      "was not changed by this edit")
-    ((guard (gemini-companion-edit-in-file-p
-             edit (gemini-companion-edit-after edit)))
-     nil)
+    ((guard (gemini-companion-changes--exact-p edit)) nil)
     ((or 'unwritten 'dismissed) "was not written")
     ('reverted "was reverted already")
     ('deleted "was deleted already")))
 
-(defun gemini-companion-changes--previous (edit)
-  (let ((before (gemini-companion-edit-before edit))
-        (file (gemini-companion-edit-file edit)))
-    (if (not (eq 'unreviewed (gemini-companion-edit-decision edit)))
-        before
-      ;; A CLI may report a text with plain line ends and without a byte order
-      ;; mark, and keeps both in the file.
-      (let ((now (gemini-companion-text-bytes file))
-            (mark (encode-coding-string "\uFEFF" 'utf-8)))
-        (concat (and (string-prefix-p mark now)
-                     (not (string-prefix-p mark before))
-                     mark)
-                (if (and (string-search "\r\n" now)
-                         (not (string-search "\r\n" before)))
-                    (string-replace "\n" "\r\n" before)
-                  before))))))
+;;;; Reverting
+
+(defvar gemini-companion-changes--unsaved nil
+  "What was reverted in unsaved buffers, conses of an edit and a hunk or nil.")
+
+(defun gemini-companion-changes-revert (edit &optional hunk done)
+  "Take back what EDIT has changed in its file, or only its HUNK.
+A new file is deleted, and its buffer is killed.  If the buffer of the
+file has unsaved text, change only the buffer.  If that is impossible,
+signal an error and change nothing.  Call DONE, if it is non-nil, with nil
+in the end, or with the problem; for a remote file, that is later.
+Without DONE, offer to resolve a conflict."
+  (let* ((file (gemini-companion-edit-file edit))
+         ;; It is read before it is checked, as it may be replaced meanwhile.
+         (old (and (gemini-companion-edit-keepable-p file)
+                   (gemini-companion-text-bytes file)))
+         (unsaved (gemini-companion-changes--buffer edit 'unsaved))
+         (now (if unsaved
+                  (gemini-companion-text-of-buffer unsaved)
+                (and old (decode-coding-string old 'utf-8-unix))))
+         (new (eq 'new (gemini-companion-edit-before edit)))
+         exact)
+    (gemini-companion-changes-check edit)
+    (setq exact (not (or new hunk unsaved
+                         (not (gemini-companion-changes--exact-p edit)))))
+    (pcase (cond (new '(nil))
+                 ((not exact) (gemini-companion-changes--merged edit hunk now))
+                 ;; A CLI may report plain line ends, and keeps those of the file.
+                 ((eq 'unreviewed (gemini-companion-edit-decision edit))
+                  (cons nil (gemini-companion-changes--before edit now)))
+                 (t (cons nil (gemini-companion-edit-before edit))))
+      (`(nil . ,text)
+       (gemini-companion-changes--write
+        file unsaved old text
+        (apply-partially #'gemini-companion-changes--end edit hunk done exact
+                         (cond (new 'deleted) (unsaved 'unsaved) (t 'reverted)))))
+      (`(,line . ,_)
+       (gemini-companion-changes--conflict edit hunk line (null done))))))
+
+(defun gemini-companion-changes--write (file buffer old text end)
+  "Make TEXT that of BUFFER, or if that is nil, of FILE with the bytes OLD.
+If TEXT is nil, delete FILE.  Call END with nil, or with the problem."
+  (if (and (not buffer) (gemini-companion-names-of-copy file))
+      (gemini-companion-remote-write
+       file old (and text (encode-coding-string text 'utf-8-emacs-unix)) end)
+    (cond (buffer (with-current-buffer buffer
+                    (gemini-companion-text-replace text)))
+          ((null text) (delete-file file 'trash))
+          (t
+           ;; Otherwise Emacs may ask whether to write over a newer text.
+           (gemini-companion-revert-now file)
+           (gemini-companion-text-write file text)
+           (gemini-companion-revert-now file)))
+    (funcall end nil)))
+
+(defun gemini-companion-changes--end (edit hunk done exact state problem)
+  "Record that EDIT, or its HUNK, was reverted, unless there is a PROBLEM.
+STATE is the file state.  If EXACT is non-nil, later edits are no longer
+in the file, either.  See `gemini-companion-changes-revert' for DONE."
+  (let* ((name (gemini-companion-edit-name edit))
+         (buffer (gemini-companion-changes--buffer edit))
+         (problem (and problem
+                       (format "Cannot revert %s (%s)" name problem))))
+    (unless problem
+      (pcase state
+        ('unsaved (push (cons edit hunk) gemini-companion-changes--unsaved))
+        ('deleted (when (and buffer (not (buffer-modified-p buffer)))
+                    (kill-buffer buffer)))
+        (_ (gemini-companion-revert (gemini-companion-edit-file edit))))
+      (dolist (other (and exact (cdr (memq edit (gemini-companion-edits)))))
+        (when (and (equal (gemini-companion-edit-true-name edit)
+                          (gemini-companion-edit-true-name other))
+                   (gemini-companion-edit-written-p other))
+          (gemini-companion-edit-set-reverted other 'reverted)))
+      (gemini-companion-edit-set-reverted
+       edit (if hunk 'written state)
+       (and hunk (cons hunk (gemini-companion-edit-undone edit)))))
+    (let ((said (message
+                 "%s" (or problem
+                          (format (pcase state
+                                    ('deleted "Deleted %s")
+                                    ('unsaved "Reverted %s; not saved")
+                                    (_ "Reverted %s"))
+                                  (if hunk (concat "a hunk of " name) name))))))
+      (if done (funcall done problem) said))))
+
+(defun gemini-companion-changes--conflict (edit hunk line offer)
+  "Signal that reverting EDIT, or its HUNK, conflicts with LINE of the file.
+If OFFER is non-nil, offer first to resolve that in the buffer."
+  (let ((problem (format "Cannot revert %s: line %d has changed since"
+                         (gemini-companion-edit-name edit) line)))
+    (unless (and offer (y-or-n-p (concat problem "; merge with smerge? ")))
+      (user-error "%s" problem))
+    (pop-to-buffer (gemini-companion-changes--visit edit))
+    (gemini-companion-text-replace
+     (cdr (gemini-companion-changes--merged
+           edit hunk (gemini-companion-text-of-buffer))))
+    (widen)
+    (smerge-start-session)
+    (goto-char (gemini-companion-hunk-line line))
+    (message "Merged with conflicts, not saved; see the menu SMerge")))
+
+(defun gemini-companion-changes--visit (edit)
+  "Return a buffer that visits the file of EDIT."
+  (find-file-noselect
+   (gemini-companion-names-visited (gemini-companion-edit-file edit)) 'nowarn))
+
+(defun gemini-companion-changes--saved ()
+  "Check what was reverted in the current buffer, and may not be saved."
+  (pcase-dolist ((and change `(,edit . ,hunk)) gemini-companion-changes--unsaved)
+    (when (eq (current-buffer) (gemini-companion-changes--buffer edit))
+      (setq gemini-companion-changes--unsaved
+            (delq change gemini-companion-changes--unsaved))
+      (let* ((now (gemini-companion-text-read (gemini-companion-edit-file edit)))
+             (undone (gemini-companion-edit-undone edit))
+             (merged (gemini-companion-changes--merged edit hunk now))
+             (gone (or (car merged) (string= now (cdr merged)))))
+        (gemini-companion-edit-set-reverted
+         edit (if (or hunk (not gone)) 'written 'reverted)
+         (if gone undone (remove hunk undone)))))))
+
+;;;; Texts
+
+(defun gemini-companion-changes--merged (edit hunk now)
+  "Take back EDIT, or only its HUNK, in the text NOW.
+The value is as that of `gemini-companion-revert-merged'."
+  (unless (executable-find "diff3")
+    (user-error "%s has changed since, and the program diff3 is missing"
+                (gemini-companion-edit-name edit)))
+  (let ((written (gemini-companion-changes--fit
+                  (gemini-companion-edit-after edit) now))
+        (before (gemini-companion-changes--before edit now)))
+    (gemini-companion-revert-merged
+     now written
+     (if hunk
+         (gemini-companion-changes--without hunk before written)
+       before)
+     "now" "written" "before")))
+
+(defun gemini-companion-changes--before (edit now)
+  "Return the text before EDIT as a file has it whose text is NOW."
+  (gemini-companion-changes--fit
+   (decode-coding-string (gemini-companion-edit-before edit) 'utf-8-unix)
+   now 'own))
+
+(defun gemini-companion-changes--fit (text now &optional own)
+  "Return TEXT with the byte order mark and the line ends of the text NOW.
+If OWN is non-nil and both have CRLF, it keeps its line ends."
+  (let* ((mark "\uFEFF")
+         (crlf (string-search "\r\n" now))
+         (plain (gemini-companion-text-normalized text)))
+    (concat (and (string-prefix-p mark now) mark)
+            (cond ((null crlf) plain)
+                  ((and own (string-search "\r\n" text))
+                   (string-remove-prefix mark text))
+                  (t (string-replace "\n" "\r\n" plain))))))
+
+(defun gemini-companion-changes--without (hunk before written)
+  "Return the text WRITTEN with the lines of BEFORE in HUNK."
+  (with-temp-buffer
+    (insert before)
+    (let ((original (current-buffer)))
+      (with-temp-buffer
+        (insert written)
+        (gemini-companion-hunk-toggle hunk original (current-buffer))
+        (gemini-companion-hunk-remaining-text (current-buffer))))))
+
+;;;; Marks
+
+(defface gemini-companion-mark
+  '((t :inherit success))
+  "Face of the marks at the right of what a CLI has written."
+  :group 'gemini-companion-reviews)
+
+(defvar-local gemini-companion-changes--marks nil
+  "The overlays of the changes in this buffer, in order.")
+(put 'gemini-companion-changes--marks 'permanent-local t)
+
+(defvar-local gemini-companion-changes--margin nil
+  "Non-nil if the right margin is there for the marks.")
+(put 'gemini-companion-changes--margin 'permanent-local t)
+
+(defvar gemini-companion-changes--kept (make-hash-table :weakness 'key)
+  "Table of the edits that have no marks any more.")
+
+(defvar gemini-companion-changes--left 0
+  "Number of `gemini-companion-changes--all'.")
+
+(defvar gemini-companion-changes--index 0
+  "Index of the change that was gone to last, where one that has gone was.")
+
+(when (fboundp 'define-fringe-bitmap)
+  (define-fringe-bitmap 'gemini-companion-mark [24] nil nil '(center t)))
+
+(defun gemini-companion-changes--edits ()
+  "Return the edits that are marked, oldest first."
+  (and (eq gemini-companion-after-write 'marks)
+       (seq-filter (lambda (edit)
+                     (and (gemini-companion-edit-written-p edit)
+                          (not (gethash edit gemini-companion-changes--kept))))
+                   (gemini-companion-edits))))
+
+(defun gemini-companion-changes--hunks (edit)
+  "Return the hunks of EDIT that are not reverted."
+  (seq-difference (ignore-errors (gemini-companion-edit-hunks edit))
+                  (gemini-companion-edit-undone edit)))
+
+(defun gemini-companion-changes--change (mark)
+  "Return the change of MARK, a cons of an edit and its hunk."
+  (overlay-get mark 'gemini-companion-change))
+
+(defun gemini-companion-changes--all ()
+  "Return each change of the last turn, in the order of files and lines.
+In a file that is not visited, that is all hunks that are not reverted."
+  (let* ((edits (gemini-companion-changes--edits))
+         (turn (and edits (gemini-companion-edit-turn (car (last edits))))))
+    (cl-loop
+     for (_ . edits) in (seq-group-by
+                         #'gemini-companion-edit-true-name
+                         (cl-remove turn edits :test-not #'eq
+                                    :key #'gemini-companion-edit-turn))
+     for buffer = (gemini-companion-changes--buffer (car edits))
+     append
+     (if buffer
+         (seq-filter (lambda (change) (memq (car change) edits))
+                     (mapcar #'gemini-companion-changes--change
+                             (buffer-local-value 'gemini-companion-changes--marks
+                                                 buffer)))
+       (cl-loop for edit in edits
+                when (gemini-companion-text-attributes
+                      (gemini-companion-edit-file edit))
+                append (mapcar (apply-partially #'cons edit)
+                               (gemini-companion-changes--hunks edit)))))))
+
+(defun gemini-companion-changes--places (edit)
+  "Return the hunks of EDIT that this buffer still has, with their lines now."
+  (let ((changes (gemini-companion-text-diff
+                  (mapcar (lambda (text)
+                            (concat (string-remove-suffix
+                                     "\n" (gemini-companion-text-normalized text))
+                                    "\n"))
+                          (list (gemini-companion-edit-after edit)
+                                (gemini-companion-text-of-buffer))))))
+    (cl-loop
+     for hunk in (gemini-companion-changes--hunks edit)
+     for (_ _ new count) = hunk
+     unless (cl-loop for (old old-count) in changes
+                     thereis (or (and (= 0 count old-count) (= old new))
+                                 (and (< old (+ new count))
+                                      (< new (+ old old-count)))))
+     collect (cons hunk (cl-loop for (old old-count _ new-count) in changes
+                                 when (<= (+ old old-count) new)
+                                 sum (- new-count old-count) into moved
+                                 finally return (+ new moved))))))
+
+(defun gemini-companion-changes--mark ()
+  "Mark each change in the current buffer, and nothing else."
+  (mapc #'gemini-companion-changes--unmark gemini-companion-changes--marks)
+  (save-restriction
+    (widen)
+    (dolist (edit (gemini-companion-changes--edits))
+      (when (eq (current-buffer) (gemini-companion-changes--buffer edit))
+        (pcase-dolist (`(,hunk . ,line) (gemini-companion-changes--places edit))
+          (push (gemini-companion-changes--make-mark edit hunk line)
+                gemini-companion-changes--marks)))))
+  (setq gemini-companion-changes--marks
+        (seq-sort-by #'overlay-start #'< gemini-companion-changes--marks))
+  (gemini-companion-changes--set-margin))
+
+(defun gemini-companion-changes--make-mark (edit hunk line)
+  "Mark HUNK of EDIT, which is at LINE of the current buffer."
+  (pcase-let*
+      ((count (nth 3 hunk))
+       (mark (make-overlay (gemini-companion-hunk-line line)
+                           (gemini-companion-hunk-line (+ line count)) nil t))
+       (`(,bitmap ,char ,ascii) (if (zerop count)
+                                    '(horizontal-bar ?_ "_")
+                                  '(gemini-companion-mark ?\u2503 "|")))
+       (sign (propertize (gemini-companion-text-sign char ascii)
+                         'face 'gemini-companion-mark))
+       (string (concat
+                (propertize "!" 'display `(right-fringe ,bitmap
+                                                        gemini-companion-mark))
+                (propertize "!" 'display `((margin right-margin) ,sign)))))
+    (overlay-put mark 'gemini-companion-change (cons edit hunk))
+    (overlay-put mark 'modification-hooks '(gemini-companion-changes--touched))
+    ;; A string is displayed once only, so each line has an overlay.
+    (dotimes (i (min (max 1 count) 200))
+      (let ((start (gemini-companion-hunk-line (+ line i))))
+        (push (make-overlay start start nil t t)
+              (overlay-get mark 'gemini-companion-lines))
+        (overlay-put (car (overlay-get mark 'gemini-companion-lines))
+                     'before-string string)))
+    mark))
+
+(defun gemini-companion-changes--unmark (mark)
+  "Delete MARK."
+  (setq gemini-companion-changes--marks
+        (delq mark gemini-companion-changes--marks))
+  (mapc #'delete-overlay (cons mark (overlay-get mark 'gemini-companion-lines))))
+
+(defun gemini-companion-changes--touched (mark after &rest _)
+  "Delete MARK, as the user is editing its text, unless AFTER is non-nil."
+  (unless after
+    (gemini-companion-changes--unmark mark)
+    (gemini-companion-changes--set-margin)
+    (setq gemini-companion-changes--left
+          (max 0 (1- gemini-companion-changes--left)))
+    (force-mode-line-update t)))
+
+(defun gemini-companion-changes--set-margin ()
+  "Show a right margin if it is needed for a mark, or hide it again."
+  (let ((on (and gemini-companion-changes--marks
+                 (or gemini-companion-changes--margin
+                     (= 0 right-margin-width (cadr (window-fringes)))))))
+    (unless (eq on gemini-companion-changes--margin)
+      (setq gemini-companion-changes--margin on
+            right-margin-width (if on 1 0))
+      (dolist (window (get-buffer-window-list nil nil t))
+        (set-window-margins window (car (window-margins window))
+                            right-margin-width)))))
+
+(defun gemini-companion-changes--follow (edit event)
+  "Mark each change of EDIT after EVENT.
+Those of earlier turns of its CLI in the file have no marks any more."
+  (when (eq event 'written)
+    (setq gemini-companion-changes--index 0)
+    (dolist (other (gemini-companion-changes--edits))
+      (when (and (equal (gemini-companion-edit-true-name edit)
+                        (gemini-companion-edit-true-name other))
+                 (not (eq (gemini-companion-edit-turn edit)
+                          (gemini-companion-edit-turn other)))
+                 (gemini-companion-session-same-p
+                  (gemini-companion-edit-session edit)
+                  (gemini-companion-edit-session other)))
+        (puthash other t gemini-companion-changes--kept))))
+  (when (memq event '(written reverted))
+    (gemini-companion-changes--update (gemini-companion-changes--buffer edit))))
+
+(defun gemini-companion-changes--update (&optional buffer)
+  "Mark each change in BUFFER, by default the current one, and count all."
+  (with-current-buffer (or buffer (current-buffer))
+    (when (or gemini-companion-changes--marks (gemini-companion-changes--edits))
+      (gemini-companion-changes--mark)))
+  (setq gemini-companion-changes--left
+        (length (gemini-companion-changes--all))))
+
+(defun gemini-companion-changes--reverted ()
+  "Mark the current buffer, which was visited or reverted."
+  (gemini-companion-changes--saved)
+  (gemini-companion-changes--update))
+
+;;;; Walking
+
+(defvar gemini-companion-changes-map
+  (gemini-companion-commands-bind (make-sparse-keymap) 'change)
+  "Keys after a command that goes to a change.")
+
+(defun gemini-companion-changes--report (format &rest args)
+  "Show a message by FORMAT and ARGS; the next key may be one of the map."
+  (message "%s (n p u k RET)" (apply #'format format args))
+  (set-transient-map gemini-companion-changes-map))
+
+(defun gemini-companion-changes--here ()
+  "Return the mark of the line at point."
+  (or (seq-find (lambda (mark)
+                  (or (= (overlay-start mark) (line-beginning-position))
+                      (< (1- (overlay-start mark)) (point) (overlay-end mark))))
+                gemini-companion-changes--marks)
+      (user-error (substitute-command-keys "No change here; \
+\\[gemini-companion-next-change] goes to the next one"))))
+
+(defun gemini-companion-changes--next (back)
+  "Return the next change, or the previous one if BACK is non-nil.
+After the last one in the current buffer, that is in the next file."
+  (let* ((changes (or (gemini-companion-changes--all)
+                      (user-error "No changes of a CLI are left")))
+         (here (seq-filter (lambda (mark)
+                             (memq (gemini-companion-changes--change mark) changes))
+                           gemini-companion-changes--marks))
+         (passed (seq-count (lambda (mark)
+                              (< (overlay-start mark) (+ (point) (if back 0 1))))
+                            here))
+         (first (if here
+                    (seq-position changes
+                                  (gemini-companion-changes--change (car here))
+                                  #'eq)
+                  gemini-companion-changes--index)))
+    (nth (mod (+ first passed (if back -1 0)) (length changes)) changes)))
+
+(defun gemini-companion-changes--go (back)
+  "Go to the next change, or to the previous one if BACK is non-nil."
+  (pcase-let* ((`(,edit . ,hunk) (gemini-companion-changes--next back))
+               (buffer (gemini-companion-changes--visit edit))
+               (changes (gemini-companion-changes--all))
+               (mark (seq-find
+                      (pcase-lambda ((app gemini-companion-changes--change
+                                          `(,other . ,place)))
+                        (and (eq edit other) (equal hunk place)))
+                      (buffer-local-value 'gemini-companion-changes--marks buffer))))
+    (if (null mark)
+        ;; It was not visited, and its lines have changed.
+        (gemini-companion-changes--go back)
+      (unless (eq buffer (current-buffer))
+        (pop-to-buffer buffer
+                       (if buffer-file-name
+                           '(display-buffer-same-window)
+                         '((display-buffer-reuse-window
+                            gemini-companion-windows-display-covering)))))
+      (goto-char (overlay-start mark))
+      (setq gemini-companion-changes--index
+            (seq-position changes (gemini-companion-changes--change mark) #'eq))
+      (gemini-companion-changes--report
+       "%d of %d, %s" (1+ gemini-companion-changes--index) (length changes)
+       (gemini-companion-edit-name edit 'plain)))))
+
+;;;###autoload
+(defun gemini-companion-next-change (&optional count)
+  "Go to the next change that a CLI has written, or COUNT times.
+After the last one in a file, visit the next file of the turn.  After
+this, single keys go on: n and p go to the next and the previous change,
+RET shows what was there before, u undoes the change, and k keeps all of
+the file."
+  (interactive "p")
+  (dotimes (_ (abs (or count 1)))
+    (gemini-companion-changes--go (< (or count 1) 0))))
+
+;;;###autoload
+(defun gemini-companion-previous-change (&optional count)
+  "Go to the previous change that a CLI has written, or COUNT times.
+See `gemini-companion-next-change'."
+  (interactive "p")
+  (gemini-companion-next-change (- (or count 1))))
+
+;;;###autoload
+(defun gemini-companion-show-change ()
+  "Show what was before the change at point, above it, until the next key."
+  (interactive)
+  (pcase-let* ((mark (gemini-companion-changes--here))
+               (`(,edit ,line ,count . ,_) (gemini-companion-changes--change mark))
+               (shown (make-overlay (overlay-start mark) (overlay-end mark)))
+               (hide (make-symbol "hide")))
+    (overlay-put shown 'face 'gemini-companion-changed)
+    (gemini-companion-edit-call-with-texts
+     edit (lambda (old _new)
+            (with-current-buffer old
+              (overlay-put
+               shown 'before-string
+               (propertize (buffer-substring
+                            (gemini-companion-hunk-line line)
+                            (gemini-companion-hunk-line (+ line count)))
+                           'face 'diff-removed)))))
+    (fset hide (lambda ()
+                 (remove-hook 'pre-command-hook hide)
+                 (delete-overlay shown)))
+    (add-hook 'pre-command-hook hide)
+    (gemini-companion-changes--report
+     (if (zerop count) "Nothing was here" "Before the change"))))
+
+;;;###autoload
+(defun gemini-companion-undo-change ()
+  "Take back the change at point, and save the file.
+If the buffer has other unsaved text, do not save it.  A new file is
+deleted."
+  (interactive)
+  (pcase-let* ((`(,edit . ,hunk) (gemini-companion-changes--change
+                                  (gemini-companion-changes--here)))
+               (new (eq 'new (gemini-companion-edit-before edit)))
+               (said (and (or (not new)
+                              (y-or-n-p (format "%s was new; delete it? "
+                                                (gemini-companion-edit-name edit))))
+                          (gemini-companion-changes-revert
+                           edit (and (not new) hunk)))))
+    (gemini-companion-changes--report
+     "%s; %d left" (if (stringp said) said "Not undone")
+     gemini-companion-changes--left)))
+
+;;;###autoload
+(defun gemini-companion-keep-changes (&optional all)
+  "Keep each change in this buffer: remove its mark.
+With ALL, a prefix argument, keep those in all files of the turn."
+  (interactive "P")
+  (let ((edits (seq-uniq
+                (mapcar #'car
+                        (or (if all
+                                (gemini-companion-changes--all)
+                              (mapcar #'gemini-companion-changes--change
+                                      gemini-companion-changes--marks))
+                            (user-error "No changes to keep"))))))
+    (dolist (edit edits)
+      (puthash edit t gemini-companion-changes--kept))
+    (dolist (edit edits)
+      (gemini-companion-changes--update (gemini-companion-changes--buffer edit)))
+    (gemini-companion-changes--report
+     "Kept %s; %d left" (string-join (gemini-companion-edit-total edits) ", ")
+     gemini-companion-changes--left)))
+
+;;;; Life
+
+(defconst gemini-companion-changes--hooks
+  '((gemini-companion-edit-functions . gemini-companion-changes--follow)
+    (find-file-hook . gemini-companion-changes--reverted)
+    (after-revert-hook . gemini-companion-changes--reverted)
+    (after-save-hook . gemini-companion-changes--saved)
+    (kill-buffer-hook . gemini-companion-changes--saved))
+  "Alist of hooks and functions.")
+
+(defun gemini-companion-changes-start ()
+  "Mark what CLIs write from now on."
+  (pcase-dolist (`(,hook . ,function) gemini-companion-changes--hooks)
+    (add-hook hook function)))
+
+(defun gemini-companion-changes-stop ()
+  "Mark nothing any more."
+  (pcase-dolist (`(,hook . ,function) gemini-companion-changes--hooks)
+    (remove-hook hook function))
+  (dolist (edit (gemini-companion-edits))
+    (puthash edit t gemini-companion-changes--kept))
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when gemini-companion-changes--marks
+        (gemini-companion-changes--mark))))
+  (setq gemini-companion-changes--unsaved nil
+        gemini-companion-changes--left 0))
+
+(defun gemini-companion-changes-lighter ()
+  "Return a text for the mode line if there is a change left, or nil."
+  (when (< 0 gemini-companion-changes--left)
+    (cons (format "~%d" gemini-companion-changes--left)
+          "~: changes of the last turn that you have not kept or undone")))
 
 (provide 'gemini-companion-changes)
 ;;; gemini-companion-changes.el ends here

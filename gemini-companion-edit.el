@@ -69,8 +69,8 @@ DECISION is nil while the edit awaits an answer, and then `accepted',
 `automatic' if that was done without review, `rejected', `dismissed' if
 the CLI closed it or has exited, or `unreviewed' if there was no review.
 FILE-STATE is nil until it is known; `written'; `unwritten' if the CLI did
-not write the file in a minute; `reverted' if the user then did that, or
-`deleted' if the file was new.
+not write the file in a minute; `reverted' if the user then did that,
+`unsaved' if that is not saved yet, or `deleted' if the file was new.
 
 BEFORE is the text that the file had, undecoded, `new' if there was no
 file, or `unknown'; PROPOSED is the text that the CLI proposed, and AFTER
@@ -96,6 +96,7 @@ string, or nil.")
   (compared nil :documentation "Cons of a state of the texts and their hunks.")
   (commented nil :documentation "Alist of lines and comments of the user.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
+  (undone nil :documentation "The hunks that were reverted, if it was not.")
   (kept nil :documentation "Cons of a time and a text that was not written,
 for `gemini-companion-last-proposal'."))
 
@@ -114,8 +115,8 @@ before it is accepted and its file may be written; `settled' when it has
 ended, `answered' after that if the user has settled it from inside,
 `waits' if its view then awaits the next edit, and `closed' when its view
 is closed; and `written', `unwritten' or
-`reverted' when its file is.  These functions must be fast.  An error
-in one is only reported.")
+`reverted' when its file is, or a hunk of it.  These functions must be
+fast.  An error in one is only reported.")
 
 (cl-defgeneric gemini-companion-view-follow (_view _event)
   "Update a view after an event of its edit; see `gemini-companion-edit-functions'."
@@ -210,12 +211,12 @@ If SESSION is non-nil, return only its edits."
 (defun gemini-companion-edit-status (edit)
   "Return what has become of EDIT.
 That is `pending' or `shown' while it is open; else its file state if that
-is `reverted', `deleted' or `unwritten', or its decision.  One that was
-dismissed and written all the same was accepted, in the terminal."
+is `reverted', `unsaved', `deleted' or `unwritten', or its decision.  One that
+was dismissed and written all the same was accepted, in the terminal."
   (pcase (cons (gemini-companion-edit-decision edit)
                (gemini-companion-edit-file-state edit))
     (`(nil . ,_) (if (gemini-companion-edit-view edit) 'shown 'pending))
-    (`(,_ . ,(and state (or 'reverted 'deleted))) state)
+    (`(,_ . ,(and state (or 'reverted 'unsaved 'deleted))) state)
     (`(,(or 'accepted 'automatic) . unwritten) 'unwritten)
     (`(dismissed . written) 'accepted)
     (`(,decision . ,_) decision)))
@@ -1023,16 +1024,10 @@ again."
           (gemini-companion-edit-file-state edit) 'written)
     (gemini-companion-edit-notify edit 'written)))
 
-(defun gemini-companion-edit-set-reverted (edit state)
-  "Set the file state STATE of EDIT, and of later edits of the file.
-Their texts are no longer in the file, either."
-  (dolist (other (seq-take-while (lambda (other) (not (eq edit other)))
-                                 gemini-companion-edit--all))
-    (when (and (equal (gemini-companion-edit-true-name edit)
-                      (gemini-companion-edit-true-name other))
-               (gemini-companion-edit-written-p other))
-      (setf (gemini-companion-edit-file-state other) 'reverted)))
-  (setf (gemini-companion-edit-file-state edit) state)
+(defun gemini-companion-edit-set-reverted (edit state &optional undone)
+  "Set the file state STATE of EDIT, of which the hunks UNDONE are reverted."
+  (setf (gemini-companion-edit-file-state edit) state
+        (gemini-companion-edit-undone edit) undone)
   (gemini-companion-edit-notify edit 'reverted))
 
 ;;;; Commands

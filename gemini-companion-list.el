@@ -60,6 +60,7 @@
     (dismissed "closed" shadow)
     (unreviewed "written without review" warning)
     (reverted "reverted" shadow)
+    (unsaved "reverted, not saved" shadow)
     (deleted "deleted" shadow))
   "Alist of (STATUS LABEL FACE).")
 
@@ -169,7 +170,12 @@ files and lines, how long it took, and the prompt, as far as known."
                    (gemini-companion-edit-problem edit)
                    (gemini-companion-edit-auto-objection edit))
                   'face 'shadow)
-               "")))))
+               (pcase (length (gemini-companion-edit-undone edit))
+                 (0 "")
+                 (count (propertize
+                         (format "  %d of %d hunks undone" count
+                                 (length (gemini-companion-edit-hunks edit)))
+                         'face 'shadow))))))))
 
 (defun gemini-companion-list--label (edit)
   (pcase-let ((`(,label ,face)
@@ -543,16 +549,20 @@ If the proposal is rejected, the comment becomes part of the reason."
 (defun gemini-companion-list-revert ()
   "Revert the edit at point: restore the previous text of the file.
 Its buffer is shown and not selected.  If the file was new, delete it.
-On the line of a turn or a CLI, revert all edits of the turn."
+On a hunk, restore only its lines.  On the line of a turn or a CLI, revert
+all edits of the turn."
   (interactive nil gemini-companion-list-mode)
   (if-let* ((edits (gemini-companion-list--get :edits)))
       (gemini-companion-list--revert-turn edits)
     (let* ((edit (gemini-companion-edit-current))
            (file (gemini-companion-edit-file edit))
-           (new (eq 'new (gemini-companion-edit-before edit))))
+           (new (eq 'new (gemini-companion-edit-before edit)))
+           (hunk (and (not new)
+                      (get-text-property (point) 'gemini-companion-hunk))))
       (gemini-companion-changes-check edit)
-      (when (y-or-n-p (format (if new "%s was new; delete it? "
-                                "Revert the edit of %s, and save? ")
+      (when (y-or-n-p (format (cond (new "%s was new; delete it? ")
+                                    (hunk "Undo this hunk of %s, and save? ")
+                                    (t "Revert the edit of %s, and save? "))
                               (gemini-companion-edit-name edit)))
         ;; Before that, so that undo in its buffer brings the edit back.
         (unless (or new
@@ -561,7 +571,7 @@ On the line of a turn or a CLI, revert all edits of the turn."
                     (and (gemini-companion-names-of-copy file)
                          (null (gemini-companion-names-buffer file))))
           (gemini-companion-list--show-file file #'display-buffer))
-        (gemini-companion-changes-revert edit)))))
+        (gemini-companion-changes-revert edit hunk)))))
 
 (defun gemini-companion-list--revert-turn (edits)
   (let* ((edits (or (seq-remove #'gemini-companion-changes-unwritten edits)
@@ -592,7 +602,7 @@ PROBLEMS are those of the previous ones."
         (message "Reverted %d of %d edits%s" (- count (length problems)) count
                  (string-join problems))
       (condition-case problem
-          (gemini-companion-changes-revert (car edits) next)
+          (gemini-companion-changes-revert (car edits) nil next)
         (error (funcall next (error-message-string problem)))))))
 
 (provide 'gemini-companion-list)

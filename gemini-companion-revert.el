@@ -130,16 +130,18 @@ edits recursively in it."
 
 ;;;; Customization
 
-(defcustom gemini-companion-after-write 'pulse
+(defcustom gemini-companion-after-write 'marks
   "Display of the changes in a file that a CLI has written.
 Nil means only to revert the buffer.  `pulse' means to highlight the
-changed lines for a moment, and `show' also to display each file at the
-change without selecting it, one after another in one window, or the
-last one once the open reviews have ended.  After your answer to a
-review, a window of the buffer also goes to the first change, unless you
-type there meanwhile."
+changed lines for a moment.  `marks' means also to mark them at the right
+until you keep them, edit them, or the next turn changes the file.  `show'
+means to highlight them, and to display each file at the change without
+selecting it, one after another in one window, or the last one once the
+open reviews have ended.  After your answer to a review, a window of the
+buffer also goes to the first change, unless you type there meanwhile."
   :type '(choice (const :tag "Only revert the buffer" nil)
                  (const :tag "Highlight the changed lines" pulse)
+                 (const :tag "Highlight and mark them" marks)
                  (const :tag "Highlight them, and display the buffer" show))
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
@@ -353,7 +355,7 @@ For a remote file, that is its copy."
             (equal (gemini-companion-revert--ancestor-text)
                    (car (gemini-companion-revert--read))))))))
 
-(defun gemini-companion-revert--plain-p (file)
+(defun gemini-companion-revert-plain-p (file)
   "Return non-nil if the current buffer can have the text of FILE, its file.
 One with a way of its own to revert, such as a hex dump, has not, and
 may ask when it is reverted."
@@ -367,7 +369,7 @@ See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
     (when-let* ((file (gemini-companion-revert--file))
                 (stamp (gemini-companion-watch-stamp file))
-                ((gemini-companion-revert--plain-p file))
+                ((gemini-companion-revert-plain-p file))
                 ((not (gemini-companion-revert--current-p))))
       (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
         (cond ((or (not (buffer-modified-p))
@@ -549,11 +551,12 @@ if that is not too large."
        (gemini-companion-revert--ancestor-text)
        (executable-find "diff3")))
 
-(defun gemini-companion-revert--unmerged-p (buffer)
+(defun gemini-companion-revert-unmerged-p (buffer)
+  "Return non-nil if BUFFER has unsaved text and its file was written since."
   (with-current-buffer buffer
     (when-let* (((buffer-modified-p))
                 (file (gemini-companion-revert--file))
-                ((gemini-companion-revert--plain-p file))
+                ((gemini-companion-revert-plain-p file))
                 ((gemini-companion-text-attributes file)))
       (not (gemini-companion-revert--current-p)))))
 
@@ -564,9 +567,9 @@ If nothing is to be merged here, show and merge another buffer.
 Lines that differ in both are kept twice, as a conflict for
 `smerge-mode'.  Nothing is saved."
   (interactive)
-  (unless (gemini-companion-revert--unmerged-p (current-buffer))
+  (unless (gemini-companion-revert-unmerged-p (current-buffer))
     (pop-to-buffer
-     (or (seq-find #'gemini-companion-revert--unmerged-p (buffer-list))
+     (or (seq-find #'gemini-companion-revert-unmerged-p (buffer-list))
          (user-error "No CLI has written a file since you changed its text"))))
   (unless (gemini-companion-revert--mergeable-p)
     (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
@@ -575,38 +578,55 @@ text is unknown or the program diff3 is missing; \
   (pcase-let* ((time (car (gemini-companion-watch-stamp
                            (gemini-companion-revert--file))))
                (`(,theirs . ,coding) (gemini-companion-revert--read))
-               (`(,status . ,text)
-                (gemini-companion-revert--merged
+               (`(,conflict . ,text)
+                (gemini-companion-revert-merged
                  (gemini-companion-text-of-buffer)
                  (gemini-companion-revert--ancestor-text)
-                 theirs)))
+                 theirs "unsaved" "before" "CLI")))
     (set-visited-file-modtime time)
     (gemini-companion-text-replace text)
     (setq buffer-file-coding-system coding)
     (gemini-companion-revert--keep-ancestor theirs)
     (set-buffer-modified-p (not (string= text theirs)))
-    (if (eql status 0)
+    (if (null conflict)
         (message "Merged; not saved yet")
       ;; Otherwise a conflict outside ends SMerge mode at once.
       (widen)
       (smerge-start-session)
       (message "Merged with conflicts; see the menu SMerge"))))
 
-(defun gemini-companion-revert--merged (&rest texts)
-  "Merge the first and the last of TEXTS, whose ancestor is the second.
-The value is a cons of 0, or 1 if there are conflicts, and the merged text."
-  (pcase (gemini-companion-text-run
-          (lambda (status)
-            (cons status (buffer-string)))
-          ;; Otherwise a marker of a conflict comes behind the last line.
-          (mapcar (lambda (text)
-                    (replace-regexp-in-string "[^\n]\\'" "\\&\n" text))
-                  texts)
-          "diff3" "--merge" "--label=unsaved" "--label=before" "--label=CLI")
-    ((and `(0 . ,merged)
-          (guard (not (string-suffix-p "\n" (nth 2 texts)))))
-     (cons 0 (string-remove-suffix "\n" merged)))
-    ((and `(,(or 0 1) . ,_) merged) merged)
+(defun gemini-companion-revert-merged (mine base theirs &rest labels)
+  "Merge the texts MINE and THEIRS, which have both been made from BASE.
+The value is a cons of nil and the text; or if there are conflicts, of the
+line of the first one in MINE, and the text with all of them, in which
+LABELS name the three texts."
+  (let* ((ends-p (lambda (text) (not (string-match-p "[^\n]\\'" text))))
+         (last (if (eq (funcall ends-p mine) (funcall ends-p base)) theirs mine))
+         ;; Otherwise a marker of a conflict comes behind the last line.
+         (texts (mapcar (lambda (text)
+                          (if (funcall ends-p text) text (concat text "\n")))
+                        (list mine base theirs))))
+    ;; Otherwise lines that both have changed alike are conflicts.
+    (pcase (gemini-companion-revert--run-merge texts "--merge" "--show-overlap")
+      (`(0 . ,merged)
+       (cons nil (if (funcall ends-p last)
+                     merged
+                   (string-remove-suffix "\n" merged))))
+      (_
+       ;; This is MINE with THEIRS where there are conflicts.
+       (let ((other (cdr (gemini-companion-revert--run-merge
+                          texts "--merge" "--overlap-only"))))
+         (cons (1+ (cl-count ?\n mine :end (cl-mismatch mine other)))
+               (cdr (apply #'gemini-companion-revert--run-merge texts "--merge"
+                           (mapcar (apply-partially #'concat "--label=")
+                                   labels)))))))))
+
+(defun gemini-companion-revert--run-merge (texts &rest options)
+  "Return a cons of the status and the output of diff3 with OPTIONS for TEXTS."
+  (pcase (apply #'gemini-companion-text-run
+                (lambda (status) (cons status (buffer-string)))
+                texts "diff3" options)
+    ((and `(,(or 0 1) . ,_) result) result)
     (`(,_ . ,output)
      (user-error "Merging failed: %s" (string-trim output)))))
 

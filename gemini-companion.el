@@ -86,6 +86,12 @@ mood-line hide.  Takes effect at once."
       :enable gemini-companion-sessions :on gemini-companion-auto-on-p)
      ("o" gemini-companion-last-proposal "Show last proposal" (global)
       :enable gemini-companion-last-proposal-p))
+    ("Changes in files"
+     ("n" gemini-companion-next-change "Next change" (global change))
+     ("b" gemini-companion-previous-change "Previous change" (global))
+     ("=" gemini-companion-show-change "Show what was before" (global))
+     ("u" gemini-companion-undo-change "Undo this change" (global change))
+     ("k" gemini-companion-keep-changes "Keep the changes" (global change)))
     ("Connection"
      ("?" gemini-companion-status "Status and problems" (global))
      ("R" gemini-companion-restart "Restart the server" (global)
@@ -135,6 +141,8 @@ mood-line hide.  Takes effect at once."
      ("h" gemini-companion-menu nil (global))
      ("?" gemini-companion-review-menu nil (view) :header (7 "more"))
      ("?" gemini-companion-list-menu nil (list) :header (3 "keys"))
+     ("p" gemini-companion-previous-change nil (change))
+     ("RET" gemini-companion-show-change nil (change))
      ("RET" gemini-companion-review-edit nil (panel unified))
      ("TAB" gemini-companion-unified-toggle-fold nil (unified))
      ("g" gemini-companion-ediff-compare-again nil (panel))
@@ -149,7 +157,8 @@ mood-line hide.  Takes effect at once."
   "Commands by group: lists of key, command, label, places and a plist.
 The places are `global', the map of all commands; `review', all buffers
 of a review; `view', those where no text is typed, or of them only the
-`panel' of Ediff or the `unified' diff; and `list', the list of edits.
+`panel' of Ediff or the `unified' diff; `list', the list of edits; and
+`change', the next key after a command that goes to a change.
 A group without a title is in no menu.
 
 In the plist, `:header' has the rank of the key in a header line, see
@@ -179,6 +188,8 @@ If BINDING is non-nil, bind them to its value for each command."
 ;; Loaded on use, also where no autoloads file was loaded.
 (pcase-dolist (`(,file . ,commands)
                '((arrival auto-accept) (compose compose) (edit last-proposal)
+                 (changes next-change previous-change show-change undo-change
+                          keep-changes)
                  (server events-buffer) (tools tools) (list list)
                  (menu menu) (prompt edit-reject-with-reason send)
                  (review review)
@@ -265,6 +276,9 @@ ENTRY is a row of `gemini-companion-commands'."
                              :lighter gemini-companion-notify-lighter)
     (gemini-companion-arrival :stop gemini-companion-arrival-stop
                               :lighter gemini-companion-arrival-lighter)
+    (gemini-companion-changes :start gemini-companion-changes-start
+                              :stop gemini-companion-changes-stop
+                              :lighter gemini-companion-changes-lighter)
     (gemini-companion-context :start gemini-companion-context-start
                               :ready gemini-companion-context-ready
                               :stop gemini-companion-context-stop
@@ -310,7 +324,8 @@ when used.")
   "Return the mode line construct.
 It has a ? and the number of reviews and questions that wait, whether a
 CLI works, whether sharing is paused or the file of the current buffer
-is hidden, the number of connected CLIs, and a ! during auto-accept."
+is hidden, the number of connected CLIs, a ! during auto-accept, and a
+~ and the number of changes that are left."
   (let ((lighters
          (cond ((gemini-companion-install-running-p)
                 '((" installing"

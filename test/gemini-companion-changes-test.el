@@ -1,21 +1,23 @@
-;;; gemini-companion-changes-test.el --- Tests of reverting  -*- lexical-binding: t; -*-
+;;; gemini-companion-changes-test.el --- Tests of marking and reverting  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Edits that are reverted, to the byte or by a merge.
+;; Edits that are reverted, to the byte or by a merge, and the marks of changes.
 
 ;;; Code:
 
+(require 'ert-x)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-review-test-helper)
 
 (defun gemini-companion-changes-test-refuses (edit reason)
   "Assert that EDIT is not reverted for REASON."
-  (should (string-search
-           reason (cadr (should-error (gemini-companion-changes-revert edit)
-                                      :type 'user-error)))))
+  (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+    (should (string-search
+             reason (cadr (should-error (gemini-companion-changes-revert edit)
+                                        :type 'user-error))))))
 
 (ert-deftest gemini-companion-changes-reverts-to-the-same-bytes ()
   (dolist (before '("one\r\ntwo\nthree\r\n" "no end" "" "\0\n"
@@ -95,8 +97,8 @@
       (gemini-companion-changes-test-refuses born "is not a regular file")
       (gemini-companion-changes-test-refuses b "was rejected")
       (gemini-companion-changes-test-refuses c "awaits an answer")
-      (gemini-companion-test-write "a" "newer\n")
-      (gemini-companion-changes-test-refuses a "changed since")
+      (gemini-companion-test-write "a" "new\nnewer\n")
+      (gemini-companion-changes-test-refuses a "line 1 has changed since")
       (gemini-companion-test-write "a" "new\n")
       (rename-file "a" "elsewhere")
       (make-symbolic-link "elsewhere" "a")
@@ -104,7 +106,7 @@
       (rename-file "elsewhere" "a" 'replace)
       (with-current-buffer (find-file-noselect (expand-file-name "a"))
         (insert "unsaved")
-        (gemini-companion-changes-test-refuses a "undo them first")
+        (gemini-companion-changes-test-refuses a "line 1 has changed since")
         (should (equal "unsavednew\n" (buffer-string)))))))
 
 (ert-deftest gemini-companion-changes-names-a-way-that-leads-to-reverting ()
@@ -116,14 +118,366 @@
          (gemini-companion-test-open "a" text 1 session))
         (gemini-companion-revert-now (expand-file-name "a")))
       (pcase-let ((`(,first ,later) (gemini-companion-edits)))
-        (gemini-companion-changes-test-refuses first "revert later edits first")
+        (gemini-companion-changes-test-refuses first "line 1 has changed since")
         (undo-boundary)
         (insert "unsaved")
-        (gemini-companion-changes-test-refuses later "undo them first")
+        (gemini-companion-changes-test-refuses later "line 1 has changed since")
         (undo-boundary)
         (undo)
         (gemini-companion-changes-revert later)
         (gemini-companion-changes-revert first)
         (should (equal "old\n" (buffer-string)))))))
+
+;;;; Marks
+
+(defmacro gemini-companion-changes-test-with (files &rest body)
+  "Mark what is written while BODY is run in a directory with FILES."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-edits ,files
+     (gemini-companion-changes-start)
+     (unwind-protect
+         (save-window-excursion ,@body)
+       ;; The next key ends the keys for changes.
+       (run-hooks 'pre-command-hook)
+       (gemini-companion-changes-stop))))
+
+(defun gemini-companion-changes-test-accept (file text session)
+  "Accept TEXT for FILE, of SESSION, and bring its buffer up to date."
+  (gemini-companion-edit-accept (gemini-companion-test-open file text 1 session))
+  (gemini-companion-revert-now (expand-file-name file))
+  (gemini-companion-edit-written session (expand-file-name file) nil text)
+  (car (last (gemini-companion-edits))))
+
+(defun gemini-companion-changes-test-marked (file)
+  "Return the lines of FILE that have a mark in its buffer."
+  (with-current-buffer (get-file-buffer file)
+    (sort (mapcar (lambda (overlay)
+                    (line-number-at-pos (overlay-start overlay)))
+                  (seq-filter (lambda (overlay)
+                                (overlay-get overlay 'before-string))
+                              (overlays-in (point-min) (point-max))))
+          #'<)))
+
+(defun gemini-companion-changes-test-keys (&rest keys)
+  "Do what KEYS do in the selected window; return the last message."
+  (car (last (split-string
+              (ert-with-message-capture messages
+                (dolist (key keys)
+                  (with-current-buffer (window-buffer)
+                    (run-hooks 'pre-command-hook)
+                    (call-interactively
+                     (if (symbolp key)
+                         key
+                       (lookup-key gemini-companion-changes-map (kbd key))))))
+                messages)
+              "\n" t))))
+
+(defconst gemini-companion-changes-test-lines "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+
+(ert-deftest gemini-companion-changes-are-marked-until-they-are-edited ()
+  (gemini-companion-changes-test-with
+      `(("a" ,gemini-companion-changes-test-lines))
+    (let ((buffer (find-file-noselect "a")))
+      (set-window-buffer nil buffer)
+      (gemini-companion-changes-test-accept
+       "a" "one\n2\n3\nmore\nand more\n4\n5\n7\n8\nnine" session)
+      ;; The first line, two new ones, where one was deleted, and the last.
+      (should (equal '(1 4 5 8 10) (gemini-companion-changes-test-marked "a")))
+      (should (equal '(nil . 1) (window-margins)))
+      (should (equal "~4" (car (gemini-companion-changes-lighter))))
+      (with-current-buffer buffer
+        (goto-char (point-min))
+        (insert "0\n")
+        (search-forward "more")
+        (insert "!")
+        (should (equal '(2 9 11) (gemini-companion-changes-test-marked "a")))
+        (should (equal "~3" (car (gemini-companion-changes-lighter))))
+        (save-buffer)
+        (kill-buffer))
+      (find-file "a")
+      (should (equal '(2 9 11) (gemini-companion-changes-test-marked "a")))
+      (normal-mode)
+      (delete-region (point-min) (point-max))
+      (should-not (cdr (window-margins)))
+      (should (equal 0 right-margin-width)))))
+
+(ert-deftest gemini-companion-changes-of-the-next-turn-replace-the-marks ()
+  (gemini-companion-changes-test-with
+      `(("a" ,gemini-companion-changes-test-lines) ("b" "B\n"))
+    (find-file-noselect "b")
+    (find-file "a")
+    (gemini-companion-state-report session 'prompt "First")
+    (gemini-companion-changes-test-accept
+     "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (gemini-companion-changes-test-accept "b" "C\n" session)
+    (gemini-companion-changes-test-accept
+     "a" "one\n2\n3\n4\nfive\n6\n7\n8\n9\n" session)
+    (should (equal '(1 5) (gemini-companion-changes-test-marked "a")))
+    (gemini-companion-state-report session 'end nil)
+    (gemini-companion-state-report session 'prompt "Second")
+    (gemini-companion-changes-test-accept
+     "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)
+    (should (equal '(9) (gemini-companion-changes-test-marked "a")))
+    (should (equal '(1) (gemini-companion-changes-test-marked "b")))
+    (let ((gemini-companion-after-write 'pulse))
+      (gemini-companion-changes-test-accept
+       "a" "one\n2\n3\n4\nfive\n6\n7\n8\n!\n" session))
+    (should-not (gemini-companion-changes-test-marked "a"))
+    (gemini-companion-changes-stop)
+    (should-not (gemini-companion-changes-test-marked "b"))
+    (should-not (gemini-companion-changes-lighter))
+    (should (equal '(nil) (window-margins)))))
+
+(ert-deftest gemini-companion-changes-are-walked-through-file-by-file ()
+  (gemini-companion-changes-test-with
+      `(("a" ,gemini-companion-changes-test-lines) ("b" "B\n")
+        ("c" ,gemini-companion-changes-test-lines))
+    (should-error (gemini-companion-next-change) :type 'user-error)
+    (gemini-companion-changes-test-accept
+     "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-changes-test-accept "b" "C\n" session)
+    (gemini-companion-changes-test-accept
+     "c" "1\n2\n3\n4\nfive\n6\n7\n8\n9\n" session)
+    (gemini-companion-changes-test-accept "new" "x\ny\n" session)
+    (delete-file "b")
+    (pcase-dolist (`(,key ,said ,line)
+                   '((gemini-companion-next-change "1 of 4, a" 1)
+                     ("n" "2 of 4, a" 9) ("n" "3 of 4, c" 5) ("n" "4 of 4, new" 1)
+                     ("p" "3 of 4, c" 5) ("p" "2 of 4, a" 9) ("p" "1 of 4, a" 1)
+                     ("p" "4 of 4, new" 1) ("n" "1 of 4, a" 1)))
+      (should (equal (concat said " (n p u k RET)")
+                     (gemini-companion-changes-test-keys key)))
+      (should (equal line (with-current-buffer (window-buffer)
+                            (line-number-at-pos)))))
+    (should (string-prefix-p "Kept 1 file, +2 −2; 2 left"
+                             (gemini-companion-changes-test-keys "k")))
+    (should-not (gemini-companion-changes-test-marked "a"))
+    (should-error (gemini-companion-undo-change) :type 'user-error)
+    (should (string-prefix-p "1 of 3, b"
+                             (progn (gemini-companion-test-write "b" "C\n")
+                                    (gemini-companion-changes-test-keys
+                                     'gemini-companion-next-change))))
+    (let ((current-prefix-arg '(4)))
+      (should (string-prefix-p "Kept 3 files, +4 −2; 0 left"
+                               (gemini-companion-changes-test-keys "k"))))
+    (should-not (gemini-companion-changes-lighter))))
+
+(ert-deftest gemini-companion-changes-are-shown-and-undone ()
+  (gemini-companion-changes-test-with
+      `(("a" ,gemini-companion-changes-test-lines))
+    (let ((edit (gemini-companion-changes-test-accept
+                 "a" "one\n2\n3\n4\n5\n7\n8\n8.5\n9\n" session)))
+      (gemini-companion-changes-test-accept "new" "x\n" session)
+      (should (equal "Before the change (n p u k RET)"
+                     (gemini-companion-changes-test-keys
+                      'gemini-companion-next-change "RET")))
+      (with-current-buffer "a"
+        (should (member "1\n" (mapcar (lambda (overlay)
+                                        (overlay-get overlay 'before-string))
+                                      (overlays-in 1 2))))
+        (save-excursion
+          (goto-char (point-max))
+          (insert "mine\n"))
+        (save-buffer))
+      (should (equal "Reverted a hunk of a; 3 left (n p u k RET)"
+                     (gemini-companion-changes-test-keys "u")))
+      (should (equal "1\n2\n3\n4\n5\n7\n8\n8.5\n9\nmine\n"
+                     (gemini-companion-test-file-text "a")))
+      (should (= 1 (length (gemini-companion-edit-undone edit))))
+      (should (equal '(6 8) (gemini-companion-changes-test-marked "a")))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (should (string-prefix-p "Deleted new; 2 left"
+                                 (gemini-companion-changes-test-keys
+                                  "n" "n" "n" "u")))))))
+
+(ert-deftest gemini-companion-changes-in-unsaved-text-are-not-saved ()
+  (gemini-companion-changes-test-with
+      `(("a" ,gemini-companion-changes-test-lines))
+    (let* ((written "one\n2\n3\n4\n5\n6\n7\n8\nnine\n")
+           (edit (gemini-companion-changes-test-accept "a" written session))
+           (now (lambda () (gemini-companion-edit-status edit))))
+      (pcase-dolist (`(,then ,status ,text)
+                     '((save-buffer reverted "1\n2\n3\n4\n5!\n6\n7\n8\n9\n")
+                       (kill-buffer accepted nil)
+                       ((lambda ()
+                          (undo)
+                          (save-buffer))
+                        accepted "one\n2\n3\n4\n5!\n6\n7\n8\nnine\n")))
+        (gemini-companion-test-write "a" written)
+        (gemini-companion-edit-written session (expand-file-name "a") nil written)
+        (with-current-buffer (find-file-noselect "a" t)
+          (revert-buffer t t)
+          (buffer-enable-undo)
+          (goto-char (point-min))
+          (search-forward "5")
+          (insert "!")
+          (gemini-companion-changes-revert edit)
+          (should (equal "1\n2\n3\n4\n5!\n6\n7\n8\n9\n" (buffer-string)))
+          (should (equal written (gemini-companion-test-file-text "a")))
+          (should (eq 'unsaved (funcall now)))
+          (should-error (gemini-companion-changes-revert edit) :type 'user-error)
+          (when (eq then 'kill-buffer)
+            (set-buffer-modified-p nil))
+          (funcall then)
+          (should (eq status (funcall now))))
+        (should (equal (or text written)
+                       (gemini-companion-test-file-text "a")))))))
+
+(ert-deftest gemini-companion-changes-that-conflict-can-be-resolved ()
+  (gemini-companion-changes-test-with '(("a" "1\n2\n3\n"))
+    (let ((edit (gemini-companion-changes-test-accept "a" "1\ntwo\n3\n" session)))
+      (gemini-companion-test-write "a" "0\n1\nmine\n3\n")
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (apply-partially #'string-search
+                                  "Cannot revert a: line 3 has changed since")))
+        (gemini-companion-changes-revert edit))
+      (should (equal "0\n1\n<<<<<<< now\nmine\n||||||| written\ntwo\n=======\n2
+>>>>>>> before\n3\n"
+                     (buffer-string)))
+      (should (bound-and-true-p smerge-mode))
+      (should (equal "0\n1\nmine\n3\n" (gemini-companion-test-file-text "a"))))))
+
+(ert-deftest gemini-companion-changes-keep-mark-line-ends-and-bytes ()
+  (pcase-dolist
+      (`(,before ,proposed ,now ,after)
+       '(("1\r\n2\r\n3\r\n4\r\n5\r\n" "one\n2\n3\n4\nfive\n"
+          "one\r\n2\r\nmine\r\n4\r\nfive\r\n" "1\r\n2\r\nmine\r\n4\r\n5\r\n")
+         ("1\n2\n3\n4\n5" "one\n2\n3\n4\nfive"
+          "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n")
+         ("\357\273\2771\n\303\251\n3\n4\n5\n" "one\n\u00e9\n3\n4\nfive\n"
+          "\357\273\277one\n\303\251\n\303\266\n4\nfive\n"
+          "\357\273\2771\n\303\251\n\303\266\n4\n5\n")
+         ("caf\351\n2\n3\n4\n5\n" "cafe\n2\n3\n4\nfive\n"
+          "cafe\n2\nmine\n4\nfive\n" "caf\351\n2\nmine\n4\n5\n")))
+    (ert-info ((format "%S" now))
+      (gemini-companion-test-with-edits '(("a" ""))
+        (gemini-companion-test-write "a" before)
+        (gemini-companion-edit-accept
+         (gemini-companion-test-open "a" proposed 1 session))
+        (gemini-companion-test-write "a" now)
+        (let ((edit (car (gemini-companion-edits))))
+          (dolist (hunk (gemini-companion-edit-hunks edit))
+            (gemini-companion-changes-revert edit hunk))
+          (should (equal after (gemini-companion-text-bytes "a"))))
+        (gemini-companion-test-write "a" now)
+        (gemini-companion-changes-revert (car (gemini-companion-edits)))
+        (should (equal after (gemini-companion-text-bytes "a")))))))
+
+;;;; Random turns
+
+(defun gemini-companion-changes-test-merge (mine base theirs)
+  "Return the merge of MINE and THEIRS by diff3, from BASE, or nil."
+  (pcase-dolist (`(,name ,text) `(("m" ,mine) ("b" ,base) ("t" ,theirs)))
+    (gemini-companion-test-write (concat "diff3/" name) text))
+  (with-temp-buffer
+    (when (eql 0 (call-process "diff3" nil t nil "-m" "-E"
+                               "diff3/m" "diff3/b" "diff3/t"))
+      (buffer-string))))
+
+(defun gemini-companion-changes-test-without (hunk before after)
+  "Return the text AFTER with the lines of BEFORE in HUNK."
+  (pcase-let* ((`(,old ,old-count ,new ,new-count) hunk)
+               (before (split-string before "^" t))
+               (after (split-string after "^" t)))
+    (apply #'concat (append (seq-take after (1- new))
+                            (seq-take (nthcdr (1- old) before) old-count)
+                            (nthcdr (+ -1 new new-count) after)))))
+
+(defun gemini-companion-changes-test-random (text)
+  "Return TEXT with some of its lines replaced, deleted or added."
+  (mapconcat (lambda (line)
+               (pcase (random 8)
+                 (0 "")
+                 (1 (format "%d\n" (random 1000)))
+                 (2 (format "%s%d\n" line (random 1000)))
+                 (_ line)))
+             (split-string text "^" t) ""))
+
+(defun gemini-companion-changes-test-revert (edit)
+  "Revert EDIT or a hunk of it: as the merge program does, or not at all."
+  (let* ((buffer (get-file-buffer "a"))
+         (state (lambda ()
+                  (list (gemini-companion-test-file-text "a")
+                        (with-current-buffer buffer (buffer-string))
+                        (buffer-modified-p buffer))))
+         (was (funcall state))
+         (base (gemini-companion-edit-after edit))
+         (hunk (and (= 0 (random 2))
+                    (seq-random-elt (gemini-companion-edit-hunks edit))))
+         (before (gemini-companion-edit-before edit))
+         (merged (gemini-companion-changes-test-merge
+                  (if (nth 2 was) (nth 1 was) (nth 0 was))
+                  base
+                  (if hunk
+                      (gemini-companion-changes-test-without hunk before base)
+                    before)))
+         (problem (condition-case problem
+                      (ignore (gemini-companion-changes-revert edit hunk #'ignore))
+                    (user-error (error-message-string problem)))))
+    (if problem
+        (progn
+          (should (equal was (funcall state)))
+          (or (and (string-search "merges them first" problem) 'unmerged)
+              (and (string-match-p "line [0-9]+ has changed" problem)
+                   (null merged)
+                   'refused)
+              (ert-fail (list problem merged was))))
+      (should (equal (funcall state)
+                     (if (nth 2 was)
+                         (list (nth 0 was) merged t)
+                       (list merged merged nil))))
+      'reverted)))
+
+(defun gemini-companion-changes-test-step (session)
+  "Do something by chance in the current buffer, of the file that SESSION edits.
+Return what became of a revert."
+  (let* ((file buffer-file-name)
+         (edits (seq-remove #'gemini-companion-changes-unwritten
+                            (gemini-companion-edits)))
+         (type (lambda ()
+                 (gemini-companion-text-replace
+                  (gemini-companion-changes-test-random (buffer-string))))))
+    (pcase (random 7)
+      ;; The CLI writes.
+      ((or 0 1)
+       (gemini-companion-edit-accept
+        (gemini-companion-test-open
+         file (concat (gemini-companion-changes-test-random
+                       (gemini-companion-test-file-text file))
+                      "x\n")
+         1 session)))
+      ;; So does another program, or the user with and without saving.
+      (2 (gemini-companion-test-write
+          file (gemini-companion-changes-test-random
+                (gemini-companion-test-file-text file))))
+      (3 (unless (gemini-companion-revert-unmerged-p (current-buffer))
+           (funcall type)
+           (save-buffer)))
+      (4 (funcall type))
+      (_ (when edits
+           (setq edits (gemini-companion-changes-test-revert
+                        (seq-random-elt edits))))))
+    (gemini-companion-revert-now file)
+    (and (symbolp edits) edits)))
+
+(ert-deftest gemini-companion-changes-of-random-turns-are-the-merge-or-nothing ()
+  (let ((seed (or (getenv "GC_SEED") (format "%s" (random))))
+        results)
+    (random seed)
+    (ert-info ((format "GC_SEED=%s" seed))
+      (dotimes (_ (string-to-number (or (getenv "GC_TURNS") "20")))
+        (gemini-companion-test-with-edits
+            `(("a" ,(mapconcat (apply-partially #'format "%d\n")
+                               (number-sequence 1 12) "")))
+          (with-current-buffer (find-file-noselect "a")
+            ;; Another program does not ask.
+            (cl-letf (((symbol-function
+                        'userlock--ask-user-about-supersession-threat)
+                       #'ignore))
+              (dotimes (_ 15)
+                (push (gemini-companion-changes-test-step session) results)))))))
+    ;; Otherwise the test shows nothing.
+    (dolist (result '(reverted refused))
+      (should (memq result results)))))
 
 ;;; gemini-companion-changes-test.el ends here

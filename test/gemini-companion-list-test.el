@@ -412,6 +412,18 @@ a:3 (removed line): keep it\na:4: as a digit"
     (gemini-companion-list-test-key "u" nil t)
     (should (equal "1\n" (gemini-companion-test-file-text "a")))))
 
+(ert-deftest gemini-companion-list-undoes-a-hunk ()
+  (gemini-companion-list-test-with '(("a" "1\n2\n3\n4\n"))
+    (gemini-companion-edit-accept
+     (gemini-companion-list-test-open 1 1 "a" "one\n2\n3\nfour\n"))
+    (gemini-companion-list-test-key "TAB" "+2 −2  a")
+    (gemini-companion-list-test-key "u" "+one" t)
+    (should (equal "1\n2\n3\nfour\n" (gemini-companion-test-file-text "a")))
+    (gemini-companion-list-test-go-to "  accepted  +2 −2  a  1 of 2 hunks undone")
+    (gemini-companion-list-test-key "u" nil t)
+    (should (equal "1\n2\n3\n4\n" (gemini-companion-test-file-text "a")))
+    (gemini-companion-list-test-go-to "  reverted ")))
+
 (ert-deftest gemini-companion-list-shows-what-was-accepted-and-not-written ()
   (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
     ;; The CLI ignores it.
@@ -479,8 +491,7 @@ a:3 (removed line): keep it\na:4: as a digit"
             (gemini-companion-list-test-go-to "Count to three")
             (write-region "mine\n" nil "b" nil 'silent)
             (should (equal "Reverted 3 of 4 edits; \
-b has changed since; revert later edits first, if there are any, or this one \
-by hand"
+Cannot revert b: line 1 has changed since"
                            (gemini-companion-list-test-key "u")))
             (should (equal '("Revert 4 edits of this turn (1 deletes a new file), and save? ")
                            asked)))

@@ -109,6 +109,8 @@ If SECTION is non-nil, only those of that section."
                  (list (cons "Keys in a review"
                              (gemini-companion-manual-test-rows
                               'review 'view 'unified 'panel))
+                       (cons "Changes in a file"
+                             (gemini-companion-manual-test-rows 'change))
                        (cons "Keys in the list"
                              (gemini-companion-manual-test-rows 'list))
                        (cons "Keys and menus"

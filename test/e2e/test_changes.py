@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a CLI has written is marked in its files, walked through, undone and kept."""
+
+import pytest
+from harness.emacs import Emacs
+from harness.model import read_file, say, write_file
+from harness.wait import wait_until_saved
+from harness.world import World
+
+OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
+NEW = OLD.replace("two\n", "zwei\n").replace("eight\n", "acht\n")
+HERE = "(list (buffer-name (window-buffer)) (line-number-at-pos (window-point)))"
+
+
+def goes(emacs: Emacs, key: str, message: str, line: int) -> None:
+    """Press ``key``, which goes to ``line`` and says ``message``."""
+    emacs.keys(key)
+    emacs.says(message)
+    emacs.becomes(f"(with-current-buffer (window-buffer) {HERE})",
+                  [message.split(", ")[1], line])  # fmt: skip
+
+
+@pytest.mark.parametrize("client", ["gemini", "qwen"])
+def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
+    files = [world.file(f"{name}.txt", OLD) for name in "abcdef"]
+    emacs = world.emacs(files[0])
+    cli = world.qwen() if client == "qwen" else world.gemini()
+    emacs.command("gemini-companion-auto-accept")
+    emacs.wait_for("without review?")
+    emacs.keys("y")
+    # Qwen Code writes only what it has read.
+    turn = [part for file in files for part in (read_file(file), write_file(file, NEW))]
+    cli.model.script(*turn, say("all done"))
+    cli.prompt()
+    cli.wait_for("all done")
+    emacs.wait_for("~12")
+    # The first mark, in the right margin.
+    emacs.wait_for_match(r"(?m)^zwei +[┃|]$")
+
+    emacs.command("gemini-companion-next-change")
+    emacs.says("1 of 12, a.txt")
+    emacs.keys("u")
+    emacs.says("Reverted a hunk of a.txt; 11 left")
+    goes(emacs, "n", "1 of 11, a.txt", 8)
+    goes(emacs, "n", "2 of 11, b.txt", 2)
+    emacs.keys("Enter")
+    emacs.wait_for_match(r"(?m)^two .*\nzwei")
+    emacs.wait_for("Before the change")
+    goes(emacs, "n", "3 of 11, b.txt", 8)
+    assert emacs.screen().count("\ntwo") == 0
+    emacs.keys("u")
+    emacs.says("Reverted a hunk of b.txt; 10 left")
+    goes(emacs, "n", "3 of 10, c.txt", 2)
+    emacs.keys("k")
+    emacs.says("8 left")
+    goes(emacs, "n", "3 of 8, d.txt", 2)
+    goes(emacs, "p", "2 of 8, b.txt", 2)
+    emacs.keys("u")
+    emacs.says("Reverted a hunk of b.txt; 7 left")
+    emacs.keys("C-u", "M-x", "gemini-companion-keep-changes", "Enter")
+    emacs.says("0 left")
+    emacs.wait_until_gone("~")
+
+    wait_until_saved(files[1], OLD)
+    assert files[0].read_text() == NEW.replace("zwei", "two")
+    assert [file.read_text() for file in files[2:]] == [NEW] * 4
+    emacs.command("gemini-companion-list")
+    emacs.wait_for_match(r"a\.txt +1 of 2 hunks undone")
+    emacs.wait_for_match(r"b\.txt +2 of 2 hunks undone")
