@@ -320,11 +320,11 @@ Only log it while the minibuffer is in use.  Return a function that
 removes it again, and leaves the rest."
   (let* ((inhibit-message (and (active-minibuffer-window) t))
          (rest (or (current-message) ""))
-         (all (truncate-string-to-width
-               (string-replace "\n" " " (if (equal "" rest)
-                                            text
-                                          (concat rest "; " text)))
-               (1- (frame-width)) nil nil t)))
+         (all (if (equal "" rest)
+                  text
+                (truncate-string-to-width
+                 (string-replace "\n" " " (concat rest "; " text))
+                 (1- (frame-width)) nil nil t))))
     (message "%s" all)
     (lambda ()
       (let* ((message-log-max nil)

@@ -694,14 +694,19 @@ A state that the user has set for MODE stays."
   "Return the header line of the review of the current buffer.
 It has the file, remarks on it, the amount of change, and the keys in
 this buffer, as far as they fit into the window."
-  (let ((edit gemini-companion-edit-here))
+  (let* ((edit gemini-companion-edit-here)
+         (width (window-width))
+         (answers (gemini-companion-header--answers edit)))
+    (when (< width 80)
+      (dolist (part answers)
+        (setf (cadr part) (string-replace "  " " " (cadr part)))))
     (string-replace
      "%" "%%"
      (concat " " (gemini-companion-name-fit
                   (append (gemini-companion-header--subject edit)
                           (gemini-companion-header--amount edit)
-                          (gemini-companion-header--answers edit))
-                  (1- (window-width)))))))
+                          answers)
+                  (1- width))))))
 
 (defun gemini-companion-header--answers (edit)
   "Return the keys that answer EDIT, parts of a header line."
@@ -727,8 +732,9 @@ this buffer, as far as they fit into the window."
         `((2 ,(substitute-command-keys
                "  \\[gemini-companion-review] to answer")))))))
 
-;; The ranks: 0 is a remark that guards text of the user, 2 a key that answers;
-;; all others are omitted before the name is shortened.
+;; The ranks: 0 is a remark that guards text of the user, 2 a key, 4 and 5 are
+;; more of these and the amount of change; all others are omitted before the name
+;; is shortened.
 (defun gemini-companion-header--subject (edit)
   "Return the file of EDIT and remarks on it, parts of a header line.
 What guards text comes first, the longest last: a long name may not fit."
@@ -738,21 +744,22 @@ What guards text comes first, the longest last: a long name may not fit."
     (add-face-text-property 0 (length name) 'bold 'append name)
     (append
      (mapcar
-      (lambda (remark) (list 0 (concat (propertize remark 'face 'bold) "; ")))
+      (pcase-lambda (`(,rank ,remark)) (list rank (propertize remark 'face 'bold)))
       (append
        (when (gemini-companion-revert-unsaved-p
               (gemini-companion-edit-file edit))
-         '("unsaved changes here"))
+         '((0 "unsaved") (4 " changes here") (0 "; ")))
        (when (memq 'changed remarks)
-         '("file changed since the proposal"))
+         '((4 "file ") (0 "changed") (4 " since the proposal") (0 "; ")))
        (when (memq 'not-utf-8 remarks)
-         '("not UTF-8"))
+         '((0 "not UTF-8; ")))
        (when (and (gemini-companion-clients-get (plist-get session :client)
                                                 :discards-edits)
                   (or (gemini-companion-edit-edited-p edit)
                       (gemini-companion-hunk-marks
                        (gemini-companion-edit-proposal-buffer edit))))
-         '("answer here: a yes in the terminal writes the CLI's own text"))))
+         '((0 "answer here")
+           (4 ": a yes in the terminal writes the CLI's own text") (0 "; ")))))
      (list (list nil name))
      (mapcar
       (pcase-lambda (`(,rank ,remark))
@@ -809,12 +816,13 @@ the hunk at point is excluded."
                       (gemini-companion-edit-proposal-buffer edit)))
          (view (gemini-companion-edit-view edit)))
     (if (memq (gemini-companion-edit-decision edit) '(accepted rejected))
-        '((2 "  waiting for the next edit; any other key closes this"))
+        (list (list 2 "  waiting for the next edit; any other key closes this"))
       (gemini-companion-header-keys
        'view
        (cond ((not editing)
-              (and excluded
-                   '((gemini-companion-review-toggle-hunk 8 "restore"))))
+              `((gemini-companion-review-toggle-hunk
+                 2 ,(if excluded "restore" "exclude"))
+                (gemini-companion-review-edit 2 "edit")))
              ((and view (eq 'diff (gemini-companion-view-kind view)))
               '((gemini-companion-review-toggle-hunk)
                 (gemini-companion-review-edit 3 "back to the diff")))
@@ -833,7 +841,8 @@ WORDS is an alist of commands and their values of `:header' here."
                    (alist-get command words (plist-get properties :header)))
                   (key (gemini-companion-review--shortest-key command place)))
         (when (and word key)
-          (push (list rank (format "  %s %s" key word)) parts))))
+          (push (list rank (format "  %s %s" (propertize key 'face 'bold) word))
+                parts))))
     (nreverse parts)))
 
 ;;;; Control panel

@@ -131,17 +131,18 @@ name is shortened in its middle."
   "Return as many of PARTS as fit into WIDTH columns, in their order.
 PARTS are lists of a rank and a text; parts of the highest rank are
 omitted first, and parts of rank 0 never.  One of them is a name: its
-rank is nil, and it is shortened only if all others that remain have
-rank 2 or less."
+rank is nil.  It is shortened only if all others that remain have rank 5
+or less, and most before the ones of rank 2 or less are omitted."
   (let* ((name (assq nil parts))
          (others (remq name parts))
          (columns (string-width (cadr name)))
          (room (lambda ()
                  (- width (string-width (mapconcat #'cadr others "")))))
          (least (lambda ()
-                  (if (seq-every-p (lambda (part) (<= (car part) 2)) others)
-                      (min columns gemini-companion-name--least)
-                    columns))))
+                  (let ((rank (apply #'max 0 (mapcar #'car others))))
+                    (min columns (cond ((<= rank 2) 4)
+                                       ((<= rank 5) gemini-companion-name--least)
+                                       (columns)))))))
     (while (and (< (funcall room) (funcall least))
                 (seq-some (lambda (part) (< 0 (car part))) others))
       (setq others (remq (car (last (seq-sort-by #'car #'< others))) others)))

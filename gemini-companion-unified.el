@@ -254,12 +254,8 @@ lines.  HUNK has them, or is nil for unchanged lines."
   "Return TEXT, a line, with a face on RANGES, the last one first.
 Ignore them in the indentation, or if they are most of the line.  If the
 line is long, return only what is near them; in an added line, if REMOVED
-is nil, all but the first one are positions to go to."
-  (let* ((indent (- (length text) (length (string-trim-left text))))
-         (ranges (cl-remove indent ranges :test #'>= :key #'cdr))
-         (amount (cl-loop for (beg . end) in ranges sum (- end beg)))
-         (ranges (when (< (* 2 amount) (- (length text) indent))
-                   (reverse ranges))))
+is nil, they are positions to go to."
+  (let ((ranges (reverse (gemini-companion-unified--few text ranges))))
     (pcase-dolist (`(,beg . ,end) ranges)
       ;; Bold: red words on a red line are all but invisible to some users.
       ;; Colors of the mode are hard to read on green in a dark theme.
@@ -269,10 +265,18 @@ is nil, all but the first one are positions to go to."
                                              'bold)
                          text))
     (unless (or removed (<= (length text) gemini-companion-unified--long-line))
-      (pcase-dolist (`(,beg . ,_) (cdr ranges))
+      (pcase-dolist (`(,beg . ,_) ranges)
         (put-text-property beg (1+ beg) 'gemini-companion-change t text)))
     (gemini-companion-unified--abridged
      text (or ranges (list (cons 0 (length text)))))))
+
+(defun gemini-companion-unified--few (text ranges)
+  "Return RANGES of TEXT, a line, but nil if they are most of it.
+Ignore them in the indentation."
+  (let* ((indent (- (length text) (length (string-trim-left text))))
+         (ranges (cl-remove indent ranges :test #'>= :key #'cdr))
+         (amount (cl-loop for (beg . end) in ranges sum (- end beg))))
+    (and (< (* 2 amount) (- (length text) indent)) ranges)))
 
 (defun gemini-companion-unified--abridged (text ranges)
   "Return TEXT, a line, without what is far from RANGES if it is long.
@@ -286,7 +290,8 @@ RANGES are a list of (BEG . END), in order."
         text
       (cl-flet ((omit (end)
                   (when (< position end)
-                    (push (propertize "..." 'face 'gemini-companion-fold)
+                    (push (propertize "..." 'face 'gemini-companion-fold
+                                      'gemini-companion-column position)
                           pieces)
                     (setq position end))))
         (pcase-dolist (`(,beg . ,end) ranges)
@@ -294,7 +299,9 @@ RANGES are a list of (BEG . END), in order."
             (omit (- beg near))
             (let ((end (min length (+ position room) (+ end near))))
               (when (< position end)
-                (push (substring text position end) pieces)
+                (push (propertize (substring text position end)
+                                  'gemini-companion-column position)
+                      pieces)
                 (setq room (- room (- end position))
                       position end)))))
         (omit length)
@@ -317,7 +324,9 @@ If EXCLUDED is non-nil, do not use its own colors."
                                   (< -1 (- new line) count))
                                 (gemini-companion-unified--data-edits data)))))
     (insert (if excluded
-                (propertize text 'face '(gemini-companion-excluded-text shadow))
+                (propertize text 'face (if (equal "-" sign)
+                                           'shadow
+                                         '(gemini-companion-excluded-text shadow)))
               text)
             "\n")
     (when face
@@ -372,9 +381,28 @@ from the number of a line to a list of (BEG . END), the last one first."
                (mapcar #'cddr hunks)))
          (found (and hunks
                      (gemini-companion-text-diff (list (car old) (car new))))))
-    (list (gemini-companion-unified--differing (cdr old) found)
-          (gemini-companion-unified--differing (cdr new)
-                                               (mapcar #'cddr found)))))
+    (gemini-companion-unified--drop-words
+     data hunks
+     (list (gemini-companion-unified--differing (cdr old) found)
+           (gemini-companion-unified--differing (cdr new)
+                                                (mapcar #'cddr found))))))
+
+(defun gemini-companion-unified--drop-words (data hunks words)
+  "Return WORDS of HUNKS of DATA without those of lines that have little in common.
+If these are most of a line, the other one of its pair has none, either."
+  (pcase-dolist (`(,old ,count ,new ,new-count) hunks words)
+    (when (= count new-count)
+      (cl-loop
+       for a in (gemini-companion-unified--texts
+                 (gemini-companion-unified--data-old data) old count)
+       for b in (gemini-companion-unified--texts
+                 (gemini-companion-unified--data-new data) new count)
+       for keys from 0
+       do (let ((ranges (list (gethash (+ old keys) (car words))
+                              (gethash (+ new keys) (cadr words)))))
+            (unless (cl-every #'gemini-companion-unified--few (list a b) ranges)
+              (remhash (+ old keys) (car words))
+              (remhash (+ new keys) (cadr words))))))))
 
 (defun gemini-companion-unified--split (buffer hunks)
   "Split the lines of HUNKS in BUFFER into words and other characters.
@@ -406,12 +434,16 @@ POSITIONS are the positions of all words.  Each of HUNKS begins with the first
 of its words and their number.  See `gemini-companion-unified--words'."
   (let ((table (make-hash-table)))
     (pcase-dolist (`(,first ,count . ,_) hunks table)
-      (dotimes (n count)
-        (pcase (aref positions (+ first n -1))
+      (dotimes (n (max 1 count))
+        (pcase (and (<= (+ first n) (length positions))
+                    (aref positions (+ first n -1)))
           (`(,line ,beg ,end)
-           (let ((last (car (gethash line table))))
-             (if (eql beg (cdr last))
-                 (setcdr last end)
+           (let ((last (car (gethash line table)))
+                 ;; Where the other text has more words, the range is empty.
+                 (end (if (zerop count) beg end)))
+             ;; Words that touch, or almost, are one.
+             (if (and last (<= beg (1+ (cdr last))))
+                 (setcdr last (max end (cdr last)))
                (push (cons beg end) (gethash line table))))))))))
 
 ;;;; Folds
@@ -686,20 +718,33 @@ If BACK is non-nil, return where the previous one begins."
 
 ;;;; Editing
 
+(defun gemini-companion-unified--column ()
+  "Return the number of characters before point in the line of the proposal."
+  (let ((column (get-text-property (point) 'gemini-companion-column))
+        (beg (line-beginning-position)))
+    (cond (column
+           (+ column (- (point) (previous-single-property-change
+                                 (1+ (point)) 'gemini-companion-column nil beg))))
+          ((get-text-property (point) 'gemini-companion-line) (- (point) beg))
+          (0))))
+
 (cl-defmethod gemini-companion-view-edit-proposal ((view gemini-companion-unified-view))
   "Show the proposal of VIEW in the window of its diff, or the other way round.
-Go to the same line, or to the fold that it is in."
+Go to the same character of the proposal; back to its line, or to the
+fold that it is in."
   (pcase-let* ((`(,buffer ,proposal) (gemini-companion-view-buffers view))
                (back (not (eq (current-buffer) buffer)))
                (line (if back
                          (line-number-at-pos nil 'absolute)
-                       (gemini-companion-view-line view))))
+                       (gemini-companion-view-line view)))
+               (column (gemini-companion-unified--column)))
     (set-window-buffer (selected-window) (if back buffer proposal))
     (with-current-buffer (window-buffer)
       (cond ((not back)
              (gemini-companion-header-set)
              (widen)
-             (goto-char (gemini-companion-hunk-line line)))
+             (goto-char (gemini-companion-hunk-line line))
+             (goto-char (min (+ (point) column) (line-end-position))))
             (t
              (gemini-companion-page-refresh)
              (goto-char (point-min))

@@ -139,7 +139,7 @@ mood-line hide.  Takes effect at once."
      ("q" quit-window "Quit the list" (list)))
     (nil
      ("h" gemini-companion-menu nil (global))
-     ("?" gemini-companion-review-menu nil (view) :header (7 "more"))
+     ("?" gemini-companion-review-menu nil (view) :header (2 "keys"))
      ("?" gemini-companion-list-menu nil (list) :header (3 "keys"))
      ("p" gemini-companion-previous-change nil (change))
      ("RET" gemini-companion-show-change nil (change))

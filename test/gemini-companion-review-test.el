@@ -431,10 +431,8 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
             (diff (gemini-companion-test-show file "2\n")))
         (with-current-buffer (gemini-companion-review-main-buffer diff)
           (pcase-dolist
-              (`(,unsaved ,changed ,width ,keys)
-               '((t nil 79 t) (nil "file changed since the proposal" 79 t)
-                 (nil "file changed since the proposal" 60 nil)
-                 (t nil 50 nil) (t "file changed since the proposal" 79 nil)))
+              (`(,unsaved ,changed ,width)
+               '((t nil 130) (t nil 60) (nil t 60) (t t 70)))
             (with-current-buffer visiting
               (set-buffer-modified-p unsaved))
             (setf (gemini-companion-edit-remarks diff)
@@ -444,14 +442,13 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                           (gemini-companion-test-header-text width))))
               (ert-info (text)
                 (should (<= (string-width text) width))
-                (should (string-match-p "s\\.py" text))
-                (should (eq unsaved
-                            (and (string-search "unsaved changes here" text)
-                                 t)))
-                (should (or (not changed) (string-search changed text)))
-                (should (eq keys (and (string-search "accept" text)
-                                      (string-search "reject" text)
-                                      t)))))))))))
+                (should (eq unsaved (and (string-search "unsaved" text) t)))
+                (should (eq (< 80 width)
+                            (and (string-search "unsaved changes here" text) t)))
+                (should (eq changed (and (string-search "changed;" text) t)))
+                (should (string-search
+                         " a accept r reject x exclude e edit ? keys"
+                         (string-replace "  " " " text)))))))))))
 
 (ert-deftest gemini-companion-header-names-the-keys-of-a-file-with-a-long-name ()
   (let ((file (concat (make-string 50 ?a) ".el")))
@@ -459,9 +456,9 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (gemini-companion-test-show file "2\n")
       (with-current-buffer (window-buffer)
         (pcase-dolist (`(,width ,regexp)
-                       '((80 "\\` a+\\.\\.\\.a+\\.el  .* to answer\\'")
-                         (60 "\\` a+\\.\\.\\.a+\\.el  .* to answer\\'")
-                         (30 "\\` a+\\.\\.\\.a+\\.el\\'")))
+                       '((80 "\\` a+\\.\\.\\.a+\\.el.* to answer\\'")
+                         (60 "\\` a+\\.\\.\\.a+\\.el.* to answer\\'")
+                         (30 "\\` a+.*l\\'")))
           (let ((text (gemini-companion-test-header-text width)))
             (should (string-match-p regexp text))
             (should (<= (string-width text) width))))))))

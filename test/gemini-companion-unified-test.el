@@ -174,11 +174,20 @@
                                    (gemini-companion-test-diff))))
         (should (string-search "hunk 1 of 2" (gemini-companion-test-header
                                               (current-buffer))))
-        ;; To the second change, to the second hunk, and back.
-        (dolist (place '(("n" . "2") ("n" . "yyy") ("p" . "2") ("p" . "...aa")))
+        ;; To each change, to the second hunk, and back.
+        (dolist (place '(("n" . "10") ("n" . "2") ("n" . "yyy") ("p" . "2")))
           (call-interactively (key-binding (car place)))
           (should (looking-at-p (regexp-quote (cdr place)))))
-        (gemini-companion-review-next-hunk 2)
+        ;; To the same character of the proposal.
+        (gemini-companion-review-edit)
+        (with-current-buffer (window-buffer)
+          (goto-char (window-point))
+          (should (equal "*gemini proposal: a*" (buffer-name)))
+          (should (looking-at-p "2 c"))
+          (gemini-companion-review-edit))
+        (gemini-companion-review-previous-hunk)
+        (should (looking-at-p "[.]\\{3\\}aa"))
+        (gemini-companion-review-next-hunk 3)
         (should (string-search "hunk 2 of 2" (gemini-companion-test-header
                                               (current-buffer))))))))
 
@@ -292,7 +301,7 @@
                          (memq 'gemini-companion-excluded-text
                                (ensure-list (get-text-property place 'face))))
                        (number-sequence 1 (buffer-size)))))
-          (should (equal "1one" (concat (mapcar #'char-after struck)))))
+          (should (equal "one" (concat (mapcar #'char-after struck)))))
         (revert-buffer)
         (funcall shows nil "x-1" "x+one" " 2" " 3" " 4" " 5" " 6" "-7" "+seven")
         (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
