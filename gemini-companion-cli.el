@@ -672,6 +672,8 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
                     (generate-new-buffer (gemini-companion-cli--name run)))))
     (gemini-companion-cli-show buffer)
     (set-buffer buffer)
+    (when (derived-mode-p 'gemini-companion-resume-mode)
+      (rename-buffer (gemini-companion-cli--name run) 'unique))
     ;; By it vterm keeps its mode.
     (kill-local-variable 'change-major-mode-hook)
     (special-mode)                      ; a term in Emacs 28 needs a keymap
@@ -1091,7 +1093,8 @@ prints objects of JSON."
   "Conversations"
   "Mode of the list of conversations that a CLI can resume.
 \\{gemini-companion-resume-mode-map}"
-  (setq tabulated-list-format [("When" 17 nil) ("Conversation" 0 nil)]
+  (setq tabulated-list-format [("When" 17 nil)
+                               ("Conversation (RET resumes it, g lists again)" 0 nil)]
         tabulated-list-padding 1)
   (setq-local desktop-save-buffer #'gemini-companion-cli--desktop
               revert-buffer-function
@@ -1124,6 +1127,9 @@ the CLI"))
       (setq run `( :number ,(gemini-companion-cli--free-number run)
                    ,@run)))
     (gemini-companion-cli--show-buffer run)
+    (rename-buffer (string-replace ":" " conversations:"
+                                   (gemini-companion-cli--name run))
+                   'unique)
     (gemini-companion-resume-mode)
     (gemini-companion-resume--list)))
 

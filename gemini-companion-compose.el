@@ -62,7 +62,7 @@ If DIRECTORY is new, only the user can read it."
 
 (defun gemini-companion-compose-previous (&optional n)
   "Replace the text by the previous prompt of the history, or the Nth one.
-Add the text to the history."
+Add the text to the history.  Before the last prompt, the text is empty."
   (interactive "p")
   (let ((text (string-trim (gemini-companion-text-of-buffer))))
     (unless (or (string-empty-p text)
@@ -70,10 +70,11 @@ Add the text to the history."
       (gemini-companion-compose--remember text))
     (let ((index (+ (or (seq-position gemini-companion-compose-history text) -1)
                     (or n 1))))
-      (unless (<= 0 index (1- (length gemini-companion-compose-history)))
+      (unless (<= -1 index (1- (length gemini-companion-compose-history)))
         (user-error "No %s prompt" (if (< index 0) "next" "previous")))
       (erase-buffer)
-      (insert (nth index gemini-companion-compose-history)))))
+      (unless (< index 0)
+        (insert (nth index gemini-companion-compose-history))))))
 
 (defun gemini-companion-compose-next (&optional n)
   "Replace the text by the next prompt of the history, or the Nth one."
@@ -94,7 +95,8 @@ For `completion-at-point-functions'."
         (backward-char))
       (cond ((search-forward "@" end t)
              (list (point) end (gemini-companion-compose--file-names)
-                   :exclusive 'no))
+                   ;; Completion that pops up by itself need not wait.
+                   :company-prefix-length t :exclusive 'no))
             ((and (bobp) (< (point) end) (eq ?/ (char-after)))
              (list (1+ (point)) end (gemini-companion-compose--command-names)
                    :exclusive 'no))))))
@@ -346,7 +348,9 @@ the CLI does; submit it? "
       (substitute-command-keys
        "   \\<gemini-companion-compose-mode-map>\
 \\[gemini-companion-compose-submit] submit  \
-\\[gemini-companion-compose-close] close")))))
+\\[gemini-companion-compose-close] close  \
+\\[gemini-companion-compose-previous] previous  \
+\\[gemini-companion-compose-attach] attach  @ file  / command")))))
 
 (defun gemini-companion-compose--buffer (directory)
   (let ((file (gemini-companion-compose--file (sha1 directory))))

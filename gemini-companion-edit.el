@@ -772,6 +772,8 @@ AUTOMATIC is non-nil if that is done without a review."
     (gemini-companion-edit--keep-edits
      edit "Review of %s closed; %s shows your edits"))
   (gemini-companion-edit-hide edit)
+  ;; Their markers are in that buffer.
+  (setf (gemini-companion-edit-commented edit) (gemini-companion-edit-comments edit))
   (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
   (gemini-companion-edit--discard-original edit)
   (setf (gemini-companion-edit-proposal-buffer edit) nil)

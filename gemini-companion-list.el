@@ -317,7 +317,7 @@ FOLDS is as in `gemini-companion-list--folds'."
                   (error 'failed)))
          (open (and (gemini-companion-edit-open-p edit) edit))
          (unfolded gemini-companion-unified-unfolded)
-         (comments (and open (gemini-companion-edit-comments edit)))
+         (comments (gemini-companion-edit-comments edit))
          (state (list (gemini-companion-edit-compared edit)
                       unfolded
                       (and open
@@ -483,7 +483,7 @@ In a buffer of a review, go to the line of that review."
     (unless (or (null edit) (eq edit (gemini-companion-list--open-edit)))
       (gemini-companion-list--go-to
        (lambda () (eq edit (gemini-companion-list--open-edit))))))
-  (when (bobp)
+  (unless (gemini-companion-list--open-edit)
     (gemini-companion-list--go-to-open)))
 
 (defun gemini-companion-list-toggle ()

@@ -822,7 +822,9 @@ the hunk at point is excluded."
        (cond ((not editing)
               `((gemini-companion-review-toggle-hunk
                  2 ,(if excluded "restore" "exclude"))
-                (gemini-companion-review-edit 2 "edit")))
+                (gemini-companion-review-edit 2 "edit")
+                ,@(unless (cdr (gemini-companion-edit-known-hunks edit))
+                    '((gemini-companion-review-next-hunk)))))
              ((and view (eq 'diff (gemini-companion-view-kind view)))
               '((gemini-companion-review-toggle-hunk)
                 (gemini-companion-review-edit 3 "back to the diff")))

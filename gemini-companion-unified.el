@@ -255,7 +255,11 @@ lines.  HUNK has them, or is nil for unchanged lines."
 Ignore them in the indentation, or if they are most of the line.  If the
 line is long, return only what is near them; in an added line, if REMOVED
 is nil, they are positions to go to."
-  (let ((ranges (reverse (gemini-companion-unified--few text ranges))))
+  (let* ((indent (- (length text) (length (string-trim-left text))))
+         (ranges (cl-remove indent ranges :test #'>= :key #'cdr))
+         (amount (cl-loop for (beg . end) in ranges sum (- end beg)))
+         (ranges (when (< (* 2 amount) (- (length text) indent))
+                   (reverse ranges))))
     (pcase-dolist (`(,beg . ,end) ranges)
       ;; Bold: red words on a red line are all but invisible to some users.
       ;; Colors of the mode are hard to read on green in a dark theme.
@@ -269,14 +273,6 @@ is nil, they are positions to go to."
         (put-text-property beg (1+ beg) 'gemini-companion-change t text)))
     (gemini-companion-unified--abridged
      text (or ranges (list (cons 0 (length text)))))))
-
-(defun gemini-companion-unified--few (text ranges)
-  "Return RANGES of TEXT, a line, but nil if they are most of it.
-Ignore them in the indentation."
-  (let* ((indent (- (length text) (length (string-trim-left text))))
-         (ranges (cl-remove indent ranges :test #'>= :key #'cdr))
-         (amount (cl-loop for (beg . end) in ranges sum (- end beg))))
-    (and (< (* 2 amount) (- (length text) indent)) ranges)))
 
 (defun gemini-companion-unified--abridged (text ranges)
   "Return TEXT, a line, without what is far from RANGES if it is long.
@@ -381,28 +377,9 @@ from the number of a line to a list of (BEG . END), the last one first."
                (mapcar #'cddr hunks)))
          (found (and hunks
                      (gemini-companion-text-diff (list (car old) (car new))))))
-    (gemini-companion-unified--drop-words
-     data hunks
-     (list (gemini-companion-unified--differing (cdr old) found)
-           (gemini-companion-unified--differing (cdr new)
-                                                (mapcar #'cddr found))))))
-
-(defun gemini-companion-unified--drop-words (data hunks words)
-  "Return WORDS of HUNKS of DATA without those of lines that have little in common.
-If these are most of a line, the other one of its pair has none, either."
-  (pcase-dolist (`(,old ,count ,new ,new-count) hunks words)
-    (when (= count new-count)
-      (cl-loop
-       for a in (gemini-companion-unified--texts
-                 (gemini-companion-unified--data-old data) old count)
-       for b in (gemini-companion-unified--texts
-                 (gemini-companion-unified--data-new data) new count)
-       for keys from 0
-       do (let ((ranges (list (gethash (+ old keys) (car words))
-                              (gethash (+ new keys) (cadr words)))))
-            (unless (cl-every #'gemini-companion-unified--few (list a b) ranges)
-              (remhash (+ old keys) (car words))
-              (remhash (+ new keys) (cadr words))))))))
+    (list (gemini-companion-unified--differing (cdr old) found)
+          (gemini-companion-unified--differing (cdr new)
+                                               (mapcar #'cddr found)))))
 
 (defun gemini-companion-unified--split (buffer hunks)
   "Split the lines of HUNKS in BUFFER into words and other characters.

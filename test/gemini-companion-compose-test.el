@@ -85,8 +85,9 @@ is none."
                      (next . "more") (next . "own")))
       (funcall (intern (format "gemini-companion-compose-%s" command)))
       (should (equal text (buffer-string))))
-    (should-error (gemini-companion-compose-next) :type 'user-error)
-    (should (equal "own" (buffer-string)))))
+    (gemini-companion-compose-next)
+    (should (equal "" (buffer-string)))
+    (should-error (gemini-companion-compose-next) :type 'user-error)))
 
 (ert-deftest gemini-companion-compose-keeps-drafts ()
   (gemini-companion-compose-test-with "gemini"
