@@ -187,6 +187,9 @@ files and lines, how long it took, and the prompt, as far as known."
 
 ;; All lines of a section have the same item as a text property.
 
+(defvar-local gemini-companion-list--sections nil
+  "The sections of the text, lists of item, lines, key, text and position.")
+
 (defun gemini-companion-list--get (key)
   (plist-get (get-text-property (point) 'gemini-companion-list-item) key))
 
@@ -210,9 +213,9 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
 (defun gemini-companion-list--replace (items)
   "Make the sections of ITEMS the text, and draw only those that differ."
   (widen)
-  (let ((old (gemini-companion-list--old-sections))
+  (let ((old gemini-companion-list--sections)
         (line 1) (new-line 1) (position 0)
-        hunks ranges texts)
+        hunks ranges sections)
     (cl-flet* ((hunk (beg count new-beg new-count)
                  (push (list (+ line beg -1) count (+ new-line new-beg -1) new-count)
                        hunks))
@@ -227,7 +230,7 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
                   old))
         (pcase-let* ((section (and (equal (plist-get item :key) (caddar old))
                                    (pop old)))
-                     (`(,was ,count ,_ ,text) section)
+                     (`(,was ,count ,_ ,text . ,_) section)
                      (same (equal was item))
                      (new (if same text (gemini-companion-list--draw item)))
                      (new-count (if same count
@@ -237,13 +240,16 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
             (pcase-dolist (`(,beg ,count ,new-beg ,new-count)
                            (gemini-companion-list--compare section item new))
               (hunk beg count new-beg new-count)))
-          (push new texts)
+          (push (list item new-count (plist-get item :key) new (1+ position))
+                sections)
           (cl-incf position (length new))
           (cl-incf line (or count 0))
           (cl-incf new-line new-count)))
       (omit nil))
+    (setq gemini-companion-list--sections (nreverse sections))
     (when (or hunks ranges)
-      (gemini-companion-page-replace (string-join (nreverse texts))
+      (gemini-companion-page-replace (mapconcat #'cl-fourth
+                                                gemini-companion-list--sections "")
                                      (or ranges '((0 . 0)))
                                      (nreverse hunks)))))
 
@@ -254,24 +260,14 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
     ((guard (equal (cdr (plist-get (car section) :drawn))
                    (cdr (plist-get item :drawn))))
      '((1 1 1 1)))
-    (`(,_ ,_ ,_ ,old) (gemini-companion-text-diff (list old text)))))
-
-(defun gemini-companion-list--old-sections ()
-  "Return the sections of the text, lists of item, lines, key and text."
-  (let ((end (point-max)))
-    (nreverse
-     (mapcar (lambda (beg)
-               (let ((item (get-text-property beg 'gemini-companion-list-item)))
-                 (prog1 (list item (count-lines beg end) (plist-get item :key)
-                              (buffer-substring-no-properties beg end))
-                   (setq end beg))))
-             (nreverse (gemini-companion-list--each-section #'point))))))
+    (`(,_ ,_ ,_ ,old . ,_) (gemini-companion-text-diff (list old text)))))
 
 (defun gemini-companion-list--each-section (function)
-  (let (values)
-    (outline-map-region (lambda () (push (funcall function) values))
-                        (point-min) (point-max))
-    (nreverse values)))
+  (save-excursion
+    (mapcar (pcase-lambda (`(,_ ,_ ,_ ,_ ,beg))
+              (goto-char beg)
+              (funcall function))
+            gemini-companion-list--sections)))
 
 (defun gemini-companion-list--folds ()
   "Return an alist of the keys of the sections, and whether they are folded."
