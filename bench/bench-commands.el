@@ -12,7 +12,9 @@
 (require 'bench)
 (require 'cl-lib)
 (require 'gemini-companion)
+(require 'gemini-companion-changes)
 (require 'gemini-companion-cli)
+(require 'gemini-companion-edit)
 (require 'seq)
 (require 'term)
 
@@ -69,6 +71,47 @@ that of the first command."
           (list (/ (* 1e6 took) count)
                 (/ (bench-commands--bytes before memory after)
                    (float count))))))))
+
+;;;; Marks
+
+(defun bench-commands-type (side)
+  "Return the ms of a processor for a key, and for showing its effect.
+It is typed at another place each time.  If SIDE is `ours', the buffer
+has 500 marks."
+  (let ((file (make-temp-file "bench-" nil ".txt"))
+        (text (lambda (word)
+                (mapconcat (lambda (line)
+                             (format "%s %d\n" (if (zerop (% line 4)) word "line")
+                                     line))
+                           (number-sequence 1 2000) ""))))
+    (with-temp-file file
+      (insert (funcall text "new")))
+    (save-window-excursion
+      (with-current-buffer (find-file file)
+        (when (eq side 'ours)
+          (gemini-companion-edit-written '(:id "bench") file (funcall text "old")
+                                         (funcall text "new"))
+          (bench-commands--check-marks))
+        (redisplay t)
+        (garbage-collect)
+        (let ((began (get-internal-run-time)))
+          (dotimes (place 400)
+            (goto-char (point-min))
+            (forward-line (1+ (* 4 place)))
+            (insert "x")
+            (redisplay t))
+          (prog1 (/ (* 1e3 (float-time (time-subtract (get-internal-run-time)
+                                                      began)))
+                    400)
+            (set-buffer-modified-p nil)
+            (kill-buffer)
+            (delete-file file)))))))
+
+(defun bench-commands--check-marks ()
+  "Signal an error unless each change in the current buffer is marked."
+  (unless (<= 500 (seq-count (lambda (overlay) (overlay-get overlay 'before-string))
+                             (overlays-in (point-min) (point-max))))
+    (error "The changes are not marked")))
 
 ;;;; Reports
 

@@ -12,6 +12,9 @@ A hundred edits are kept.  Of the bytes the most of all rounds counts.
 Then there is our part of the time that `term' takes for the output of a CLI, which
 sets the title of its window with every 40 KB.
 
+A key in a buffer with 500 marks of what a CLI has written, each time at another place,
+is compared with a key in one without marks.
+
 The last row is the CPU time of one report of a moved point, which computes what is
 shared and sends it, in an Emacs that visits 1,000 files in 50 projects beside one that
 visits 20 files in one: it must not grow with the number of buffers.
@@ -56,6 +59,9 @@ def measure(directory: Path) -> Iterator[Row]:
         what = "output of a CLI, 100 KB, watched, CPU, ms"
         # A CLI that was not started here is searched for at each title.
         yield row(what, _output(emacs), Goal(times=0.02))
+        what = "key and redisplay, 500 marks (comparator: none), CPU, ms"
+        # Each key is typed at another place, so that all lines are drawn again.
+        yield row(what, _marks(emacs), Goal(times=2))
     # With all buffers searched for each report, it is 31 times.
     what = "report of a moved point, 1,000 buffers (comparator: 20), CPU, ms"
     yield row(what, _reports(directory), Goal(times=1.5))
@@ -92,6 +98,16 @@ def _visiting(directory: Path, projects: int) -> Iterator[Editor]:
 def _output(emacs: Editor) -> Samples:
     """Return the times that our watcher, and term itself, take for 100 KB."""
     form = "(bench-commands-output '{})"
+    return alternate(
+        5,
+        ours=lambda: float(emacs.ask(form.format("ours"))),
+        comparator=lambda: float(emacs.ask(form.format("comparator"))),
+    )
+
+
+def _marks(emacs: Editor) -> Samples:
+    """Return the times of a key in a buffer with marks of changes, and without."""
+    form = "(bench-commands-type '{})"
     return alternate(
         5,
         ours=lambda: float(emacs.ask(form.format("ours"))),

@@ -4,8 +4,10 @@
 import pytest
 from harness.emacs import Emacs
 from harness.model import read_file, say, write_file
+from harness.needs import needs_qwen
 from harness.wait import wait_until_saved
 from harness.world import World
+from test_qwen import stays_connected
 
 OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
 NEW = OLD.replace("two\n", "zwei\n").replace("eight\n", "acht\n")
@@ -20,11 +22,18 @@ def goes(emacs: Emacs, key: str, message: str, line: int) -> None:
                   [message.split(", ")[1], line])  # fmt: skip
 
 
-@pytest.mark.parametrize("client", ["gemini", "qwen"])
+@pytest.mark.parametrize(
+    "client",
+    ["gemini", pytest.param("qwen", marks=[pytest.mark.once, needs_qwen])],
+)
 def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
     files = [world.file(f"{name}.txt", OLD) for name in "abcdef"]
+    # It exists before Emacs starts where Qwen Code was used before.
+    world.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(files[0])
     cli = world.qwen() if client == "qwen" else world.gemini()
+    if client == "qwen":
+        stays_connected(emacs, cli)
     emacs.command("gemini-companion-auto-accept")
     emacs.wait_for("without review?")
     emacs.keys("y")
