@@ -228,23 +228,32 @@ runs for this file; use grep_search")))
                (location `( :textDocument
                             (:uri ,(gemini-companion-lookup-uri file))
                             :position (:line ,(1- at) :character ,column))))
-    (unless (or visited large)
-      (gemini-companion-lookup-open file server text buffer))
-    (with-current-buffer buffer
-      (gemini-companion-lookup-request
-       server
-       (cl-loop for (method . params) in requests
-                collect `(,method ,@location ,@params))
-       (lambda (results)
-         (gemini-companion-lookup-guarded answer
-           ;; It may be visited meanwhile.
-           (unless (or visited large (gemini-companion-lookup-buffer file))
-             (gemini-companion-lookup-close file server))
-           (when (and large (not visited) (seq-empty-p (car results)))
-             (gemini-companion-lookup-fail "%s is too large to be sent to the \
-language server; open it in Emacs, or use grep_search" file))
-           (funcall then results)))
-       'deferred))))
+    (cl-flet ((ask (open)
+                (when open
+                  (gemini-companion-lookup-open file server text buffer))
+                (with-current-buffer buffer
+                  (gemini-companion-lookup-request
+                   server
+                   (cl-loop for (method . params) in requests
+                            collect `(,method ,@location ,@params))
+                   (lambda (results)
+                     (gemini-companion-lookup-guarded answer
+                       ;; It may be visited meanwhile.
+                       (when (and open (not (gemini-companion-lookup-buffer file)))
+                         (gemini-companion-lookup-close file server))
+                       (when (and large (not visited) (seq-empty-p (car results)))
+                         (gemini-companion-lookup-fail "%s is too large to be \
+sent to the language server; open it in Emacs, or use grep_search" file))
+                       (funcall then results)))
+                   'deferred))))
+      (if (or visited large)
+          (ask nil)
+        ;; Sending a text to a server that does not read would block Emacs.
+        (gemini-companion-lookup-request
+         server '((:$/gemini-companion))
+         (lambda (_)
+           (gemini-companion-lookup-guarded answer
+             (ask (not (gemini-companion-lookup-buffer file))))))))))
 
 (defun gemini-companion-lookup-request (server requests then &optional deferred)
   "Send SERVER the REQUESTS, a list of (METHOD . PARAMS).

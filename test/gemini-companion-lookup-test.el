@@ -11,6 +11,7 @@
 
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-project-test-helper)
+(declare-function eglot-current-server "eglot")
 (declare-function eglot-shutdown-all "eglot")
 
 (defvar flymake-list-only-diagnostics)
@@ -193,5 +194,24 @@ print(os.getcwd())
     (write-region "word\nother\nword\n" nil "b.py" nil 'silent)
     (should (equal '(1 3)
                    (gemini-companion-lookup-test-references "b.py" "word")))))
+
+(ert-deftest gemini-companion-lookup-sends-no-text-that-is-not-read ()
+  (gemini-companion-test-in-project (gemini-companion-test-server "open")
+      `(("a.py" "") ("b.py" ,(concat (make-string 100000 ?\n) "word\n")))
+    (gemini-companion-test-visit "a.py")
+    (let* ((server (gemini-companion-test-eventually (eglot-current-server)))
+           (process (jsonrpc--process server))
+           ;; Otherwise a text that is sent would block the test for good.
+           (timer (run-at-time 30 nil #'signal-process process 'SIGUSR1))
+           found)
+      (jsonrpc-notify server :test/pause '(:until "SIGUSR1"))
+      (gemini-companion-lookup-references
+       (expand-file-name "b.py") "word" nil nil
+       (lambda (answer) (setq found answer)))
+      (should (memq timer timer-list))
+      (cancel-timer timer)
+      (signal-process process 'SIGUSR1)
+      (should (equal 1 (plist-get (gemini-companion-test-eventually found)
+                                  :total))))))
 
 ;;; gemini-companion-lookup-test.el ends here
