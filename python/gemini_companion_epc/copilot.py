@@ -64,12 +64,12 @@ class Copilot(Protocol):
     ) -> str:
         name = _string(arguments, _NAME)
         if tool == _CLOSE.name:
-            if name in self._kept:
-                # It may be opened by another name.
+            if name in self._kept or name not in self._paths:
+                # It may be opened by another name, or later.
                 await asyncio.sleep(_REOPENING)
-            if is_open := name in self._paths:
-                await reviews.close(self._paths[name])
-            return _answer(already_closed=not is_open, tab_name=name)
+            if opened := self._paths.pop(name, None):
+                await reviews.close(opened)
+            return _answer(already_closed=opened is None, tab_name=name)
         path = file_name(arguments.get(_PATH), _PATH)
         proposal = _string(arguments, _TEXT)
         review = reviews.session_id, path, proposal
@@ -79,13 +79,14 @@ class Copilot(Protocol):
             try:
                 if await reviews.open(path, proposal):
                     self._kept.add(name)
-                is_accepted = await reviews.decided(path, proposal)
+                if name in self._paths:
+                    is_accepted = await reviews.decided(path, proposal)
                 if name in self._kept and is_accepted is not None:
                     self._recent[review] = is_accepted
                     loop = asyncio.get_running_loop()
                     loop.call_later(_REOPENING, self._recent.pop, review, None)
             finally:
-                del self._paths[name]
+                self._paths.pop(name, None)
                 self._kept.discard(name)
         return _answer(result="SAVED" if is_accepted else "REJECTED", trigger="emacs")
 

@@ -43,11 +43,8 @@ def test_edits_are_reviewed_by_the_protocol_of_copilot(world: World) -> None:
     assert stat.S_IMODE(socket.st_mode) == 0o600
 
     world.row = "Copilot CLI: context"
-    # The region is shared once Emacs has seen it.
-    emacs.eval("(progn (transient-mark-mode) (goto-char 1) (set-mark 4) nil)")
-    cli.wait_for("a.txt:1")
-    cli.is_free()
-    assert "one" in json.dumps(cli.model.requests[-1]["messages"][-1])
+    emacs.keys("M-<", "C-Space", "C-e")
+    eventually(lambda: "(line 1)" in cli.editor_context(), "the selection is sent")
 
     world.row = "Copilot CLI: accept, one edit after the other"
     both = together(replace(file, "one", "uno"), create(other, "two\n"))

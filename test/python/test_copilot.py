@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The protocol of Copilot CLI, by HTTP and in the event loop."""
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
@@ -94,6 +95,25 @@ def test_an_answer_in_the_terminal_closes_the_review(
     assert review.result(BOUND)["result"] == "REJECTED"
     assert alone.emacs.closed == [(1, "closed")]
     assert cli.later("close_diff", tab_name="1").result(BOUND)["already_closed"]
+
+
+def test_a_review_may_be_closed_before_it_is_open(
+    alone: Alone, cli: FakeCopilot
+) -> None:
+    closed = cli.later("close_diff", tab_name="1")
+    review = cli.review("/a", "x", "1")
+    assert review.result(BOUND)["result"] == "REJECTED"
+    closed.result(BOUND)
+    assert alone.emacs.closed == [(1, "closed")]
+
+    opens = asyncio.Event()
+    alone.emacs.before_opening = opens.wait
+    review = cli.review("/b", "x", "2")
+    alone.emacs.until(lambda emacs: len(emacs.opened) == 2)
+    cli.later("close_diff", tab_name="2").result(BOUND)
+    alone.do(opens.set)
+    assert review.result(BOUND)["result"] == "REJECTED"
+    assert alone.emacs.closed[1:] == [(2, "closed")]
 
 
 def test_a_review_stays_open_when_the_cli_connects_again(

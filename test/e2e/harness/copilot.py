@@ -59,3 +59,8 @@ class Copilot(Gemini):
     def wait_until_connected(self) -> None:
         """Wait until it takes prompts."""
         self.terminal.wait_for(self.placeholder)
+
+    def editor_context(self) -> str:
+        """Return what reaches the model with a new prompt."""
+        self.is_free()
+        return json.dumps(self.model.requests[-1]["messages"][-1])
