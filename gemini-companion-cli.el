@@ -456,7 +456,9 @@ of its own, in %s"
                            (< emacs-major-version 29))
                 '("COLORTERM=truecolor"))
             ,@process-environment)))
-    (funcall function command))
+    ;; A terminal takes the size of the window when its mode begins.
+    (cl-letf (((default-value 'header-line-format) " "))
+      (funcall function command)))
   (when-let* ((process (get-buffer-process (current-buffer))))
     (process-put process 'gemini-companion-started t)
     (setq header-line-format '(:eval (gemini-companion-notify-header)))
