@@ -98,8 +98,10 @@ For `completion-at-point-functions'."
                    ;; Completion that pops up by itself need not wait.
                    :company-prefix-length t :exclusive 'no))
             ((and (bobp) (< (point) end) (eq ?/ (char-after)))
-             (list (1+ (point)) end (gemini-companion-compose--command-names)
-                   :exclusive 'no))))))
+             (let ((commands (gemini-companion-compose--command-names)))
+               (list (1+ (point)) end commands :exclusive 'no
+                     :annotation-function
+                     (lambda (name) (cdr (assoc name commands))))))))))
 
 (defun gemini-companion-compose--file-names ()
   "Return the names of the files of the project, quoted for the CLI."
@@ -128,13 +130,21 @@ For `completion-at-point-functions'."
                                     (concat name user)
                                   (gemini-companion-clients-home client))
                                 project)))
-            (split-string (gemini-companion-clients-get client :commands)))))
+            (mapcar #'list (split-string (gemini-companion-clients-get
+                                          client :commands))))))
 
 (defun gemini-companion-compose--commands-in (directory)
   (let ((directory (expand-file-name "commands/" directory)))
     (mapcar (lambda (file)
-              (string-replace "/" ":" (file-name-sans-extension
-                                       (file-relative-name file directory))))
+              (cons (string-replace "/" ":" (file-name-sans-extension
+                                             (file-relative-name
+                                              file directory)))
+                    (with-temp-buffer
+                      (insert-file-contents file nil 0 2000)
+                      (when (re-search-forward
+                             "^description *[=:] *\\([\"']*\\)\\(.+?\\)\\1 *$"
+                             nil t)
+                        (concat "  " (match-string 2))))))
             (ignore-error file-missing
               (directory-files-recursively
                directory "\\`[^.].*\\.\\(?:toml\\|md\\)\\'")))))
@@ -244,9 +254,9 @@ While the CLI works, it queues the prompt."
 
 (defun gemini-companion-compose--check-command (text)
   (when-let* ((command (gemini-companion-prompt-command text)))
-    (unless (or (member (car (split-string (substring command 1)))
-                        (and (string-prefix-p "/" command)
-                             (gemini-companion-compose--command-names)))
+    (unless (or (assoc (car (split-string (substring command 1)))
+                       (and (string-prefix-p "/" command)
+                            (gemini-companion-compose--command-names)))
                 (y-or-n-p (format "This prompt begins with %c, as a command of \
 the CLI does; submit it? "
                                   (aref command 0))))

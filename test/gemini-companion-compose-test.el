@@ -157,8 +157,10 @@ is none."
 
 (ert-deftest gemini-companion-compose-completes-files-and-commands ()
   (pcase-dolist (`(,client ,name ,text)
-                 '(("gemini" ".gemini/commands/git/fix.toml" "prompt = \"x\"\n")
-                   ("qwen" ".qwen/commands/git/fix.md" "x\n")))
+                 '(("gemini" ".gemini/commands/git/fix.toml"
+                    "description = \"Don't\"\nprompt = \"x\"\n")
+                   ("qwen" ".qwen/commands/git/fix.md"
+                    "---\ndescription: Don't\n---\nx\n")))
     (gemini-companion-compose-test-with client
       (setenv "QWEN_HOME" "/no/qh")
       (gemini-companion-test-write name text)
@@ -174,10 +176,13 @@ is none."
       (should (equal "(见@a\\ b.txt" (string-trim-right (buffer-string))))
       (erase-buffer)
       (insert "/git:f")
-      (should (equal (equal client "gemini")
-                     (consp (all-completions
-                             "privacy"
-                             (nth 2 (gemini-companion-compose-test-completion))))))
+      (pcase-let ((`(,_ ,_ ,table . ,plist)
+                   (gemini-companion-compose-test-completion)))
+        (should (equal (equal client "gemini")
+                       (consp (all-completions "privacy" table))))
+        (should (equal "  Don't"
+                       (funcall (plist-get plist :annotation-function)
+                                (car (all-completions "git" table))))))
       (completion-at-point)
       (should (equal "/git:fix" (string-trim-right (buffer-string))))
       (erase-buffer)
