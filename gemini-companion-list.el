@@ -225,25 +225,21 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
                    (cl-incf line (cadr (pop old))))))
       (dolist (item items)
         ;; Others before its section have gone, or come later.
-        (omit (or (cl-member (plist-get item :key) old
-                             :key #'caddr :test #'equal)
+        (omit (or (cl-member (plist-get item :key) old :key #'caddr :test #'equal)
                   old))
         (pcase-let* ((section (and (equal (plist-get item :key) (caddar old))
                                    (pop old)))
-                     (`(,was ,count ,_ ,text . ,_) section)
-                     (same (equal was item))
-                     (new (if same text (gemini-companion-list--draw item)))
-                     (new-count (if same count
-                                  (length (gemini-companion-text-lines new)))))
+                     (`(,_ ,count ,_ ,text . ,_) section)
+                     (`(,new . ,new-count)
+                      (gemini-companion-list--text section item))
+                     (same (eq new text)))
           (unless same
             (push (cons position (+ position (length new))) ranges)
-            (pcase-dolist (`(,beg ,count ,new-beg ,new-count)
-                           (gemini-companion-list--compare section item new))
-              (hunk beg count new-beg new-count)))
+            (dolist (one (gemini-companion-list--compare section item new))
+              (apply #'hunk one)))
           (push new texts)
           (push (list item new-count (plist-get item :key)
-                      (if same text (substring-no-properties new))
-                      (1+ position))
+                      (substring-no-properties new) (1+ position))
                 sections)
           (cl-incf position (length new))
           (cl-incf line (or count 0))
@@ -254,6 +250,13 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
       (gemini-companion-page-replace (string-join (nreverse texts))
                                      (or ranges '((0 . 0)))
                                      (nreverse hunks)))))
+
+(defun gemini-companion-list--text (section item)
+  "Return the text of ITEM and its lines, a cons, from SECTION if it has ITEM."
+  (pcase section
+    (`(,(pred (equal item)) ,count ,_ ,text . ,_) (cons text count))
+    (_ (let ((text (gemini-companion-list--draw item)))
+         (cons text (length (gemini-companion-text-lines text)))))))
 
 (defun gemini-companion-list--compare (section item text)
   "Return the hunks between the old SECTION, or nil, and the TEXT of ITEM."

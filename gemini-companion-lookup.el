@@ -221,10 +221,10 @@ one that failed; a problem there goes to ANSWER."
                (server (or (and buffer (gemini-companion-lookup-server buffer))
                            (gemini-companion-lookup-fail "No language server \
 runs for this file; use grep_search")))
-               (`(,at . ,column)
-                (gemini-companion-lookup--find file symbol line))
-               (text (gemini-companion-lookup--with-text file (buffer-string)))
-               (large (< gemini-companion-lookup-sendable (string-bytes text)))
+               (`(,at . ,column) (gemini-companion-lookup--find file symbol line))
+               (text (unless visited
+                       (gemini-companion-lookup--with-text file (buffer-string))))
+               (large (< gemini-companion-lookup-sendable (string-bytes (or text ""))))
                (location `( :textDocument
                             (:uri ,(gemini-companion-lookup-uri file))
                             :position (:line ,(1- at) :character ,column))))
@@ -241,19 +241,24 @@ runs for this file; use grep_search")))
                        ;; It may be visited meanwhile.
                        (when (and open (not (gemini-companion-lookup-buffer file)))
                          (gemini-companion-lookup-close file server))
-                       (when (and large (not visited) (seq-empty-p (car results)))
+                       (when (and large (seq-empty-p (car results)))
                          (gemini-companion-lookup-fail "%s is too large to be \
 sent to the language server; open it in Emacs, or use grep_search" file))
                        (funcall then results)))
                    'deferred))))
       (if (or visited large)
           (ask nil)
-        ;; Sending a text to a server that does not read would block Emacs.
-        (gemini-companion-lookup-request
-         server '((:$/gemini-companion))
-         (lambda (_)
-           (gemini-companion-lookup-guarded answer
-             (ask (not (gemini-companion-lookup-buffer file))))))))))
+        (gemini-companion-lookup--when-read
+         server answer (lambda () (ask (not (gemini-companion-lookup-buffer file)))))))))
+
+(defun gemini-companion-lookup--when-read (server answer send)
+  "Call SEND once SERVER has answered; give a problem there to ANSWER.
+Sending a text to a server that does not read would block Emacs."
+  (gemini-companion-lookup-request
+   server '((:$/gemini-companion))
+   (lambda (_)
+     (gemini-companion-lookup-guarded answer
+       (funcall send)))))
 
 (defun gemini-companion-lookup-request (server requests then &optional deferred)
   "Send SERVER the REQUESTS, a list of (METHOD . PARAMS).

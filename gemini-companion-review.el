@@ -768,8 +768,7 @@ What guards text comes first, the longest last: a long name may not fit."
        (pcase (gemini-companion-edit-decision edit)
          ;; Its buffers stay while the user types in them.
          ('dismissed '((0 "closed")))
-         ((and state (or 'accepted 'rejected))
-          `((0 ,(symbol-name state)))))
+         ((and state (or 'accepted 'rejected)) `((0 ,(symbol-name state)))))
        (when-let* ((objection (gemini-companion-edit-auto-objection edit)))
          `((3 ,objection)))
        (unless (gemini-companion-session-connected-p session)

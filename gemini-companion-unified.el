@@ -484,7 +484,7 @@ Its buffers are that of the diff and the proposal.")
   (let* ((edit (gemini-companion-view-edit view))
          (original (gemini-companion-edit-original edit))
          (window (gemini-companion-windows-of-file edit keep))
-         (place (gemini-companion-unified--place edit window))
+         (row (gemini-companion-unified--row edit window))
          (buffer (with-current-buffer original ; for its directory
                    (generate-new-buffer
                     (format "*gemini diff: %s*"
@@ -502,8 +502,8 @@ Its buffers are that of the diff and the proposal.")
             (gemini-companion-header-set)
             (gemini-companion-page-refresh))
           (gemini-companion-unified--display buffer edit window keep)
-          (when place
-            (gemini-companion-unified--go-to-place place)))
+          (when row
+            (gemini-companion-unified--restore-row row)))
       ((error quit)
        (gemini-companion-edit-discard buffer)
        (signal (car problem) (cdr problem))))))
@@ -535,7 +535,7 @@ Its buffers are that of the diff and the proposal.")
   "Kill the buffer of the diff of VIEW."
   (gemini-companion-edit-discard (gemini-companion-unified--buffer view)))
 
-(defun gemini-companion-unified--place (edit window)
+(defun gemini-companion-unified--row (edit window)
   "Return the line of point in WINDOW and its row, a cons.
 Return nil if WINDOW does not show the file of EDIT."
   (when (and window
@@ -547,13 +547,13 @@ Return nil if WINDOW does not show the file of EDIT."
               (+ (nth 1 (window-body-edges))
                  (count-screen-lines (min beg (window-start)) beg)))))))
 
-(defun gemini-companion-unified--go-to-place (place)
-  "Show the line of PLACE at its row, if a hunk is visible then; go to that."
+(defun gemini-companion-unified--restore-row (row)
+  "Show the line of ROW, a cons, at its row, if a hunk is visible then; go to that."
   (when-let* ((first (point))
               (there (text-property-any (point-min) (point-max)
-                                        'gemini-companion-old (car place))))
+                                        'gemini-companion-old (car row))))
     (goto-char there)
-    (recenter (max 0 (- (cdr place) (nth 1 (window-body-edges)))))
+    (recenter (max 0 (- (cdr row) (nth 1 (window-body-edges)))))
     (end-of-line)
     (let ((hunks (list (gemini-companion-unified-change)
                        (gemini-companion-unified-change 'back))))
