@@ -23,5 +23,5 @@ def test_file_that_changes_behind_another_tab_is_compared_there(world: World) ->
     )
     emacs.becomes("(e2e-layout)", before)
     emacs.eval("(progn (tab-close) nil)")
-    emacs.wait_for("file changed since the proposal")
+    emacs.wait_for("file changed")
     emacs.wait_for("2 of 2")

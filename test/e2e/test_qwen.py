@@ -100,7 +100,7 @@ def answers_in_its_terminal(
     cli.is_free()
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
     reviews.edit("uno", "mine")
-    emacs.wait_for("answer here: a yes in the terminal")
+    emacs.wait_for("answer here")
     cli.answer("once")
     emacs.says("was written without your edits")
     cli.wait_for("first done")

@@ -44,7 +44,7 @@ CALLS = """
 REVERT = """
 (ignore-errors
   (require 'gemini-companion-changes)
-  (null (mapc #'gemini-companion-changes-revert
+  (null (mapc (lambda (edit) (gemini-companion-changes-revert edit nil 'ignore))
               (seq-remove #'gemini-companion-changes-unwritten
                           (reverse (gemini-companion-edits))))))
 """

@@ -2,6 +2,8 @@
 import os
 import socket
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,17 @@ from gemini_companion_epc.copilot import socket_name
 from gemini_companion_epc.unix_port import UnixPort
 
 
+@pytest.fixture
+def short() -> Iterator[str]:
+    """A directory whose name leaves room for that of a socket."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        yield directory
+
+
 def test_a_private_socket_leads_to_the_port(
-    alone: Alone, cli_of: CliOf, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    alone: Alone, cli_of: CliOf, monkeypatch: pytest.MonkeyPatch, short: str
 ) -> None:
-    monkeypatch.setenv("COPILOT_HOME", str(tmp_path / "c"))
+    monkeypatch.setenv("COPILOT_HOME", os.path.join(short, "c"))
     path = Path(socket_name())
     path.parent.mkdir(parents=True)
     stale = path.with_name(f"{dead_pid()}.sock")
