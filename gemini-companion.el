@@ -79,7 +79,7 @@ mood-line hide.  Takes effect at once."
      ("t" gemini-companion-tools "Link CLIs to Emacs" (global)
       :on gemini-companion-install-extension-p))
     ("Reviews"
-     ("r" gemini-companion-review "Go to what waits" (global)
+     ("r" gemini-companion-review "Go to what needs your answer" (global)
       :enable gemini-companion-sessions)
      ("l" gemini-companion-list "List of edits" (global))
      ("a" gemini-companion-auto-accept "Auto-accept" (global)

@@ -73,7 +73,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
     (let ((items (gemini-companion-menu-test--items)))
       (should-not (assoc "Accept" items))
       (should (assoc "List of edits" items))
-      (should (memq 'greyed (assoc "Go to what waits" items))))
+      (should (memq 'greyed (assoc "Go to what needs your answer" items))))
     (let ((gemini-companion-review-arrival 'notify))
       (gemini-companion-test-open "b" "b\n" 2)
       (let ((greyed (gemini-companion-menu-test--that-are 'greyed)))
