@@ -9,8 +9,8 @@
 ;; one timer offers new edits to auto-accept, closes the views of settled ones and
 ;; shows the next one when the user is not busy, or else announces it.
 ;;
-;; How an edit is displayed is not known here: that is an argument of
-;; `gemini-companion-arrival-start'.
+;; How an edit is displayed is not known here:
+;; `gemini-companion-arrival-show-function' is set by those who know.
 
 ;;; Code:
 
@@ -85,7 +85,7 @@ If it has to be reviewed nevertheless, record why."
 
 ;;;; Start and end
 
-(defun gemini-companion-arrival-lighter ()
+(cl-defmethod gemini-companion-part-lighter ((_part (eql 'arrival)))
   "Return the text and tooltip of auto-accept for the mode line, or nil."
   (and (gemini-companion-auto-on-p)
        '("!" . "Edits of a CLI are accepted without review")))
@@ -160,8 +160,10 @@ selects a review that is shown."
 
 ;;;; State
 
-(defvar gemini-companion-arrival--show-function #'ignore
-  "Function of `gemini-companion-arrival-start' that shows an edit.")
+(defvar gemini-companion-arrival-show-function #'ignore
+  "Function that shows an edit, and returns its view.
+It is called with the edit, and how that is to be selected, as by
+`gemini-companion-review-show'.")
 
 (defvar gemini-companion-arrival--timer nil
   "Timer of `gemini-companion-arrival--tick', or nil.")
@@ -181,17 +183,14 @@ known, as it runs outside Emacs and is not linked.")
 
 ;;;; Start and end
 
-(defun gemini-companion-arrival-start (show)
-  "Show new edits by the function SHOW, and close the views of settled ones.
-SHOW is called with an edit, and how it is to be selected, as by
-`gemini-companion-review-show'; it returns the view."
-  (setq gemini-companion-arrival--show-function show)
+(cl-defmethod gemini-companion-part-start ((_part (eql 'arrival)))
+  "Show new edits, and close the views of settled ones."
   (add-hook 'gemini-companion-edit-functions #'gemini-companion-arrival--follow)
   ;; A daemon may have had no frame.
   (add-hook 'server-after-make-frame-hook
             #'gemini-companion-arrival--schedule))
 
-(defun gemini-companion-arrival-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'arrival)))
   "Show no more edits, and turn auto-accept off.
 Views that are not closed yet are."
   (setq gemini-companion-arrival--answered nil
@@ -338,7 +337,7 @@ If that fails, show why; the CLI's own prompt can still answer it."
     (mapc #'gemini-companion-edit-finish (gemini-companion-edits-ending))
     (gemini-companion-edit-show
      edit (lambda (edit)
-            (funcall gemini-companion-arrival--show-function edit select))))
+            (funcall gemini-companion-arrival-show-function edit select))))
   (cond ((not (gemini-companion-edit-view edit))
          (message "%s; answer in the terminal of %s"
                   (gemini-companion-edit-problem edit)
@@ -356,7 +355,7 @@ If another edit is shown, put it back: it waits again, and keeps the
 user's changes of its proposal."
   (gemini-companion-edit-unsettled edit)
   (if (gemini-companion-edit-view edit)
-      (funcall gemini-companion-arrival--show-function edit 'select)
+      (funcall gemini-companion-arrival-show-function edit 'select)
     (when-let* ((shown (gemini-companion-edit-shown)))
       (gemini-companion-edit-hide shown))
     (gemini-companion-arrival--show edit 'select)))

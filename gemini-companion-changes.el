@@ -589,12 +589,12 @@ With ALL, a prefix argument, keep those in all files of the turn."
     (kill-buffer-hook . gemini-companion-changes--saved))
   "Alist of hooks and functions.")
 
-(defun gemini-companion-changes-start ()
+(cl-defmethod gemini-companion-part-start ((_part (eql 'changes)))
   "Mark what CLIs write from now on."
   (pcase-dolist (`(,hook . ,function) gemini-companion-changes--hooks)
     (add-hook hook function)))
 
-(defun gemini-companion-changes-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Mark nothing any more."
   (pcase-dolist (`(,hook . ,function) gemini-companion-changes--hooks)
     (remove-hook hook function))
@@ -607,7 +607,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
   (setq gemini-companion-changes--unsaved nil
         gemini-companion-changes--left 0))
 
-(defun gemini-companion-changes-lighter ()
+(cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
   "Return a text for the mode line if there is a change left, or nil."
   (when (< 0 gemini-companion-changes--left)
     (cons (format "~%d" gemini-companion-changes--left)

@@ -904,7 +904,7 @@ it is nil, or if its directory does not exist."
 
 ;;;; Life
 
-(defun gemini-companion-cli-start ()
+(cl-defmethod gemini-companion-part-start ((_part (eql 'cli)))
   "Watch the terminals of the CLIs that connect."
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-cli--watch)
@@ -912,7 +912,7 @@ it is nil, or if its directory does not exist."
         (append gemini-companion-cli--desktop-handlers
                 (bound-and-true-p desktop-buffer-mode-handlers))))
 
-(defun gemini-companion-cli-ready (_how)
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'cli)) _how)
   "Start the CLIs that waited for the server, and prepare for others."
   (gemini-companion-cli--export
    `(,@(gemini-companion-clients-variables
@@ -927,7 +927,7 @@ it is nil, or if its directory does not exist."
             #'gemini-companion-cli--check-settings)
   (gemini-companion-cli--start-waiting))
 
-(defun gemini-companion-cli-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'cli)))
   "Stop starting CLIs and watching terminals, and restore the environment."
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-cli--check-settings)

@@ -331,7 +331,7 @@ the CLI does; submit it? "
   "Save the draft when it is killed, as Emacs does by itself when it exits."
   (add-hook 'kill-buffer-hook (lambda () (do-auto-save t t)) nil t))
 
-(defun gemini-companion-compose-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'compose)))
   "Leave drafts in their major mode only, and delete the images."
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-compose--delete-images)

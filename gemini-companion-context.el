@@ -192,14 +192,15 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
     (kill-buffer-hook . gemini-companion-context--buffer-changed)
     (gemini-companion-remote-changed-hook
      . gemini-companion-context--rules-changed)
-    (gemini-companion-session-changed-functions . gemini-companion-context-ready))
+    (gemini-companion-session-changed-functions
+     . gemini-companion-context--send-again))
   "Alist of (HOOK . FUNCTION) while the mode is on.")
 
 (defconst gemini-companion-context--options
   (cons 'gemini-companion-share gemini-companion-privacy-options)
   "Options that affect what is shared.")
 
-(defun gemini-companion-context-start ()
+(cl-defmethod gemini-companion-part-start ((_part (eql 'context)))
   "Start tracking the context, and sending each change."
   (gemini-companion-privacy-refresh)
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
@@ -214,7 +215,7 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
   (gemini-companion-context--notice)
   (gemini-companion-context--note-change))
 
-(defun gemini-companion-context-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'context)))
   "Stop tracking and drop the recorded state."
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (remove-hook hook function))
@@ -373,7 +374,10 @@ No change waits to be sent, and all messages are answered."
   (and (null gemini-companion-context--timer)
        (gemini-companion-server-idle-p)))
 
-(defun gemini-companion-context-ready (&rest _)
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'context)) _how)
+  (gemini-companion-context--send-again))
+
+(defun gemini-companion-context--send-again (&rest _)
   "Send everything, as the server is new or CLIs have changed.
 The server drops the context while no CLI is connected, and a CLI reads
 ignore files when it starts."
@@ -381,7 +385,7 @@ ignore files when it starts."
   (gemini-companion-privacy-recheck)
   (gemini-companion-context--send))
 
-(defun gemini-companion-context-lighter ()
+(cl-defmethod gemini-companion-part-lighter ((_part (eql 'context)))
   "Return the text and tooltip of sharing for the mode line, or nil."
   (cond (gemini-companion-paused '("paused " . "Sharing is paused"))
         ((and (eq (current-buffer) gemini-companion-context-active)

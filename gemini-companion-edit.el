@@ -103,9 +103,10 @@ for `gemini-companion-last-proposal'."))
 (defvar gemini-companion-edit--all nil
   "The recorded edits, the last one first.")
 
-(defvar gemini-companion-edit--send #'gemini-companion-edit--send-outcome
+(defvar gemini-companion-edit-send-function nil
   "Function called with each edit that was accepted or rejected.
-If it signals an error, the edit stays open.")
+If it signals an error, the edit stays open.  If nil, send the outcome to
+the server.")
 
 (defvar gemini-companion-edit-functions nil
   "Functions called with an edit and what has happened to it.
@@ -702,7 +703,7 @@ An edit that was settled is not changed.  Its view is still to be closed."
           (gemini-companion-edit-decision edit) decision)
     (unless (eq decision 'dismissed)
       (condition-case problem
-          (funcall gemini-companion-edit--send edit)
+          (gemini-companion-edit--send edit)
         ((error quit)
          ;; It can be answered again.
          (setf (gemini-companion-edit-decision edit) nil
@@ -737,7 +738,7 @@ in the terminal, %s writes its own text"
       (gemini-companion-edit--settle edit 'dismissed)
       (when (memq reason '(interrupted disconnected))
         ;; The CLI may still wait for its outcome.
-        (funcall gemini-companion-edit--send edit))
+        (gemini-companion-edit--send edit))
       (unless (memq reason '(closed lost))
         (setf (gemini-companion-edit-problem edit)
               (message (concat "%s %s; review closed, %s not written"
@@ -1129,12 +1130,14 @@ are sent as the reason."
 ;; An outcome is kept until the server reports that it was written to the CLI:
 ;; a server may crash before that.
 
-(defun gemini-companion-edit--send-outcome (edit)
-  "Send the outcome of EDIT to the server.
+(defun gemini-companion-edit--send (edit)
+  "Send the outcome of EDIT.
 Keep it until it is written to the CLI, as the server may crash."
-  ;; After a quit here, the user answers again.
-  (gemini-companion-edit--call edit)
-  (setf (gemini-companion-edit-outcome edit) 'sent))
+  (if gemini-companion-edit-send-function
+      (funcall gemini-companion-edit-send-function edit)
+    ;; After a quit here, the user answers again.
+    (gemini-companion-edit--call edit)
+    (setf (gemini-companion-edit-outcome edit) 'sent)))
 
 (defun gemini-companion-edit--call (edit)
   (let ((id (gemini-companion-edit-id edit)))
@@ -1147,7 +1150,7 @@ Keep it until it is written to the CLI, as the server may crash."
   (reverse (seq-filter #'gemini-companion-edit-outcome
                        gemini-companion-edit--all)))
 
-(defun gemini-companion-edit-ready (how)
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'edit)) how)
   "Hand over the edits to a new server, which became ready HOW.
 It gets those whose outcome was not written, with the outcome, and the
 open ones.  A CLI without an answer that a review is open asks in
@@ -1210,12 +1213,8 @@ M-x gemini-companion-last-proposal shows the text that you accepted"
 
 ;;;; Life
 
-(defun gemini-companion-edit-start (&optional send)
-  "Follow frames and files.
-If SEND is non-nil, call it with each edit that is answered, in place of
-sending the outcome to the server."
-  (setq gemini-companion-edit--send
-        (or send #'gemini-companion-edit--send-outcome))
+(cl-defmethod gemini-companion-part-start ((_part (eql 'edit)))
+  "Follow frames and files."
   (gemini-companion-revert-start)
   (add-hook 'delete-frame-functions #'gemini-companion-edit--frame-deleted)
   (add-hook 'kill-emacs-query-functions #'gemini-companion-edit-drop-p))
@@ -1231,7 +1230,7 @@ exit; else between two commands."
       (when now
         (gemini-companion-edit-finish edit)))))
 
-(defun gemini-companion-edit-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'edit)))
   "Stop following frames and files, and drop all edits.
 The last texts of the user that were not written are kept."
   (remove-hook 'delete-frame-functions #'gemini-companion-edit--frame-deleted)

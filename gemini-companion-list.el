@@ -404,7 +404,7 @@ that CLI ended at least a minute ago.
               nil t))
   (gemini-companion-review-letters-are-keys 'gemini-companion-list-mode))
 
-(defun gemini-companion-list-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'list)))
   "Close the list."
   (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
     (kill-buffer buffer)))

@@ -98,7 +98,7 @@ Show that soon."
                        (null (gemini-companion-edits-open session))))
                 (gemini-companion-sessions))))
 
-(defun gemini-companion-notify-lighter ()
+(cl-defmethod gemini-companion-part-lighter ((_part (eql 'notify)))
   "Return what waits for the user and what works, for the mode line.
 The value is a cons of a text and a function that returns a tooltip."
   (let ((count (gemini-companion-notify--count)))
@@ -250,11 +250,11 @@ A service that hangs would block Emacs for 25 seconds."
 
 ;;;; Life
 
-(defun gemini-companion-notify-start ()
+(cl-defmethod gemini-companion-part-start ((_part (eql 'notify)))
   "Start to show the states of the CLIs."
   (add-hook 'gemini-companion-state-functions #'gemini-companion-notify--follow))
 
-(defun gemini-companion-notify-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'notify)))
   "Stop showing the states, and withdraw all notifications."
   (remove-hook 'gemini-companion-state-functions
                #'gemini-companion-notify--follow)

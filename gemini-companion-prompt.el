@@ -293,7 +293,7 @@ MARK is in the prompt of PROCESS at POSITION."
   (when problem
     (gemini-companion-prompt--keep (car task) problem)))
 
-(defun gemini-companion-prompt-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'prompt)))
   "Submit no more; put the texts into the kill ring."
   (cancel-function-timers #'gemini-companion-prompt--step)
   (dolist (task gemini-companion-prompt--tasks)

@@ -333,12 +333,12 @@ M-x gemini-companion-connect"))
 
 ;;;; Life
 
-(defun gemini-companion-remote-ready (_how)
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'remote)) _how)
   "Connect the hosts to a server that became ready."
   (mapc #'gemini-companion-remote--start
         (mapcar #'car gemini-companion-names-remotes)))
 
-(defun gemini-companion-remote-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'remote)))
   "Drop all hosts and the copies of their files, as the server stops."
   (mapc #'gemini-companion-remote-drop
         (mapcar #'car gemini-companion-names-remotes))

@@ -930,5 +930,8 @@ Return nil if that mode may do more."
                      '(prog-mode conf-mode sgml-mode yaml-mode))
            mode))))
 
+(cl-defmethod gemini-companion-part-start ((_part (eql 'review)))
+  (setq gemini-companion-arrival-show-function #'gemini-companion-review-show))
+
 (provide 'gemini-companion-review)
 ;;; gemini-companion-review.el ends here

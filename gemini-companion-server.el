@@ -37,6 +37,29 @@
 (declare-function make-epc:manager "epc")
 (defvar deferred:tick-time)
 
+;;;; Parts
+
+(cl-defgeneric gemini-companion-part-start (_part)
+  "Start PART, a symbol, as the mode is turned on.
+PART may have started before."
+  nil)
+
+(cl-defgeneric gemini-companion-part-ready (_part _how)
+  "Tell PART that the server can be called.
+HOW is `started'; `restarted' on request; `resumed' after a crash that no
+CLI has noticed; or else `recovered'."
+  nil)
+
+(cl-defgeneric gemini-companion-part-lighter (_part)
+  "Return what PART shows in the mode line, a cons, or nil.
+That is a text, which comes first if it ends in a space, and a line of
+the tooltip or a function that returns that line."
+  nil)
+
+(cl-defgeneric gemini-companion-part-stop (_part)
+  "Stop PART, as the mode is turned off."
+  nil)
+
 ;;;; Customization
 
 (defgroup gemini-companion-server nil

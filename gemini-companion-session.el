@@ -184,7 +184,10 @@ Each is called with the previous value of `gemini-companion-sessions'.")
     (force-mode-line-update t)
     t))
 
-(defun gemini-companion-session-lighter ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'session)))
+  (gemini-companion-session-update))
+
+(cl-defmethod gemini-companion-part-lighter ((_part (eql 'session)))
   "Return the number of the CLIs for the mode line, or a tooltip if it is 0."
   (if-let* ((sessions (gemini-companion-sessions)))
       (list (format ":%d" (length sessions)))

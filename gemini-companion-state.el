@@ -229,14 +229,14 @@ A turn is seen in the title and reported by a hook, in either order."
 
 ;;;; Life
 
-(defun gemini-companion-state-start ()
+(cl-defmethod gemini-companion-part-start ((_part (eql 'state)))
   "Follow the CLIs and their reviews."
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-state--sessions-changed)
   (add-hook 'gemini-companion-edit-functions
             #'gemini-companion-state--edit-changed))
 
-(defun gemini-companion-state-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'state)))
   "Stop following the CLIs."
   (cancel-function-timers #'gemini-companion-state--interrupted)
   (setq gemini-companion-state--records nil)

@@ -191,14 +191,14 @@ priority = 100
 
 ;;;; Life
 
-(defun gemini-companion-tools-ready (_how)
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'tools)) _how)
   "Start answering questions if the extension exists."
   (when (gemini-companion-install-extension-p)
     (gemini-companion-tools--write-extension)
     (gemini-companion-diagnostics-start)
     (gemini-companion-server-call 'tools-update t)))
 
-(defun gemini-companion-tools-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'tools)))
   "Stop answering questions."
   (gemini-companion-server-call 'tools-update nil)
   (gemini-companion-diagnostics-stop))
@@ -329,7 +329,7 @@ without confirmation? "))
     (gemini-companion-tools--write-extension)
     ;; Otherwise the mode calls it later.
     (when (gemini-companion-server-ready-p)
-      (gemini-companion-tools-ready 'linked))
+      (gemini-companion-part-ready 'tools 'linked))
     (message "Linking %s..." titles)
     (gemini-companion-tools--run
      "link" clients
@@ -342,7 +342,7 @@ without confirmation? "))
   (unless (y-or-n-p "The extension is linked; delete it and its links? ")
     (user-error "The extension stays linked"))
   (message "Unlinking...")
-  (gemini-companion-tools-stop)
+  (gemini-companion-part-stop 'tools)
   (gemini-companion-tools--run
    "uninstall"
    (seq-filter #'gemini-companion-tools-linked-p

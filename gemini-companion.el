@@ -33,9 +33,7 @@
 
 ;; Loaded with the parts, while the server starts.
 (autoload 'gemini-companion-edit-drop-p "gemini-companion-edit")
-(autoload 'gemini-companion-edit-start "gemini-companion-edit")
 (autoload 'gemini-companion-edit-settle-all "gemini-companion-edit")
-(autoload 'gemini-companion-arrival-start "gemini-companion-arrival")
 (autoload 'gemini-companion-share-roots "gemini-companion-context")
 (autoload 'gemini-companion-review-offered-p "gemini-companion-review")
 
@@ -261,54 +259,21 @@ ENTRY is a row of `gemini-companion-commands'."
 ;;;; Parts
 
 (defconst gemini-companion--parts
-  '((epc)
-    (gemini-companion-remote :ready gemini-companion-remote-ready
-                             :stop gemini-companion-remote-stop)
-    (gemini-companion-state :start gemini-companion-state-start
-                            :stop gemini-companion-state-stop)
-    (gemini-companion-session :stop gemini-companion-session-update
-                              :lighter gemini-companion-session-lighter)
-    (gemini-companion-edit :start gemini-companion-edit-start
-                           :ready gemini-companion-edit-ready
-                           :stop gemini-companion-edit-stop)
-    (gemini-companion-notify :start gemini-companion-notify-start
-                             :stop gemini-companion-notify-stop
-                             :lighter gemini-companion-notify-lighter)
-    (gemini-companion-arrival :stop gemini-companion-arrival-stop
-                              :lighter gemini-companion-arrival-lighter)
-    (gemini-companion-changes :start gemini-companion-changes-start
-                              :stop gemini-companion-changes-stop
-                              :lighter gemini-companion-changes-lighter)
-    (gemini-companion-context :start gemini-companion-context-start
-                              :ready gemini-companion-context-ready
-                              :stop gemini-companion-context-stop
-                              :lighter gemini-companion-context-lighter)
-    (gemini-companion-review)
-    (gemini-companion-prompt :stop gemini-companion-prompt-stop
-                             :late t)
-    (gemini-companion-compose :stop gemini-companion-compose-stop
-                              :late t)
-    (gemini-companion-tools :ready gemini-companion-tools-ready
-                            :stop gemini-companion-tools-stop
-                            :late t)
-    (gemini-companion-list :stop gemini-companion-list-stop
-                           :late t)
-    (gemini-companion-cli :start gemini-companion-cli-start
-                          :ready gemini-companion-cli-ready
-                          :stop gemini-companion-cli-stop))
-  "Lists of FEATURE and a plist, the parts of the mode in starting order.
-The values are functions of the part: `:start' and `:stop' are called
-without arguments, the latter in reverse order; `:ready' is called when
-the server can be called, with the argument of `gemini-companion--ready';
-`:lighter' returns a cons or nil: the text for the mode line, which comes
-first if it ends in a space, and a line of its tooltip or a function that
-returns that line.  A part with `:late' is not loaded with the mode, but
-when used.")
+  '(remote state session edit notify arrival changes context review cli
+    prompt compose tools list)
+  "The parts of the mode in starting order; they stop in reverse order.
+The file of each has the methods of `gemini-companion-part-start',
+`-ready', `-lighter' and `-stop' that it needs.")
 
-(defun gemini-companion--functions (key)
-  (delq nil (mapcar (pcase-lambda (`(,feature . ,functions))
-                      (and (featurep feature) (plist-get functions key)))
-                    gemini-companion--parts)))
+(defconst gemini-companion--late-parts '(prompt compose tools list)
+  "The parts that are not loaded with the mode, but when used.")
+
+(defun gemini-companion--feature (part)
+  (intern (format "gemini-companion-%s" part)))
+
+(defun gemini-companion--loaded-parts ()
+  (seq-filter (lambda (part) (featurep (gemini-companion--feature part)))
+              gemini-companion--parts))
 
 ;;;; Mode line
 
@@ -332,8 +297,8 @@ is hidden, the number of connected CLIs, a ! during auto-accept, and a
                    . "Installing the Python packages of the server")))
                ((not (gemini-companion-server-ready-p))
                 '(("..." . "The server is starting")))
-               (t (delq nil (mapcar #'funcall
-                                    (gemini-companion--functions :lighter)))))))
+               (t (delq nil (mapcar #'gemini-companion-part-lighter
+                                    (gemini-companion--loaded-parts)))))))
     `(:propertize
       ,(mapconcat #'car
                   (cons '(" ")
@@ -430,13 +395,13 @@ Install the packages of the server first, if needed."
 
 (defun gemini-companion--begin ()
   (when (gemini-companion-server-running-p)
-    (pcase-dolist (`(,feature . ,functions) gemini-companion--parts)
-      (unless (plist-get functions :late)
-        (require feature)))
+    (require 'epc)
+    (mapc #'require (mapcar #'gemini-companion--feature
+                            (seq-difference gemini-companion--parts
+                                            gemini-companion--late-parts)))
     (when (gemini-companion-install-extension-p)
       (require 'gemini-companion-tools))
-    (mapc #'funcall (gemini-companion--functions :start))
-    (gemini-companion-arrival-start 'gemini-companion-review-show)))
+    (mapc #'gemini-companion-part-start (gemini-companion--loaded-parts))))
 
 (defun gemini-companion--turn-off (state &optional now)
   "Stop the server and the parts; settle open edits with STATE.
@@ -446,7 +411,7 @@ Close their views immediately if NOW is non-nil."
   (gemini-companion-install-cancel)
   (gemini-companion-edit-settle-all state now)
   (gemini-companion-server-stop)
-  (mapc #'funcall (reverse (gemini-companion--functions :stop)))
+  (mapc #'gemini-companion-part-stop (reverse (gemini-companion--loaded-parts)))
   (setq gemini-companion-share-directory nil
         mode-line-misc-info (delete gemini-companion--misc-info
                                     mode-line-misc-info)))
@@ -460,12 +425,10 @@ An error must not prevent that."
 ;;;; Server
 
 (defun gemini-companion--ready (how)
-  "Call the parts, as the server can be called.
-HOW is `started'; `restarted' on request; `resumed' after a crash
-that no CLI has noticed; or else `recovered'."
-  (dolist (ready (gemini-companion--functions :ready))
+  "Tell the parts that the server can be called; for HOW, see there."
+  (dolist (part (gemini-companion--loaded-parts))
     (with-demoted-errors "Starting a part of gemini-companion: %S"
-      (funcall ready how)))
+      (gemini-companion-part-ready part how)))
   (pcase how
     ('started (with-demoted-errors "`gemini-companion-ready-hook' failed: %S"
                 (run-hooks 'gemini-companion-ready-hook)))
@@ -486,7 +449,7 @@ if a CLI reports that it is disconnected, run /ide enable there")))
 (defun gemini-companion-customize ()
   "Set the options of gemini-companion."
   (interactive)
-  (mapc #'require (mapcar #'car gemini-companion--parts))
+  (mapc #'require (mapcar #'gemini-companion--feature gemini-companion--parts))
   (customize-group 'gemini-companion))
 
 ;;;###autoload

@@ -19,7 +19,7 @@
 (declare-function gemini-companion-tools--write-policy "gemini-companion-tools")
 (declare-function gemini-companion-tools--run "gemini-companion-tools")
 (declare-function gemini-companion-tools--write-extension "gemini-companion-tools")
-(declare-function gemini-companion-tools-ready "gemini-companion-tools")
+(declare-function gemini-companion-part-ready "gemini-companion-server")
 (defvar eglot-server-programs)
 (defvar gemini-companion-run-commands)
 
@@ -40,7 +40,7 @@
   (gemini-companion-tools--write-extension)
   (gemini-companion-tools--run "link" '("gemini") #'ignore)
   (gemini-companion-tools--write-policy)
-  (gemini-companion-tools-ready 'started)
+  (gemini-companion-part-ready 'tools 'started)
   (advice-add 'jsonrpc-async-request :around #'bench-names--request)
   (bench-names-watch))
 

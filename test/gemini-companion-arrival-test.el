@@ -165,7 +165,7 @@
                    (session (gemini-companion-edit-session diff)))
               (should (string-match-p "; C-c % r selects it" (car shown)))
               (should (string-search "type C-c % r"
-                                     (funcall (cdr (gemini-companion-notify-lighter)))))
+                                     (funcall (cdr (gemini-companion-part-lighter 'notify)))))
               (with-current-buffer (gemini-companion-review-main-buffer diff)
                 ;; The mode line reads two of them as one.
                 (should (string-search "C-c %% r to answer"

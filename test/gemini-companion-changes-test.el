@@ -134,12 +134,12 @@
   "Mark what is written while BODY is run in a directory with FILES."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-edits ,files
-     (gemini-companion-changes-start)
+     (gemini-companion-part-start 'changes)
      (unwind-protect
          (save-window-excursion ,@body)
        ;; The next key ends the keys for changes.
        (run-hooks 'pre-command-hook)
-       (gemini-companion-changes-stop))))
+       (gemini-companion-part-stop 'changes))))
 
 (defun gemini-companion-changes-test-accept (file text session)
   "Accept TEXT for FILE, of SESSION, and bring its buffer up to date."
@@ -184,14 +184,14 @@
       ;; The first line, two new ones, where one was deleted, and the last.
       (should (equal '(1 4 5 8 10) (gemini-companion-changes-test-marked "a")))
       (should (equal '(nil . 1) (window-margins)))
-      (should (equal "~4" (car (gemini-companion-changes-lighter))))
+      (should (equal "~4" (car (gemini-companion-part-lighter 'changes))))
       (with-current-buffer buffer
         (goto-char (point-min))
         (insert "0\n")
         (search-forward "more")
         (insert "!")
         (should (equal '(2 9 11) (gemini-companion-changes-test-marked "a")))
-        (should (equal "~3" (car (gemini-companion-changes-lighter))))
+        (should (equal "~3" (car (gemini-companion-part-lighter 'changes))))
         (save-buffer)
         (kill-buffer))
       (find-file "a")
@@ -223,9 +223,9 @@
       (gemini-companion-changes-test-accept
        "a" "one\n2\n3\n4\nfive\n6\n7\n8\n!\n" session))
     (should-not (gemini-companion-changes-test-marked "a"))
-    (gemini-companion-changes-stop)
+    (gemini-companion-part-stop 'changes)
     (should-not (gemini-companion-changes-test-marked "b"))
-    (should-not (gemini-companion-changes-lighter))
+    (should-not (gemini-companion-part-lighter 'changes))
     (should (equal '(nil) (window-margins)))))
 
 (ert-deftest gemini-companion-changes-are-walked-through-file-by-file ()
@@ -260,7 +260,7 @@
     (let ((current-prefix-arg '(4)))
       (should (string-prefix-p "Kept 3 files, +4 −2; 0 left"
                                (gemini-companion-changes-test-keys "k"))))
-    (should-not (gemini-companion-changes-lighter))))
+    (should-not (gemini-companion-part-lighter 'changes))))
 
 (ert-deftest gemini-companion-changes-are-shown-and-undone ()
   (gemini-companion-changes-test-with

@@ -627,21 +627,21 @@ M-x gemini-companion-run begins one\n")
     (let ((session (list :id "1" :client "gemini" :pid (process-id process)))
           (filter (process-filter process)))
       (funcall filter process "\e]0;✋  Action Required\a")
-      (gemini-companion-cli-stop)
+      (gemini-companion-part-stop 'cli)
       (let ((bare (process-filter process)))
         (should-not (equal filter bare))
         (unwind-protect
             (progn
-              (gemini-companion-cli-start)
+              (gemini-companion-part-start 'cli)
               (gemini-companion-session-update (list session))
               (should (equal filter (process-filter process)))
               ;; Its question may have been answered meanwhile.
               (should (eq 'unknown (gemini-companion-session-state session)))
               ;; Once is enough.
               (gemini-companion-session-update (list session))
-              (gemini-companion-cli-stop)
+              (gemini-companion-part-stop 'cli)
               (should (eq bare (process-filter process))))
-          (gemini-companion-cli-stop)
+          (gemini-companion-part-stop 'cli)
           (gemini-companion-session-update))))))
 
 ;;;; Shells
@@ -680,13 +680,13 @@ and waits until its last word is displayed."
                                (gemini-companion-test-file-text "pid"))))))
          (unwind-protect
              (progn
-               (gemini-companion-cli-start)
-               (gemini-companion-state-start)
+               (gemini-companion-part-start 'cli)
+               (gemini-companion-part-start 'state)
                (gemini-companion-session-update (list session))
                ,@body)
            (gemini-companion-session-update)
-           (gemini-companion-state-stop)
-           (gemini-companion-cli-stop))))))
+           (gemini-companion-part-stop 'state)
+           (gemini-companion-part-stop 'cli))))))
 
 (defconst gemini-companion-terminal-test-sequences
   "\e]52;c;Zm9v\a\e]0;me@host: ~\a"

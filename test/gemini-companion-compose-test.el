@@ -40,13 +40,13 @@ is none."
                              :pid (process-id
                                    (gemini-companion-compose-test-start
                                     terminal))))
-                 (gemini-companion-state-start)
+                 (gemini-companion-part-start 'state)
                  (gemini-companion-session-update (list session)))
                ,@body)
-           (gemini-companion-prompt-stop)
+           (gemini-companion-part-stop 'prompt)
            (gemini-companion-session-update)
-           (gemini-companion-state-stop)
-           (gemini-companion-compose-stop)
+           (gemini-companion-part-stop 'state)
+           (gemini-companion-part-stop 'compose)
            (dolist (buffer (buffer-list))
              (when (or (eq buffer terminal)
                        (string-prefix-p "*prompt: " (buffer-name buffer)))

@@ -20,9 +20,9 @@
        (save-window-excursion
          (unwind-protect
              (progn
-               (gemini-companion-context-start)
+               (gemini-companion-part-start 'context)
                ,@body)
-           (gemini-companion-context-stop))))))
+           (gemini-companion-part-stop 'context))))))
 
 (ert-deftest gemini-companion-context-lists-files-last-focused-first ()
   (let ((names (mapcar (lambda (n) (format "f%02d" n)) (number-sequence 1 12))))

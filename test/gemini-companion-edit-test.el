@@ -608,7 +608,7 @@ if `answer' is non-nil."
                                        (make-string (* 4 1024 1024) ?x)))
       (should (> 12 (length (gemini-companion-edits))))
       (gemini-companion-edit-settle-all 'rejected 'now))
-    (gemini-companion-edit-stop)
+    (gemini-companion-part-stop 'edit)
     (should-not (gemini-companion-edits))))
 
 (ert-deftest gemini-companion-edit-follows-what-becomes-of-its-file ()

@@ -19,13 +19,13 @@ No review is shown by itself, and no CLI is connected."
   `(gemini-companion-test-with-edits ,files
      (setq gemini-companion-review-arrival 'notify)
      (gemini-companion-session-update nil)
-     (gemini-companion-state-start)
+     (gemini-companion-part-start 'state)
      (unwind-protect
          (save-window-excursion
            (gemini-companion-list)
            ,@body)
-       (gemini-companion-state-stop)
-       (gemini-companion-list-stop))))
+       (gemini-companion-part-stop 'state)
+       (gemini-companion-part-stop 'list))))
 
 (defun gemini-companion-list-test-open (id session file text)
   "Open a diff ID of SESSION, a number, for FILE with TEXT; return it."

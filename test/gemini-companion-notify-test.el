@@ -32,17 +32,17 @@
              (lambda (_session text)
                (push text notices)
                (lambda () (setq notices (delete text notices))))))
-       (gemini-companion-state-start)
-       (gemini-companion-notify-start)
+       (gemini-companion-part-start 'state)
+       (gemini-companion-part-start 'notify)
        (unwind-protect
            (save-window-excursion
              (gemini-companion-session-update (list session))
              ,@body)
          (gemini-companion-edit-settle-all 'dismissed)
-         (gemini-companion-notify-stop)
-         (gemini-companion-edit-stop)
+         (gemini-companion-part-stop 'notify)
+         (gemini-companion-part-stop 'edit)
          (gemini-companion-session-update nil)
-         (gemini-companion-state-stop)
+         (gemini-companion-part-stop 'state)
          (delete-process process)
          (kill-buffer terminal)))))
 
@@ -57,25 +57,26 @@
 
 (defun gemini-companion-notify-test-help ()
   "Return the tooltip."
-  (or (funcall (cdr (gemini-companion-notify-lighter))) ""))
+  (or (funcall (cdr (gemini-companion-part-lighter 'notify))) ""))
 
 (ert-deftest gemini-companion-notify-shows-states-that-last ()
   (gemini-companion-notify-test-with
-    (should (equal "" (car (gemini-companion-notify-lighter))))
+    (should (equal "" (car (gemini-companion-part-lighter 'notify))))
     (gemini-companion-state-report session 'prompt "Do it")
-    (should (equal "" (car (gemini-companion-notify-lighter))))
+    (should (equal "" (car (gemini-companion-part-lighter 'notify))))
     (gemini-companion-test-eventually
-      (equal "working " (car (gemini-companion-notify-lighter))))
+      (equal "working " (car (gemini-companion-part-lighter 'notify))))
     (should (string-match-p
              "Gemini CLI (shop): working since [0-9:]+"
              (gemini-companion-notify-test-help)))
     (gemini-companion-notify-test-settled 'question
-      (should (equal "?1 " (car (gemini-companion-notify-lighter))))
+      (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (should (string-search "1 review or question waits; type "
                              (gemini-companion-notify-test-help)))
-      (gemini-companion-edit-start #'ignore)
+      (setq gemini-companion-edit-send-function #'ignore)
+      (gemini-companion-part-start 'edit)
       (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
-      (should (equal "?1 " (car (gemini-companion-notify-lighter))))
+      (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (dolist (show '(gemini-companion-status gemini-companion-list))
         (funcall show)
         (should (string-search "waiting since" (buffer-string)))
@@ -89,7 +90,8 @@
 M-x gemini-companion-review goes there") notices)))
       (gemini-companion-state-report session 'edit nil)
       (should-not notices))
-    (gemini-companion-edit-start #'ignore)
+    (setq gemini-companion-edit-send-function #'ignore)
+    (gemini-companion-part-start 'edit)
     ;; Qwen Code asks all at once.
     (gemini-companion-notify-test-settled 'question
       (dolist (file '("a" "b"))
@@ -117,7 +119,8 @@ M-x gemini-companion-review goes there") notices)))
         (gemini-companion-notify-test-settled 'edit)
         (gemini-companion-notify-test-settled 'question
           (should (eq missed (and notices t))))))
-    (gemini-companion-edit-start #'ignore)
+    (setq gemini-companion-edit-send-function #'ignore)
+    (gemini-companion-part-start 'edit)
     (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
     (switch-to-buffer (gemini-companion-edit-proposal-buffer
                        (car (gemini-companion-edits-open))))
@@ -166,7 +169,8 @@ M-x gemini-companion-review goes there"
           (gemini-companion-notify-test-settled 'edit
             (should-not (string-search "asks" (or shown "")))))
         (setq gemini-companion-notify 'message)
-        (gemini-companion-edit-start #'ignore)
+        (setq gemini-companion-edit-send-function #'ignore)
+        (gemini-companion-part-start 'edit)
         (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
         (gemini-companion-notify-test-settled 'question
           (should-not (string-search "proposes" (or shown ""))))))))
@@ -210,9 +214,10 @@ M-x gemini-companion-review goes there\n")
              gemini-companion-notify-service-seconds 60)
        (fset 'gemini-companion-review
              (lambda () (interactive) (push '(review) calls)))
-       (gemini-companion-state-start)
-       (gemini-companion-notify-start)
-       (gemini-companion-edit-start #'ignore)
+       (gemini-companion-part-start 'state)
+       (gemini-companion-part-start 'notify)
+       (setq gemini-companion-edit-send-function #'ignore)
+       (gemini-companion-part-start 'edit)
        (gemini-companion-session-update (list session))
        (gemini-companion-edit-open 1 session "/src/shop/a" "new\n")
        (funcall wait (lambda () calls))

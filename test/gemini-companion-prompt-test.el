@@ -34,14 +34,15 @@ outcomes."
                   (lambda (&rest _) (funcall ,answer))))
          (unwind-protect
              (let (diff)
-               (gemini-companion-edit-start
-                (lambda (diff)
-                  (push (gemini-companion-edit-status diff) outcomes)))
+               (setq gemini-companion-edit-send-function
+                     (lambda (diff)
+                       (push (gemini-companion-edit-status diff) outcomes)))
+               (gemini-companion-part-start 'edit)
                (gemini-companion-edit-open
                 1 ,session (expand-file-name "a" directory) "new\n")
                (setq diff (car (gemini-companion-edits-open)))
                ,@body)
-           (gemini-companion-prompt-stop)
+           (gemini-companion-part-stop 'prompt)
            (gemini-companion-edit-settle-all 'dismissed))))))
 
 (ert-deftest gemini-companion-send-reason-that-cannot-be-typed-is-kept ()
@@ -91,7 +92,7 @@ PROGRAM, a command of the shell."
           (file (find-file-noselect "a")))
       (unwind-protect
           (progn
-            (gemini-companion-state-start)
+            (gemini-companion-part-start 'state)
             (gemini-companion-session-update (list session))
             (should (string-search "waits for an answer; copied"
                                    (gemini-companion-prompt-insert "x" session)))
@@ -109,7 +110,7 @@ PROGRAM, a command of the shell."
                        text (gemini-companion-prompt-insert "x\ny" session)))
               (should (eq selected (window-buffer)))))
         (gemini-companion-session-update)
-        (gemini-companion-state-stop)))))
+        (gemini-companion-part-stop 'state)))))
 
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
 (ert-deftest gemini-companion-send-submits-each-text-though-it-was-shown-before ()
@@ -134,7 +135,7 @@ PROGRAM, a command of the shell."
       (`(,program . ,end)
        `(("stty -echo; printf ready; cat" . kill-buffer)
          ("stty -echo; printf ready; cat"
-          . ,(lambda (_) (gemini-companion-prompt-stop)))
+          . ,(lambda (_) (gemini-companion-part-stop 'prompt)))
          ;; In shell mode, a slow CLI shows what was typed twice, and deletes it.
          ("stty raw -echo; printf ready; dd bs=1 count=30 >/dev/null 2>&1
            printf \"\r\n! \342\200\200\342\200\200\"

@@ -111,7 +111,7 @@ a\\ it\\\\\\'s")))
       (gemini-companion-remote-update
        `(:name "/ssh:far:" :state ,state :problem "" :roots ,roots)))
     (should (= 2 (length answers)))
-    (gemini-companion-remote-stop)
+    (gemini-companion-part-stop 'remote)
     (should (string-search "\
 (/other nil Cannot connect to ssh:far (disconnected); check the connection, \
 then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "

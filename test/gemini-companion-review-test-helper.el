@@ -25,10 +25,10 @@ at once."
            (unwind-protect
                (progn ,start ,@body)
              ,stop)
-         (gemini-companion-arrival-stop)
+         (gemini-companion-part-stop 'arrival)
          (gemini-companion-edit-settle-all 'rejected 'now)
          (mapc #'gemini-companion-edit-finish (gemini-companion-edits-ending))
-         (gemini-companion-edit-stop)
+         (gemini-companion-part-stop 'edit)
          (gemini-companion-test-forget-edits)))))
 
 (defun gemini-companion-test-forget-edits ()
@@ -37,8 +37,10 @@ at once."
 
 (defun gemini-companion-test-diff-start (show outcome)
   "Show diffs by the function SHOW, and call OUTCOME with settled ones."
-  (gemini-companion-edit-start outcome)
-  (gemini-companion-arrival-start show))
+  (setq gemini-companion-edit-send-function outcome)
+  (gemini-companion-part-start 'edit)
+  (setq gemini-companion-arrival-show-function show)
+  (gemini-companion-part-start 'arrival))
 
 (defmacro gemini-companion-test-messages (&rest body)
   "Evaluate BODY, and return the messages meanwhile, the last one first."
@@ -92,7 +94,7 @@ at once."
      (gemini-companion-test-with-diffs ,files
          (progn
            (setq session (gemini-companion-test-session "one" 1))
-           (gemini-companion-state-start)
+           (gemini-companion-part-start 'state)
            (gemini-companion-session-update (list session))
            (gemini-companion-test-diff-start
             (lambda (&rest _) t)
@@ -106,7 +108,7 @@ at once."
                     outcomes))))
          (progn
            (gemini-companion-session-update nil)
-           (gemini-companion-state-stop))
+           (gemini-companion-part-stop 'state))
        ,@body)))
 
 ;; Of a size at which reviews are in Ediff; before the first redisplay, a size

@@ -245,7 +245,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
           ;; Which window is selected depends on how the list was opened.
           (should (equal (mapcar #'butlast layout)
                          (mapcar #'butlast (gemini-companion-test-layout)))))
-      (gemini-companion-list-stop))))
+      (gemini-companion-part-stop 'list))))
 
 (ert-deftest gemini-companion-review-sends-what-is-hidden-by-narrowing ()
   (gemini-companion-test-in-each-view '(("a" "1\n2\n3\n4\n"))
@@ -392,7 +392,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
           (gemini-companion-list)
           (gemini-companion-test-eventually
             (gemini-companion-edit-problem (car (gemini-companion-edits-open)))))
-        (gemini-companion-list-stop)
+        (gemini-companion-part-stop 'list)
         (should (equal "new\n" (gemini-companion-edit-close 1 'closed)))
         (should-not (file-exists-p marker))))))
 

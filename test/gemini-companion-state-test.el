@@ -35,14 +35,14 @@ reported states, the last first."
          (ignore states)
          (unwind-protect
              (progn
-               (gemini-companion-cli-start)
-               (gemini-companion-state-start)
+               (gemini-companion-part-start 'cli)
+               (gemini-companion-part-start 'state)
                (gemini-companion-session-update (list session))
                ,@body)
            (gemini-companion-edit-settle-all 'dismissed)
            (gemini-companion-session-update)
-           (gemini-companion-state-stop)
-           (gemini-companion-cli-stop))))))
+           (gemini-companion-part-stop 'state)
+           (gemini-companion-part-stop 'cli))))))
 
 (ert-deftest gemini-companion-state-is-shown-by-window-titles ()
   (pcase-dolist
@@ -75,7 +75,8 @@ reported states, the last first."
 (ert-deftest gemini-companion-state-elsewhere-is-known-from-reviews-and-hooks ()
   (gemini-companion-state-test-with nil
     (should (eq 'unknown (gemini-companion-session-state session)))
-    (gemini-companion-edit-start #'ignore)
+    (setq gemini-companion-edit-send-function #'ignore)
+    (gemini-companion-part-start 'edit)
     (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
     (should (eq 'waiting (gemini-companion-session-state session)))
     (gemini-companion-state-report session 'question nil)
@@ -151,7 +152,9 @@ reported states, the last first."
          ("qwen" ("✳︎ Qwen - p" "Qwen - p"))))
     (gemini-companion-state-test-with client
       (let (sent)
-        (gemini-companion-edit-start (lambda (diff) (push diff sent)))
+        (setq gemini-companion-edit-send-function
+              (lambda (diff) (push diff sent)))
+        (gemini-companion-part-start 'edit)
         (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
         (let ((diff (car (gemini-companion-edits-open))))
           (dolist (title titles)

@@ -318,7 +318,7 @@ connected to another editor" nil t)))))
                   (gemini-companion-test-eventually
                     (string-match-p (concat command "[^z-a]*" command)
                                     (gemini-companion-test-text terminal)))))
-            (gemini-companion-prompt-stop)
+            (gemini-companion-part-stop 'prompt)
             (gemini-companion-session-update nil)))))))
 
 (ert-deftest gemini-companion-status-test-reads-all-settings-that-count ()

@@ -146,8 +146,12 @@ Customize `gemini-companion-server-command' to"
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
     (let ((pid (plist-get (gemini-companion-server-info) :pid)))
-      (cl-letf (((symbol-function 'gemini-companion-remote-ready)
-                 (lambda (_how) (error "In the part"))))
+      (cl-letf* ((ready (symbol-function 'gemini-companion-part-ready))
+                 ((symbol-function 'gemini-companion-part-ready)
+                  (lambda (part how)
+                    (when (eq 'remote part)
+                      (error "In the part"))
+                    (funcall ready part how))))
         (gemini-companion-test-demoted
           (gemini-companion-restart)
           (gemini-companion-test-wait

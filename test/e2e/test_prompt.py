@@ -39,13 +39,13 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     emacs.holds("(gemini-companion-edits-open)")
     assert "copied" in emacs.eval(INSERT.format('"words"'))
     # Before Emacs knows that the CLI asks, the text waits for the answer, too.
-    emacs.eval("(gemini-companion-state-stop)")
+    emacs.eval("(gemini-companion-part-stop 'state)")
     cli.model.script(say("all done"), say("I see"))
     emacs.eval(SUBMIT.format('"some words"'))
     cli.terminal.wait_for("llow once")
     assert file.read_text() == "one\n"
     assert len(cli.model.requests) == 1
-    emacs.eval("(gemini-companion-state-start)")
+    emacs.eval("(gemini-companion-part-start 'state)")
     emacs.eval("(gemini-companion-session-update (gemini-companion-sessions))")
     cli.answer("llow once")
     cli.wait_for("I see")
