@@ -44,9 +44,16 @@ They count while the CLI is connected.")
                               #'gemini-companion-session-same-p))
             (if session (list session) (gemini-companion-sessions))))
 
+(defun gemini-companion-auto--session-here ()
+  "Return the CLI at point, or of the review of this buffer, or nil."
+  (cond (gemini-companion-edits-view
+         (car (gemini-companion-view-edits gemini-companion-edits-view)))
+        (gemini-companion-edit-here
+         (gemini-companion-edit-session gemini-companion-edit-here))))
+
 (defun gemini-companion-auto-here-p ()
   "Return non-nil if auto-accept is on for the CLI at point."
-  (gemini-companion-auto-on-p (gemini-companion-edit-session-here)))
+  (gemini-companion-auto-on-p (gemini-companion-auto--session-here)))
 
 ;;;; Acceptance
 
@@ -109,7 +116,7 @@ review, or the only connected CLI; if there are several, ask for one."
   (interactive
    (list
     (gemini-companion-auto--confirm
-     (or (gemini-companion-edit-session-here)
+     (or (gemini-companion-auto--session-here)
          (gemini-companion-session-read
           (or (gemini-companion-sessions)
               (user-error "No CLI is connected; M-x gemini-companion-run \
@@ -185,6 +192,7 @@ known, as it runs outside Emacs and is not linked.")
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'arrival)))
   "Show new edits, and close the views of settled ones."
+  (add-hook 'delete-frame-functions #'gemini-companion-arrival--frame-deleted)
   (add-hook 'gemini-companion-edit-functions #'gemini-companion-arrival--follow)
   ;; A daemon may have had no frame.
   (add-hook 'server-after-make-frame-hook
@@ -195,10 +203,23 @@ known, as it runs outside Emacs and is not linked.")
 Views that are not closed yet are."
   (setq gemini-companion-arrival--answered nil
         gemini-companion-auto--sessions nil)
+  (remove-hook 'delete-frame-functions #'gemini-companion-arrival--frame-deleted)
   (remove-hook 'gemini-companion-edit-functions
                #'gemini-companion-arrival--follow)
   (remove-hook 'server-after-make-frame-hook
                #'gemini-companion-arrival--schedule))
+
+(defun gemini-companion-arrival--frame-deleted (frame)
+  "Hide the edit that FRAME alone displays, as FRAME is being deleted.
+It waits again, also if a connection was lost."
+  (when-let* ((edit (gemini-companion-edit-shown)))
+    (when (equal (list frame)
+                 (seq-uniq (cl-loop for window in (window-list-1 nil nil t)
+                                    when (eq edit (buffer-local-value
+                                                   'gemini-companion-edit-here
+                                                   (window-buffer window)))
+                                    collect (window-frame window))))
+      (gemini-companion-edit-hide edit))))
 
 (defun gemini-companion-arrival--follow (edit event)
   (pcase event

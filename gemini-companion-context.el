@@ -375,6 +375,7 @@ No change waits to be sent, and all messages are answered."
        (gemini-companion-server-idle-p)))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'context)) _how)
+  "Send everything."
   (gemini-companion-context--send-again))
 
 (defun gemini-companion-context--send-again (&rest _)

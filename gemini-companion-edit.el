@@ -187,13 +187,6 @@ If SESSION is non-nil, return only its edits."
     (`(,edit) edit)
     (_ (user-error "No edit on this line"))))
 
-(defun gemini-companion-edit-session-here ()
-  "Return the CLI at point, or of the review of this buffer, or nil."
-  (cond (gemini-companion-edits-view
-         (car (gemini-companion-view-edits gemini-companion-edits-view)))
-        (gemini-companion-edit-here
-         (gemini-companion-edit-session gemini-companion-edit-here))))
-
 (defun gemini-companion-edit-unsettled (&optional edit)
   "Return EDIT, by default the current one, if it awaits an answer."
   (let ((edit (or edit (gemini-companion-edit-current))))
@@ -242,7 +235,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 (defun gemini-companion-edit--add (edit)
   "Keep EDIT, in its turn, and the last hundred edits, or 40 MB of texts."
   (let* ((session (gemini-companion-edit-session edit))
-         (kept (gemini-companion-edit--kept-edits))
+         (kept (gemini-companion-edits-kept))
          (last (cl-find session gemini-companion-edit--all
                         :key #'gemini-companion-edit-session
                         :test #'gemini-companion-session-same-p))
@@ -663,18 +656,6 @@ That is not the edit of an indirect buffer."
                (substitute-command-keys
                 "\\[gemini-companion-last-proposal]")))))
 
-(defun gemini-companion-edit--frame-deleted (frame)
-  "Hide the edit that FRAME alone displays, as FRAME is being deleted.
-It waits again, also if a connection was lost."
-  (when-let* ((edit (gemini-companion-edit-shown)))
-    (when (equal (list frame)
-                 (seq-uniq (cl-loop for window in (window-list-1 nil nil t)
-                                    when (eq edit (buffer-local-value
-                                                   'gemini-companion-edit-here
-                                                   (window-buffer window)))
-                                    collect (window-frame window))))
-      (gemini-companion-edit-hide edit))))
-
 (defun gemini-companion-edit-drop-p (&optional edit)
   "Return non-nil if the user's text in EDIT, by default all, may be dropped.
 Ask the user if there is any and a question is possible."
@@ -870,7 +851,7 @@ key, if it is non-nil."
      format (gemini-companion-edit-name edit 'plain)
      (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
 
-(defun gemini-companion-edit--kept-edits ()
+(defun gemini-companion-edits-kept ()
   "Return the ten edits whose texts were kept last, the last one first."
   (seq-take (seq-sort-by (lambda (edit)
                            (car (gemini-companion-edit-kept edit)))
@@ -878,39 +859,6 @@ key, if it is non-nil."
                          (seq-filter #'gemini-companion-edit-kept
                                      gemini-companion-edit--all))
             10))
-
-(defun gemini-companion-last-proposal-p ()
-  "Return non-nil if `gemini-companion-last-proposal' has a text."
-  (seq-some #'gemini-companion-edit-kept gemini-companion-edit--all))
-
-(defvar gemini-companion-edit--number 0
-  "Number of the kept text that was shown last, from 0 on.")
-
-;;;###autoload
-(defun gemini-companion-last-proposal ()
-  "Show the last text that you edited or accepted and that was not written.
-It is of a review that you answered in the terminal of the CLI, that
-another proposal replaced, or that ended in another way than by your
-answer.  After an interrupt of the CLI, it need not be edited.  Call
-this again there for the text before, up to ten of them."
-  (interactive)
-  (let* ((kept (or (gemini-companion-edit--kept-edits)
-                   (user-error "No unwritten proposal to show")))
-         (buffer (get-buffer-create "*gemini last proposal*"))
-         (inhibit-read-only t))
-    (setq gemini-companion-edit--number
-          (if (eq buffer (window-buffer))
-              (% (1+ gemini-companion-edit--number) (length kept))
-            0))
-    (let ((edit (nth gemini-companion-edit--number kept)))
-      (pop-to-buffer buffer)
-      (special-mode)
-      (erase-buffer)
-      (insert (cdr (gemini-companion-edit-kept edit)))
-      (goto-char (point-min))
-      (message "%s, %d of %d"
-               (abbreviate-file-name (gemini-companion-edit-file edit))
-               (1+ gemini-companion-edit--number) (length kept)))))
 
 ;;;; The file
 
@@ -1214,9 +1162,8 @@ M-x gemini-companion-last-proposal shows the text that you accepted"
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'edit)))
-  "Follow frames and files."
+  "Follow the files."
   (gemini-companion-revert-start)
-  (add-hook 'delete-frame-functions #'gemini-companion-edit--frame-deleted)
   (add-hook 'kill-emacs-query-functions #'gemini-companion-edit-drop-p))
 
 (defun gemini-companion-edit-settle-all (decision &optional now)
@@ -1231,16 +1178,15 @@ exit; else between two commands."
         (gemini-companion-edit-finish edit)))))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'edit)))
-  "Stop following frames and files, and drop all edits.
+  "Stop following the files, and drop all edits.
 The last texts of the user that were not written are kept."
-  (remove-hook 'delete-frame-functions #'gemini-companion-edit--frame-deleted)
   (remove-hook 'kill-emacs-query-functions #'gemini-companion-edit-drop-p)
   (gemini-companion-revert-stop)
   (dolist (edit gemini-companion-edit--all)
     (setf (gemini-companion-edit-outcome edit) nil))
   (setq gemini-companion-edit--all
         (seq-union (gemini-companion-edits-ending)
-                   (gemini-companion-edit--kept-edits) #'eq)))
+                   (gemini-companion-edits-kept) #'eq)))
 
 (provide 'gemini-companion-edit)
 ;;; gemini-companion-edit.el ends here

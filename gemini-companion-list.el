@@ -606,5 +606,36 @@ PROBLEMS are those of the previous ones."
           (gemini-companion-changes-revert (car edits) nil next)
         (error (funcall next (error-message-string problem)))))))
 
+;;;; Last proposal
+
+(defvar gemini-companion-list--kept-number 0
+  "Number of the kept text that was shown last, from 0 on.")
+
+;;;###autoload
+(defun gemini-companion-last-proposal ()
+  "Show the last text that you edited or accepted and that was not written.
+It is of a review that you answered in the terminal of the CLI, that
+another proposal replaced, or that ended in another way than by your
+answer.  After an interrupt of the CLI, it need not be edited.  Call
+this again there for the text before, up to ten of them."
+  (interactive)
+  (let* ((kept (or (gemini-companion-edits-kept)
+                   (user-error "No unwritten proposal to show")))
+         (buffer (get-buffer-create "*gemini last proposal*"))
+         (inhibit-read-only t))
+    (setq gemini-companion-list--kept-number
+          (if (eq buffer (window-buffer))
+              (% (1+ gemini-companion-list--kept-number) (length kept))
+            0))
+    (let ((edit (nth gemini-companion-list--kept-number kept)))
+      (pop-to-buffer buffer)
+      (special-mode)
+      (erase-buffer)
+      (insert (cdr (gemini-companion-edit-kept edit)))
+      (goto-char (point-min))
+      (message "%s, %d of %d"
+               (abbreviate-file-name (gemini-companion-edit-file edit))
+               (1+ gemini-companion-list--kept-number) (length kept)))))
+
 (provide 'gemini-companion-list)
 ;;; gemini-companion-list.el ends here

@@ -931,6 +931,7 @@ Return nil if that mode may do more."
            mode))))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'review)))
+  "Show edits as reviews."
   (setq gemini-companion-arrival-show-function #'gemini-companion-review-show))
 
 (provide 'gemini-companion-review)

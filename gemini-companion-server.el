@@ -51,8 +51,8 @@ CLI has noticed; or else `recovered'."
   nil)
 
 (cl-defgeneric gemini-companion-part-lighter (_part)
-  "Return what PART shows in the mode line, a cons, or nil.
-That is a text, which comes first if it ends in a space, and a line of
+  "Return the element of PART for the mode line, a cons, or nil.
+It has a text, which comes first if it ends in a space, and a line of
 the tooltip or a function that returns that line."
   nil)
 

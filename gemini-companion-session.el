@@ -185,6 +185,7 @@ Each is called with the previous value of `gemini-companion-sessions'.")
     t))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'session)))
+  "Forget the CLIs."
   (gemini-companion-session-update))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'session)))

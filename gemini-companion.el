@@ -83,7 +83,7 @@ mood-line hide.  Takes effect at once."
      ("a" gemini-companion-auto-accept "Auto-accept" (global)
       :enable gemini-companion-sessions :on gemini-companion-auto-on-p)
      ("o" gemini-companion-last-proposal "Show last proposal" (global)
-      :enable gemini-companion-last-proposal-p))
+      :enable gemini-companion-edits-kept))
     ("Changes in files"
      ("n" gemini-companion-next-change "Next change" (global change))
      ("b" gemini-companion-previous-change "Previous change" (global))
@@ -185,10 +185,10 @@ If BINDING is non-nil, bind them to its value for each command."
 
 ;; Loaded on use, also where no autoloads file was loaded.
 (pcase-dolist (`(,file . ,commands)
-               '((arrival auto-accept) (compose compose) (edit last-proposal)
+               '((arrival auto-accept) (compose compose) (list list last-proposal)
                  (changes next-change previous-change show-change undo-change
                           keep-changes)
-                 (server events-buffer) (tools tools) (list list)
+                 (server events-buffer) (tools tools)
                  (menu menu) (prompt edit-reject-with-reason send)
                  (review review)
                  (cli run connect disconnect resume) (context pause)

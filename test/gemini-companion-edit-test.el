@@ -56,7 +56,7 @@ If EDIT is non-nil, call it in the proposal instead."
         (should-not (gemini-companion-edit-close 1 'closed))
         (should (equal (list (list 1 (if text 'accepted 'rejected) text))
                        outcomes))
-        (should (eq (null text) (null (gemini-companion-last-proposal-p))))))))
+        (should (eq (null text) (null (gemini-companion-edits-kept))))))))
 
 (ert-deftest gemini-companion-edit-asks-before-edits-are-dropped ()
   (pcase-dolist (`(,what ,ask)
@@ -265,7 +265,7 @@ If EDIT is non-nil, call it in the proposal instead."
               (when written
                 (gemini-companion-edit-test-write "a" written)
                 (gemini-companion-test-eventually
-                  (not (gemini-companion-last-proposal-p))))
+                  (not (gemini-companion-edits-kept))))
               (gemini-companion-test-run-timers)
               (should views)
               (insert more))

@@ -431,7 +431,7 @@ a:3 (removed line): keep it\na:4: as a digit"
     (gemini-companion-list-test-open 1 1 "a" "one\n")
     (gemini-companion-list-test-open 2 1 "b" "one\n")
     (gemini-companion-list-test-key "a" "+1 −1  a")
-    (gemini-companion-test-in-the-end (gemini-companion-last-proposal-p))
+    (gemini-companion-test-in-the-end (gemini-companion-edits-kept))
     (gemini-companion-list-test-shows "  not written  +1 −1  a"
                                       "  waiting  +1 −1  b")
     (gemini-companion-list-test-go-to "+1 −1  a")
