@@ -85,7 +85,7 @@ selected one."
 
 (defcustom gemini-companion-run-commands nil
   "Commands that start the CLIs, an alist of (CLIENT . COMMAND).
-CLIENT is \"gemini\" or \"qwen\".  COMMAND is a program, or a list
+CLIENT is \"gemini\", \"qwen\" or \"copilot\".  COMMAND is a program, or a list
 \(PROGRAM ARG...).  A CLI that is not in the alist is started by the
 program of its name."
   :type `(alist :key-type (choice ,@(gemini-companion-clients-choices))
@@ -95,7 +95,7 @@ program of its name."
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-run-client nil
-  "CLI that `gemini-companion-run' starts, \"gemini\" or \"qwen\".
+  "CLI that `gemini-companion-run' starts: \"gemini\", \"qwen\" or \"copilot\".
 Nil means the one that is installed.  If several are, the command
 asks, and sets this option."
   :type `(choice (const :tag "The one that is installed" nil)
@@ -108,7 +108,8 @@ asks, and sets this option."
   "Parameters of the CLI in this buffer, a plist, or nil.
 Its `:client', `:directory' and `:number' distinguish it from
 others; `:environment' and `:path' are what it is started with, and
-`:resume' is the conversation that it resumes, if any.")
+`:resume' is the conversation that it resumes, if any, or t if it asks
+for that.")
 
 ;; The modes of terminals kill all other local variables.
 (put 'gemini-companion-cli-parameters 'permanent-local t)
@@ -237,9 +238,7 @@ DIRECTORY is nil if it is unknown.  For findings, see
                         (seq-take (gemini-companion-cli-settings-findings
                                    client directory)
                                   1)))))
-      '(bad nil "Run /ide enable there.  If the CLI answers that IDE \
-integration is not supported, start it again: the mode was off then or, for \
-Qwen Code, the project was not open in Emacs.")))
+      `(bad nil ,(gemini-companion-clients-get client :connect))))
 
 (defun gemini-companion-cli--remedy (finding)
   "Return the remedy of FINDING without its details, to follow a semicolon."
@@ -272,12 +271,13 @@ its .dir-locals.el.")))
     `((bad ,(format "%s is in none of the workspace roots, so no CLI can \
 connect from there" (gemini-companion-cli-file-shown directory))
            "Start it in a project, or open a file of that project, then type \
-/ide enable.  The home directory and / are never roots.")))))
+/ide enable, or /ide in Copilot CLI.  The home directory and / are never \
+roots.")))))
 
 (defun gemini-companion-cli-settings-findings (client directory)
   "Return the findings about the settings of CLIENT in DIRECTORY.
 The first one is about what is needed to connect, if they can be read."
-  (when-let* (((assoc client gemini-companion-clients))
+  (when-let* ((required (gemini-companion-clients-get client :required))
               (files (gemini-companion-settings-files client directory))
               (file (car (last files))))
     (condition-case problem
@@ -285,7 +285,7 @@ The first one is about what is needed to connect, if they can be read."
           (gemini-companion-settings-read file)
           (mapcar (apply-partially #'gemini-companion-cli--setting
                                    client files)
-                  (gemini-companion-clients-get client :required)))
+                  required))
       (error
        `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
                        (error-message-string problem))
@@ -411,6 +411,9 @@ workspace root of a remote directory is known, that stands for it."
   "Signal an error if there is no program of RUN, or no terminal.
 On a remote host, that is a program which connects it."
   (when-let* ((remote (plist-get run :remote)))
+    (unless (gemini-companion-clients-get (plist-get run :client) :port-variable)
+      (user-error "%s cannot connect from another host"
+                  (gemini-companion-session-title run)))
     (gemini-companion-remote-command remote :pipe nil))
   (unless (gemini-companion-cli--terminal-function)
     (user-error "Emacs has no terminal on Windows; start the CLI in a window \
@@ -735,7 +738,7 @@ ROOT is the workspace root in its remote host, if any."
          (remote (plist-get run :remote))
          (own (append (gemini-companion-cli-command (plist-get run :client))
                       (when-let* ((id (plist-get run :resume)))
-                        (list "--resume" id))))
+                        (remq t (list "--resume" id)))))
          (command (if remote
                       (gemini-companion-remote-run-command
                        remote (plist-get run :root) own)
@@ -800,7 +803,7 @@ That is a list of choices, or about its last 15 lines have the words."
     (save-excursion
       (goto-char (point-max))
       (skip-chars-backward " \t\n")
-      (re-search-backward "[●›] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key"
+      (re-search-backward "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key"
                           (line-beginning-position -14) t))))
 
 ;;;; End
@@ -950,7 +953,7 @@ It starts in the root of the project, when the server is ready; the
 mode is turned on for that.  `gemini-companion-run-client' is the
 CLI to start.  NUMBER, the prefix argument, switches to the CLI with
 that number in the same project; \\[universal-argument] alone starts
-one more, of either kind.  In a buffer on another host, the CLI runs
+one more, of any kind.  In a buffer on another host, the CLI runs
 there.  If that CLI is in a selected side window, the window is hidden."
   (interactive "P")
   (let* ((run (gemini-companion-cli--wanted number))
@@ -1058,16 +1061,25 @@ prints objects of JSON."
             (append (nreverse objects) printed))))
 
 (defun gemini-companion-resume--list ()
+  "List the conversations, or start the CLI if only that can list them."
+  (let ((arguments (gemini-companion-clients-get
+                    (plist-get gemini-companion-cli-parameters :client)
+                    :conversations)))
+    (if arguments
+        (gemini-companion-resume--print arguments)
+      (gemini-companion-cli--launch
+       `(:resume t ,@gemini-companion-cli-parameters)))))
+
+(defun gemini-companion-resume--print (arguments)
+  "List the conversations that the CLI prints if it is started with ARGUMENTS."
   (gemini-companion-resume--say "Listing the conversations of %s...")
   (let* ((buffer (current-buffer))
          (run gemini-companion-cli-parameters)
-         (client (plist-get run :client))
          (process-environment (gemini-companion-cli--environment run))
          (exec-path (plist-get run :path)))
     (gemini-companion-cli-program
      "gemini-companion-conversations"
-     (append (gemini-companion-cli-command client)
-             (gemini-companion-clients-get client :conversations))
+     (append (gemini-companion-cli-command (plist-get run :client)) arguments)
      ""
      (lambda (output problem)
        (when (buffer-live-p buffer)

@@ -39,8 +39,10 @@
                        "C:/ProgramData/gemini-cli/settings.json")
      :required ((("ide" "enabled") t "IDE integration is off in Gemini CLI"
                  "/ide enable"))
+     :connect "Run /ide enable there.  If the CLI answers that IDE \
+integration is not supported, start it again: the mode was off then."
      :trust "/permissions trust"
-     :link ("--consent")
+     :link ("link" "--consent")
      :commands "about agents auth bug chat clear commands compress copy \
 directory docs editor extensions footer help hooks ide init mcp memory model \
 permissions plan policies privacy quit restore resume rewind settings \
@@ -77,7 +79,11 @@ vim voice"
                 (("tools" "approvalMode") "default"
                  "Qwen Code does not ask about edits, so no review appears"
                  "/approval-mode default"))
+     :connect "Run /ide enable there.  If the CLI answers that IDE \
+integration is not supported, start it again: the mode was off then, or the \
+project was not open in Emacs."
      :trust "/trust"
+     :link ("link")
      :commands "about agents approval-mode auth branch btw bug cd clear \
 compress config context copy delete diff directory docs doctor editor effort \
 export extensions forget fork goal help history hooks ide init insight \
@@ -94,9 +100,30 @@ voice workflows"
      :titles (("\\`\u25d0" . working)
               ("\\`\u2733" . waiting)
               ("\\`Qwen - " . ready)
-              ("." . named))))
+              ("." . named)))
+    ("copilot"
+     :title "Copilot CLI"
+     :program "copilot"
+     :package "@github/copilot"
+     :node "22"
+     :user-settings ("$COPILOT_HOME/settings.json" "~/.copilot/settings.json")
+     :project-settings ".github/copilot/settings.json"
+     :connect "Run /ide there, and choose Emacs.  By itself it connects only \
+if its directory is a workspace root, not below one."
+     :commands "add-dir agent allow-all ask autopilot changelog clear compact \
+context copy cwd delegate diagnose diff env exit experimental feedback fleet \
+footer fork help ide init instructions keep-alive limits list-dirs login \
+logout lsp mcp memory model move new permissions plan plugin pr refine remote \
+rename reset-allowed-tools research restart resume review rewind rubber-duck \
+sandbox search security-review session settings share skills statusline \
+subagents tasks terminal-setup theme update usage user version vim voice \
+worktree"
+     :discards-edits t
+     :writes-own-text t
+     :drops-edits t))
   "Alist of (NAME . PLIST), the CLIs that connect.
-NAME is the `:client' of a session.  Keys of PLIST:
+NAME is the `:client' of a session.  A CLI has no value for what it
+does not have.  Keys of PLIST:
 `:title', the name for the user;
 `:program', `:package' and `:node', the program, its npm package and
 the version of Node.js that this needs;
@@ -110,13 +137,16 @@ terminals, to the port and to the process id of Emacs, if any, and
 `:required', lists (KEYS VALUE PROBLEM COMMAND) of the settings that
 are needed: PROBLEM is what goes wrong without VALUE, and COMMAND is
 typed in the CLI to set it;
+`:connect', what the user does if it is not connected;
 `:trust', the command of the CLI that trusts its directory;
-`:link', options of its command that links an extension;
+`:link', the command about extensions that links one, and its options;
 `:commands', the names of its own commands;
 `:conversations', the arguments with which its program prints the
 conversations of a directory, for `gemini-companion-resume';
 `:discards-edits', non-nil if a yes in the terminal writes the text of
 the CLI, without the user's edits of the proposal;
+`:writes-own-text', non-nil if a yes in Emacs does so, too, and the text
+that it proposes has the line ends of the file;
 `:restores-mark', non-nil if the byte order mark of a file is not in the
 text that it proposes for that file, and is written all the same;
 `:drops-edits', non-nil if rejecting an edit cancels the other edits of
@@ -152,12 +182,11 @@ another title of the same program has shown a state.")
 
 (defun gemini-companion-clients-variables (port pid)
   "Return the entries of an environment that name Emacs PID at PORT to a CLI."
-  (seq-mapcat (lambda (client)
-                (let ((row (cdr client)))
-                  (cons (format "%s=%d" (plist-get row :port-variable) port)
-                        (when-let* ((name (plist-get row :pid-variable)))
-                          (list (format "%s=%d" name pid))))))
-              gemini-companion-clients))
+  (cl-loop for (_ . row) in gemini-companion-clients
+           append (cl-loop for (key . value) in `((:port-variable . ,port)
+                                                  (:pid-variable . ,pid))
+                           for name = (plist-get row key)
+                           when name collect (format "%s=%d" name value))))
 
 (defun gemini-companion-clients-read (prompt choices)
   "Read one of CHOICES, an alist of (NAME . VALUE), with PROMPT.

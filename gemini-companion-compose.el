@@ -161,7 +161,7 @@ Elsewhere outside the project, it does not read them, or asks."
                    (expand-file-name "projects.json" home)
                    (list "projects" (directory-file-name
                                      (file-truename default-directory))))))
-    (when (or project (not (string-search "%s" name)))
+    (when (and name (or project (not (string-search "%s" name))))
       (expand-file-name (format name project) home))))
 
 (defun gemini-companion-compose--yank-image (type data)

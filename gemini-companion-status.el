@@ -356,7 +356,7 @@ That is at least the first one."
                  (format "The program %s is not in the PATH of Emacs" program)
                  (concat "To install it: " install
                          (gemini-companion-install-path-hint))))
-          ((and version (version< version oldest))
+          ((and version oldest (version< version oldest))
            `(bad ,(format "%s %s cannot find Emacs; %s or later is needed (%s)"
                           title version oldest file)
                  ,(concat "To update it: " install)))

@@ -135,6 +135,11 @@ Python would compile it again after each start of Emacs."
 
 ;;;; Links
 
+(defun gemini-companion-tools--clients ()
+  "Return the names of the installed CLIs that can be linked."
+  (seq-filter (lambda (client) (gemini-companion-clients-get client :link))
+              (gemini-companion-cli-installed)))
+
 (defun gemini-companion-tools--file (client name)
   (expand-file-name name (gemini-companion-clients-home client)))
 
@@ -158,14 +163,14 @@ VERB is \"link\" or \"uninstall\".  Then call THEN with a list of the
 FAILURES, strings."
   (if (null clients)
       (funcall then (reverse failures))
-    (let ((default-directory (gemini-companion-install-extension-directory))
-          (client (pop clients)))
+    (let* ((default-directory (gemini-companion-install-extension-directory))
+           (client (pop clients))
+           (link (gemini-companion-clients-get client :link)))
       (gemini-companion-cli-program
        "gemini-companion-link"
        `(,@(gemini-companion-cli-command client) "extensions" ,verb
-         ,@(if (equal verb "link")
-               (cons (directory-file-name default-directory)
-                     (gemini-companion-clients-get client :link))
+         ,@(if (equal verb (car link))
+               (cons (directory-file-name default-directory) (cdr link))
              (list gemini-companion-tools--name)))
        ;; Qwen Code asks whether to continue.
        "y\n"
@@ -256,7 +261,7 @@ For findings, see `gemini-companion-status-checks'."
   (append
    (mapcar (lambda (client)
              (gemini-companion-tools--finding client directory))
-           (gemini-companion-cli-installed))
+           (gemini-companion-tools--clients))
    (unless (seq-some #'gemini-companion-diagnostics-checker (buffer-list))
      '((note "Nothing checks an open file, so there are no errors to send"
              "Start Eglot, Flymake or Flycheck in a file.")))))
@@ -311,9 +316,9 @@ it starts next.  The same command deletes both."
     (gemini-companion-tools--link)))
 
 (defun gemini-companion-tools--link ()
-  (let* ((clients (or (gemini-companion-cli-installed)
-                      (user-error "No CLI is installed; install Gemini CLI or \
-Qwen Code")))
+  (let* ((clients (or (gemini-companion-tools--clients)
+                      (user-error "No CLI that can be linked is installed; \
+install Gemini CLI or Qwen Code")))
          (titles (mapconcat #'gemini-companion-clients-title clients
                             " and ")))
     (unless (y-or-n-p
@@ -346,7 +351,7 @@ without confirmation? "))
   (gemini-companion-tools--run
    "uninstall"
    (seq-filter #'gemini-companion-tools-linked-p
-               (gemini-companion-cli-installed))
+               (gemini-companion-tools--clients))
    (lambda (failed)
      (let ((policy (gemini-companion-tools--policy-file)))
        (when (file-exists-p policy)

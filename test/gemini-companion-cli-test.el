@@ -53,7 +53,7 @@
              (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
                ,@body)
            (dolist (buffer (buffer-list))
-             (when (string-match-p "\\`\\*\\(gemini\\|qwen\\): " (buffer-name buffer))
+             (when (string-match-p "\\`\\*\\(gemini\\|qwen\\|copilot\\): " (buffer-name buffer))
                (let ((kill-buffer-query-functions nil))
                  (kill-buffer buffer)))))))))
 
@@ -332,6 +332,11 @@ prompts, the last first, and `saved' what would be saved."
                  (let ((default-directory "/ssh:elsewhere:/tmp/")
                        (gemini-companion-remote-commands nil))
                    (gemini-companion-run))))
+           ("Copilot CLI cannot connect from another host"
+            . ,(lambda ()
+                 (let ((default-directory "/ssh:elsewhere:/tmp/")
+                       (gemini-companion-run-client "copilot"))
+                   (gemini-companion-run))))
            ("does not exist; switch to another buffer"
             . ,(lambda ()
                  (let ((project-find-functions nil)
@@ -488,6 +493,14 @@ M-x gemini-companion-run begins one\n")
     (should (string-match-p (format "\\`%s\\'" text)
                             (gemini-companion-resume-test-listed
                              client output status)))))
+
+(ert-deftest gemini-companion-resume-starts-a-cli-that-asks-itself ()
+  (gemini-companion-run-test-with-mode
+    (let ((gemini-companion-run-client "copilot")
+          (gemini-companion-run-commands '(("copilot" . "cat"))))
+      (gemini-companion-resume)
+      (should (equal (format "*copilot: %s*" name) (buffer-name)))
+      (should (equal '("--resume") (cdaar gemini-companion-run-test-started))))))
 
 (ert-deftest gemini-companion-resume-restores-no-modes-of-a-terminal ()
   (gemini-companion-test-with-directory ()

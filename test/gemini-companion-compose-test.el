@@ -241,6 +241,21 @@ is none."
       (gemini-companion-session-update nil)
       (should-not (file-exists-p file)))))
 
+(ert-deftest gemini-companion-compose-knows-a-cli-without-a-place-for-images ()
+  (gemini-companion-compose-test-with "copilot"
+    (setenv "COPILOT_HOME" "/no/ch")
+    (gemini-companion-compose)
+    (insert "/rubber")
+    (completion-at-point)
+    (should (equal "/rubber-duck" (string-trim-right (buffer-string))))
+    (gemini-companion-test-write "../x.png" "\211PNG")
+    (unwind-protect
+        (funcall (cdr (assoc "^file:" dnd-protocol-alist))
+                 (concat "file://" (expand-file-name "../x.png")) 'copy)
+      (delete-file "../x.png"))
+    (should (string-search " @" (buffer-string)))
+    (should (directory-files "ours/prompts" nil "\\`image-.*png"))))
+
 (ert-deftest gemini-companion-compose-starts-a-cli-with-the-prompt ()
   (gemini-companion-compose-test-with nil
     (let (started)

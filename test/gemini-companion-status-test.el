@@ -203,15 +203,20 @@
     (set-file-modes "cli" #o700)
     (make-directory "bin")
     (make-symbolic-link "../cli" "bin/gemini")
-    (pcase-dolist (`(,version . ,mark) '(("0.61.0" . good) ("0.31.0" . good)
-                                         ("0.30.9" . bad) ("v1.2.3-x" . note)
-                                         ("1.2.3-preview.1" . good) ("" . note)))
+    (make-symbolic-link "../cli" "bin/copilot")
+    (pcase-dolist (`(,client ,version ,mark)
+                   '(("gemini" "0.61.0" good) ("gemini" "0.31.0" good)
+                     ("gemini" "0.30.9" bad) ("gemini" "v1.2.3-x" note)
+                     ("gemini" "1.2.3-preview.1" good) ("gemini" "" note)
+                     ;; The oldest one is unknown.
+                     ("copilot" "0.0.1" good)))
       (ert-info (version)
         (gemini-companion-test-write
          "package.json" (format "{\"version\": \"%s\"}" version))
         (should (equal (list mark)
                        (let ((gemini-companion-run-commands
-                              `(("gemini" . ,(expand-file-name "bin/gemini")))))
+                              `((,client . ,(expand-file-name
+                                             client (expand-file-name "bin"))))))
                          (gemini-companion-status-test--marks "CLI"))))))))
 
 ;;;; Running CLIs

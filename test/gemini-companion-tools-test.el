@@ -37,7 +37,7 @@ End-to-end tests do so with the CLIs themselves.")
     (null (get-process "gemini-companion-link"))))
 
 (defmacro gemini-companion-extension-test-with-home (&rest body)
-  "Run BODY in a home with Gemini CLI and Qwen Code."
+  "Run BODY in a home with all CLIs, of which two can be linked."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-directory nil
      (let* ((process-environment
@@ -48,7 +48,7 @@ End-to-end tests do so with the CLIs themselves.")
             (gemini-companion-server-command
              (list (gemini-companion-test-python)
                    "-m" "gemini_companion_epc")))
-       (dolist (client '("gemini" "qwen"))
+       (dolist (client '("gemini" "qwen" "copilot"))
          (make-directory (concat "." client))
          (write-region gemini-companion-extension-test-cli nil client nil 'silent)
          (set-file-modes client #o755))
