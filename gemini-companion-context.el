@@ -74,24 +74,40 @@ Set by `gemini-companion-pause'.")
 
 (declare-function evil-visual-range "ext:evil-states")
 
-(defun gemini-companion-context--selected-text ()
-  "Return the selected text, up to the limit, or nil if it is empty.
-The server cuts it to 16384 UTF-16 units, the limit of the client."
-  (let* ((limit 16384)
-         (cut (lambda (start end)
-                (buffer-substring start (min end (+ start limit)))))
-         (text
-          (cond ((eq (bound-and-true-p evil-state) 'visual)
-                 (pcase-let ((`(,start ,end ,type . ,_) (evil-visual-range)))
-                   (if (eq type 'block)
-                       (string-join (extract-rectangle start end) "\n")
-                     (funcall cut start end))))
-                ((not (region-active-p)) "")
-                ((bound-and-true-p rectangle-mark-mode)
-                 (funcall region-extract-function nil))
-                (t (funcall cut (region-beginning) (region-end))))))
+(defun gemini-companion-context--selection ()
+  "Return a plist with the selected text, up to the limit, and its start.
+Return nil if it is empty.  The server cuts the text to 16384 UTF-16
+units, the limit of the client."
+  (pcase-let*
+      ((limit 16384)
+       (cut (lambda (start end)
+              (cons start (buffer-substring start (min end (+ start limit))))))
+       (`(,start . ,text)
+        (cond ((eq (bound-and-true-p evil-state) 'visual)
+               (pcase-let ((`(,start ,end ,type . ,_) (evil-visual-range)))
+                 (if (eq type 'block)
+                     (cons start (string-join (extract-rectangle start end) "\n"))
+                   (funcall cut start end))))
+              ((not (region-active-p)) '(nil . ""))
+              ((bound-and-true-p rectangle-mark-mode)
+               (cons (region-beginning) (funcall region-extract-function nil)))
+              (t (funcall cut (region-beginning) (region-end))))))
     (unless (string-empty-p text)
-      (substring-no-properties text 0 (min limit (length text))))))
+      (cl-mapcan #'list '(:selected-text :start-line :start-character)
+                 (cons (substring-no-properties text 0 (min limit (length text)))
+                       (gemini-companion-context--place start))))))
+
+(defun gemini-companion-context--place (position)
+  "Return the line and the character of POSITION, from 1 on.
+The character is counted in UTF-16 units."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char position)
+      (list (line-number-at-pos)
+            (1+ (gemini-companion-text-units
+                 (buffer-substring-no-properties (line-beginning-position)
+                                                 (point))))))))
 
 ;;;; Snapshot
 
@@ -118,7 +134,8 @@ be others, and its first element is the caller's."
   "Return the open files, a list of plists, the last selected one first.
 Each has `:path' and `:timestamp' (milliseconds since 1970); the
 active file has `:active' t, `:line' and `:character' (1-based,
-in UTF-16 units), and `:selected-text' if there is a selection."
+in UTF-16 units), and if there is a selection, `:selected-text' and its
+start, `:start-line' and `:start-character'."
   (let ((active (gemini-companion-context--refresh-active))
         (buffers (cddr (gemini-companion-context--buffers)))
         buffer entries)
@@ -166,15 +183,9 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
     (setq gemini-companion-context--active-tick (buffer-chars-modified-tick)
           gemini-companion-context--active-file
           (append (list :active t)
-                  (save-restriction
-                    (widen)
-                    (list :line (line-number-at-pos)
-                          :character (1+ (gemini-companion-text-units
-                                          (buffer-substring-no-properties
-                                           (line-beginning-position)
-                                           (point))))))
-                  (when-let* ((text (gemini-companion-context--selected-text)))
-                    (list :selected-text text))))))
+                  (cl-mapcan #'list '(:line :character)
+                             (gemini-companion-context--place (point)))
+                  (gemini-companion-context--selection)))))
 
 ;;;; Tracking
 

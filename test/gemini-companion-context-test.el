@@ -123,12 +123,12 @@
     (let ((transient-mark-mode t)
           (limit (make-string 16384 ?a)))
       (find-file "a")
-      (pcase-dolist (`(,before ,selected ,line ,character ,shared)
-                     `(("" "" 1 1) ("x\n" "" 2 1) ("x\r" "y" 1 4 "y")
+      (pcase-dolist (`(,before ,selected ,line ,character . ,shared)
+                     `(("" "" 1 1) ("x\n" "" 2 1) ("x\r" "y" 1 4 "y" 1 3)
                        ;; UTF-16 units are counted.
-                       ("\n\U0001F600\u00E9" "\u65E5\n" 3 1 "\u65E5\n")
-                       ("\n\U0001F600e\u0301\t" "\U00020000" 2 8 "\U00020000")
-                       ("" ,(concat limit "b") 1 16386 ,limit)))
+                       ("\n\U0001F600\u00E9" "\u65E5\n" 3 1 "\u65E5\n" 2 4)
+                       ("\n\U0001F600e\u0301\t" "\U00020000" 2 8 "\U00020000" 2 6)
+                       ("" ,(concat limit "b") 1 16386 ,limit 1 1)))
         (widen)
         (deactivate-mark)
         (erase-buffer)
@@ -139,7 +139,11 @@
         ;; What is hidden counts, too.
         (narrow-to-region (mark) (point-max))
         (should (equal (append (list :active t :line line :character character)
-                               (and shared (list :selected-text shared)))
+                               (and shared
+                                    (cl-mapcan #'list
+                                               '(:selected-text :start-line
+                                                 :start-character)
+                                               shared)))
                        (cddr (cddr (car (gemini-companion-context-snapshot))))))))))
 
 (ert-deftest gemini-companion-context-survives-its-own-errors ()
