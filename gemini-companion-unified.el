@@ -54,6 +54,9 @@ Only so many of the characters in hunks are compared word by word.")
 (defvar-local gemini-companion-unified--view nil
   "The view that this buffer belongs to.")
 
+(defvar-local gemini-companion-unified--user-line nil
+  "The line of the file where the user was, or nil.")
+
 (defvar-local gemini-companion-unified-unfolded nil
   "Folds whose lines are shown; see `gemini-companion-unified-insert'.")
 
@@ -252,14 +255,11 @@ lines.  HUNK has them, or is nil for unchanged lines."
 
 (defun gemini-companion-unified--marked (text ranges removed)
   "Return TEXT, a line, with a face on RANGES, the last one first.
-Ignore them in the indentation, or if they are most of the line.  If the
-line is long, return only what is near them; in an added line, if REMOVED
-is nil, they are positions to go to."
-  (let* ((indent (- (length text) (length (string-trim-left text))))
-         (ranges (cl-remove indent ranges :test #'>= :key #'cdr))
-         (amount (cl-loop for (beg . end) in ranges sum (- end beg)))
-         (ranges (when (< (* 2 amount) (- (length text) indent))
-                   (reverse ranges))))
+Ignore them in the indentation.  If the line is long, return only what is
+near them; in an added line, if REMOVED is nil, they are positions to go
+to."
+  (let ((ranges (reverse (cl-remove (gemini-companion-unified--indentation text)
+                                    ranges :test #'>= :key #'cdr))))
     (pcase-dolist (`(,beg . ,end) ranges)
       ;; Bold: red words on a red line are all but invisible to some users.
       ;; Colors of the mode are hard to read on green in a dark theme.
@@ -377,9 +377,42 @@ from the number of a line to a list of (BEG . END), the last one first."
                (mapcar #'cddr hunks)))
          (found (and hunks
                      (gemini-companion-text-diff (list (car old) (car new))))))
-    (list (gemini-companion-unified--differing (cdr old) found)
-          (gemini-companion-unified--differing (cdr new)
-                                               (mapcar #'cddr found)))))
+    (gemini-companion-unified--drop-rewritten
+     data hunks
+     (list (gemini-companion-unified--differing (cdr old) found)
+           (gemini-companion-unified--differing (cdr new)
+                                                (mapcar #'cddr found))))))
+
+(defun gemini-companion-unified--drop-rewritten (data hunks tables)
+  "Drop from TABLES the lines of HUNKS that differ for the most part.
+If a hunk has as many removed as added lines, both lines of such a pair.
+Return TABLES."
+  (pcase-dolist (`(,old ,old-count ,new ,new-count) hunks tables)
+    (let* ((rewritten
+            (cl-mapcar #'gemini-companion-unified--rewritten
+                       (list (gemini-companion-unified--data-old data)
+                             (gemini-companion-unified--data-new data))
+                       (list old new) (list old-count new-count) tables))
+           (both (when (= old-count new-count)
+                   (apply #'append rewritten))))
+      (cl-mapc (lambda (line numbers table)
+                 (dolist (n (append both numbers))
+                   (remhash (+ line n) table)))
+               (list old new) rewritten tables))))
+
+(defun gemini-companion-unified--rewritten (buffer line count table)
+  "Return which of COUNT lines of BUFFER from LINE on are mostly in TABLE.
+They are numbers from 0 on."
+  (cl-loop for text in (gemini-companion-unified--texts buffer line count)
+           for n from 0
+           for indent = (gemini-companion-unified--indentation text)
+           for amount = (cl-loop for (beg . end) in (gethash (+ line n) table)
+                                 sum (max 0 (- end (max beg indent))))
+           when (and (< 0 amount) (<= (- (length text) indent) (* 2 amount)))
+           collect n))
+
+(defun gemini-companion-unified--indentation (text)
+  (- (length text) (length (string-trim-left text))))
 
 (defun gemini-companion-unified--split (buffer hunks)
   "Split the lines of HUNKS in BUFFER into words and other characters.
@@ -497,7 +530,10 @@ Its buffers are that of the diff and the proposal.")
             ;; A failing hook of the user must not prevent the review.
             (with-demoted-errors "Mode for the review: %S"
               (gemini-companion-unified-mode))
-            (setq gemini-companion-unified--view view)
+            (setq gemini-companion-unified--view view
+                  gemini-companion-unified--user-line
+                  (and row (min (car row)
+                                (1+ (gemini-companion-unified--last original)))))
             (gemini-companion-edit-adopt edit)
             (gemini-companion-header-set)
             (gemini-companion-page-refresh))
@@ -609,6 +645,7 @@ If KEEP is non-nil, the selected window stays visible.  The user's
 (defun gemini-companion-unified--draw (edit hunks)
   (let* ((unfolded gemini-companion-unified-unfolded)
          (view gemini-companion-unified--view)
+         (user-line gemini-companion-unified--user-line)
          (gemini-companion-unified--context
           ;; A screen.
           (or (cdr (gemini-companion-view-size view)) (frame-height))))
@@ -621,10 +658,26 @@ If KEEP is non-nil, the selected window stays visible.  The user's
               (gemini-companion-edit-file edit)
               (gemini-companion-edit-original edit)
               (gemini-companion-edit-proposal-buffer edit)
-              hunks edit unfolded)
+              (gemini-companion-unified--with-place hunks user-line)
+              edit unfolded)
            (insert "No differences left.\n")))
        (buffer-string)))
     (setf (gemini-companion-view-hunks view) hunks)))
+
+(defun gemini-companion-unified--with-place (hunks line)
+  "Return HUNKS with one without lines at LINE of the file, where the user was.
+The text near it is not folded, as that near the others."
+  (let ((before (seq-take-while (pcase-lambda (`(,old . ,_)) (<= old (or line 0)))
+                                hunks)))
+    (if (pcase (car (last before))
+          ('nil (null line))
+          (`(,old ,count . ,_) (< line (+ old count))))
+        hunks
+      (append before
+              (list (list line 0 (+ line (cl-loop for (_ removed _ added) in before
+                                                  sum (- added removed)))
+                          0))
+              (nthcdr (length before) hunks)))))
 
 (cl-defmethod gemini-companion-view-line ((_ gemini-companion-unified-view))
   "Return the line of the proposal here, or the next one that is shown."

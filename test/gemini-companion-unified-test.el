@@ -64,6 +64,30 @@
                    (buffer-substring-no-properties (point-min) (point-max))))
           (should-not (buffer-modified-p)))))))
 
+(ert-deftest gemini-companion-unified-folds-nothing-where-the-user-was ()
+  (gemini-companion-unified-test-with
+      `(("a" ,(string-join (gemini-companion-unified-test-lines 1 500) "\n")))
+    (find-file (expand-file-name "a" directory))
+    (goto-char (gemini-companion-hunk-line 400))
+    (let* ((file (selected-window))
+           (screen (window-height file)))
+      (select-window (split-window-right))
+      (switch-to-buffer (get-buffer-create "*other*"))
+      (gemini-companion-arrival-view
+       (gemini-companion-test-arrive
+        "a" (string-replace "\n20\n" "\nnew\n"
+                            (gemini-companion-test-file-text "a"))))
+      (with-current-buffer (window-buffer file)
+        (should (looking-at-p "20"))
+        (pcase (seq-filter (apply-partially #'string-match-p "unchanged")
+                           (gemini-companion-test-diff))
+          (`(,between ,after)
+           (should (< 200 (string-to-number (substring between 5))
+                      (- 380 screen)))
+           (should (< 0 (string-to-number (substring after 5)) 100)))
+          (folds (ert-fail folds)))
+        (should (member " 400" (gemini-companion-test-diff)))))))
+
 (ert-deftest gemini-companion-unified-takes-the-place-of-its-file ()
   (gemini-companion-unified-test-with
       `(("a" ,(string-join (gemini-companion-unified-test-lines 1 200) "\n"))
@@ -125,13 +149,15 @@
 
 (ert-deftest gemini-companion-unified-marks-the-words-of-a-line-that-is-like-it ()
   (gemini-companion-unified-test-with
-      '(("a.el" "(hello-world \"name\" 1)\nnothing like it\n\n    call you\n"))
+      '(("a.el" "(hello-world \"name\" 1)\nnothing like it\n\n    call you\n
+is for all of one word\n"))
     ;; Font Lock mode does not turn on in a batch job.
     (let ((noninteractive nil)
           (inhibit-message t))
       (gemini-companion-test-show
        "a.el" (concat "(hello-world \"title\" 1)\nother words altogether, "
-                      "really\n\n    ;; who\n    call me!\n")))
+                      "really\n\n    ;; who\n    call me!\n
+is for all of a whole new line of other text\n")))
     (with-current-buffer (window-buffer)
       (let (words)
         (goto-char (point-min))
