@@ -130,8 +130,11 @@ For `completion-at-point-functions'."
                                     (concat name user)
                                   (gemini-companion-clients-home client))
                                 project)))
-            (mapcar #'list (split-string (gemini-companion-clients-get
-                                          client :commands))))))
+            (mapcar (lambda (name)
+                      (cons name (concat "  " (gemini-companion-clients-title
+                                               client))))
+                    (split-string (gemini-companion-clients-get
+                                   client :commands))))))
 
 (defun gemini-companion-compose--commands-in (directory)
   (let ((directory (expand-file-name "commands/" directory)))

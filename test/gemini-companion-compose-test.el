@@ -182,7 +182,10 @@ is none."
                        (consp (all-completions "privacy" table))))
         (should (equal "  Don't"
                        (funcall (plist-get plist :annotation-function)
-                                (car (all-completions "git" table))))))
+                                (car (all-completions "git" table)))))
+        (should (equal (concat "  " (gemini-companion-clients-title
+                                     (or client "gemini")))
+                       (funcall (plist-get plist :annotation-function) "init"))))
       (completion-at-point)
       (should (equal "/git:fix" (string-trim-right (buffer-string))))
       (erase-buffer)
