@@ -384,9 +384,9 @@ from the number of a line to a list of (BEG . END), the last one first."
                                                 (mapcar #'cddr found))))))
 
 (defun gemini-companion-unified--drop-rewritten (data hunks tables)
-  "Drop from TABLES the lines of HUNKS that differ for the most part.
-If a hunk has as many removed as added lines, both lines of such a pair.
-Return TABLES."
+  "Drop from TABLES the lines of HUNKS of DATA that mostly differ.
+If a hunk has as many removed as added lines, drop both lines of such a
+pair.  Return TABLES."
   (pcase-dolist (`(,old ,old-count ,new ,new-count) hunks tables)
     (let* ((rewritten
             (cl-mapcar #'gemini-companion-unified--rewritten

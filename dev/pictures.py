@@ -175,7 +175,7 @@ def link(world: World, emacs: Emacs) -> None:
                         '(("gemini" . {lisp(world.tools.gemini)})))
                   (gemini-companion-tools--write-extension)
                   (gemini-companion-tools--run "link" '("gemini") #'ignore)
-                  (gemini-companion-tools-ready 'started))"""
+                  (gemini-companion-part-ready 'tools 'started))"""
     )
     emacs.holds('(gemini-companion-tools-linked-p "gemini")')
 
