@@ -14,7 +14,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
@@ -410,8 +409,7 @@ until it does, so that the windows do not jump."
             (not (eq gemini-companion-review-arrival 'notify))
             (not (and turn (gemini-companion-turn-ended turn)))
             (not (and (eq 'rejected (gemini-companion-edit-decision edit))
-                      (gemini-companion-clients-get (plist-get session :client)
-                                                    :drops-edits)))
+                      (gemini-companion-edit-client-get edit :drops-edits)))
             ;; A question in the terminal, which the review may cover.
             (or (gemini-companion-arrival-waiting)
                 (not (eq 'waiting (gemini-companion-session-state session)))

@@ -211,7 +211,7 @@ The value is as that of `gemini-companion-revert-merged'."
   (unless (executable-find "diff3")
     (user-error "%s has changed since, and the program diff3 is missing"
                 (gemini-companion-edit-name edit)))
-  (let ((written (gemini-companion-changes--fit
+  (let ((written (gemini-companion-text-fit
                   (gemini-companion-edit-after edit) now))
         (before (gemini-companion-changes--before edit now)))
     (gemini-companion-revert-merged
@@ -223,21 +223,9 @@ The value is as that of `gemini-companion-revert-merged'."
 
 (defun gemini-companion-changes--before (edit now)
   "Return the text before EDIT as a file has it whose text is NOW."
-  (gemini-companion-changes--fit
+  (gemini-companion-text-fit
    (decode-coding-string (gemini-companion-edit-before edit) 'utf-8-unix)
    now 'own))
-
-(defun gemini-companion-changes--fit (text now &optional own)
-  "Return TEXT with the byte order mark and the line ends of the text NOW.
-If OWN is non-nil and both have CRLF, it keeps its line ends."
-  (let* ((mark "\uFEFF")
-         (crlf (string-search "\r\n" now))
-         (plain (gemini-companion-text-normalized text)))
-    (concat (and (string-prefix-p mark now) mark)
-            (cond ((null crlf) plain)
-                  ((and own (string-search "\r\n" text))
-                   (string-remove-prefix mark text))
-                  (t (string-replace "\n" "\r\n" plain))))))
 
 (defun gemini-companion-changes--without (hunk before written)
   "Return the text WRITTEN with the lines of BEFORE in HUNK."

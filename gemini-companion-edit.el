@@ -232,6 +232,11 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
   "Return the name of the program of EDIT's CLI."
   (gemini-companion-session-title (gemini-companion-edit-session edit)))
 
+(defun gemini-companion-edit-client-get (edit key)
+  "Return the value of KEY of EDIT's CLI in `gemini-companion-clients'."
+  (gemini-companion-clients-get
+   (plist-get (gemini-companion-edit-session edit) :client) key))
+
 (defun gemini-companion-edit--add (edit)
   "Keep EDIT, in its turn, and the last hundred edits, or 40 MB of texts."
   (let* ((session (gemini-companion-edit-session edit))
@@ -290,9 +295,7 @@ Call also the functions that the user has for it."
 (defun gemini-companion-edit--plain (edit text)
   "Return TEXT as the CLI of EDIT sees it."
   (let ((text (string-replace "\r\n" "\n" text)))
-    (if (gemini-companion-clients-get
-         (plist-get (gemini-companion-edit-session edit) :client)
-         :restores-mark)
+    (if (gemini-companion-edit-client-get edit :restores-mark)
         (string-remove-prefix "\uFEFF" text)
       text)))
 
@@ -741,10 +744,13 @@ AUTOMATIC is non-nil if that is done without a review."
         (text (gemini-companion-edit-text edit)))
     (gemini-companion-edit--read edit)
     (gemini-companion-edit-notify edit 'accepting)
-    (gemini-companion-edit--expect edit text automatic)
-    ;; Until it is written.
-    (when (gemini-companion-edit--own-text-p edit text)
-      (gemini-companion-edit--keep edit text))
+    (gemini-companion-edit--expect
+     edit text automatic
+     (when (gemini-companion-edit--own-text-p edit text)
+       ;; Until it is written.
+       (gemini-companion-edit--keep edit text)
+       (when (gemini-companion-edit-client-get edit :writes-own-text)
+         (cons (gemini-companion-edit-proposed edit) text))))
     (gemini-companion-edit--settle edit (if automatic 'automatic 'accepted))))
 
 (defun gemini-companion-edit-finish (edit)
@@ -896,19 +902,19 @@ between two commands unless NOW is non-nil."
          (gemini-companion-edit-notify edit 'file-changed)
          t)))
 
-(defun gemini-companion-edit--expect (edit text &optional automatic)
+(defun gemini-companion-edit--expect (edit text &optional automatic over)
   "Follow the file of EDIT, which ends with TEXT, until it is written.
-AUTOMATIC is non-nil if the user has not answered it."
+AUTOMATIC is non-nil if the user has not answered it.  For OVER, see
+`gemini-companion-revert-expect'."
   (gemini-companion-revert-expect
    (gemini-companion-edit-file edit)
-   (lambda (written)
-     (gemini-companion-edit--follow edit text written))
-   (not automatic)))
+   (apply-partially #'gemini-companion-edit--follow edit text)
+   (not automatic) over))
 
 (defun gemini-companion-edit--follow (edit text written)
   (let ((accepted (memq (gemini-companion-edit-decision edit)
                         '(accepted automatic))))
-    (cond ((gemini-companion-edit--find-in-file edit))
+    (cond ((gemini-companion-edit--find-in-file edit (and accepted written)))
           ((and written accepted)
            ;; A program may have formatted it since.
            (setf (gemini-companion-edit-file-state edit) 'written))
@@ -922,15 +928,19 @@ AUTOMATIC is non-nil if the user has not answered it."
     (gemini-companion-edit-notify edit (if written 'written 'unwritten))
     (gemini-companion-edit--display-file)))
 
-(defun gemini-companion-edit--find-in-file (edit)
+(defun gemini-companion-edit--find-in-file (edit &optional written)
   "Record that EDIT was written if its file has one of its texts.
-That is the text that was answered, or the one that was proposed: then
-the CLI has ignored the changes of the user, which is reported.  Return
-non-nil if so."
+That is the text that was answered, or the proposal: then the CLI has
+ignored the changes of the user, which is reported.  A CLI that always
+does so, and has WRITTEN it, may have another text.  Return non-nil if so."
   (let* ((after (gemini-companion-edit-after edit))
-         (text (seq-find (apply-partially #'gemini-companion-edit-in-file-p
-                                          edit)
-                         (list after (gemini-companion-edit-proposed edit)))))
+         (proposed (gemini-companion-edit-proposed edit))
+         (text (or (seq-find (apply-partially #'gemini-companion-edit-in-file-p
+                                              edit)
+                             (list after proposed))
+                   (and written
+                        (gemini-companion-edit-client-get edit :writes-own-text)
+                        proposed))))
     (cond ((null text))
           ((not (eq text after))
            (when (gemini-companion-edit--own-text-p edit after)
@@ -1067,9 +1077,7 @@ are sent as the reason."
 
 (defun gemini-companion-edit--rejected (edit)
   (concat "Rejected " (gemini-companion-edit-name edit 'plain)
-          (and (gemini-companion-clients-get
-                (plist-get (gemini-companion-edit-session edit) :client)
-                :drops-edits)
+          (and (gemini-companion-edit-client-get edit :drops-edits)
                (format "; %s drops its other edits of this answer"
                        (gemini-companion-edit-title edit)))))
 

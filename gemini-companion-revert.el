@@ -185,17 +185,19 @@ Bring buffers up to date before commands."
 
 ;;;; Watching
 
-(defun gemini-companion-revert-expect (file &optional written answered)
+(defun gemini-companion-revert-expect (file &optional written answered over)
   "Bring the buffer of FILE up to date when FILE is written soon.
 Call WRITTEN, if it is non-nil, with t once that has happened, or with
 nil if it does not happen in a minute, unless FILE is expected again
 or watching stops before.  ANSWERED is non-nil if the user has just
-answered a review of FILE."
+answered a review of FILE.  OVER is nil, or a cons of two texts: if the
+first one was written, write the second one over it."
   ;; What changes is known if it is visited before.
   (with-demoted-errors "Showing a file: %S"
     (gemini-companion-revert--visit file))
   (gemini-companion-revert--follow file (or written #'ignore)
-                                   (and answered num-input-keys)))
+                                   (and answered num-input-keys)
+                                   over))
 
 (defun gemini-companion-revert (file &optional before)
   "Bring the buffer of FILE, which was written, up to date.
@@ -247,10 +249,10 @@ See `gemini-companion-after-write'."
           (vc-follow-symlinks nil))
       (find-file-noselect file 'nowarn))))
 
-(defun gemini-companion-revert--follow (file written keys)
+(defun gemini-companion-revert--follow (file written keys &optional over)
   "Watch FILE, in place of a previous watch, until it is written.
-For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
-`gemini-companion-revert-now'."
+For WRITTEN and OVER, see `gemini-companion-revert-expect', and for
+KEYS, `gemini-companion-revert-now'."
   (dolist (watch gemini-companion-revert--watches)
     (when (equal file (gemini-companion-watch-file watch))
       (gemini-companion-revert--end watch)))
@@ -264,6 +266,11 @@ For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
                     (first (gemini-companion-watch-first watch))
                     (wrote (and changed last (not (equal last first))))
                     (free (and changed (gemini-companion-revert--free-p now))))
+               (when (and wrote over)
+                 (ignore-error file-error
+                   (gemini-companion-text-write-over
+                    file (car over) (cdr over)))
+                 (setq over nil))
                (when free
                  (gemini-companion-revert-now file keys))
                (when wrote

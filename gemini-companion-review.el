@@ -14,7 +14,6 @@
 
 (require 'gemini-companion)
 (require 'gemini-companion-arrival)
-(require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-names)
 (require 'gemini-companion-revert)
@@ -732,6 +731,15 @@ this buffer, as far as they fit into the window."
         `((2 ,(substitute-command-keys
                "  \\[gemini-companion-review] to answer")))))))
 
+(defun gemini-companion-header--of-edits (edit)
+  "Return remarks on the user's edits of EDIT if they are lost on its CLI."
+  (append
+   (when (gemini-companion-edit-client-get edit :discards-edits)
+     '((0 "answer here")
+       (4 ": a yes in the terminal writes the CLI's own text") (0 "; ")))
+   (when (gemini-companion-edit-client-get edit :writes-own-text)
+     '((0 "Emacs writes your edits") (4 " over the CLI's own text") (0 "; ")))))
+
 ;; The ranks: 0 is a remark that guards text of the user, 2 a key, 4 and 5 are
 ;; more of these and the amount of change; all others are omitted before the name
 ;; is shortened.
@@ -753,13 +761,10 @@ What guards text comes first, the longest last: a long name may not fit."
          '((4 "file ") (0 "changed") (4 " since the proposal") (0 "; ")))
        (when (memq 'not-utf-8 remarks)
          '((0 "not UTF-8; ")))
-       (when (and (gemini-companion-clients-get (plist-get session :client)
-                                                :discards-edits)
-                  (or (gemini-companion-edit-edited-p edit)
-                      (gemini-companion-hunk-marks
-                       (gemini-companion-edit-proposal-buffer edit))))
-         '((0 "answer here")
-           (4 ": a yes in the terminal writes the CLI's own text") (0 "; ")))))
+       (when (or (gemini-companion-edit-edited-p edit)
+                 (gemini-companion-hunk-marks
+                  (gemini-companion-edit-proposal-buffer edit)))
+         (gemini-companion-header--of-edits edit))))
      (list (list nil name))
      (mapcar
       (pcase-lambda (`(,rank ,remark))

@@ -66,6 +66,18 @@ file does not exist.  Reading a pipe, a terminal or a device may never end."
   "Return TEXT with plain line ends and no byte order mark."
   (string-remove-prefix "\uFEFF" (string-replace "\r\n" "\n" text)))
 
+(defun gemini-companion-text-fit (text now &optional own)
+  "Return TEXT with the byte order mark and the line ends of the text NOW.
+If OWN is non-nil and both have CRLF, it keeps its line ends."
+  (let* ((mark "\uFEFF")
+         (crlf (string-search "\r\n" now))
+         (plain (gemini-companion-text-normalized text)))
+    (concat (and (string-prefix-p mark now) mark)
+            (cond ((null crlf) plain)
+                  ((and own (string-search "\r\n" text))
+                   (string-remove-prefix mark text))
+                  (t (string-replace "\n" "\r\n" plain))))))
+
 (defun gemini-companion-text-same-written-p (a b)
   "Return non-nil if the text A may be B as a CLI has written it.
 A CLI keeps the line ends and the last newline of a file."
@@ -341,8 +353,17 @@ if it is a string of bytes."
         (write-region-annotate-functions nil)
         (write-region-post-annotation-function nil)
         (write-region-inhibit-fsync t)
+        (create-lockfiles nil)
         (coding-system-for-write 'utf-8-emacs-unix))
-    (write-region text nil file nil 'silent)))
+    ;; Emacs would lock the file, and ask if a buffer has an older text of it.
+    (write-region text nil file nil 'silent "/")))
+
+(defun gemini-companion-text-write-over (file old new)
+  "Write NEW to FILE, with the same line ends, if its text is OLD."
+  (let ((now (gemini-companion-text-read file)))
+    (when (apply #'string= (mapcar #'gemini-companion-text-normalized
+                                   (list old now)))
+      (gemini-companion-text-write file (gemini-companion-text-fit new now)))))
 
 (defvar-local gemini-companion-page--write nil
   "Function that writes the text of this page.")

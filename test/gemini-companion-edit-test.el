@@ -440,6 +440,69 @@ if `answer' is non-nil."
             (should (equal "mine new\n"
                            (gemini-companion-test-last-proposal)))))))))
 
+(ert-deftest gemini-companion-edit-writes-what-the-cli-ignores ()
+  ;; A CLI that writes its own text writes CLI, and then the file has LAST.
+  (pcase-dolist
+      (`(,before ,mine ,cli ,last ,kept)
+       '(("one\n" "mine " "new\n" "mine new\n" nil)
+         ("one\n" nil "new\n" "new\n" nil)
+         ("\uFEFFone\r\n" "é " "\uFEFFnew\r\n" "\uFEFFé new\r\n" nil)
+         ;; It has another text, as after a program that formats it.
+         ("one\n" "mine " "New;\n" "New;\n" "mine new\n")
+         ("one\n" nil "New;\n" "New;\n" nil)))
+    (dolist (visited '(t nil))
+      (gemini-companion-test-with-edits nil
+        (gemini-companion-test-write "a" before)
+        (let ((create-lockfiles t)
+              (buffer (and visited (find-file-noselect "a")))
+              (diff (gemini-companion-test-open
+                     "a" "new\n" 1 `(:client "copilot" ,@session))))
+          (when mine
+            (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+              (insert mine)))
+          (when buffer
+            (with-current-buffer buffer
+              ;; As outside the home, where Emacs asks about a file that has changed.
+              (setq buffer-file-truename (expand-file-name "a"))))
+          (setq gemini-companion-edit-send-function #'ignore)
+          (gemini-companion-edit-accept diff)
+          (gemini-companion-test-write "a" cli)
+          (gemini-companion-test-eventually
+            (gemini-companion-test-run-timers)
+            (gemini-companion-edit-file-state diff))
+          (should (equal last (gemini-companion-text-read "a")))
+          (should (eq 'accepted (gemini-companion-edit-status diff)))
+          (should (equal (if kept "new\n" (concat mine "new\n"))
+                         (gemini-companion-edit-after diff)))
+          (should (equal kept (gemini-companion-test-last-proposal)))
+          (when buffer
+            (gemini-companion-test-eventually
+              (gemini-companion-test-run-timers)
+              (equal (gemini-companion-text-normalized last)
+                     (gemini-companion-text-of-buffer buffer)))
+            (should-not (buffer-modified-p buffer))
+            (should (verify-visited-file-modtime buffer))
+            (kill-buffer buffer)))))))
+
+(ert-deftest gemini-companion-edit-writes-only-what-was-accepted-in-emacs ()
+  (dolist (client '("copilot" "gemini"))
+    (gemini-companion-test-with-edits '(("a" "one\n"))
+      (let ((diff (gemini-companion-test-open
+                   "a" "new\n" 1 `(:client ,client ,@session))))
+        (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+          (insert "mine "))
+        (setq gemini-companion-edit-send-function #'ignore)
+        (if (equal client "copilot")
+            ;; A yes in the terminal is one to what that shows.
+            (gemini-companion-edit-close 1 'closed)
+          (gemini-companion-edit-accept diff))
+        (gemini-companion-test-write "a" "new\n")
+        (gemini-companion-test-eventually
+          (gemini-companion-test-run-timers)
+          (gemini-companion-edit-file-state diff))
+        (should (equal "new\n" (gemini-companion-text-read "a")))
+        (should (equal "mine new\n" (gemini-companion-test-last-proposal)))))))
+
 ;;;; Records and reverts
 
 (defun gemini-companion-edits-test-reported ()

@@ -71,7 +71,8 @@ class Copilot(Protocol):
                 await reviews.close(opened)
             return _answer(already_closed=opened is None, tab_name=name)
         path = file_name(arguments.get(_PATH), _PATH)
-        proposal = _string(arguments, _TEXT)
+        # It has the line ends of the file, which are no change.
+        proposal = _string(arguments, _TEXT).replace("\r\n", "\n")
         review = reviews.session_id, path, proposal
         is_accepted = self._recent.get(review)
         if is_accepted is None:

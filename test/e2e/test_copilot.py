@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import stat
+from pathlib import Path
 
 import pytest
 from harness.copilot import Copilot, create, replace
@@ -17,6 +18,7 @@ from harness.world import World
 pytestmark = [needs_copilot, pytest.mark.once]
 
 SESSIONS = "(length (gemini-companion-sessions))"
+LAST = "(car (last (gemini-companion-edits)))"
 
 
 def pair(world: World) -> tuple[Emacs, Reviews, Copilot]:
@@ -109,6 +111,44 @@ def test_a_review_of_copilot_survives_a_restart(world: World, is_killed: bool) -
     reviews.accept()
     cli.wait_for("copilot done")
     assert file.read_text() == "uno\n"
+
+
+@pytest.mark.contract("Copilot CLI: accept with edits")
+def test_emacs_writes_the_edits_that_copilot_ignores(world: World) -> None:
+    emacs, reviews, cli = pair(world)
+    file = world.file("b.txt", "\ufeffone\r\ntwo\r\n")
+    emacs.eval(f"(progn (find-file {lisp(file)}) nil)")
+    reviews.proposed(cli, file, replace(file, "one", "uno"), say("first done"))
+    assert reviews.proposal() == "\ufeffuno\ntwo\n"
+    reviews.edit("uno", "mine")
+    reviews.select()
+    emacs.wait_for("Emacs writes your edits")
+    reviews.accept()
+    cli.wait_for("first done")
+    is_written(emacs, file, "\ufeffmine\r\ntwo\r\n")
+
+    world.row = "Copilot CLI: accept without a hunk"
+    cli.is_free()
+    letters = "abcdefghijklm"
+    other = world.file("c.txt", "\n".join(letters))
+    emacs.eval(f"(progn (find-file {lisp(other)}) nil)")
+    old, new = ("\n".join(text) for text in (letters, f"A{letters[1:-1]}M"))
+    reviews.proposed(cli, other, replace(other, old, new), say("second done"))
+    reviews.select("x", "a")
+    cli.wait_for("second done")
+    is_written(emacs, other, "\n".join(f"{letters[:-1]}M"))
+    emacs.eval(f"(gemini-companion-changes-revert {LAST})")
+    eventually(lambda: other.read_text() == old, "the edit is undone")
+
+
+def is_written(emacs: Emacs, file: Path, text: str) -> None:
+    """Wait until ``file`` and its buffer, the current one, have ``text``."""
+    eventually(lambda: file.read_bytes() == text.encode(), f"{file} has {text!r}")
+    plain = text.replace("\r", "").lstrip("\ufeff")
+    emacs.becomes(f"(with-current-buffer {lisp(file.name)} (buffer-string))", plain)
+    emacs.becomes(f"(gemini-companion-edit-file-state {LAST})", "written")
+    assert not emacs.value(f"(buffer-modified-p (get-buffer {lisp(file.name)}))")
+    assert not emacs.value(f"(gemini-companion-edit-kept {LAST})")
 
 
 def test_two_copilots_and_a_gemini_have_their_own_reviews(world: World) -> None:
