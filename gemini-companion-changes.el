@@ -192,7 +192,7 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
 (defun gemini-companion-changes--saved ()
   "Check what was reverted in the current buffer, and may not be saved."
   (pcase-dolist ((and change `(,edit . ,hunk)) gemini-companion-changes--unsaved)
-    (when (eq (current-buffer) (gemini-companion-changes--buffer edit))
+    (when (gemini-companion-changes--visited-p edit)
       (setq gemini-companion-changes--unsaved
             (delq change gemini-companion-changes--unsaved))
       (let* ((now (gemini-companion-text-read (gemini-companion-edit-file edit)))
@@ -255,6 +255,10 @@ The value is as that of `gemini-companion-revert-merged'."
 (defvar gemini-companion-changes--kept (make-hash-table :weakness 'key)
   "Table of the edits that have no marks any more.")
 
+(defvar gemini-companion-changes--buffers (make-hash-table :test #'equal)
+  "Table from the true names of files to the buffers that have their marks.
+To search among all buffers for each file of a turn would take long.")
+
 (defvar gemini-companion-changes--left 0
   "Number of `gemini-companion-changes--all'.")
 
@@ -271,6 +275,22 @@ The value is as that of `gemini-companion-revert-merged'."
                      (and (gemini-companion-edit-written-p edit)
                           (not (gethash edit gemini-companion-changes--kept))))
                    (gemini-companion-edits))))
+
+(defun gemini-companion-changes--visited-p (edit)
+  "Return non-nil if the current buffer visits the file of EDIT."
+  (when-let* ((file (or (gemini-companion-names-copy-of-buffer (current-buffer))
+                        buffer-file-truename)))
+    (gemini-companion-text-same-file-p (expand-file-name file)
+                                       (gemini-companion-edit-true-name edit))))
+
+(defun gemini-companion-changes--marked-buffer (edit)
+  "Return the buffer that has the marks of EDIT, or nil if none visits its file."
+  (let ((buffer (gethash (gemini-companion-edit-true-name edit)
+                         gemini-companion-changes--buffers)))
+    (and (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (gemini-companion-changes--visited-p edit))
+         buffer)))
 
 (defun gemini-companion-changes--hunks (edit)
   "Return the hunks of EDIT that are not reverted."
@@ -291,7 +311,7 @@ In a file that is not visited, that is all hunks that are not reverted."
                          #'gemini-companion-edit-true-name
                          (cl-remove turn edits :test-not #'eq
                                     :key #'gemini-companion-edit-turn))
-     for buffer = (gemini-companion-changes--buffer (car edits))
+     for buffer = (gemini-companion-changes--marked-buffer (car edits))
      append
      (if buffer
          (seq-filter (lambda (change) (memq (car change) edits))
@@ -331,7 +351,9 @@ In a file that is not visited, that is all hunks that are not reverted."
   (save-restriction
     (widen)
     (dolist (edit (gemini-companion-changes--edits))
-      (when (eq (current-buffer) (gemini-companion-changes--buffer edit))
+      (when (gemini-companion-changes--visited-p edit)
+        (puthash (gemini-companion-edit-true-name edit) (current-buffer)
+                 gemini-companion-changes--buffers)
         (pcase-dolist (`(,hunk . ,line) (gemini-companion-changes--places edit))
           (push (gemini-companion-changes--make-mark edit hunk line)
                 gemini-companion-changes--marks)))))
@@ -414,6 +436,9 @@ Those of earlier turns of its CLI in the file have no marks any more."
   (with-current-buffer (or buffer (current-buffer))
     (when (or gemini-companion-changes--marks (gemini-companion-changes--edits))
       (gemini-companion-changes--mark)))
+  (gemini-companion-changes--count))
+
+(defun gemini-companion-changes--count ()
   (setq gemini-companion-changes--left
         (length (gemini-companion-changes--all))))
 
@@ -561,8 +586,11 @@ With ALL, a prefix argument, keep those in all files of the turn."
                             (user-error "No changes to keep"))))))
     (dolist (edit edits)
       (puthash edit t gemini-companion-changes--kept))
-    (dolist (edit edits)
-      (gemini-companion-changes--update (gemini-companion-changes--buffer edit)))
+    (dolist (buffer (delq nil (mapcar #'gemini-companion-changes--marked-buffer
+                                      edits)))
+      (with-current-buffer buffer
+        (gemini-companion-changes--mark)))
+    (gemini-companion-changes--count)
     (gemini-companion-changes--report
      "Kept %s; %d left" (string-join (gemini-companion-edit-total edits) ", ")
      gemini-companion-changes--left)))
@@ -592,6 +620,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
     (with-current-buffer buffer
       (when gemini-companion-changes--marks
         (gemini-companion-changes--mark))))
+  (clrhash gemini-companion-changes--buffers)
   (setq gemini-companion-changes--unsaved nil
         gemini-companion-changes--left 0))
 

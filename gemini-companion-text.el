@@ -304,10 +304,12 @@ On a volume that ignores case they may differ."
 (defun gemini-companion-text-in-directory-p (file directory)
   "Return non-nil if FILE is in DIRECTORY or below; both are true names.
 A name of a directory in place of FILE ends with a slash."
-  (let ((directory (file-name-as-directory directory)))
-    (and (string-prefix-p directory file t)
-         (gemini-companion-text-same-file-p
-          directory (substring file 0 (length directory))))))
+  (and (string-prefix-p directory file t)
+       ;; Most of many directories need no new string.
+       (let ((directory (file-name-as-directory directory)))
+         (and (string-prefix-p directory file t)
+              (gemini-companion-text-same-file-p
+               directory (substring file 0 (length directory)))))))
 
 ;;;; Files
 

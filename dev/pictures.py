@@ -24,12 +24,20 @@ from harness.wait import eventually
 from harness.world import World
 
 SIZE = (112, 34)
-# Where this checkout is does not concern readers of README.org.
-SETTINGS = (
-    "(progn (load-theme 'modus-operandi t)"
-    ' (global-set-key (kbd "C-c g") \'gemini-companion-command-map)'
-    f' (setq directory-abbrev-alist \'(({lisp(ROOT)} . "~/gemini-companion"))))'
-)
+# As most users have it: a light frame, without a tool bar.
+SETTINGS = f"""
+(progn
+  (tool-bar-mode -1)
+  (menu-bar-mode -1)
+  (scroll-bar-mode -1)
+  (set-frame-font "DejaVu Sans Mono-11" t)
+  (global-set-key (kbd "C-c g") 'gemini-companion-command-map)
+  (setq gemini-companion-arrival-pause 10
+        ;; Where this checkout is does not concern readers of README.org.
+        directory-abbrev-alist '(({lisp(ROOT)} . "~/gemini-companion")))
+  (add-to-list 'load-path {lisp(VTERM)})
+  (setq gemini-companion-terminal 'vterm))
+"""
 OLD = 'def greeting() -> str:\n    return "Hello, world"\n'
 NEW = (
     'def greeting(name: str = "world") -> str:\n'
@@ -43,7 +51,6 @@ def test_greeting() -> None:
     assert greeting("Emacs") == "Hello, Emacs!"
 """
 CHECKED = f"""
-(load-theme 'modus-operandi t)
 (setq python-flymake-command '({lisp(sys.executable)} "-m" "pyflakes"))
 (add-hook 'python-mode-hook #'flymake-mode)
 """
@@ -51,35 +58,61 @@ CHECKED = f"""
 #### Pictures of README.org
 
 
-def review(world: World, picture: Path) -> None:
-    """Write ``picture`` of the file, its review, and the CLI in its terminal."""
-    size = (150, 38)
-    file = world.scratch.project / "hello.py"
-    shutil.copy(ROOT / "examples" / "hello" / "hello.py", file)
-    colors(world)
-    extra = (
-        f"{SETTINGS} (add-to-list 'load-path {lisp(VTERM)})"
-        " (setq gemini-companion-terminal 'vterm)"
-    )
-    emacs = world.emacs(file, size=size, extra=extra)
-    reviews, cli = Reviews(emacs), start_inside(world, emacs)
+@dataclass
+class Studio:
+    """A world whose Emacs has a frame on ``display``."""
+
+    world: World
+    display: str
+
+    def emacs(self, file: Path, size: tuple[int, int] = SIZE, extra: str = "") -> Emacs:
+        """Return an Emacs of ``size`` that displays ``file``."""
+        extra = SETTINGS + extra
+        return self.world.emacs(file, size=size, extra=extra, display=self.display)
+
+    def hello(self) -> Path:
+        """Return the example file, in the project."""
+        file = self.world.scratch.project / "hello.py"
+        shutil.copy(ROOT / "examples" / "hello" / "hello.py", file)
+        return file
+
+    def take(self, emacs: Emacs, picture: Path) -> None:
+        """Write ``picture`` of the frame of ``emacs``."""
+        settle(emacs)
+        take(self.display, frame(emacs), picture)
+
+
+def unified(studio: Studio, picture: Path) -> None:
+    """Write ``picture`` of a review in the window of its file, and of the CLI."""
+    file = studio.hello()
+    emacs = studio.emacs(file, (150, 32))
+    reviews, cli = Reviews(emacs), start_inside(studio.world, emacs)
     emacs.eval('(progn (select-window (get-buffer-window "hello.py")) nil)')
     cli.model.script(replace(file, OLD, NEW), say("done"))
     cli.type("Let the greeting take a name.", lambda: bool(cli.model.requests))
     reviews.shown(file.name)
-    with screen() as display:
-        take_terminal(world, emacs, size, display, picture)
+    cli.wait_for(QUESTION)
+    press(emacs, "C-c g r")
+    studio.take(emacs, picture)
 
 
-def edits(world: World, picture: Path) -> None:
+def review(studio: Studio, picture: Path) -> None:
+    """Write ``picture`` of a review in Ediff."""
+    file = studio.hello()
+    emacs = studio.emacs(file, (164, 30))
+    reviews, cli = Reviews(emacs), studio.world.gemini()
+    reviews.proposed(cli, file, replace(file, OLD, NEW), say("done"))
+    press(emacs, "C-c g r")
+    studio.take(emacs, picture)
+
+
+def edits(studio: Studio, picture: Path) -> None:
     """Write ``picture`` of a turn in the list: a file accepted, one with a comment."""
-    file = world.scratch.project / "hello.py"
-    shutil.copy(ROOT / "examples" / "hello" / "hello.py", file)
-    colors(world)
-    emacs = world.emacs(file, size=SIZE, extra=SETTINGS)
+    file = studio.hello()
+    emacs = studio.emacs(file)
     # The prompt is known then.
-    link(world, emacs)
-    reviews, cli = Reviews(emacs), world.gemini()
+    link(studio.world, emacs)
+    reviews, cli = Reviews(emacs), studio.world.gemini()
     test = write_file(file.with_name("test_hello.py"), TEST)
     cli.model.script(replace(file, OLD, NEW), test, say("done"))
     cli.type(
@@ -96,28 +129,26 @@ def edits(world: World, picture: Path) -> None:
     )
     emacs.eval("(progn (gemini-companion-list) (delete-other-windows) nil)")
     press(emacs, "TAB")
-    emacs.terminal.wait_for("def test_greeting")
+    in_window(emacs, '(search-forward "def test_greeting" nil t)')
     press(emacs, "n C-n C-n C-n C-n c", "test the default, too", "RET")
-    emacs.terminal.wait_for(">> test the default")
+    in_window(emacs, '(search-forward ">> test the default" nil t)')
     press(emacs, "M-< n n TAB")
-    emacs.terminal.wait_for("+def greeting")
-    with screen() as display:
-        take_terminal(world, emacs, SIZE, display, picture)
+    in_window(emacs, '(search-forward "def greeting" nil t)')
+    studio.take(emacs, picture)
 
 
-def status(world: World, picture: Path) -> None:
+def status(studio: Studio, picture: Path) -> None:
     """Write ``picture`` of a problem and its remedy."""
-    size = (100, 24)
+    world = studio.world
     settings = world.scratch.home / ".gemini" / "settings.json"
     settings.write_text(
         json.dumps({**gemini.SETTINGS, "ide": {"enabled": False}}), encoding="utf-8"
     )
-    colors(world)
     commands = f'(("gemini" . {lisp(world.tools.gemini)}))'
     # The version of the CLI is found by the real name of its directory.
-    extra = f"""{SETTINGS} (setq directory-abbrev-alist nil
-                                 gemini-companion-run-commands '{commands})"""
-    emacs = world.emacs(world.scratch.file("hello.py", OLD), size=size, extra=extra)
+    extra = f"""(setq directory-abbrev-alist nil
+                      gemini-companion-run-commands '{commands})"""
+    emacs = studio.emacs(world.scratch.file("hello.py", OLD), (100, 24), extra)
     # CLIs that others run on this machine do not concern readers.
     emacs.eval(
         "(progn (require 'gemini-companion-status)"
@@ -125,31 +156,31 @@ def status(world: World, picture: Path) -> None:
         " #'equal) #'ignore) (gemini-companion-status) (delete-other-windows) nil)"
     )
     in_window(emacs, '(not (string-search "Asking" (buffer-string)))')
-    with screen() as display:
-        take_terminal(world, emacs, size, display, picture)
+    studio.take(emacs, picture)
 
 
-def unified(world: World, picture: Path) -> None:
-    """Write ``picture`` of a review as it arrives, a unified diff."""
-    file = world.scratch.project / "hello.py"
-    shutil.copy(ROOT / "examples" / "hello" / "hello.py", file)
-    colors(world)
-    emacs = world.emacs(file, size=SIZE, extra=SETTINGS)
-    reviews, cli = Reviews(emacs), world.gemini()
-    reviews.proposed(cli, file, replace(file, OLD, NEW), say("done"))
-    with screen() as display:
-        take_terminal(world, emacs, SIZE, display, picture)
+def changes(studio: Studio, picture: Path) -> None:
+    """Write ``picture`` of a file with the changes of a turn."""
+    file = studio.world.scratch.file("bill.py", BEFORE)
+    emacs = studio.emacs(file, (90, 30))
+    emacs.eval("(setq gemini-companion-review-arrival 'notify)")
+    reviews, cli = Reviews(emacs), studio.world.gemini()
+    cli.model.script(write_file(file, AFTER), say("done"))
+    cli.prompt()
+    reviews.wait_until(1)
+    reviews.accept()
+    cli.wait_for("done")
+    press(emacs, "C-c g n n =")
+    studio.take(emacs, picture)
 
 
-def errors(world: World, picture: Path) -> None:
+def errors(studio: Studio, picture: Path) -> None:
     """Write ``picture`` of an edit, and of its result as the model is sent it."""
-    size = (100, 22)
-    file = world.scratch.file("hello.py", OLD)
+    file = studio.world.scratch.file("hello.py", OLD)
     os.utime(file, (1e9, 1e9))
-    colors(world)
-    emacs = world.emacs(file, size=size, extra=CHECKED)
-    link(world, emacs)
-    reviews, cli = Reviews(emacs), world.gemini()
+    emacs = studio.emacs(file, (100, 22), CHECKED)
+    link(studio.world, emacs)
+    reviews, cli = Reviews(emacs), studio.world.gemini()
     edit = write_file(file, NEW.replace("{name}", "{nmae}"))
     reviews.proposed(cli, file, edit, say("done"))
     reviews.accept()
@@ -163,8 +194,7 @@ def errors(world: World, picture: Path) -> None:
               (delete-other-windows)
               (set-window-buffer (split-window nil 6) (current-buffer)))"""
     )
-    with screen() as display:
-        take_terminal(world, emacs, size, display, picture)
+    studio.take(emacs, picture)
 
 
 def link(world: World, emacs: Emacs) -> None:
@@ -210,16 +240,15 @@ def test_discount() -> None:
 """
 PRICE_README = "# Shop\n\n`gross(net, discount)` is the price with the tax.\n"
 PROMPT = ("Let gross take ", "a discount, with ", "a test and a line ", "in README.md")
-DEMO_SIZE = (100, 40)
+DEMO_SIZE = (136, 30)
 
 
 class Film:
     """Frames of an animated picture, with what happens below each."""
 
-    def __init__(self, emacs: Emacs, display: str, window: str, directory: Path):
+    def __init__(self, emacs: Emacs, display: str, directory: Path):
         self._emacs = emacs
         self._display = display
-        self._window = window
         self._directory = directory
         self._frames: list[str] = []
 
@@ -227,7 +256,7 @@ class Film:
         """Add a frame of ``seconds`` with ``caption``."""
         settle(self._emacs)
         file = self._directory / f"{len(self._frames) // 4:02}.png"
-        take(self._display, self._window, file)
+        take(self._display, frame(self._emacs), file)
         bar = ["-gravity", "south", "-background", "#303030", "-splice", "0x30"]
         text = ["-fill", "white", "-pointsize", "17", "-annotate", "+0+6", caption]
         font = ["-font", "DejaVu-Sans"]
@@ -241,26 +270,18 @@ class Film:
         subprocess.run(["convert", *self._frames, *end, str(picture)], check=True)
 
 
-def demo(world: World, picture: Path) -> None:
+def demo(studio: Studio, picture: Path) -> None:
     """Write ``picture``, an animated one of a turn with an error."""
+    world = studio.world
     file = world.scratch.file("price.py", PRICE)
     os.utime(file, (1e9, 1e9))
-    colors(world)
-    extra = (
-        f"{SETTINGS} {CHECKED} (add-to-list 'load-path {lisp(VTERM)})"
-        " (setq gemini-companion-terminal 'vterm split-width-threshold nil)"
-    )
-    emacs = world.emacs(file, size=DEMO_SIZE, extra=extra)
+    emacs = studio.emacs(file, DEMO_SIZE, CHECKED)
     link(world, emacs)
     cli = start_inside(world, emacs)
     emacs.eval('(progn (select-window (get-buffer-window "price.py")) nil)')
-    with (
-        screen() as display,
-        attached(world, emacs, DEMO_SIZE, display, font_size=10) as window,
-    ):
-        film = Film(emacs, display, window, world.scratch.root)
-        play(film, emacs, cli, file)
-        film.write(picture)
+    film = Film(emacs, studio.display, world.scratch.root)
+    play(film, emacs, cli, file)
+    film.write(picture)
 
 
 def play(film: Film, emacs: Emacs, cli: Gemini, file: Path) -> None:
@@ -274,37 +295,35 @@ def play(film: Film, emacs: Emacs, cli: Gemini, file: Path) -> None:
         write_file(readme, PRICE_README),
         say("gross takes a discount, tested and described."),
     )
-    film.take(1.5, "A file in Emacs, and Gemini CLI in a terminal below it")
+    film.take(1.5, "A file in Emacs, and Gemini CLI in a terminal beside it")
     for words in PROMPT:
         cli.terminal.text(words)
         film.take(0.4, "A prompt")
     cli.type("".join(PROMPT), lambda: bool(cli.model.requests))
     reviews.shown(file.name)
     cli.wait_for(QUESTION)
-    film.take(2.5, "Its first edit is displayed when you pause")
+    film.take(2.5, "The first edit takes the window of its file when you pause")
     press(emacs, "C-c g r x")
-    film.take(3, "C-c g r selects the review, x excludes a hunk: the rate stays")
-    emacs.eval("(setq gemini-companion-review-arrival 'notify)")
+    film.take(2.5, "C-c g r selects the review, x excludes a hunk: the rate stays")
     press(emacs, "a")
-    cli.wait_for("Edit")
-    film.take(3, "a accepts it. Emacs sees a new error, and reports it to the model")
-    emacs.eval("(setq gemini-companion-review-arrival 'when-idle)")
-    press(emacs, "C-c g r")
+    reviews.shown(file.name)
     cli.wait_for(QUESTION)
-    film.take(2.5, "The model corrects the error: C-c g r, then a")
-    press(emacs, "a")
+    film.take(3, "a accepts. Emacs reported a new error, and the model corrects it")
     for written in (test, readme):
-        reviews.shown(written.name)
-        # Its keys work at once then.
-        press(emacs, "C-c g r")
-        cli.wait_for(QUESTION)
-        film.take(1.5, "The next file takes its place: a")
         press(emacs, "a")
+        reviews.shown(written.name)
+        cli.wait_for(QUESTION)
+        film.take(1.8, "a accepts, and the next file takes its place")
+    press(emacs, "a")
     cli.wait_for("tested and described")
-    # The end of the turn closes the last review.
-    emacs.becomes("(e2e-windows)", "price.py *gemini: project*")
-    cli.terminal.wait_until_gone(": emacs")
-    film.take(3, "Done: three files, one hunk less, and an error that Emacs found")
+    emacs.says("done: 3 files")
+    film.take(2.5, "a: done, three files")
+    press(emacs, "C-c g n")
+    film.take(2, "C-c g n goes to the first change, which is marked in the fringe")
+    press(emacs, "n")
+    film.take(1.5, "n goes to the next one")
+    press(emacs, "u")
+    film.take(2.5, "u undoes it")
 
 
 #### Pictures of a whole turn
@@ -451,7 +470,7 @@ def start_inside(world: World, emacs: Emacs) -> Gemini:
         "(progn (setq gemini-companion-run-commands"
         f' \'(("gemini" . {lisp(program)}))) (gemini-companion-run) nil)'
     )
-    cli = Gemini(Inside(emacs, "*gemini: project*"), model)
+    cli = Gemini(Inside(emacs, f"*gemini: {world.project.name}*"), model)
     cli.wait_for("Type your message")
     cli.wait_until_connected()
     return cli
@@ -497,10 +516,7 @@ def take_all(directory: Path, looks: list[str]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     with screen() as display:
         for name in looks or LOOKS:
-            tools = Tools.find()
-            if not LOOKS[name].terminal:
-                graphical = os.environ.get("GC_X_EMACS", "emacs-lucid")
-                tools = changed(tools, emacs=graphical)
+            tools = Tools.find() if LOOKS[name].terminal else graphical()
             for size in SIZES:
                 world = World(tools)
                 prefix = directory / f"{name}-{size[0]}x{size[1]}"
@@ -533,8 +549,7 @@ def take_turn(
             take_terminal(world, emacs, size, display, picture, look.terminal)
         else:
             settle(emacs)
-            window = emacs.value("(frame-parameter nil 'outer-window-id)")
-            take(display, str(window), picture)
+            take(display, frame(emacs), picture)
         simulate(picture)
 
 
@@ -634,6 +649,11 @@ def take_terminal(
         take(display, window, picture)
 
 
+def frame(emacs: Emacs) -> str:
+    """Return the window of the graphical frame of ``emacs``."""
+    return str(emacs.value("(frame-parameter nil 'outer-window-id)"))
+
+
 def take(display: str, window: str, picture: Path) -> None:
     """Write ``picture`` of ``window``."""
     command = ["import", "-display", display, "-window", window]
@@ -653,6 +673,12 @@ def settle(emacs: Emacs) -> None:
         eventually(is_still, "the screen stands still")
 
 
+def graphical() -> Tools:
+    """Return the tools of the tests with an Emacs that has frames."""
+    emacs = os.environ.get("GC_X_EMACS", "emacs-lucid")
+    return changed(Tools.find(), emacs=emacs)
+
+
 def main() -> None:
     """Make the pictures that are named on the command line, or all."""
     if sys.argv[1:2] == ["--all"]:
@@ -660,20 +686,24 @@ def main() -> None:
         return
     pictures = {
         "demo": demo,
+        "unified": unified,
         "review": review,
         "list": edits,
         "status": status,
         "errors": errors,
-        "unified": unified,
+        "changes": changes,
     }
-    for name in sys.argv[1:] or pictures:
-        picture = ROOT / "doc" / f"{name}.{'gif' if name == 'demo' else 'png'}"
-        print(picture, flush=True)
-        world = World(Tools.find())
-        try:
-            pictures[name](world, picture)
-        finally:
-            world.close()
+    with screen() as display:
+        for name in sys.argv[1:] or pictures:
+            picture = ROOT / "doc" / f"{name}.{'gif' if name == 'demo' else 'png'}"
+            print(picture, flush=True)
+            world = World(graphical())
+            scratch = world.scratch
+            scratch.project = scratch.project.rename(scratch.home / "shop")
+            try:
+                pictures[name](Studio(world, display), picture)
+            finally:
+                world.close()
 
 
 if __name__ == "__main__":
