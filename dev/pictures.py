@@ -87,7 +87,6 @@ def unified(studio: Studio, picture: Path) -> None:
     file = studio.hello()
     emacs = studio.emacs(file, (150, 32))
     reviews, cli = Reviews(emacs), start_inside(studio.world, emacs)
-    emacs.eval('(progn (select-window (get-buffer-window "hello.py")) nil)')
     cli.model.script(replace(file, OLD, NEW), say("done"))
     cli.type("Let the greeting take a name.", lambda: bool(cli.model.requests))
     reviews.shown(file.name)
@@ -99,10 +98,10 @@ def unified(studio: Studio, picture: Path) -> None:
 def review(studio: Studio, picture: Path) -> None:
     """Write ``picture`` of a review in Ediff."""
     file = studio.hello()
-    emacs = studio.emacs(file, (164, 30))
+    emacs = studio.emacs(file, (170, 32))
     reviews, cli = Reviews(emacs), studio.world.gemini()
     reviews.proposed(cli, file, replace(file, OLD, NEW), say("done"))
-    press(emacs, "C-c g r")
+    press(emacs, "C-c g r v")
     studio.take(emacs, picture)
 
 
@@ -278,7 +277,6 @@ def demo(studio: Studio, picture: Path) -> None:
     emacs = studio.emacs(file, DEMO_SIZE, CHECKED)
     link(world, emacs)
     cli = start_inside(world, emacs)
-    emacs.eval('(progn (select-window (get-buffer-window "price.py")) nil)')
     film = Film(emacs, studio.display, world.scratch.root)
     play(film, emacs, cli, file)
     film.write(picture)
