@@ -284,7 +284,7 @@ To search among all buffers for each file of a turn would take long.")
                                        (gemini-companion-edit-true-name edit))))
 
 (defun gemini-companion-changes--marked-buffer (edit)
-  "Return the buffer that has the marks of EDIT, or nil if none visits its file."
+  "Return the buffer where EDIT is marked, or nil if it visits another file."
   (let ((buffer (gethash (gemini-companion-edit-true-name edit)
                          gemini-companion-changes--buffers)))
     (and (buffer-live-p buffer)
