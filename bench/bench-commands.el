@@ -135,6 +135,21 @@ Without those of the garbage collector, which needs longer for more buffers."
                                                  began)))))
       (/ (* 1000 (float-time sum)) count))))
 
+(defun bench-commands-writes (directory)
+  "Return the CPU ms that recording a write in a turn of 60 files takes.
+The files are in DIRECTORY, and are not visited."
+  (let ((gc-cons-threshold most-positive-fixnum)
+        (session (list :id "bench" :directory directory))
+        began)
+    (dotimes (number 60)
+      (let ((file (expand-file-name (format "new/%d.txt" number) directory)))
+        (make-directory (file-name-directory file) t)
+        (write-region "new\n" nil file nil 'silent)
+        (when (= 50 number)
+          (setq began (get-internal-run-time)))
+        (gemini-companion-edit-written session file nil "new\n")))
+    (/ (* 1000 (float-time (time-subtract (get-internal-run-time) began))) 10)))
+
 ;;;; Parts
 
 (defun bench-commands--command (place)
