@@ -54,10 +54,10 @@ and may show rows below a text, or a text typed again, later.")
 
 (defconst gemini-companion-prompt--text-behind
   (let ((text ".*[^ \n\u200b\u2500-\u259f]")
-        (row "[ │]\\{2\\}"))
-    (concat text "\\|.*\n\\(?:[ │]*\n\\)*" row text
+        (row "[ │┃]\\{2\\}"))
+    (concat text "\\|.*\n\\(?:[ │┃]*\n\\)*" row text
             ;; After an empty line, the footer may be indented, too.
-            "\\(?:.*\n" row "\\)*\\(?:.*\n[ │]*\\(?:$\\|[─-▟]\\)\\|.*\\'\\)"))
+            "\\(?:.*\n" row "\\)*\\(?:.*\n[ │┃]*\\(?:$\\|[─-▟]\\)\\|.*\\'\\)"))
   "Regexp for text in a prompt, on the row of the mark or in rows below.
 These are indented.  Below them is the frame, or an empty row.")
 
@@ -174,7 +174,7 @@ A CLI may break a long word, and displays placeholders for images and
 for a long text.  Eat has fillers between wide characters."
   (let ((part "\\(?:[!-~]\\{1,5\\}\\|[[:graph:]]\\)"))
     (string-join
-     (cons "\\[\\(?:Image \\|Pasted \\|clipboard-\\)"
+     (cons "\\[\\(?:Image \\|Paste[ d]\\|clipboard-\\)"
            (mapcar (lambda (regexp)
                      (if (string-match regexp text)
                          (regexp-quote (string-trim (match-string 0 text)))
@@ -269,9 +269,12 @@ MARK is in the prompt of PROCESS at POSITION."
                    (goto-char (1+ position))
                    (cond ((looking-at-p gemini-companion-prompt--text-behind)
                           "%s has text behind the cursor in its prompt")
-                         ((progn
-                            (re-search-backward "^[ │]*[!*>]" nil t)
-                            (looking-at-p "[ │]*!"))
+                         ((or
+                           ;; The footer of Copilot CLI.
+                           (re-search-forward "^ \\(?:.* · \\)?Shell · " nil t)
+                           (progn
+                             (re-search-backward "^[ │]*[!*>]" nil t)
+                             (looking-at-p "[ │]*!")))
                           "%s is in shell mode"))))))
     (gemini-companion-prompt--delete-mark mark process position)
     (gemini-companion-prompt--end

@@ -462,7 +462,11 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 (declare-function gemini-companion-tools-findings "gemini-companion-tools")
 
 (defun gemini-companion-status--links (directory)
-  (cond ((not (gemini-companion-install-extension-p))
+  (cond ((not (seq-some (lambda (client)
+                          (gemini-companion-clients-get client :link))
+                        (gemini-companion-status--clients)))
+         nil)
+        ((not (gemini-companion-install-extension-p))
          '((note "No CLI is linked, so none receives errors or asks about code"
                  nil ("Link" . gemini-companion-tools))))
         ;; The mode has loaded it.

@@ -174,11 +174,16 @@ PROGRAM, a command of the shell."
          ("│ > one%s │\n│   two │\n╰───╯" . "177")
          ;; In this mode, that character deletes nothing.
          ("> worl%sd\n────\n  -- NORMAL --" . "165")
+         ("┃ one%s\n┃ two\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
+         ;; In shell mode, which only the footer shows.
+         ("┃ %s\n╹▀▀▀▀\n Shell · Manual Approval   model" . "177")
+         (" ~/project\n────\n❯ %s\n────\n / files · Shell · Manual" . "177")
          ;; Neither the frame is text of the prompt nor what is below it.
          ("> one%s  \u200b\n────\n  project\n  mode")
          (" > %s   \n▀▀▀▀\n   workspace\n [INSERT]")
          (" > %s\n   \n   workspace\n [INSERT]")
          (" > %s\n\n workspace\n    model")
+         ("┃ %s\n╹▀▀▀▀\n Interactive · Manual Approval   model")
          ("│ > %s │\n╰───╯\n  project")))
     (gemini-companion-send-test-with-reason-terminal
         (mapconcat
