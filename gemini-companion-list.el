@@ -557,20 +557,24 @@ all edits of the turn."
       (gemini-companion-list--revert-turn edits)
     (let* ((edit (gemini-companion-edit-current))
            (file (gemini-companion-edit-file edit))
+           (buffer (gemini-companion-names-buffer file))
            (new (eq 'new (gemini-companion-edit-before edit)))
            (hunk (and (not new)
                       (get-text-property (point) 'gemini-companion-hunk))))
       (gemini-companion-changes-check edit)
       (when (y-or-n-p (format (cond (new "%s was new; delete it? ")
-                                    (hunk "Undo this hunk of %s, and save? ")
-                                    (t "Revert the edit of %s, and save? "))
-                              (gemini-companion-edit-name edit)))
+                                    (hunk "Undo this hunk of %s%s? ")
+                                    (t "Revert the edit of %s%s? "))
+                              (gemini-companion-edit-name edit)
+                              (if (and buffer (buffer-modified-p buffer))
+                                  " in its unsaved buffer"
+                                ", and save")))
         ;; Before that, so that undo in its buffer brings the edit back.
         (unless (or new
                     (gemini-companion-revert-encoded-p file)
                     ;; Tramp would block Emacs.
                     (and (gemini-companion-names-of-copy file)
-                         (null (gemini-companion-names-buffer file))))
+                         (null buffer)))
           (gemini-companion-list--show-file file #'display-buffer))
         (gemini-companion-changes-revert edit hunk)))))
 
