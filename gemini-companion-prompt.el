@@ -910,7 +910,8 @@ With COMPOSE, a prefix argument, insert it into the buffer of
                         (or (seq-some #'car-safe things) default-directory))
                        (gemini-companion-sessions)
                        (user-error "No CLI is connected; \
-M-x gemini-companion-run starts one, /ide enable connects a running one"))))
+M-x gemini-companion-run starts one, /ide enable (/ide in Copilot CLI) connects \
+a running one"))))
          (text (gemini-companion-prompt-description things session))
          (unsaved (and buffer-file-name (buffer-modified-p))))
     (if compose

@@ -10,7 +10,8 @@
 ;; that is replaced; and bring the buffer that visits the file up to date between
 ;; two commands.  If the buffer has unsaved text, a command can merge the two
 ;; texts, because the text from before the first unsaved change is kept.  Nothing
-;; here saves a file or asks.
+;; here saves a buffer or asks.  A file is written only where a CLI ignores the
+;; text that was accepted.
 
 ;;; Code:
 

@@ -1,4 +1,4 @@
-;;; gemini-companion.el --- Emacs companion of Gemini CLI and Qwen Code  -*- lexical-binding: t; -*-
+;;; gemini-companion.el --- Emacs companion of Gemini CLI, Qwen Code and Copilot CLI  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -11,10 +11,11 @@
 
 ;;; Commentary:
 
-;; Run `gemini' or `qwen' in a terminal, inside Emacs or outside, and it knows
-;; which files are open, where point is and what is selected.  Each edit that it
-;; proposes opens as a review in Emacs: accept it, with changes of your own if
-;; you like, or reject it, and the CLI continues with your answer.
+;; Run `gemini', `qwen' or `copilot' in a terminal, inside Emacs or outside, and
+;; it knows what you have selected, and mostly also which files are open and where
+;; point is.  Each edit that it proposes opens as a review in Emacs: accept it,
+;; with changes of your own if you like, or reject it, and the CLI continues with
+;; your answer.
 ;;
 ;; Type M-x gemini-companion-mode, then M-x gemini-companion-run in a project.
 ;; The manual is in Info, at (gemini-companion).
@@ -40,7 +41,7 @@
 ;;;; Customization
 
 (defgroup gemini-companion nil
-  "Emacs companion of Gemini CLI and Qwen Code."
+  "Emacs companion of Gemini CLI, Qwen Code and Copilot CLI."
   :group 'tools
   :link '(info-link "(gemini-companion)")
   :prefix "gemini-companion-")
@@ -321,16 +322,17 @@ is hidden, the number of connected CLIs, a ! during auto-accept, and a
 
 ;;;###autoload
 (define-minor-mode gemini-companion-mode
-  "Share your work with Gemini CLI or Qwen Code, and review edits here.
-\\[gemini-companion-run] starts a CLI in a terminal of Emacs; in any
-other terminal run `gemini' or `qwen' in a project that is open in
-this Emacs, and type /ide enable there, once.  The mode line shows
-Gemini and the number of connected CLIs; a click opens a menu.  If
-a CLI does not connect, \\[gemini-companion-status] shows why.
+  "Share your work with a CLI, and review its edits here.
+The CLI is Gemini CLI, Qwen Code or Copilot CLI.
+\\[gemini-companion-run] starts it in a terminal of Emacs; in any other
+terminal run `gemini', `qwen' or `copilot' in a project that is open in
+this Emacs, and in the first two type /ide enable there, once.  The mode
+line shows Gemini and the number of connected CLIs; a click opens a menu.
+If a CLI does not connect, \\[gemini-companion-status] shows why.
 
 A CLI receives the names of open files, the position of point and the
-selected text.  Its edits wait until you pause, and are then displayed
-for review.
+selected text; Copilot CLI only the latter.  Its edits wait until you
+pause, and are then displayed for review.
 
 \\<gemini-companion-review-mode-map>\
 In a review, \\[gemini-companion-edit-accept] accepts the proposal with your changes, and

@@ -8,12 +8,14 @@ import stat
 from pathlib import Path
 
 import pytest
+from harness import copilot
 from harness.copilot import Copilot, create, replace
 from harness.emacs import Emacs, Reviews, lisp
 from harness.model import say, together, write_file
 from harness.needs import needs_copilot
 from harness.wait import eventually
 from harness.world import World
+from test_prompt import SUBMIT
 
 pytestmark = [needs_copilot, pytest.mark.once]
 
@@ -110,7 +112,7 @@ def test_a_review_of_copilot_survives_a_restart(world: World, is_killed: bool) -
     assert reviews.proposal() == "mine\n"
     reviews.accept()
     cli.wait_for("copilot done")
-    assert file.read_text() == "uno\n"
+    is_written(emacs, file, "mine\n")
 
 
 @pytest.mark.contract("Copilot CLI: accept with edits")
@@ -139,6 +141,28 @@ def test_emacs_writes_the_edits_that_copilot_ignores(world: World) -> None:
     is_written(emacs, other, "\n".join(f"{letters[:-1]}M"))
     emacs.eval(f"(gemini-companion-changes-revert {LAST})")
     eventually(lambda: other.read_text() == old, "the edit is undone")
+
+
+def test_copilot_is_started_and_typed_to(world: World) -> None:
+    copilot.configure(world.scratch)
+    emacs = world.emacs(world.file("a.txt", "one\n"))
+    cli = world.run(emacs, "copilot")
+    emacs.becomes(SESSIONS, 1)
+    emacs.eval("(require 'gemini-companion-prompt)")
+    emacs.eval('(select-window (get-buffer-window "*copilot: project*"))')
+
+    cli.model.script(say("first done"))
+    emacs.eval(SUBMIT.format('"prompt 1 please, in @a.txt"'))
+    cli.wait_for("first done")
+    prompt = cli.model.requests[-1]["messages"][-1]["content"]
+    assert "prompt 1 please, in @a.txt\n" in prompt
+    assert "<tagged_files>" in prompt
+
+    cli.terminal.text("!")
+    cli.terminal.wait_for("Execute shell command")
+    emacs.eval(SUBMIT.format('"prompt 2 please"'))
+    emacs.says("is in shell mode")
+    assert len(cli.model.requests) == 1
 
 
 def is_written(emacs: Emacs, file: Path, text: str) -> None:

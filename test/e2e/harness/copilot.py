@@ -53,7 +53,8 @@ def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
 class Copilot(Gemini):
     """A Copilot CLI on a screen."""
 
-    placeholder = "/ commands · ? help"
+    # There may be no room for what follows it.
+    placeholder = " · / commands"
     question = QUESTION
 
     def wait_until_connected(self) -> None:

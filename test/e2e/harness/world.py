@@ -20,6 +20,7 @@ from .tools import Tools
 from .wait import eventually
 
 Cli = TypeVar("Cli", bound=Gemini)
+CLIS = {"gemini": (gemini, Gemini), "qwen": (qwen, Qwen), "copilot": (copilot, Copilot)}
 
 # Until then, names of files are not relative to the project of the CLI.
 KNOWN = """(seq-every-p (lambda (session) (plist-get session :directory))
@@ -135,7 +136,7 @@ class World:
 
         Wait until it takes prompts, in a terminal of ``emacs``.
         """
-        module, kind = (qwen, Qwen) if client == "qwen" else (gemini, Gemini)
+        module, kind = CLIS[client]
         model = self.model()
         program = module.script(self.tools, self.scratch, model, "inside")
         name, commands = lisp(client), f"'(({lisp(client)} . {lisp(program)}))"
@@ -148,7 +149,7 @@ class World:
         buffer = f"*{client}: {host}{self.project.name}*"
         emacs.holds(f"(get-buffer {lisp(buffer)})")
         cli = kind(TerminalBuffer(emacs, buffer), model)
-        cli.wait_for("Type your message")
+        cli.wait_for(cli.placeholder)
         return cli
 
     def gemini_inside(self, emacs: Emacs, start: str, buffer: str) -> Gemini:
