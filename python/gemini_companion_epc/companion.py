@@ -10,31 +10,19 @@ import os
 from collections.abc import Mapping, Sequence
 
 from .protocol import Protocol, Reviews, Tool
-from .types import File, MalformedArgument, Notification, file_name
+from .types import File, Notification, file_name, string
 
 IDE_INFO = {"name": "emacs", "displayName": "Emacs"}
 
-_STRING = {"type": "string"}
 _OPEN = Tool(
     "openDiff",
     "Open a review of the proposed content of a file in Emacs.",
-    {
-        "type": "object",
-        "properties": {"filePath": _STRING, "newContent": _STRING},
-        "required": ["filePath", "newContent"],
-    },
+    ["filePath", "newContent"],
 )
 _CLOSE = Tool(
     "closeDiff",
     "Close the review of a file and return the text of the proposal.",
-    {
-        "type": "object",
-        "properties": {
-            "filePath": _STRING,
-            "suppressNotification": {"type": "boolean"},
-        },
-        "required": ["filePath"],
-    },
+    ["filePath"],
 )
 
 
@@ -47,12 +35,9 @@ class Companion(Protocol):
     async def call(
         self, reviews: Reviews, tool: str, arguments: Mapping[str, object]
     ) -> str:
-        path = file_name(arguments.get("filePath"), "filePath")
+        path = file_name(string(arguments, "filePath"), "filePath")
         if tool == _OPEN.name:
-            proposal = arguments.get("newContent")
-            if not isinstance(proposal, str):
-                raise MalformedArgument("newContent must be a string")
-            await reviews.open(path, proposal)
+            await reviews.open(path, string(arguments, "newContent"))
             return ""
         text = await reviews.close(path)
         answer = {} if text is None else {"content": text}

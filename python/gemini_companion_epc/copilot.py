@@ -16,21 +16,11 @@ from pathlib import Path
 from .bridge import directory_of
 from .protocol import Protocol, Reviews, Tool
 from .system import this_host
-from .types import File, MalformedArgument, Notification, file_name
-
-
-def _tool(name: str, description: str, *properties: str) -> Tool:
-    strings = {one: {"type": "string"} for one in properties}
-    return Tool(
-        name,
-        description,
-        {"type": "object", "properties": strings, "required": list(properties)},
-    )
-
+from .types import File, Notification, file_name, string
 
 _PATH, _TEXT, _NAME = "original_file_path", "new_file_contents", "tab_name"
-_OPEN = _tool("open_diff", "Open a review of an edit in Emacs.", _PATH, _TEXT, _NAME)
-_CLOSE = _tool("close_diff", "Close the review that was opened with a name.", _NAME)
+_OPEN = Tool("open_diff", "Open a review of an edit in Emacs.", [_PATH, _TEXT, _NAME])
+_CLOSE = Tool("close_diff", "Close the review that was opened with a name.", [_NAME])
 
 # It connects again to another server when its file has another time.
 _BEGAN = int(1000 * time.time())
@@ -62,7 +52,7 @@ class Copilot(Protocol):
     async def call(
         self, reviews: Reviews, tool: str, arguments: Mapping[str, object]
     ) -> str:
-        name = _string(arguments, _NAME)
+        name = string(arguments, _NAME)
         if tool == _CLOSE.name:
             if name in self._kept or name not in self._paths:
                 # It may be opened by another name, or later.
@@ -70,9 +60,9 @@ class Copilot(Protocol):
             if opened := self._paths.pop(name, None):
                 await reviews.close(opened)
             return _answer(already_closed=opened is None, tab_name=name)
-        path = file_name(arguments.get(_PATH), _PATH)
+        path = file_name(string(arguments, _PATH), _PATH)
         # It has the line ends of the file, which are no change.
-        proposal = _string(arguments, _TEXT).replace("\r\n", "\n")
+        proposal = string(arguments, _TEXT).replace("\r\n", "\n")
         review = reviews.session_id, path, proposal
         is_accepted = self._recent.get(review)
         if is_accepted is None:
@@ -129,13 +119,6 @@ class Copilot(Protocol):
 
 
 COPILOT = Copilot()
-
-
-def _string(arguments: Mapping[str, object], name: str) -> str:
-    value = arguments.get(name)
-    if not isinstance(value, str):
-        raise MalformedArgument(f"{name} must be a string")
-    return value
 
 
 def _answer(**facts: object) -> str:

@@ -34,12 +34,11 @@ from mcp_types import (
 )
 from starlette.requests import Request
 
-from . import __version__
+from . import __version__, protocol
 from .asgi import Asgi
 from .config import LARGEST_BODY, Config
 from .diffs import Diffs
 from .port import Port
-from .protocol import Reviews
 from .questions import Questions
 from .remote import Remotes
 from .sessions import Session, Sessions
@@ -61,12 +60,11 @@ async def serve(
 ) -> None:
     """Answer the clients at ``port`` until ``stop`` is set."""
     _patch(port)
-    tools = Tools(diffs, config)
     server = Server(
         "gemini-companion",
         version=__version__,
-        on_list_tools=tools.list,
-        on_call_tool=tools.call,
+        on_list_tools=partial(_list_tools, config),
+        on_call_tool=partial(_call_tool, diffs),
     )
     # OpenTelemetry, which nobody has set up.
     server.middleware.clear()
@@ -145,53 +143,43 @@ class TrackedServer(TCPServer):
 # The tools
 
 
-class Tools:
-    """The handlers of tools/list and tools/call."""
+async def _list_tools(
+    config: Config, context: Context, params: PaginatedRequestParams | None
+) -> ListToolsResult:
+    session = _session(context)
+    process = await session.wait_for_process(config.list_limit)
+    # An ACP client asks the user itself; with a diff too, the turn would hang until
+    # both are answered.
+    if not config.offer_tools or (process and process.is_acp):
+        return ListToolsResult(tools=[])
+    return ListToolsResult(tools=[*map(_declared, session.protocol.tools())])
 
-    def __init__(self, diffs: Diffs, config: Config) -> None:
-        self._diffs = diffs
-        self._config = config
 
-    async def list(
-        self, context: Context, params: PaginatedRequestParams | None
-    ) -> ListToolsResult:
-        """Answer tools/list."""
-        session = _session(context)
-        process = await session.wait_for_process(self._config.list_limit)
-        # An ACP client asks the user itself; with a diff too, the turn would hang
-        # until both are answered.
-        if not self._config.offer_tools or (process and process.is_acp):
-            return ListToolsResult(tools=[])
-        tools = session.protocol.tools()
-        return ListToolsResult(
-            tools=[
-                Tool(name=name, description=description, input_schema=schema)
-                for name, description, schema in tools
-            ]
-        )
+def _declared(tool: protocol.Tool) -> Tool:
+    strings = {name: {"type": "string"} for name in tool.arguments}
+    schema = {"type": "object", "properties": strings, "required": tool.arguments}
+    return Tool(name=tool.name, description=tool.description, input_schema=schema)
 
-    async def call(
-        self, context: Context, params: CallToolRequestParams
-    ) -> CallToolResult:
-        """Answer tools/call, with an error result only for malformed arguments."""
-        session = _session(context)
-        protocol, name = session.protocol, params.name
-        # Even if they are no longer offered: the CLI may have listed them before a
-        # restart.
-        if name not in [tool.name for tool in protocol.tools()]:
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {name}")
-        diffs = self._diffs
-        reviews = Reviews(
-            session.id,
-            partial(diffs.open, session),
-            partial(diffs.close, session),
-            session.decided,
-        )
-        try:
-            text = await protocol.call(reviews, name, params.arguments or {})
-        except MalformedArgument as error:
-            return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
-        return CallToolResult(content=[TextContent(text=text)] if text else [])
+
+async def _call_tool(
+    diffs: Diffs, context: Context, params: CallToolRequestParams
+) -> CallToolResult:
+    """Answer tools/call, with an error result only for malformed arguments."""
+    session = _session(context)
+    # Even if they are no longer offered: the CLI may have listed them before a restart.
+    if params.name not in [tool.name for tool in session.protocol.tools()]:
+        raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
+    reviews = protocol.Reviews(
+        session.id,
+        partial(diffs.open, session),
+        partial(diffs.close, session),
+        session.decided,
+    )
+    try:
+        text = await session.protocol.call(reviews, params.name, params.arguments or {})
+    except MalformedArgument as error:
+        return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+    return CallToolResult(content=[TextContent(text=text)] if text else [])
 
 
 def _session(context: Context) -> Session:

@@ -17,7 +17,8 @@ class Tool(NamedTuple):
 
     name: str
     description: str
-    schema: dict[str, object]
+    arguments: Sequence[str]
+    """Names of its arguments, which are strings and required."""
 
 
 class Reviews(NamedTuple):

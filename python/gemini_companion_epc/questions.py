@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypedDict, cast
 from .clients import Client
 from .config import Config
 from .processes import ancestors
-from .types import EmacsError, Facts, MalformedArgument, clean, file_name
+from .types import EmacsError, Facts, MalformedArgument, clean, file_name, string
 
 logger = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ class Questions:
         method = request.get("method")
         if method == "event":
             return await self._event(client, request)
-        directory = self._directory(request.get("directory"))
+        directory = self._directory(string(request, "directory"))
         if method == "list":
             return {"tools": TOOLS}
         if method == "call":
@@ -156,7 +156,7 @@ class Questions:
         event = request.get("event")
         if not isinstance(event, dict):
             raise MalformedArgument("event must be an object")
-        directory = self._directory(event.get("cwd"))
+        directory = self._directory(string(event, "cwd"))
         name = event.get("hook_event_name")
         pids = await asyncio.to_thread(ancestors, request.get("pid"))
         facts: Question = {"client": client.name, "pids": pids}
@@ -205,7 +205,7 @@ class Questions:
         except (EmacsError, asyncio.TimeoutError):
             return None
 
-    def _directory(self, directory: object) -> str:
+    def _directory(self, directory: str) -> str:
         """Return the ``directory`` of the CLI.
 
         Raise MalformedArgument if it is outside the workspace roots.

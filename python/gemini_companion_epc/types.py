@@ -3,6 +3,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -44,14 +45,20 @@ def clean(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
-def file_name(value: object, argument: str) -> str:
+def string(arguments: Mapping[str, object], name: str) -> str:
+    """Return the argument ``name``; raise MalformedArgument if it is no string."""
+    value = arguments.get(name)
+    if not isinstance(value, str):
+        raise MalformedArgument(f"{name} must be a string")
+    return value
+
+
+def file_name(value: str, argument: str) -> str:
     """Return ``value`` of ``argument``, the absolute name of a file on this machine.
 
     Raise MalformedArgument if it is none.  Emacs cannot visit a file in more than 100
     directories, and takes seconds to notice it.
     """
-    if not isinstance(value, str):
-        raise MalformedArgument(f"{argument} must be a string")
     is_odd = not os.path.isabs(value) or "\0" in value or _REMOTE.match(value)
     if (
         is_odd
