@@ -95,9 +95,9 @@ units, the limit of the client."
     (unless (string-empty-p text)
       (cl-mapcan #'list '(:selected-text :start-line :start-character)
                  (cons (substring-no-properties text 0 (min limit (length text)))
-                       (gemini-companion-context--place start))))))
+                       (gemini-companion-context--position start))))))
 
-(defun gemini-companion-context--place (position)
+(defun gemini-companion-context--position (position)
   "Return the line and the character of POSITION, from 1 on.
 The character is counted in UTF-16 units."
   (save-excursion
@@ -184,7 +184,7 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
           gemini-companion-context--active-file
           (append (list :active t)
                   (cl-mapcan #'list '(:line :character)
-                             (gemini-companion-context--place (point)))
+                             (gemini-companion-context--position (point)))
                   (gemini-companion-context--selection)))))
 
 ;;;; Tracking
