@@ -658,13 +658,13 @@ If KEEP is non-nil, the selected window stays visible.  The user's
               (gemini-companion-edit-file edit)
               (gemini-companion-edit-original edit)
               (gemini-companion-edit-proposal-buffer edit)
-              (gemini-companion-unified--with-place hunks user-line)
+              (gemini-companion-unified--with-user-line hunks user-line)
               edit unfolded)
            (insert "No differences left.\n")))
        (buffer-string)))
     (setf (gemini-companion-view-hunks view) hunks)))
 
-(defun gemini-companion-unified--with-place (hunks line)
+(defun gemini-companion-unified--with-user-line (hunks line)
   "Return HUNKS with one without lines at LINE of the file, where the user was.
 The text near it is not folded, as that near the others."
   (let ((before (seq-take-while (pcase-lambda (`(,old . ,_)) (<= old (or line 0)))
