@@ -1010,7 +1010,7 @@ If there are several edits, ask for confirmation with VERB."
 
 (defun gemini-companion-edit-accept (&optional edit)
   "Accept EDIT with the text in its proposal buffer.
-The CLI then writes that text to the file.  Without EDIT, take the
+That text is then written to the file.  Without EDIT, take the
 edits at point in the list; else the review of the current buffer,
 or the one that is shown."
   (interactive)
@@ -1127,7 +1127,7 @@ its terminal."
      'gemini-companion
      "Server crashed and was restarted.  Answer open reviews in Emacs, as \
 their terminals do not take an answer.  Then run /ide enable in each CLI that \
-was connected; it opens no reviews until then.")))
+does not reconnect; it opens no reviews until then.")))
 
 (defun gemini-companion-edit--hand-over (edit)
   (gemini-companion-server-call

@@ -73,8 +73,9 @@ def test_a_session_has_the_id_and_the_process_of_the_headers(
 def test_a_call_lasts_until_the_user_has_decided(
     alone: Alone, cli: FakeCopilot
 ) -> None:
-    accepted, rejected = cli.review("/a", "x", "1"), cli.review("/b", "y", "2")
+    accepted, rejected = cli.review("/a", "x\r\n", "1"), cli.review("/b", "y", "2")
     alone.emacs.until(lambda emacs: len(emacs.acknowledged) == 2)
+    assert {diff.proposal for diff in alone.emacs.opened} == {"x\n", "y"}
     ids = {diff.path: diff.id for diff in alone.emacs.opened}
     alone.do(alone.diffs.reject, ids["/b"])
     answer = rejected.result(BOUND)
