@@ -103,4 +103,98 @@
                                                "gemini\\|[Ee]diff")
                               (gemini-companion-test-buffers buffers))))))
 
+;; (SIDE FIRST SECOND) has FIRST, and SECOND at its SIDE; (NAME) is dedicated, and
+;; the first name is selected last.
+(defconst gemini-companion-windows-test-layouts
+  '(("a" "a")
+    ("b" "b")
+    ("cli" "cli")
+    ("a" (right "a" "cli"))
+    ("cli" (right "cli" "a"))
+    ("cli" (below "a" "cli"))
+    ("a" (below "a" "cli"))
+    ("b" (right "b" "a"))
+    ("a" (right "b" "a"))
+    ("b" (below "a" "b"))
+    ("b" (right "a" (below "b" "cli")))
+    ("cli" (right "b" (below "a" "cli")))
+    ("b" (right (below "a" "b") "cli"))
+    ("cli" (right "a" (right "b" "cli")))
+    ("a" (right "a" "a"))
+    ("cli" (right (right "a" "a") "cli"))
+    ("a" (right ("a") "b"))
+    ("b" (right ("a") "b"))
+    ("cli" (right "a" ("cli")))
+    ("b" (below (right "a" "b") (right "cli" "b"))))
+  "Layouts of windows: the selected buffer, and all of them.")
+
+(defun gemini-companion-windows-test-lay-out (layout)
+  "Show LAYOUT in the selected window; a is shown from its line 20 on."
+  (pcase layout
+    (`(,side ,first ,second)
+     (let ((other (split-window nil nil side)))
+       (gemini-companion-windows-test-lay-out first)
+       (with-selected-window other
+         (gemini-companion-windows-test-lay-out second))))
+    (_
+     (switch-to-buffer (car (ensure-list layout)))
+     (when (equal "a" (buffer-name))
+       (goto-char (gemini-companion-hunk-line 23))
+       (recenter 3))
+     (set-window-dedicated-p nil (consp layout)))))
+
+(ert-deftest gemini-companion-windows-are-the-same-after-a-review ()
+  (let* ((lines (number-sequence 1 100))
+         (old (mapconcat #'number-to-string lines "\n"))
+         (new (mapconcat #'number-to-string
+                         (seq-difference lines '(25 60)) "\n")))
+    (gemini-companion-test-in-each-view `(("a" ,old) ("b" "mine\n"))
+      (dolist (name '("a" "b"))
+        (find-file-noselect (expand-file-name name directory)))
+      (let* ((process (make-process :name "cli" :command '("cat") :noquery t
+                                    :buffer (get-buffer-create "cli")))
+             (session (gemini-companion-test-session "one" (process-id process))))
+        (unwind-protect
+            (pcase-dolist (`(,columns ,rows)
+                           '((80 24) (120 40) (140 42) (160 45) (200 50)))
+              (set-frame-size nil columns rows)
+              (pcase-dolist (`(,selected ,layout)
+                             gemini-companion-windows-test-layouts)
+                (ert-info ((format "%s, %s in %s" columns selected layout))
+                  (delete-other-windows)
+                  (gemini-companion-windows-test-lay-out layout)
+                  (select-window (get-buffer-window selected))
+                  (gemini-companion-windows-test-review session new))))
+          (delete-other-windows)
+          (set-window-dedicated-p nil nil)
+          (set-frame-size nil 160 45)
+          (delete-process process)
+          (kill-buffer "cli"))))))
+
+(defun gemini-companion-windows-test-review (session text)
+  "Review the edit of a to TEXT by SESSION; the windows are the same then."
+  (let* ((before (gemini-companion-test-layout))
+         (edges (mapcar #'window-edges (window-list nil nil (frame-first-window))))
+         (selected (selected-window))
+         (place (and (eq 'diff gemini-companion-review-view)
+                     (seq-find (lambda (window)
+                                 (and (not (eq window selected))
+                                      (<= 12 (window-body-height window))))
+                               (get-buffer-window-list "a"))))
+         (diff (gemini-companion-test-arrive "a" text 1 session)))
+    (should (eq selected (selected-window)))
+    (dotimes (n 2)
+      (when place
+        (should (eq place (get-buffer-window
+                           (gemini-companion-review-main-buffer diff))))
+        (should (equal edges (mapcar #'window-edges
+                                     (window-list nil nil
+                                                  (frame-first-window))))))
+      (when (zerop n)
+        (gemini-companion-arrival-view diff)
+        (gemini-companion-test-call #'gemini-companion-review-next-hunk)
+        (gemini-companion-test-call #'gemini-companion-review-toggle-hunk)))
+    (gemini-companion-test-call #'gemini-companion-edit-reject)
+    (gemini-companion-test-eventually (equal before (gemini-companion-test-layout)))))
+
 ;;; gemini-companion-windows-test.el ends here
