@@ -164,9 +164,9 @@ By default, a window must show one of its buffers."
 (cl-defgeneric gemini-companion-view-compare (view)
   "Compare the original and the proposal of VIEW again.")
 
-(cl-defgeneric gemini-companion-view-mark (view redraw)
-  "Display in VIEW which hunks are excluded, and whether the review has ended.
-If REDRAW is nil, the view will be compared again anyway.")
+(cl-defgeneric gemini-companion-view-mark (view)
+  "Display in VIEW which hunks are excluded, and whether the review has ended."
+  (gemini-companion-view-compare view))
 
 (cl-defgeneric gemini-companion-view-edited (_view)
   "Update a view soon, as the user has edited its proposal."
@@ -175,23 +175,13 @@ If REDRAW is nil, the view will be compared again anyway.")
 (cl-defgeneric gemini-companion-view-close (view)
   "Close VIEW, but leave windows, original and proposal alone.")
 
-(defun gemini-companion-review-main-buffer (edit)
-  "Return the buffer to go to in the view of EDIT, or nil."
-  (when-let* ((view (gemini-companion-edit-view edit)))
-    (car (gemini-companion-view-buffers view))))
-
-(defun gemini-companion-review--view-here ()
-  "Return the view of the current buffer, or the one that is shown."
-  (or (gemini-companion-edit-view (gemini-companion-edit-current))
-      (user-error "This proposal is not shown yet")))
-
 (defun gemini-companion-review-of-buffer ()
   "Return the view of the current buffer, or signal an error."
-  (cond (gemini-companion-edits-view)
-        (gemini-companion-edit-here (gemini-companion-review--view-here))
-        (t (user-error "No review in this buffer; %s goes to one"
-                       (substitute-command-keys
-                        "\\[gemini-companion-review]")))))
+  (or gemini-companion-edits-view
+      (and gemini-companion-edit-here
+           (gemini-companion-edit-view gemini-companion-edit-here))
+      (user-error "No review in this buffer; %s goes to one"
+                  (substitute-command-keys "\\[gemini-companion-review]"))))
 
 (defun gemini-companion-review--enter ()
   "Return the current view; from the list, go there first, to the line at point."
@@ -199,7 +189,7 @@ If REDRAW is nil, the view will be compared again anyway.")
     (gemini-companion-review-go-to
      (gemini-companion-edit-unsettled)
      (get-text-property (point) 'gemini-companion-line)))
-  (gemini-companion-review--view-here))
+  (gemini-companion-review-of-buffer))
 
 (defun gemini-companion-review-go-to (edit line)
   "Show EDIT and select it, at the hunk with LINE, or the last one before.
@@ -233,8 +223,7 @@ also as a part of another line, becomes a part of it."
   (pcase event
     ('file-changed (gemini-companion-view-compare view)
                    (force-mode-line-update t))
-    ('toggled (gemini-companion-view-mark view t))
-    ('restored (gemini-companion-view-mark view nil))
+    ((or 'toggled 'restored) (gemini-companion-view-mark view))
     ('changed (gemini-companion-view-edited view))
     ('waits (gemini-companion-review--await-next view))
     ('hide (gemini-companion-review--close view))))
@@ -515,7 +504,7 @@ Its keys then only say so, and any other key closes it."
     (with-current-buffer buffer
       (add-hook 'pre-command-hook #'gemini-companion-review--key-after-answer
                 nil t)))
-  (gemini-companion-view-mark view nil)
+  (gemini-companion-view-mark view)
   (force-mode-line-update t))
 
 (defun gemini-companion-review--key-after-answer ()
@@ -665,7 +654,6 @@ In the list, go to the previous line of a CLI, turn, edit or hunk."
 (defun gemini-companion-review-edit ()
   "Go to the proposal to edit it, or from there back to the review."
   (interactive)
-  (gemini-companion-review-of-buffer)
   (gemini-companion-view-edit-proposal (gemini-companion-review--enter)))
 
 ;;;; Evil

@@ -51,6 +51,9 @@ Only so many of the characters in hunks are compared word by word.")
 (defconst gemini-companion-unified--least-lines 8
   "Minimum number of lines of a window for a diff.")
 
+(defconst gemini-companion-unified--least-columns 60
+  "Minimum number of columns of a window for a diff, beside others.")
+
 (defvar-local gemini-companion-unified--view nil
   "The view that this buffer belongs to.")
 
@@ -550,12 +553,6 @@ Its buffers are that of the diff and the proposal.")
     (user-error "Hunks can be excluded only in the diff"))
   (get-text-property (point) 'gemini-companion-hunk))
 
-(cl-defmethod gemini-companion-view-mark
-  ((view gemini-companion-unified-view) redraw)
-  "Draw VIEW again if REDRAW is non-nil."
-  (when redraw
-    (gemini-companion-view-compare view)))
-
 (cl-defmethod gemini-companion-view-compare
   ((view gemini-companion-unified-view))
   "Compare again, and draw VIEW again."
@@ -618,7 +615,7 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                       (gemini-companion-windows-make
                        buffer edit
                        gemini-companion-unified--least-lines
-                       gemini-companion-windows-unified-columns
+                       gemini-companion-unified--least-columns
                        keep))
                     ;; Otherwise Emacs would display the buffer in a new frame.
                     (lambda (&rest _) 'fail))

@@ -53,9 +53,6 @@ Prefer the selected frame, and return it if no frame displays one."
 ;; The terminal of the CLI stays visible beside a review, and so does the
 ;; selected window if the review appears by itself.
 
-(defconst gemini-companion-windows-unified-columns 60
-  "Least width of a part of a frame that is used for a unified diff.")
-
 (defconst gemini-companion-windows--file-lines 12
   "Least height of the window of a file in which a review takes its place.")
 
