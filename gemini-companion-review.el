@@ -175,6 +175,11 @@ By default, a window must show one of its buffers."
 (cl-defgeneric gemini-companion-view-close (view)
   "Close VIEW, but leave windows, original and proposal alone.")
 
+(defun gemini-companion-review-main-buffer (edit)
+  "Return the buffer to go to in the view of EDIT, or nil."
+  (when-let* ((view (gemini-companion-edit-view edit)))
+    (car (gemini-companion-view-buffers view))))
+
 (defun gemini-companion-review-of-buffer ()
   "Return the view of the current buffer, or signal an error."
   (or gemini-companion-edits-view

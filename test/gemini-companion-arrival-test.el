@@ -166,7 +166,7 @@
               (should (string-match-p "; C-c % r selects it" (car shown)))
               (should (string-search "type C-c % r"
                                      (funcall (cdr (gemini-companion-part-lighter 'notify)))))
-              (with-current-buffer (gemini-companion-test-main-buffer diff)
+              (with-current-buffer (gemini-companion-review-main-buffer diff)
                 ;; The mode line reads two of them as one.
                 (should (string-search "C-c %% r to answer"
                                        (gemini-companion-test-header-text 200))))

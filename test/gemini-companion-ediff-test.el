@@ -207,7 +207,7 @@
             (setq diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
             (gemini-companion-test-call #'gemini-companion-review-next-hunk)
             (dotimes (_ 2)
-              (with-current-buffer (gemini-companion-test-main-buffer diff)
+              (with-current-buffer (gemini-companion-review-main-buffer diff)
                 (gemini-companion-review-switch-view)))
             (gemini-companion-edit-accept)
             (should-not ran)

@@ -395,7 +395,7 @@ if `answer' is non-nil."
             (gemini-companion-arrival-view diff)))
         (should (string-search "file changed"
                                (gemini-companion-test-header
-                                (gemini-companion-test-main-buffer diff))))
+                                (gemini-companion-review-main-buffer diff))))
         (should (equal '(1 nil) (list asked outcomes)))))))
 
 ;;;; Edits that were not written

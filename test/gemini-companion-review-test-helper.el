@@ -201,14 +201,9 @@ excluded or it was edited, and with NUMBERS those of the line."
     (gemini-companion-arrival-view diff)
     diff))
 
-(defun gemini-companion-test-main-buffer (diff)
-  "Return the buffer to go to in the view of DIFF, or nil."
-  (when-let* ((view (gemini-companion-edit-view diff)))
-    (car (gemini-companion-view-buffers view))))
-
 (defun gemini-companion-test-accept-inside (diff)
   "Accept DIFF as its key in the review does: the next one may follow."
-  (with-current-buffer (gemini-companion-test-main-buffer diff)
+  (with-current-buffer (gemini-companion-review-main-buffer diff)
     (let ((real-this-command #'gemini-companion-edit-accept))
       (gemini-companion-edit-accept))))
 

@@ -176,7 +176,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
     (let ((first (gemini-companion-test-show "a" "2\n"))
           (next (gemini-companion-test-open "b" "2\n" 2))
           (press (lambda (diff key)
-                   (with-current-buffer (gemini-companion-test-main-buffer diff)
+                   (with-current-buffer (gemini-companion-review-main-buffer diff)
                      (call-interactively (key-binding (kbd key)))))))
       (let ((real-this-command 'gemini-companion-edit-accept))
         (funcall press first "C-c C-c"))
@@ -188,7 +188,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
         (funcall press next "C-x C-s")
         (should (string-search " accept  "
                                (gemini-companion-test-header
-                                (gemini-companion-test-main-buffer next)))))
+                                (gemini-companion-review-main-buffer next)))))
       (should (eq 'shown (gemini-companion-edit-status next)))
       ;; The clock was set back.
       (let ((gemini-companion-review-new-until most-positive-fixnum))
@@ -428,7 +428,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (gemini-companion-test-write file "1\n")
       (let ((visiting (find-file-noselect file))
             (diff (gemini-companion-test-show file "2\n")))
-        (with-current-buffer (gemini-companion-test-main-buffer diff)
+        (with-current-buffer (gemini-companion-review-main-buffer diff)
           (pcase-dolist
               (`(,unsaved ,changed ,width)
                '((t nil 130) (t nil 60) (nil t 60) (t t 70)))

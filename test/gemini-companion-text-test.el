@@ -351,7 +351,7 @@ Drop those that do not consist of whole lines as before."
 
 (defun gemini-companion-hunk-test-compare (diff)
   "Compare DIFF again in its view, and in the model."
-  (with-current-buffer (gemini-companion-test-main-buffer diff)
+  (with-current-buffer (gemini-companion-review-main-buffer diff)
     (if (derived-mode-p 'gemini-companion-unified-mode)
         (revert-buffer)
       (call-interactively (key-binding "g"))))
@@ -363,7 +363,7 @@ Drop those that do not consist of whole lines as before."
   "Assert that what is shown and sent of DIFF equals the model.
 The hunks were just compared."
   (let ((text (gemini-companion-hunk-test-expected))
-        (buffer (gemini-companion-test-main-buffer diff)))
+        (buffer (gemini-companion-review-main-buffer diff)))
     (should (equal text (gemini-companion-edit-text diff)))
     (should (equal (length gemini-companion-hunk-test-marks)
                    (nth 1 (or (gemini-companion-edit-counts diff) '(0 0)))))
@@ -439,7 +439,7 @@ The hunks were just compared."
 (defun gemini-companion-hunk-test-go (diff)
   "Go somewhere in the view of DIFF."
   (let ((n (random 6)))
-    (set-buffer (gemini-companion-test-main-buffer diff))
+    (set-buffer (gemini-companion-review-main-buffer diff))
     (cond ((derived-mode-p 'gemini-companion-unified-mode)
            (goto-char (point-min))
            (dotimes (_ n)
@@ -507,7 +507,7 @@ Return what was done."
            (list step text))))
       (_
        (when (eq step 'switch)
-         (with-current-buffer (gemini-companion-test-main-buffer diff)
+         (with-current-buffer (gemini-companion-review-main-buffer diff)
            (gemini-companion-review-switch-view)))
        (gemini-companion-hunk-test-compare diff)
        step))))

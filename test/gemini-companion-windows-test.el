@@ -82,7 +82,7 @@
            (diff (gemini-companion-test-show "a" "2\n")))
       (dolist (function '(gemini-companion-unified-insert
                           ediff-unselect-and-select-difference))
-        (with-current-buffer (gemini-companion-test-main-buffer diff)
+        (with-current-buffer (gemini-companion-review-main-buffer diff)
           (cl-letf* ((first t)
                      (real (symbol-function function))
                      ((symbol-function function)
@@ -94,8 +94,8 @@
             (should-error (gemini-companion-review-switch-view)
                           :type 'user-error)))
         (should (eq 'shown (gemini-companion-edit-status diff)))
-        (should (get-buffer-window (gemini-companion-test-main-buffer diff)))
-        (with-current-buffer (gemini-companion-test-main-buffer diff)
+        (should (get-buffer-window (gemini-companion-review-main-buffer diff)))
+        (with-current-buffer (gemini-companion-review-main-buffer diff)
           (gemini-companion-review-switch-view)))
       (gemini-companion-edit-reject diff)
       (should (equal layout (gemini-companion-test-layout)))
@@ -186,7 +186,7 @@
     (dotimes (n 2)
       (when place
         (should (eq place (get-buffer-window
-                           (gemini-companion-test-main-buffer diff))))
+                           (gemini-companion-review-main-buffer diff))))
         (should (equal edges (mapcar #'window-edges
                                      (window-list nil nil
                                                   (frame-first-window))))))
