@@ -351,19 +351,22 @@ the CLI does; submit it? "
      "%" "%%"
      (concat
       " "
-      (if session
-          (concat (gemini-companion-session-name session)
-                  (pcase (gemini-companion-session-state session)
-                    ('working " works; the prompt is queued")
-                    ('waiting " waits for an answer; answer it first")
-                    ('ready " is ready")))
-        "No CLI is connected here")
-      (substitute-command-keys
-       "   \\<gemini-companion-compose-mode-map>\
-\\[gemini-companion-compose-submit] submit  \
-\\[gemini-companion-compose-close] close  \
-\\[gemini-companion-compose-previous] previous  \
-\\[gemini-companion-compose-attach] attach  @ file  / command")))))
+      (gemini-companion-name-fit
+       `((nil ,(if session (gemini-companion-session-name session) ""))
+         (1 ,(pcase (and session (gemini-companion-session-state session))
+               ('nil "No CLI is connected here")
+               ('working " works; the prompt is queued")
+               ('waiting " waits for an answer")
+               (_ "")))
+         ,@(mapcar (pcase-lambda (`(,rank ,keys))
+                     (list rank (concat "  " (substitute-command-keys keys))))
+                   '((2 "\\[gemini-companion-compose-submit] submit")
+                     (3 "\\[gemini-companion-compose-previous] previous")
+                     (4 "\\[gemini-companion-compose-attach] attach")
+                     (5 "@ file")
+                     (5 "/ command")
+                     (6 "\\[gemini-companion-compose-close] close"))))
+       (1- (window-width)))))))
 
 (defun gemini-companion-compose--buffer (directory)
   (let ((file (gemini-companion-compose--file (sha1 directory))))
