@@ -181,8 +181,8 @@ keys until then.")
 
 (defvar gemini-companion-arrival-pause 10
   "Seconds for which a review that was answered awaits the next one.
-In that time, no new prompt is expected from a CLI whose turns are not
-known, as it runs outside Emacs and is not linked.")
+That is for a CLI whose turns are not known, as it runs outside Emacs and
+is not linked.  Otherwise the review waits until the turn ends.")
 
 (defvar gemini-companion-arrival--announced nil
   "The edit that was announced last, the text, and what removes it, or nil.")
@@ -405,7 +405,6 @@ until it does, so that the windows do not jump."
     (`(,(pred (eq edit)) ,turn ,time . ,_)
      (let ((session (gemini-companion-edit-session edit)))
        (and (gemini-companion-arrival--continues-p edit)
-            (< (- (float-time) time) gemini-companion-arrival-pause)
             (not (eq gemini-companion-review-arrival 'notify))
             (not (and turn (gemini-companion-turn-ended turn)))
             (not (and (eq 'rejected (gemini-companion-edit-decision edit))
