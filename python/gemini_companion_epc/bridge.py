@@ -71,6 +71,7 @@ def directory_of(client: str, environ: Mapping[str, str] = os.environ) -> str:
     return os.path.join([*found, "/tmp"][0], "gemini", "ide")
 
 
+# Where the others have a directory, and the variable that replaces it.
 HOMES = {"qwen": ("QWEN_HOME", ".qwen"), "copilot": ("COPILOT_HOME", ".copilot")}
 PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_PORT"}
 

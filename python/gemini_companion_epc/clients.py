@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import which
 
-from .bridge import directory_of
+from .bridge import HOMES, directory_of
 from .companion import COMPANION
 from .copilot import COPILOT
 from .protocol import Protocol
@@ -33,10 +33,6 @@ class Client:
     file_name: Callable[[object, object], str]
     """Function that returns the file name for the PID of Emacs and the HTTP port."""
     protocol: Protocol
-    parts: tuple[str, ...] = ()
-    """The directory of these files, below the temporary one or `home_variable`."""
-    home_variable: str = ""
-    """The variable that replaces the first of the parts, which is in the home."""
     states_version: bool = False
     """Whether ``clientInfo`` has the version of the CLI, not of a library."""
     events: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -72,10 +68,11 @@ class Client:
 
     def remote_description(self, token: str) -> dict[str, object]:
         """Return the description of the discovery file for an outpost."""
+        variable, top = HOMES.get(self.name, ("", "gemini"))
         return {
             "name": self.name,
-            "home": self.home_variable,
-            "parts": self.parts,
+            "home": variable,
+            "parts": [top, "ide"],
             "file": self.file_name("PID", "PORT"),
             "suffix": self.file_name("PID", "PORT").rpartition("PORT")[2],
             "content": self.discovery(0, token),
@@ -89,7 +86,7 @@ class Client:
         # CLI with a socket waits, and another program has its name.
         path = "" if self.has_socket else environ.get("PATH", "")
         is_found = which(self.name, path=path)
-        return not self.home_variable or has_run or bool(is_found)
+        return self.name not in HOMES or has_run or bool(is_found)
 
 
 CLIENTS = (
@@ -99,7 +96,6 @@ CLIENTS = (
         program=r"(.*/)?gemini(-cli)?(\.m?js)?",
         file_name=lambda pid, port: f"gemini-ide-server-{pid}-{port}.json",
         protocol=COMPANION,
-        parts=("gemini", "ide"),
         states_version=True,
         events={
             "BeforeAgent": "prompt",
@@ -113,8 +109,6 @@ CLIENTS = (
         program=r"(.*/)?qwen|.*/qwen-code/(dist/)?cli(-entry)?\.js",
         file_name=lambda pid, port: f"{port}.lock",
         protocol=COMPANION,
-        parts=(".qwen", "ide"),
-        home_variable="QWEN_HOME",
         takes_any_root=True,
         events={
             "UserPromptSubmit": "prompt",
@@ -131,8 +125,6 @@ CLIENTS = (
         program=r"(.*/)?copilot|.*/@github/copilot/npm-loader\.js",
         file_name=lambda pid, port: f"emacs-{pid}-{port}.lock",
         protocol=COPILOT,
-        parts=(".copilot", "ide"),
-        home_variable="COPILOT_HOME",
         states_version=True,
         identity=("X-Copilot-PID", "X-Copilot-Session-Id"),
         has_socket=True,

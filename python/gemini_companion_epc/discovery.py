@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from .bridge import content_of, is_own
+from .bridge import HOMES, content_of, is_own
 from .clients import CLIENTS, Client
 from .processes import has_exited
 from .system import IS_WINDOWS, make_directories, this_host
@@ -58,7 +58,7 @@ class DiscoveryFiles:
             try:
                 if client.has_socket and self.listen:
                     self.listen()
-                if not client.home_variable:
+                if client.name not in HOMES:
                     _make_directory(path.parent.parent)
                 _make_directory(path.parent)
                 if content_of(path) != payload:

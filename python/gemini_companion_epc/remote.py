@@ -133,7 +133,7 @@ class Mirror:
 
     def has(self, local_name: str) -> bool:
         """Return whether ``local_name`` is the name of a copy."""
-        return _is_below(local_name, self.directory)
+        return PurePosixPath(local_name).is_relative_to(self.directory)
 
     # Copies
 
@@ -668,14 +668,9 @@ def _version(text: str) -> str:
     return found[0] if found else "0"
 
 
-def _is_below(path: str, directory: str) -> bool:
-    """Return whether ``path`` is ``directory`` or below it."""
-    return PurePosixPath(path).is_relative_to(directory)
-
-
 def _moved(path: str, pairs: Iterable[Sequence[str]]) -> str | None:
     """Return the name of the file ``path`` by the first of ``pairs`` that has it."""
     for old, new in pairs:
-        if _is_below(path, old):
+        with suppress(ValueError):
             return str(PurePosixPath(new, PurePosixPath(path).relative_to(old)))
     return None
