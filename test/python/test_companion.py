@@ -3,11 +3,7 @@ from typing import Any
 
 import pytest
 
-from client_schema import refusal
 from conftest import Alone, CliOf
-from gemini_companion_epc.companion import COMPANION
-from gemini_companion_epc.epc_server import parse, value_of
-from gemini_companion_epc.types import File
 
 
 def test_a_malformed_argument_is_named(alone: Alone, cli_of: CliOf) -> None:
@@ -48,20 +44,3 @@ def test_a_call_of_a_wrong_shape_is_refused(
     assert cli.post({"jsonrpc": "2.0", "method": "tools/call"})[0] == 202
     assert cli.ask("ping", {})["result"] == {}
     assert not any(record.exc_info for record in caplog.records)
-
-
-def test_a_context_is_spelled_as_in_the_protocol() -> None:
-    form = parse(
-        rb"""((:path "/a" :timestamp 5 :active t :line 11 :character 21
-               :selected-text "x") (:path "/b" :timestamp 4 :active nil))"""
-    )
-    active = {"isActive": True, "cursor": {"line": 11, "character": 21}}
-    update = COMPANION.context([File(**file) for file in value_of(form)])
-    state = {
-        "openFiles": [
-            {"path": "/a", "timestamp": 5, **active, "selectedText": "x"},
-            {"path": "/b", "timestamp": 4},
-        ]
-    }
-    assert update["params"] == {"workspaceState": state}
-    assert refusal(update) is None

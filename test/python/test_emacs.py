@@ -20,47 +20,35 @@ from gemini_companion_epc.texts import LARGE_TEXT
 from gemini_companion_epc.types import EmacsError, EmacsGone
 
 
-def test_emacs_learns_where_a_client_runs_and_what_it_searches(
-    start: Start, tmp_path: Path
-) -> None:
-    environ = {"PATH": os.environ["PATH"], "TMPDIR": "/é\udcff"}
-    with subprocess.Popen(
-        ["gemini", "-c", "input()"],
-        executable=sys.executable,
-        cwd=tmp_path,
-        env=environ,
-        stdin=subprocess.PIPE,
-    ) as child:
-        known = map(plist, start().call("processes"))
-        facts = next(facts for facts in known if facts["pid"] == child.pid)
-        child.kill()
-    assert facts == {
-        "pid": child.pid,
-        "client": "gemini",
-        "directory": str(tmp_path),
-        "searches": "/é\ufffd/gemini/ide",
-    }
-
-
-def test_emacs_learns_that_a_client_is_connected_to_another_editor(
-    start: Start, tmp_path: Path
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_emacs_learns_where_a_client_runs_searches_and_is_connected(
+    start: Start, tmp_path: Path, is_elsewhere: bool
 ) -> None:
     command = "import socket; s = socket.create_connection(('127.0.0.1', {})); input()"
+    searched = tmp_path / "\u00e9\udcff" / "gemini" / "ide"
+    searched.mkdir(parents=True)
     with socket.create_server(("127.0.0.1", 0)) as editor:
         port = editor.getsockname()[1]
-        (tmp_path / "gemini" / "ide").mkdir(parents=True)
-        (tmp_path / "gemini" / "ide" / f"gemini-ide-server-1-{port}.json").touch()
+        if is_elsewhere:
+            (searched / f"gemini-ide-server-1-{port}.json").touch()
         with subprocess.Popen(
             ["gemini", "-c", command.format(port)],
             executable=sys.executable,
-            env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)},
+            cwd=tmp_path,
+            env={"PATH": os.environ["PATH"], "TMPDIR": str(searched.parents[1])},
             stdin=subprocess.PIPE,
         ) as child:
             with editor.accept()[0]:
                 known = map(plist, start().call("processes"))
                 facts = next(facts for facts in known if facts["pid"] == child.pid)
             child.kill()
-    assert facts["elsewhere"]
+    assert facts == {
+        "pid": child.pid,
+        "client": "gemini",
+        "directory": str(tmp_path),
+        "searches": str(searched).replace("\udcff", "\ufffd"),
+        **({"elsewhere": True} if is_elsewhere else {}),
+    }
 
 
 @pytest.mark.parametrize(

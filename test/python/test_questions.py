@@ -105,15 +105,8 @@ def test_malformed_requests_are_refused(alone: Alone, body: object) -> None:
     assert request(alone.port, alone.token, body)[0] == 400
 
 
-def test_the_declarations_are_short_and_read_only() -> None:
+def test_the_declarations_are_short() -> None:
     assert len(json.dumps(TOOLS)) <= 3000
-    for tool in TOOLS:
-        assert tool["annotations"] == {
-            "readOnlyHint": True,
-            "idempotentHint": True,
-            "openWorldHint": False,
-        }
-        assert len("mcp_gemini-companion_" + tool["name"]) <= 63
 
 
 @pytest.mark.parametrize(

@@ -581,35 +581,6 @@ def test_a_directory_that_cannot_be_a_root_is_reported(far: Far, name: str) -> N
     assert json.loads(found.read_text())["workspacePath"] == str(far.project)
 
 
-SLOW = """
-import json, sys, time
-facts = dict.fromkeys(("port", "pid"), 1) | dict.fromkeys(("home", "tmp"), "/")
-facts |= {"node": "20", "container": 0, "problems": [], "roots": {}, "versions": {}}
-send = lambda text: print(text, end="", flush=True)
-send("gemini-companion-outpost\\n")
-for line in sys.stdin:
-    kind, number, path = json.loads(line)[:3]
-    if kind == "H":
-        send(json.dumps(["H", facts, number]) + "\\n")
-    elif kind == "F":
-        end = '"stamp": "1-0", "text": ""', f"}}, {number}]\\n"
-        for piece in ('["F", ', f'{{"path": "{path}", "true": "{path}", ', *end):
-            send(piece)
-            time.sleep(6)
-"""
-
-
-def test_a_file_may_take_longer_than_the_silence_after_which_a_host_is_lost(
-    far: Far, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote, "_SILENCE", 15)
-    far.connect(command=("python3", "-c", SLOW), files=())
-    file = far.project / "a.txt"
-    far.alone.run(_outpost(far).update(str(file)))
-    assert far.copy(file).read_bytes() == b""
-    assert far.alone.remote_facts[-1]["state"] == "connected"
-
-
 LIAR = """
 import json, random, sys
 lies, seed = json.loads(sys.argv[1]), random.Random(int(sys.argv[2]))
