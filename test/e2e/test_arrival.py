@@ -144,21 +144,6 @@ def test_arrival_leaves_the_keys_to_the_window_in_use(
     emacs.becomes("(window-point)", len(f"note:{PROSE}\n") + 1)
 
 
-@pytest.mark.parametrize("view", ["ediff", pytest.param("diff", marks=ONCE)])
-def test_covered_review_is_laid_out_again_and_selected(world: World, view: str) -> None:
-    emacs, file = started(world, option("view", view))
-    arrive(emacs, file, "uno\n")
-    emacs.keys("C-x", "1", "C-x", "3")
-    before = emacs.value(ARRANGEMENT)
-
-    emacs.command("gemini-companion-review")
-    emacs.wait_for("uno")
-    emacs.keys("C-c", "C-k")
-
-    emacs.holds("(equal '(rejected) e2e-ends)")
-    emacs.becomes(ARRANGEMENT, before)
-
-
 IN_TERMINAL = """
 (unless (get-process "cli")
   (start-process "cli" "*cli*" "cat")
@@ -430,29 +415,6 @@ def test_nothing_asks_while_a_review_appears(world: World) -> None:
     emacs.wait_for("changed by another")
 
 
-ONE_BY_ONE = """
-(setq gemini-companion-review-arrival 'now)
-(defvar e2e-flashes 0 "How often a.txt was drawn alone while a key was handled.")
-(defun e2e-watch (_)
-  (and real-this-command (one-window-p)
-       (setq e2e-flashes (1+ e2e-flashes))))
-(defun e2e-write (diff)
-  "Write what was accepted in DIFF, as a CLI does."
-  (when (eq 'accepted (gemini-companion-edit-status diff))
-    (write-region (gemini-companion-edit-after diff) nil
-                  (gemini-companion-edit-file diff) nil 'silent)))
-(add-hook 'gemini-companion-edit-closed-functions #'e2e-write)
-(defun e2e-places ()
-  "Return where the windows of this frame are."
-  (format "%s" (mapcar #'window-edges (window-list nil 'no-minibuffer
-                                                   (frame-first-window)))))
-(defun e2e-line ()
-  "Return the line of a.txt at its window's point."
-  (with-current-buffer "a.txt"
-    (line-number-at-pos (window-point (get-buffer-window)))))
-"""
-
-
 R_HERE = '(with-current-buffer (window-buffer) (key-binding "r"))'
 
 
@@ -460,31 +422,25 @@ R_HERE = '(with-current-buffer (window-buffer) (key-binding "r"))'
 def test_next_review_takes_the_place_of_the_last(world: World, view: str) -> None:
     old = "".join(f"{n}\n" for n in range(1, 41))
     new = old.replace("\n5\n", "\nfive\n").replace("\n30\n", "\nthirty\n")
-    files = [world.file(name, old) for name in ("c.txt", "b.txt", "a.txt")]
-    extra = PROPOSE + ONE_BY_ONE + option("view", view)
-    emacs = world.emacs(*files, extra=extra)
+    files = [world.file(name, old) for name in ("a.txt", "b.txt", "c.txt")]
+    extra = OWN + option("view", view) + option("arrival", "now")
+    emacs = world.emacs(*reversed(files), extra=extra)
     reviews = Reviews(emacs)
-    for file in reversed(files):
+    for file in files:
         propose(emacs, file, new)
     reviews.shown("a.txt")
     reviews.select()
-    places = emacs.value("(e2e-places)")
-    emacs.eval("(setq e2e-flashes 0)")
-    emacs.eval("(add-hook 'pre-redisplay-functions #'e2e-watch)")
+    places = edges(emacs)
 
-    emacs.keys("n", "x", "a")
-    emacs.says("Accepted a.txt: 1 of 2 hunks (+1 \u22121); 2 more waiting")
-    reviews.shown("b.txt")
-    emacs.becomes("(e2e-line)", 5)
-    emacs.holds(f"(eq 'gemini-companion-edit-reject {R_HERE})", "keys work")
-    emacs.becomes("(e2e-places)", places)
-    emacs.keys("r")
-    emacs.says("Rejected b.txt; 1 more waiting")
-    reviews.shown("c.txt")
-    emacs.becomes("(e2e-places)", places)
-    assert emacs.value("e2e-flashes") == 0
-    emacs.eval("(remove-hook 'pre-redisplay-functions #'e2e-watch)")
+    for said, following in (
+        ("Rejected a.txt; 2 more waiting", "b.txt"),
+        ("Rejected b.txt; 1 more waiting", "c.txt"),
+    ):
+        emacs.keys("r")
+        emacs.says(said)
+        reviews.shown(following)
+        emacs.holds(f"(eq 'gemini-companion-edit-reject {R_HERE})", "keys work")
+        assert edges(emacs) == places
     emacs.keys("C-x", "k", "Enter")
     emacs.says("Rejected c.txt")
     emacs.holds("(one-window-p)")
-    emacs.eval("(remove-hook 'gemini-companion-edit-closed-functions #'e2e-write)")

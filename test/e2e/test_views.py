@@ -72,6 +72,7 @@ def test_ediff_has_signs_and_strikes_an_excluded_hunk_through(world: World) -> N
     emacs.becomes(STRUCK, "")
     emacs.keys("x", "C-c", "C-c")
 
+    emacs.says("Accepted a.txt: 2 of 3 hunks")
     cli.wait_for("all done")
     assert file.read_text() == text.replace("twenty", "20")
 
