@@ -216,6 +216,20 @@
                       (null (buffer-local-value 'gemini-companion-edit-here
                                                 (window-buffer))))))))))
 
+(ert-deftest gemini-companion-arrival-awaits-the-next-edit-until-the-turn-ends ()
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
+    (let* ((gemini-companion-arrival-pause 0)
+           (turn (gemini-companion-turn-make))
+           (diff (gemini-companion-test-show "a" "new\n")))
+      (gemini-companion-session-set-turn (gemini-companion-edit-session diff) turn)
+      (gemini-companion-test-accept-inside diff)
+      (should (gemini-companion-edit-view diff))
+      (setf (gemini-companion-turn-ended turn) (float-time))
+      (gemini-companion-test-eventually
+        (null (gemini-companion-edit-view diff)))
+      (gemini-companion-session-set-turn (gemini-companion-edit-session diff)
+                                         nil))))
+
 (ert-deftest gemini-companion-arrival-shows-a-written-file-after-the-last-review ()
   (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
     (let* ((gemini-companion-after-write 'show)
