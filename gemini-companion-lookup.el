@@ -1,40 +1,57 @@
-;;; gemini-companion-lookup.el --- Answers about symbols  -*- lexical-binding: t; -*-
+;;; gemini-companion-lookup.el --- What Emacs knows of code  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Answers to the questions of a model about a symbol: references and definition.
-;; They come from the language server that Eglot runs, and for Lisp from this
-;; Emacs.
+;; Answers to the questions of a model about a symbol or the diagnostics of a
+;; file, and the errors that an edit of a CLI introduced.  They come from the
+;; language servers that Eglot runs, from Flymake and Flycheck, and for Lisp from
+;; this Emacs.  Nothing that the user sees changes: no file is visited, and nothing
+;; waits for a server.  Long work is done in slices.
 ;;
-;; A symbol is searched for by its name in a file, so point does not matter.
-;; Nothing that the user sees changes: no file is visited, and nothing waits for a
-;; server.  Long work is done in slices.
+;; A report about an edit is believed if it is about the text that was written: if
+;; it names the version of that text, if it answers a request that was sent after
+;; the text, or if Flymake or Flycheck began to check that text.  Of a file that no
+;; buffer visits, the language server of its project gets the text after the edit,
+;; and the text before it.
 
 ;;; Code:
 
-(require 'gemini-companion-privacy)
+(require 'flymake)
 (require 'gemini-companion-context)
+(require 'gemini-companion-code)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-server)
 (require 'gemini-companion-text)
 (require 'jsonrpc)
-(require 'url-util)
 
-(define-error 'gemini-companion-lookup-problem "Cannot answer")
+(declare-function flycheck-buffer "ext:flycheck")
+(declare-function flycheck-error-filename "ext:flycheck" t t)
+(declare-function flycheck-error-level "ext:flycheck" t t)
+(declare-function flycheck-error-level-compilation-level "ext:flycheck")
+(declare-function flycheck-error-line "ext:flycheck" t t)
+(declare-function flycheck-error-message "ext:flycheck" t t)
+(declare-function flycheck-stop "ext:flycheck")
+(defvar flycheck-current-errors)
+(defvar flycheck-last-status-change)
 
 ;;;; Limits
 
-(defconst gemini-companion-lookup-sendable (* 128 1024)
+(defconst gemini-companion-lookup--sendable (* 128 1024)
   "Size in bytes above which the text of a file is not sent to a server.
 A pipe holds 64 KB; even after the server has answered a request, Emacs
 waits until it has read the rest.")
 
-(defun gemini-companion-lookup-fail (format &rest args)
-  "Signal that a question cannot be answered, with FORMAT and ARGS."
-  (signal 'gemini-companion-lookup-problem (list (apply #'format format args))))
+(defconst gemini-companion-lookup--largest (* 512 1024)
+  "Size in bytes of a text above which it is not checked.")
 
-(defmacro gemini-companion-lookup-guarded (answer &rest body)
+(defvar gemini-companion-lookup-timeout 2.6
+  "Seconds after which an unfinished check ends without a result.
+The CLI waits for it.")
+
+(defmacro gemini-companion-lookup--guarded (answer &rest body)
   "Evaluate BODY without a message; if it fails, call ANSWER with the `:problem'.
 The match data, which a timer or a filter must not change, are kept."
   (declare (indent 1) (debug t))
@@ -44,108 +61,17 @@ The match data, which a timer or a filter must not change, are kept."
            (let ((inhibit-message t)
                  (message-log-max nil))
              ,@body))
-       (gemini-companion-lookup-problem
-        (funcall ,answer (list :problem (cadr ,problem))))
+       (user-error (funcall ,answer (list :problem (cadr ,problem))))
        ;; The message of another error may contain text of a file.
        (error
         (funcall ,answer (list :problem (format "Emacs failed: %s"
                                                 (car ,problem))))))))
 
-;;;; Files
-
-(defun gemini-companion-lookup-buffer (file)
-  "Return the buffer that visits FILE, a true name, or nil."
-  (let ((name (abbreviate-file-name file)))
-    (seq-find (lambda (buffer)
-                (equal name (buffer-local-value 'buffer-file-truename buffer)))
-              (buffer-list))))
-
-(defun gemini-companion-lookup-shared-p (file)
-  "Return non-nil if FILE, a true name, may be shared."
-  (and (not gemini-companion-paused)
-       (not (gemini-companion-text-unreadable-reason file))
-       (not (gemini-companion-privacy-name-hidden-p file))
-       (or gemini-companion-share-outside-projects
-           (gemini-companion-roots-above file (gemini-companion-roots-all)))))
-
-(defun gemini-companion-lookup-true-name (file)
-  "Return the true name of FILE, a file that may be shared.
-Signal an error if FILE does not exist or may not be shared."
-  (let ((name (gemini-companion-text-true-name file)))
-    (unless (and name (gemini-companion-lookup-shared-p name))
-      (gemini-companion-lookup-fail "%s is not shared by Emacs" file))
-    (unless (file-regular-p name)
-      (gemini-companion-lookup-fail "There is no file %s" file))
-    name))
-
-(defmacro gemini-companion-lookup--with-text (file &rest body)
-  "Evaluate BODY in a temporary buffer with the text of FILE, a true name.
-It is empty if the text is too large."
-  (declare (indent 1) (debug t))
-  (let ((name (make-symbol "name")))
-    `(let ((,name ,file))
-       (with-temp-buffer
-         (unless (gemini-companion-lookup--large-p ,name)
-           (if-let* ((buffer (gemini-companion-lookup-buffer ,name)))
-               (insert (gemini-companion-text-of-buffer buffer))
-             (gemini-companion-text-insert-file ,name)))
-         (goto-char (point-min))
-         ,@body))))
-
-(defun gemini-companion-lookup--large-p (file)
-  (< (* 1024 1024)                      ; bytes
-     (if-let* ((buffer (gemini-companion-lookup-buffer file)))
-         (buffer-size buffer)
-       (or (file-attribute-size (file-attributes file)) 0))))
-
-;;;; Symbols
-
-(defun gemini-companion-lookup--find (file symbol line)
-  "Return a cons of a line and a column of SYMBOL in FILE.
-They belong to the whole word SYMBOL that is nearest to LINE, or the
-first one if LINE is nil.  The column is in UTF-16 code units.
-Signal an error if FILE does not have SYMBOL, or is too large."
-  (when (gemini-companion-lookup--large-p file)
-    (gemini-companion-lookup-fail "%s is too large; use grep_search" file))
-  (gemini-companion-lookup--with-text file
-    (or (car (seq-sort-by (lambda (location)
-                            (abs (- (car location) (or line 0))))
-                          #'<
-                          (gemini-companion-lookup--occurrences symbol)))
-        (gemini-companion-lookup-fail "The word %s is not in %s" symbol file))))
-
-(defun gemini-companion-lookup--occurrences (symbol)
-  "Return the locations of SYMBOL in this buffer.
-That is a list of (LINE . COLUMN), one for each line."
-  (let* ((case-fold-search nil)
-         ;; Of a sign, no edge is a part of a longer word.
-         (inside-p (lambda (position)
-                     (and (< (point-min) position)
-                          (save-excursion
-                            (goto-char (1- position))
-                            (looking-at-p "[[:alnum:]_$]\\{2\\}")))))
-         (line 1)
-         (counted (point-min))
-         locations)
-    ;; A regexp that begins with an edge takes ten times as long.
-    (while (search-forward symbol nil t)
-      (let ((beginning (match-beginning 0)))
-        (unless (or (funcall inside-p beginning) (funcall inside-p (point)))
-          (setq line (+ line (count-lines counted (line-beginning-position)))
-                counted (line-beginning-position))
-          (push (cons line (gemini-companion-text-units
-                            (buffer-substring counted beginning)))
-                locations)
-          (forward-line))))
-    (nreverse locations)))
-
-;;;; Slices
-
 (defun gemini-companion-lookup--map-in-slices (function list done &optional values)
   "Call FUNCTION with each element of LIST, then DONE with the values.
 Emacs handles keys in between.  VALUES are the values of the elements before,
 the last one first."
-  (gemini-companion-lookup-guarded #'ignore
+  (gemini-companion-lookup--guarded #'ignore
     (if (null list)
         (funcall done (nreverse values))
       (let ((end (+ (float-time) 0.003)))       ; then Emacs handles keys again
@@ -155,56 +81,92 @@ the last one first."
         (run-at-time 0 nil #'gemini-companion-lookup--map-in-slices
                      function list done values)))))
 
+;;;; Files
+
+(defun gemini-companion-lookup--buffer (file)
+  "Return the buffer that visits FILE, a true name, or nil."
+  (cl-find (abbreviate-file-name file) (buffer-list)
+           :key (apply-partially #'buffer-local-value 'buffer-file-truename)
+           :test #'equal))
+
+(defun gemini-companion-lookup--shared-p (file)
+  "Return non-nil if FILE, a true name, may be shared."
+  (and (not gemini-companion-paused)
+       (not (gemini-companion-text-unreadable-reason file))
+       (not (gemini-companion-privacy-name-hidden-p file))
+       (or gemini-companion-share-outside-projects
+           (gemini-companion-roots-above file (gemini-companion-roots-all)))))
+
+(defun gemini-companion-lookup--true-name (file)
+  "Return the true name of FILE, a file that may be shared.
+Signal an error if FILE does not exist or may not be shared."
+  (let ((name (gemini-companion-text-true-name file)))
+    (unless (and name (gemini-companion-lookup--shared-p name))
+      (user-error "%s is not shared by Emacs" file))
+    (unless (file-regular-p name)
+      (user-error "There is no file %s" file))
+    name))
+
+(defun gemini-companion-lookup--insert (file)
+  "Insert the text of FILE, a true name, unless it is too large."
+  (unless (gemini-companion-lookup--large-p file)
+    (if-let* ((buffer (gemini-companion-lookup--buffer file)))
+        (insert (gemini-companion-text-of-buffer buffer))
+      (gemini-companion-text-insert-file file)))
+  (goto-char (point-min)))
+
+(defun gemini-companion-lookup--large-p (file)
+  (< (* 1024 1024)                      ; bytes
+     (if-let* ((buffer (gemini-companion-lookup--buffer file)))
+         (buffer-size buffer)
+       (or (file-attribute-size (file-attributes file)) 0))))
+
 ;;;; Language servers
 
-(defun gemini-companion-lookup-eglot (name &rest args)
+(defun gemini-companion-lookup--eglot (name &rest args)
   "Call the function NAME of Eglot with ARGS; return nil if it has none.
 Before Emacs 30, some of the names had two hyphens."
   (let ((old (string-replace "eglot-" "eglot--" (symbol-name name))))
     (apply (or (seq-find #'fboundp (list name (intern old))) #'ignore) args)))
 
-(defun gemini-companion-lookup-managed-p ()
-  "Return non-nil if Eglot manages this buffer."
-  (gemini-companion-lookup-eglot 'eglot-managed-p))
+(defun gemini-companion-lookup--managed-p ()
+  (gemini-companion-lookup--eglot 'eglot-managed-p))
 
-(defun gemini-companion-lookup-server (buffer)
+(defun gemini-companion-lookup--server (buffer)
   "Return the live language server of BUFFER, or nil."
   (with-current-buffer buffer
-    (when-let* (((gemini-companion-lookup-managed-p))
-                (server (gemini-companion-lookup-eglot 'eglot-current-server))
+    (when-let* (((gemini-companion-lookup--managed-p))
+                (server (gemini-companion-lookup--eglot 'eglot-current-server))
                 ((jsonrpc-running-p server)))
       server)))
 
-(defun gemini-companion-lookup-uri (file)
-  "Return the URI of FILE, a true name, as Eglot writes it."
-  (gemini-companion-lookup-eglot 'eglot-path-to-uri file))
+(defun gemini-companion-lookup--uri (file)
+  (gemini-companion-lookup--eglot 'eglot-path-to-uri file))
 
-(defun gemini-companion-lookup-path (uri)
+(defun gemini-companion-lookup--path (uri)
   "Return the name of the file with URI, or nil if URI names no file."
   (when (string-prefix-p "file://" uri)
     (decode-coding-string
      (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8)))
 
-(defun gemini-companion-lookup-neighbor (file)
+(defun gemini-companion-lookup--neighbor (file)
   "Return a buffer with the language server of FILE, or nil.
 It visits a file with the same extension, or both are of C or C++, and FILE
 is below the root of its server; if there are several such roots, take the
 innermost."
   (let ((kind (lambda (name)
-                (let ((extension (or (file-name-extension name) "")))
-                  (if (string-match-p "\\`[ch]\\(?:[ch]\\|pp\\|xx\\|\\+\\+\\)?\\'"
-                                      extension)
-                      "c"
-                    extension))))
+                (replace-regexp-in-string
+                 "\\`[ch]\\(?:[ch]\\|pp\\|xx\\|\\+\\+\\)?\\'" "c"
+                 (or (file-name-extension name) ""))))
         best)
     (dolist (buffer (buffer-list) (car best))
       (when-let* ((other (buffer-file-name buffer))
                   ((not (file-remote-p other)))
                   ((equal (funcall kind file) (funcall kind other)))
-                  (server (gemini-companion-lookup-server buffer))
-                  (folders (gemini-companion-lookup-eglot
+                  (server (gemini-companion-lookup--server buffer))
+                  (folders (gemini-companion-lookup--eglot
                             'eglot-workspace-folders server))
-                  (root (gemini-companion-lookup-path
+                  (root (gemini-companion-lookup--path
                          (plist-get (aref folders 0) :uri)))
                   ((gemini-companion-text-in-directory-p file root))
                   ((< (length (cdr best)) (length root))))
@@ -216,55 +178,54 @@ REQUESTS is a list of (METHOD . PARAMS), to which the location of SYMBOL is
 added.  If no buffer visits FILE, it is open in the server meanwhile, unless
 it is too large.  Call THEN with the results, of which (error MESSAGE) is
 one that failed; a problem there goes to ANSWER."
-  (pcase-let* ((visited (gemini-companion-lookup-buffer file))
-               (buffer (or visited (gemini-companion-lookup-neighbor file)))
-               (server (or (and buffer (gemini-companion-lookup-server buffer))
-                           (gemini-companion-lookup-fail "No language server \
-runs for this file; use grep_search")))
+  (pcase-let* ((visited (gemini-companion-lookup--buffer file))
+               (buffer (or visited (gemini-companion-lookup--neighbor file)))
+               (server (or (and buffer (gemini-companion-lookup--server buffer))
+                           (user-error "No language server runs for this file; \
+use grep_search")))
                (`(,at . ,column) (gemini-companion-lookup--find file symbol line))
-               (text (unless visited
-                       (gemini-companion-lookup--with-text file (buffer-string))))
-               (large (< gemini-companion-lookup-sendable (string-bytes (or text ""))))
+               (text (unless visited (gemini-companion-text-read file)))
+               (large (and text (< gemini-companion-lookup--sendable
+                                   (string-bytes text))))
                (location `( :textDocument
-                            (:uri ,(gemini-companion-lookup-uri file))
+                            (:uri ,(gemini-companion-lookup--uri file))
                             :position (:line ,(1- at) :character ,column))))
     (cl-flet ((ask (open)
                 (when open
-                  (gemini-companion-lookup-open file server text buffer))
+                  (gemini-companion-lookup--open file server text buffer))
                 (with-current-buffer buffer
-                  (gemini-companion-lookup-request
+                  (gemini-companion-lookup--sync)
+                  (gemini-companion-lookup--request
                    server
                    (cl-loop for (method . params) in requests
                             collect `(,method ,@location ,@params))
                    (lambda (results)
-                     (gemini-companion-lookup-guarded answer
+                     (gemini-companion-lookup--guarded answer
                        ;; It may be visited meanwhile.
-                       (when (and open (not (gemini-companion-lookup-buffer file)))
-                         (gemini-companion-lookup-close file server))
+                       (when (and open (not (gemini-companion-lookup--buffer file)))
+                         (gemini-companion-lookup--close file server))
                        (when (and large (seq-empty-p (car results)))
-                         (gemini-companion-lookup-fail "%s is too large to be \
+                         (user-error "%s is too large to be \
 sent to the language server; open it in Emacs, or use grep_search" file))
-                       (funcall then results)))
-                   'deferred))))
+                       (funcall then results)))))))
       (if (or visited large)
           (ask nil)
         (gemini-companion-lookup--when-read
-         server answer (lambda () (ask (not (gemini-companion-lookup-buffer file)))))))))
+         server
+         (lambda ()
+           (gemini-companion-lookup--guarded answer
+             (ask (not (gemini-companion-lookup--buffer file))))))))))
 
-(defun gemini-companion-lookup--when-read (server answer send)
-  "Call SEND once SERVER has answered; give a problem there to ANSWER.
+(defun gemini-companion-lookup--when-read (server send)
+  "Call SEND once SERVER has answered that it does not know a method.
 Sending a text to a server that does not read would block Emacs."
-  (gemini-companion-lookup-request
-   server '((:$/gemini-companion))
-   (lambda (_)
-     (gemini-companion-lookup-guarded answer
-       (funcall send)))))
+  (gemini-companion-lookup--request server '((:$/gemini-companion))
+                                    (lambda (_) (funcall send))))
 
-(defun gemini-companion-lookup-request (server requests then &optional deferred)
+(defun gemini-companion-lookup--request (server requests then)
   "Send SERVER the REQUESTS, a list of (METHOD . PARAMS).
 Call THEN with a list of the results in their order, with (error MESSAGE)
-for one that failed, once all are known.  If DEFERRED is non-nil, Eglot
-first sends changes in this buffer that SERVER does not have yet."
+for one that failed, once all are known."
   (let* ((left (length requests))
          (results (make-list left nil)))
     (seq-do-indexed
@@ -279,22 +240,20 @@ first sends changes in this buffer that SERVER does not have yet."
           :error-fn (lambda (problem)
                       (funcall done (list 'error (plist-get problem :message))))
           :timeout-fn (lambda () (funcall done '(error "No answer in time")))
-          :timeout 14
-          ;; Another request with the same key would take its place.
-          :deferred (and deferred (make-symbol "question")))))
+          :timeout 14)))
      requests)))
 
 (defvar gemini-companion-lookup--version 0
   "The version of the last text that was sent, of any file.
 A late report about an earlier text cannot be taken for a later one.")
 
-(defun gemini-companion-lookup-open (file server text neighbor)
+(defun gemini-companion-lookup--open (file server text neighbor)
   "Open FILE, a true name, with TEXT in SERVER; return the version of TEXT.
 NEIGHBOR is a buffer of a file of the same language."
   (jsonrpc-notify
    server :textDocument/didOpen
    `(:textDocument
-     ( :uri ,(gemini-companion-lookup-uri file)
+     ( :uri ,(gemini-companion-lookup--uri file)
        :version ,(cl-incf gemini-companion-lookup--version)
        :languageId ,(with-current-buffer neighbor
                       (gemini-companion-lookup--language))
@@ -314,23 +273,20 @@ NEIGHBOR is a buffer of a file of the same language."
       (replace-regexp-in-string "\\(?:-ts\\)?-mode\\'" ""
                                 (symbol-name major-mode))))
 
-(defun gemini-companion-lookup-close (file server)
-  "Close FILE, a true name, in SERVER."
+(defun gemini-companion-lookup--close (file server)
   (jsonrpc-notify server :textDocument/didClose
-                  (list :textDocument
-                        (list :uri (gemini-companion-lookup-uri file)))))
+                  `(:textDocument (:uri ,(gemini-companion-lookup--uri file)))))
 
 (defun gemini-companion-lookup--locations (result)
   "Return RESULT, locations, as a list of (FILE LINE).
 Signal an error if RESULT is an error."
   (when (eq 'error (car-safe result))
-    (gemini-companion-lookup-fail "The language server failed: %s"
-                                 (cadr result)))
+    (user-error "The language server failed: %s" (cadr result)))
   (delete-dups
    (mapcar (lambda (location)
              (let ((range (or (plist-get location :targetSelectionRange)
                               (plist-get location :range))))
-               (list (gemini-companion-lookup-path
+               (list (gemini-companion-lookup--path
                       (or (plist-get location :targetUri)
                           (plist-get location :uri)))
                      (1+ (plist-get (plist-get range :start) :line)))))
@@ -338,20 +294,153 @@ Signal an error if RESULT is an error."
                (list result)
              (append result nil)))))
 
-;;;; References
+;;;; Reading
+
+(defvar-local gemini-companion-lookup--begun nil
+  "Tick of the text that Flymake or Flycheck has begun to check last.")
+
+(defvar-local gemini-companion-lookup--last-report nil
+  "Last report about this buffer, or nil.
+A list (TICK ERRORS VERSION): the tick of the text, its errors, and the
+version that the report of a language server named, or nil.  TICK is nil
+if the next report may be about a file that was closed.")
+;; A revert may turn on the major mode.
+(put 'gemini-companion-lookup--last-report 'permanent-local t)
+
+(defvar-local gemini-companion-lookup--earlier-report nil
+  "Last report about this buffer when a text was last replaced.")
+
+(defvar-local gemini-companion-lookup--sent nil
+  "Cons of the version of the text that Eglot has sent last, and its tick.")
+
+(defun gemini-companion-lookup-checker (buffer)
+  "Return the mode for diagnostics in BUFFER, or nil."
+  (with-current-buffer buffer
+    (cond ((and flymake-mode
+                ;; Others than Eglot count from the first visible line.
+                (or (not (buffer-narrowed-p)) (gemini-companion-lookup--managed-p)))
+           'flymake-mode)
+          ((bound-and-true-p flycheck-mode) 'flycheck-mode))))
+
+(defun gemini-companion-lookup--begins (&optional report &rest _)
+  "Record that Flymake or Flycheck begins to check this text.
+This is also a backend of Flymake, which calls REPORT with no errors."
+  (setq gemini-companion-lookup--begun (buffer-chars-modified-tick))
+  (when report
+    (funcall report nil)))
+
+(defun gemini-companion-lookup--flycheck-ended ()
+  "Keep the errors of this buffer, which Flycheck clears before a revert."
+  (gemini-companion-server-guarded 'errors
+    (when-let* ((known (gemini-companion-lookup--checked-errors)))
+      (setq gemini-companion-lookup--last-report
+            (cons gemini-companion-lookup--begun known)))))
+
+(defun gemini-companion-lookup--start-check ()
+  "Start a check by Flymake or Flycheck, unless one has begun.
+By itself one may begin only when the buffer is displayed."
+  (unless (eql gemini-companion-lookup--begun (buffer-chars-modified-tick))
+    (pcase (gemini-companion-lookup-checker (current-buffer))
+      ('flymake-mode (flymake-start)
+                     ;; A buffer may have only backends of its own.
+                     (gemini-companion-lookup--begins))
+      ('flycheck-mode (flycheck-stop)
+                      (flycheck-buffer)))))
+
+(defun gemini-companion-lookup--checkable-p ()
+  (pcase (gemini-companion-lookup-checker (current-buffer))
+    ('flymake-mode
+     ;; Flymake keeps the state of a language server that has ended.
+     (remq #'gemini-companion-lookup--begins
+           (seq-intersection
+            (flymake-running-backends)
+            (append flymake-diagnostic-functions
+                    (default-value 'flymake-diagnostic-functions)))))
+    ('flycheck-mode
+     (not (memq flycheck-last-status-change '(no-checker errored))))))
+
+(defun gemini-companion-lookup--checked-p ()
+  (and (eql gemini-companion-lookup--begun (buffer-chars-modified-tick))
+       (gemini-companion-lookup--checkable-p)
+       (if flymake-mode
+           (null (seq-difference (flymake-running-backends)
+                                 (flymake-reporting-backends)))
+         (eq 'finished flycheck-last-status-change))))
+
+(defun gemini-companion-lookup--checked-errors ()
+  "Return a list of the errors that Flymake or Flycheck has found in this text.
+Return nil if it has not checked this text."
+  (when (gemini-companion-lookup--checked-p)
+    (list (cl-loop for (line severity text)
+                   in (gemini-companion-lookup--of-buffer)
+                   when (equal severity "error")
+                   collect (list line text nil)))))
+
+(defun gemini-companion-lookup--of-buffer ()
+  "Return what Flymake or Flycheck has in this buffer.
+They are lists of LINE, SEVERITY and TEXT."
+  (if (eq 'flycheck-mode (gemini-companion-lookup-checker (current-buffer)))
+      (cl-loop
+       for error in flycheck-current-errors
+       for file = (flycheck-error-filename error)
+       ;; Another file may not be shared.
+       when (or (null file) (file-equal-p file buffer-file-name))
+       collect
+       (gemini-companion-lookup--row
+        (flycheck-error-line error)
+        ;; Other packages define levels.
+        (flycheck-error-level-compilation-level (flycheck-error-level error))
+        (or (flycheck-error-message error) "")))
+    (save-restriction
+      (widen)
+      (mapcar #'gemini-companion-lookup--of-flymake (flymake-diagnostics)))))
+
+(defun gemini-companion-lookup--of-flymake (diagnostic)
+  (let ((type (flymake-diagnostic-type diagnostic))
+        (beginning (flymake-diagnostic-beg diagnostic)))
+    (gemini-companion-lookup--row
+     ;; Of a file without a buffer, it is (LINE . COLUMN).
+     (if (consp beginning) (car beginning) (line-number-at-pos beginning))
+     (or (get type 'flymake-category) type)
+     (flymake-diagnostic-text diagnostic))))
+
+(defun gemini-companion-lookup--row (line level text)
+  (list line
+        (pcase level
+          ((or 2 :error 'flymake-error) "error")
+          ((or 1 :warning 'flymake-warning) "warning")
+          (_ "note"))
+        (string-replace "\n" " " text)))
+
+;;;; Questions about symbols
+
+(defun gemini-companion-lookup--find (file symbol line)
+  "Return a cons of a line and a column of SYMBOL in FILE.
+They belong to the whole word SYMBOL that is nearest to LINE, or the
+first one if LINE is nil.  The column is in UTF-16 code units.
+Signal an error if FILE does not have SYMBOL, or is too large."
+  (when (gemini-companion-lookup--large-p file)
+    (user-error "%s is too large; use grep_search" file))
+  (with-temp-buffer
+    (gemini-companion-lookup--insert file)
+    (or (car (seq-sort-by (lambda (location)
+                            (abs (- (car location) (or line 0))))
+                          #'<
+                          (gemini-companion-code-occurrences symbol)))
+        (user-error "The word %s is not in %s" symbol file))))
 
 (defun gemini-companion-lookup-references (file symbol line after answer)
   "Find the references to SYMBOL, which occurs in FILE, on LINE if non-nil.
 Call ANSWER with a plist: `:total', their number; `:locations', lists
 of FILE, LINE and TEXT, 100 at most, without the first AFTER; or
 `:problem', why there is no answer."
-  (gemini-companion-lookup-guarded answer
+  (gemini-companion-lookup--guarded answer
     (gemini-companion-lookup--query-server
-     (gemini-companion-lookup-true-name file) symbol line
+     (gemini-companion-lookup--true-name file) symbol line
      '((:textDocument/references :context (:includeDeclaration t)))
      answer
      (lambda (results)
-       (gemini-companion-lookup-shared
+       (gemini-companion-lookup--shared
         (gemini-companion-lookup--locations (car results))
         (lambda (locations)
           (gemini-companion-lookup--texts
@@ -360,14 +449,14 @@ of FILE, LINE and TEXT, 100 at most, without the first AFTER; or
              (funcall answer
                       (list :total (length locations) :locations found))))))))))
 
-(defun gemini-companion-lookup-shared (locations then)
+(defun gemini-companion-lookup--shared (locations then)
   "Call THEN with those of LOCATIONS that may be shared, in order.
 They are lists of FILE, whose true name is given to THEN, and maybe LINE."
   (gemini-companion-lookup--map-in-slices
    (pcase-lambda (`(,file . ,group))
      (when-let* ((file)
                  (name (gemini-companion-text-true-name file))
-                 ((gemini-companion-lookup-shared-p name)))
+                 ((gemini-companion-lookup--shared-p name)))
        (mapcar (lambda (location) (cons name (cdr location))) group)))
    (seq-group-by #'car locations)
    (lambda (groups)
@@ -380,7 +469,8 @@ They are lists of FILE, whose true name is given to THEN, and maybe LINE."
   "Call THEN with LOCATIONS, each with the beginning of its line."
   (gemini-companion-lookup--map-in-slices
    (lambda (group)
-     (gemini-companion-lookup--with-text (car group)
+     (with-temp-buffer
+       (gemini-companion-lookup--insert (car group))
        (let ((at 1))
          (mapcar (pcase-lambda (`(,file ,line))
                    (forward-line (- line at))
@@ -392,23 +482,20 @@ They are lists of FILE, whose true name is given to THEN, and maybe LINE."
    (seq-group-by #'car locations)
    (lambda (groups) (funcall then (apply #'append groups)))))
 
-;;;; Definition
-
 (defun gemini-companion-lookup-definition (file symbol line answer)
   "Find the definition of SYMBOL, which occurs in FILE, on LINE if non-nil.
 Call ANSWER with a plist: `:locations', lists of FILE and LINE;
 `:documentation', with the signature, and `:source', maybe nil or empty;
 or `:problem', why there is no answer."
-  (gemini-companion-lookup-guarded answer
-    (let ((file (gemini-companion-lookup-true-name file)))
+  (gemini-companion-lookup--guarded answer
+    (let ((file (gemini-companion-lookup--true-name file)))
       (if (string-suffix-p ".el" file)
           (let ((lisp (intern-soft symbol)))
             (gemini-companion-lookup--answer-definition
              symbol
-             (delq nil (mapcar
-                        (lambda (type)
-                          (gemini-companion-lookup--elisp-location lisp type))
-                        (list (symbol-function lisp) 'defvar 'defface)))
+             (delq nil (mapcar (apply-partially
+                                #'gemini-companion-lookup--elisp-location lisp)
+                               (list (symbol-function lisp) 'defvar 'defface)))
              (ignore-errors
                (or (and (fboundp lisp) (documentation lisp t))
                    (documentation-property lisp 'variable-documentation t)))
@@ -431,45 +518,25 @@ definition outside the roots."
                              for name = (and file
                                              (gemini-companion-text-true-name file))
                              when name collect (list name line)))
-         (open (seq-remove (lambda (location)
-                             (gemini-companion-privacy-name-hidden-p
-                              (car location)))
-                           locations))
-         (first (seq-find (lambda (location)
-                            (gemini-companion-lookup-shared-p (car location)))
-                          open)))
+         (open (cl-remove-if #'gemini-companion-privacy-name-hidden-p locations
+                             :key #'car))
+         (first (cl-find-if #'gemini-companion-lookup--shared-p open :key #'car)))
     (cond ((null locations)
-           (gemini-companion-lookup-fail "No definition of %s was found" symbol))
+           (user-error "No definition of %s was found" symbol))
           ((null open)
-           (gemini-companion-lookup-fail
-            "The definition of %s is in a file that Emacs does not share"
-            symbol)))
+           (user-error "The definition of %s is in a file that Emacs does not \
+share" symbol)))
     (funcall answer
              (list :locations open
                    ;; It may come from any of the locations.
                    :documentation (and (length= open (length locations))
                                        documentation)
-                   :source (and first (gemini-companion-lookup--source first))))))
-
-(defun gemini-companion-lookup--source (location)
-  "Return the text of the definition at LOCATION, 30 lines at most.
-It includes the following lines that are empty or indented more than
-its first one, and the line that closes it."
-  (gemini-companion-lookup--with-text (car location)
-    (forward-line (1- (cadr location)))
-    (let ((beginning (point))
-          (indentation (current-indentation))
-          (left 30))
-      (forward-line)
-      (while (and (< 1 (setq left (1- left)))
-                  (not (eobp))
-                  (or (looking-at-p "[ \t]*$")
-                      (< indentation (current-indentation))))
-        (forward-line))
-      (when (looking-at-p "[ \t]*[])}]")
-        (forward-line))
-      (string-trim-right
-       (buffer-substring-no-properties beginning (point))))))
+                   :source (pcase first
+                             (`(,file ,line)
+                              (with-temp-buffer
+                                (gemini-companion-lookup--insert file)
+                                (forward-line (1- line))
+                                (gemini-companion-code-definition))))))))
 
 (defun gemini-companion-lookup--hover (result)
   "Return the text in RESULT of a request for the hover, maybe empty."
@@ -490,13 +557,644 @@ For TYPE, see `find-lisp-object-file-name'."
               ((stringp file))
               ((file-exists-p file)))
     (list file
-          (gemini-companion-lookup--with-text file
+          (with-temp-buffer
+            (gemini-companion-lookup--insert file)
             (if (re-search-forward
                  (format "^[ \t]*([[:alnum:]-]*def[^ ]* +(?'?%s\\_>"
                          (regexp-quote (symbol-name symbol)))
                  nil t)
                 (line-number-at-pos)
               1)))))
+
+;;;; Questions about diagnostics
+
+(defun gemini-companion-lookup-diagnostics (file answer)
+  "Call ANSWER with the diagnostics of FILE, or of all checked files if nil.
+The argument is a plist: `:rows', lists of LINE, SEVERITY and TEXT, or
+of FILE and the numbers of its errors and warnings; or `:problem', why
+there is no answer."
+  (gemini-companion-lookup--guarded answer
+    (if file
+        (gemini-companion-lookup--await-check
+         (gemini-companion-lookup--true-name file) answer (+ 3 (float-time)))
+      (gemini-companion-lookup--shared
+       (mapcar #'list
+               (append (mapcar #'car (bound-and-true-p flymake-list-only-diagnostics))
+                       (mapcar #'buffer-file-name
+                               (seq-filter #'gemini-companion-lookup-checker
+                                           (buffer-list)))))
+       (lambda (files)
+         (cl-loop
+          for (name) in files
+          for severities = (mapcar #'cadr
+                                   (ignore-errors
+                                     (gemini-companion-lookup--of-file name)))
+          collect (list name
+                        (cl-count "error" severities :test #'equal)
+                        (cl-count "warning" severities :test #'equal))
+          into rows
+          finally (funcall answer (list :rows rows))))))))
+
+(defun gemini-companion-lookup--await-check (file answer end)
+  "Call ANSWER with the diagnostics of FILE when its text has been checked.
+Wait until END at most, which is a `float-time'."
+  (gemini-companion-lookup--guarded answer
+    (let ((buffer (gemini-companion-lookup--buffer file)))
+      (cond ((or (null buffer)
+                 (with-current-buffer buffer
+                   (gemini-companion-lookup--answerable-p)))
+             (funcall answer (list :rows (gemini-companion-lookup--of-file file))))
+            ((< (float-time) end)
+             (run-at-time 0.05 nil #'gemini-companion-lookup--await-check
+                          file answer end))
+            (t (user-error "Emacs has not checked the current text of this \
+file yet; ask again"))))))
+
+(defun gemini-companion-lookup--answerable-p ()
+  "Return non-nil unless this text is yet to be checked.
+Have it checked if necessary."
+  (gemini-companion-lookup--start-check)
+  (or (not (gemini-companion-lookup--checkable-p))
+      (and (verify-visited-file-modtime)
+           (gemini-companion-lookup--checked-p)
+           ;; Flymake does not know whether a server has yet to report; of one
+           ;; that names no versions, it is not known either.
+           (or (not (gemini-companion-lookup--managed-p))
+               (and gemini-companion-lookup--last-report
+                    (null (nth 2 gemini-companion-lookup--last-report)))
+               (eql (car gemini-companion-lookup--last-report)
+                    (buffer-chars-modified-tick))))))
+
+(defun gemini-companion-lookup--of-file (file)
+  "Return the diagnostics of FILE, lists of LINE, SEVERITY and TEXT.
+Signal an error if it is not checked."
+  (if-let* ((buffer (gemini-companion-lookup--buffer file))
+            ((with-current-buffer buffer (gemini-companion-lookup--checkable-p))))
+      (with-current-buffer buffer
+        (gemini-companion-lookup--of-buffer))
+    (mapcar #'gemini-companion-lookup--of-flymake
+            ;; A server also reports none for a file that it does not check.
+            (or (cdr (assoc file (bound-and-true-p
+                                  flymake-list-only-diagnostics)))
+                (user-error "Emacs does not check this file; run the checks \
+of the project")))))
+
+;;;; Checks
+
+(defvar gemini-companion-lookup--checks nil
+  "The checks, of which only the first one runs.
+The texts that another check sends would disturb it.
+
+Each is an alist: `file' is a true name, whose text was `before', and is
+`after' now.  `callback' is called at the end, at the time `end' at the
+latest.  `source' is the buffer that visits `file', or else one of its
+language server, `server', which has the text with `version' then.
+`left' are the texts whose errors are to be known; `asked' is an alist of
+texts and their elements of `gemini-companion-lookup--known'.  `others'
+are the buffers that have one of `names', a regexp for the names of
+definitions that were changed, or nil.")
+
+(defvar gemini-companion-lookup--known nil
+  "List of ((FILE . TEXT) ERRORS VERSION), the last texts.
+FILE is a true name.  ERRORS is `unknown' until they are reported, maybe
+by the VERSION of a text that was sent.  A change of another file forgets
+them.")
+
+(defvar gemini-companion-lookup--busy
+  (make-hash-table :test #'eq :weakness 'key)
+  "Tokens of the work in progress of each language server.")
+
+(defun gemini-companion-lookup--expect (file text)
+  "Return a new element of `gemini-companion-lookup--known'.
+It is for TEXT of FILE, a true name, whose errors may have changed."
+  (let ((key (cons file text)))
+    (setq gemini-companion-lookup--known
+          (cons (list key 'unknown nil)
+                (seq-take (assoc-delete-all key gemini-companion-lookup--known)
+                          7)))
+    (car gemini-companion-lookup--known)))
+
+(defun gemini-companion-lookup--forget-others (file)
+  "Forget the errors of other files than FILE, as its change may change them."
+  (setq gemini-companion-lookup--known
+        (seq-filter (pcase-lambda (`((,other . ,_) ,errors . ,_))
+                      (or (equal file other) (eq 'unknown errors)))
+                    gemini-companion-lookup--known)))
+
+(defun gemini-companion-lookup-after-edit (file before after callback)
+  "Call CALLBACK with the errors that an edit of FILE made.
+FILE is an absolute name; a CLI has changed its text from BEFORE,
+nil if there was no such file, to AFTER, and the buffers that visit
+it were reverted.  The argument is a plist: `:path', the true name of
+FILE; `:count', the number of new errors; `:errors', ten of them at
+most, lists of LINE, TEXT and SOURCE; and `:others', lists of another
+file, the number of its new errors, and the first one.  It is nil if
+there are none, or if they are not known within three seconds."
+  (let ((file (or (gemini-companion-text-true-name file) file)))
+    (gemini-companion-lookup--forget-others file)
+    ;; The edit may repair errors of other files, so these are checked again.
+    (dolist (check gemini-companion-lookup--checks)
+      (setf (alist-get 'source check) nil))
+    (gemini-companion-lookup--end-of file)
+    (if (< gemini-companion-lookup--largest
+           (max (string-bytes (or before "")) (string-bytes after)))
+        (funcall callback nil)
+      (unless gemini-companion-lookup--checks
+        (run-at-time 0 0.05 #'gemini-companion-lookup--step))
+      (setq gemini-companion-lookup--checks
+            (append gemini-companion-lookup--checks
+                    `(((file . ,file)
+                       (before . ,(and before
+                                       (gemini-companion-text-normalized before)))
+                       (after . ,(gemini-companion-text-normalized after))
+                       (callback . ,callback)
+                       (end . ,(+ (float-time) gemini-companion-lookup-timeout))
+                       ,@(mapcar #'list '(source server version left asked
+                                                 names others)))))))))
+
+(defun gemini-companion-lookup--step ()
+  "Continue the first check, and end those whose time is up."
+  (dolist (check gemini-companion-lookup--checks)
+    (let-alist check
+      (condition-case nil
+          (save-match-data
+            (cond ((< .end (float-time))
+                   ;; What is known of other files is enough.
+                   (if (or .left (not .source))
+                       (gemini-companion-lookup--end check nil)
+                     (gemini-companion-lookup--finish check)))
+                  ((not (eq check (car gemini-companion-lookup--checks))))
+                  ((or .source (gemini-companion-lookup--begin check))
+                   (gemini-companion-lookup--learn check))
+                  (t
+                   (gemini-companion-lookup--end check nil))))
+        ;; A server has ended, or a buffer was killed or has another text.
+        (error (gemini-companion-lookup--end check nil))))))
+
+(defun gemini-companion-lookup--begin (check)
+  "Find out who knows about the file of CHECK, and which texts to ask about.
+Return nil if no checker knows about it, or if it may not be shared."
+  (let-alist check
+    (let* ((buffer (gemini-companion-lookup--buffer .file))
+           (source (and (gemini-companion-lookup--shared-p .file)
+                        (or buffer (gemini-companion-lookup--neighbor .file))))
+           (server (and source (gemini-companion-lookup--server source)))
+           (size (max (string-bytes (or .before "")) (string-bytes .after))))
+      (when (and source
+                 (or server (gemini-companion-lookup-checker source))
+                 (or buffer (<= size gemini-companion-lookup--sendable)))
+        (let* ((names (and server .before
+                           (gemini-companion-code-changed-names .before .after)))
+               (others (and names (gemini-companion-lookup--find-others
+                                   .file server names)))
+               (answers (with-current-buffer source
+                          (gemini-companion-lookup--error-requests .file)))
+               (old (assoc (cons .file .before)
+                           gemini-companion-lookup--known)))
+          ;; Of a text like the last one, a server need not report.
+          (unless (if (and buffer answers) old
+                    (and (listp (nth 1 old))
+                         (or buffer (not (or answers others)))))
+            (setq old nil))
+          (setf (alist-get 'source check) source
+                (alist-get 'server check) server
+                (alist-get 'names check) names
+                (alist-get 'others check) others
+                (alist-get 'asked check) (and old (list (cons .before old)))
+                (alist-get 'left check)
+                (cond ((or (null .before) (and buffer (not old))) (list .after))
+                      ((or buffer (and answers (null others)))
+                       (list .after .before))
+                      ;; It may know the text after the edit from the file.
+                      (others (list .before .after))
+                      ;; Other programs may have changed what was known.
+                      (t `(,.after ,.before ,@(and old (list .before))
+                                   ,.after)))))))))
+
+(defun gemini-companion-lookup--learn (check)
+  "Ask for the errors of the texts of CHECK, and end it when all are known."
+  (let-alist check
+    (let* ((text (car .left))
+           (last (eq text .after))
+           (known (alist-get text .asked)))
+      (cond
+       ((null text)
+        (unless (seq-some (lambda (buffer)
+                            (with-current-buffer buffer
+                              (eq gemini-companion-lookup--last-report
+                                  gemini-companion-lookup--earlier-report)))
+                          .others)
+          (gemini-companion-lookup--finish check)))
+       ((null known)
+        (gemini-companion-lookup--ask check text))
+       ((gethash .server gemini-companion-lookup--busy))
+       (t
+        (when-let* ((last)
+                    (buffer (gemini-companion-lookup--buffer-with .file text)))
+          (with-current-buffer buffer
+            (unless (gemini-companion-lookup--error-requests .file)
+              (pcase (gemini-companion-lookup--current)
+                (`(,errors) (setf (nth 1 known) errors))))))
+        (pcase known
+          (`(,_ ,(and errors (pred listp)) . ,_)
+           (setf (alist-get 'left check)
+                 ;; Without errors after the edit, those before do not matter.
+                 (and (or errors (not last)) (cdr .left)))
+           (when (and (cdr .left) (not last)
+                      (gemini-companion-lookup--doubtful-p check errors))
+             (setf (alist-get 'asked check)
+                   (unless (cddr .left) (list (cons text known)))))
+           (when last
+             (gemini-companion-lookup--ask-others check))
+           (gemini-companion-lookup--learn check))))))))
+
+(defun gemini-companion-lookup--doubtful-p (check old-errors)
+  "Return non-nil unless all new errors of CHECK are in lines of its edit.
+OLD-ERRORS are those before it.  A server that is loading files may
+report others for a while."
+  (let-alist check
+    (cl-flet ((new (old-errors)
+                (gemini-companion-code-new-errors
+                 (cadr (alist-get .after .asked)) .after old-errors .before)))
+      (or (string-blank-p .before)
+          (seq-difference (new old-errors) (new 'unknown))))))
+
+(defun gemini-companion-lookup--ask (check text)
+  (let-alist check
+    (let ((buffer (gemini-companion-lookup--buffer-with .file text))
+          (known (gemini-companion-lookup--expect .file text)))
+      (push (cons text known) (alist-get 'asked check))
+      (if buffer
+          (with-current-buffer buffer
+            (if (null .server)
+                (gemini-companion-lookup--start-check)
+              (when .before
+                (gemini-companion-lookup--reopen .before .after))
+              (gemini-companion-lookup--sync)
+              (gemini-companion-lookup--request-known known)))
+        (gemini-companion-lookup--when-read
+         .server (lambda () (gemini-companion-lookup--send check known)))))))
+
+(defun gemini-companion-lookup--buffer-with (file text)
+  "Return the buffer that visits FILE, or nil.
+Signal an error unless it has TEXT."
+  (when-let* ((buffer (gemini-companion-lookup--buffer file)))
+    (unless (string= text (gemini-companion-text-of-buffer buffer))
+      (error "The buffer has another text"))
+    buffer))
+
+(defun gemini-companion-lookup--send (check known)
+  "Send the text of KNOWN to the server of CHECK, unless CHECK has ended.
+Request its errors if the server supports that."
+  (let-alist check
+    ;; Another edit may have begun CHECK again.
+    (when (and .source
+               (rassq known .asked)
+               (memq check gemini-companion-lookup--checks)
+               (jsonrpc-running-p .server))
+      (when .version
+        (gemini-companion-lookup--close .file .server))
+      (gemini-companion-lookup--keep-reports)
+      (let ((version (gemini-companion-lookup--open .file .server (cdar known)
+                                                   .source)))
+        (setf (alist-get 'version check) version)
+        (unless (with-current-buffer .source
+                  (gemini-companion-lookup--request-known known))
+          (setf (nth 2 known) version))))))
+
+(defun gemini-companion-lookup--finish (check)
+  "End CHECK with its result, if its text is still in the file."
+  (let-alist check
+    (let ((new (gemini-companion-code-new-errors
+                (cadr (alist-get .after .asked)) .after
+                (if .before (nth 1 (alist-get .before .asked '(nil unknown))))
+                (or .before "")))
+          (elsewhere
+           (delq nil (mapcar (lambda (buffer)
+                              (gemini-companion-lookup--new-in-other buffer .names))
+                            .others))))
+      (gemini-companion-lookup--end
+       check
+       (and (or new elsewhere)
+            (string= .after (gemini-companion-text-normalized
+                             (gemini-companion-text-read .file)))
+            (list :path .file
+                  :count (length new)
+                  :errors (mapcar #'car (seq-take new 10))
+                  :others elsewhere))))))
+
+(defun gemini-companion-lookup--end-of (file &optional key)
+  "End each check of FILE; if KEY is non-nil, each one that has it."
+  (dolist (check gemini-companion-lookup--checks)
+    (when (and (equal file (alist-get 'file check))
+               (or (null key) (alist-get key check)))
+      (gemini-companion-lookup--end check nil))))
+
+(defun gemini-companion-lookup--end (check result)
+  (when (memq check gemini-companion-lookup--checks)
+    (setq gemini-companion-lookup--checks
+          (delq check gemini-companion-lookup--checks))
+    (unless gemini-companion-lookup--checks
+      (cancel-function-timers #'gemini-companion-lookup--step))
+    (let-alist check
+      (gemini-companion-server-guarded 'errors
+        (when (and .version (jsonrpc-running-p .server))
+          (gemini-companion-lookup--close .file .server)))
+      (gemini-companion-server-guarded 'errors
+        (funcall .callback result)))))
+
+;;;; Errors that a language server knows
+
+(defun gemini-companion-lookup--note-sent (_server method params)
+  "Record which text of this buffer METHOD is about to send with PARAMS."
+  (when-let* (((memq method '(:textDocument/didOpen :textDocument/didChange)))
+              (file buffer-file-truename)
+              (document (plist-get params :textDocument))
+              ((equal (expand-file-name file)
+                      (gemini-companion-lookup--path (plist-get document :uri)))))
+    (when (eq method :textDocument/didOpen)
+      ;; Eglot opens a file that a check has opened.
+      (gemini-companion-lookup--end-of (expand-file-name file) 'version))
+    (setq gemini-companion-lookup--sent
+          (cons (plist-get document :version) (buffer-chars-modified-tick)))))
+
+;; The private names of Eglot: it has no public ones for these.  Without them,
+;; the errors in visited files are not known, and none are reported.
+
+(defun gemini-companion-lookup--sync ()
+  "Send the server the text of this buffer, if it does not have it yet.
+Eglot itself waits until Emacs is idle."
+  (when (gemini-companion-lookup--managed-p)
+    ;; In a narrowed buffer, Eglot fails for a change elsewhere.
+    (save-restriction
+      (widen)
+      (gemini-companion-lookup--eglot 'eglot--signal-textDocument/didChange))))
+
+(defun gemini-companion-lookup--reopen (before after)
+  "Open the file of this buffer again if BEFORE and AFTER include other files.
+Until clangd has read them, it reports what the previous ones make of the text."
+  (cl-flet ((includes (text)
+              (seq-filter (apply-partially #'string-match-p
+                                           "\\`[ \t]*#[ \t]*include")
+                          (gemini-companion-text-lines text))))
+    (unless (equal (includes before) (includes after))
+      (setq gemini-companion-lookup--last-report '(nil nil 0))
+      (gemini-companion-lookup--eglot 'eglot--signal-textDocument/didClose)
+      (gemini-companion-lookup--eglot 'eglot--signal-textDocument/didOpen))))
+
+(defun gemini-companion-lookup--command-p (regexp)
+  (seq-some (apply-partially #'string-match-p regexp)
+            (gemini-companion-lookup--eglot
+             'eglot-server-capable :executeCommandProvider :commands)))
+
+(defun gemini-companion-lookup--error-requests (path)
+  "Return the requests for the errors in the file PATH.
+Return nil if this buffer has no server, or one that does not support any."
+  (cond
+   ((not (gemini-companion-lookup--server (current-buffer))) nil)
+   ((or (gemini-companion-lookup--eglot 'eglot-server-capable :diagnosticProvider)
+        ;; Pyright publishes a version with errors of the text before, and does
+        ;; not offer the request to clients that do not announce it.
+        (gemini-companion-lookup--command-p "pyright\\.createtypestub\\'"))
+    `((:textDocument/diagnostic
+       :textDocument (:uri ,(gemini-companion-lookup--uri path)))))
+   ;; This server publishes errors bit by bit.
+   ((gemini-companion-lookup--command-p "\\`typescript\\.tsserverRequest\\'")
+    (mapcar (lambda (command)
+              `(:workspace/executeCommand
+                :command "typescript.tsserverRequest"
+                :arguments [,command (:file ,path)]))
+            '("syntacticDiagnosticsSync" "semanticDiagnosticsSync")))))
+
+(defun gemini-companion-lookup--request-errors (file done)
+  "Request the errors in FILE of the server of this buffer, for DONE.
+Return nil if the server does not support that."
+  (when-let* ((requests (gemini-companion-lookup--error-requests file)))
+    (gemini-companion-lookup--request
+     (gemini-companion-lookup--server (current-buffer)) requests
+     (lambda (results)
+       (unless (assq 'error results)
+         (cl-loop
+          for result in results
+          append (gemini-companion-lookup--errors (plist-get result :items))
+          into errors
+          append (cl-loop for found across (plist-get result :body)
+                          for start = (plist-get found :start)
+                          when (equal "error" (plist-get found :category))
+                          collect (list (plist-get start :line)
+                                        (plist-get found :text)
+                                        "typescript"))
+          into errors
+          finally (funcall done errors)))))
+    t))
+
+(defun gemini-companion-lookup--errors (diagnostics)
+  "Return the errors among the DIAGNOSTICS of a language server, a vector."
+  (cl-loop for diagnostic across diagnostics
+           ;; If it names no severity, the client decides.
+           when (and (memq (plist-get diagnostic :severity) '(nil 1))
+                     ;; The end of a list, not an error.
+                     (not (equal "fatal_too_many_errors"
+                                 (plist-get diagnostic :code))))
+           collect (list (1+ (plist-get (plist-get (plist-get diagnostic :range)
+                                                   :start)
+                                        :line))
+                         (plist-get diagnostic :message)
+                         (plist-get diagnostic :source))))
+
+(defun gemini-companion-lookup--notified (server method &rest params)
+  (gemini-companion-server-guarded 'errors
+    (save-match-data
+      (pcase method
+        ('textDocument/publishDiagnostics
+         (gemini-companion-lookup--published server params))
+        ('$/progress
+         (let ((token (plist-get params :token))
+               (tokens (gethash server gemini-companion-lookup--busy)))
+           (pcase (plist-get (plist-get params :value) :kind)
+             ("begin" (push token tokens))
+             ("end" (setq tokens (delete token tokens))))
+           (puthash server tokens gemini-companion-lookup--busy)))))))
+
+(defun gemini-companion-lookup--published (server params)
+  (when-let* ((path (gemini-companion-lookup--path (plist-get params :uri)))
+              (file (gemini-companion-text-true-name path)))
+    (let ((version (plist-get params :version))
+          (errors (gemini-companion-lookup--errors
+                   (plist-get params :diagnostics)))
+          (buffer (gemini-companion-lookup--buffer file)))
+      (if buffer
+          (with-current-buffer buffer
+            (when (and (eq server (gemini-companion-lookup--server buffer))
+                       ;; Eglot opens a file with the version 0, which some
+                       ;; servers leave out.
+                       (equal gemini-companion-lookup--sent
+                              (cons (or version 0) (buffer-chars-modified-tick)))
+                       (or version errors
+                           (null gemini-companion-lookup--last-report)
+                           (car gemini-companion-lookup--last-report)))
+              (unless (eql (buffer-chars-modified-tick)
+                           (car gemini-companion-lookup--last-report))
+                (gemini-companion-lookup--forget-others file))
+              (setq gemini-companion-lookup--last-report
+                    (list (buffer-chars-modified-tick) errors version))))
+        (dolist (known gemini-companion-lookup--known)
+          (when (and version (equal file (caar known)) (eql version (nth 2 known))
+                     ;; A server may report none when the file is closed.
+                     (or errors (eq 'unknown (nth 1 known))))
+            (setf (nth 1 known) errors)))))))
+
+(defun gemini-companion-lookup--request-known (known)
+  "Request the errors of KNOWN, whose text the server of this buffer has.
+Return nil if the server does not support that."
+  (gemini-companion-lookup--request-errors
+   (caar known) (lambda (errors) (setf (nth 1 known) errors))))
+
+(defun gemini-companion-lookup--current ()
+  "Return a list of the errors of this buffer, or nil if they are not known."
+  (cond ((gethash (gemini-companion-lookup--server (current-buffer))
+                  gemini-companion-lookup--busy)
+         nil)
+        ((eql (car gemini-companion-lookup--last-report)
+              (buffer-chars-modified-tick))
+         (list (nth 1 gemini-companion-lookup--last-report)))
+        ((not (gemini-companion-lookup--managed-p))
+         (gemini-companion-lookup--checked-errors))))
+
+;;;; Other files
+
+(defun gemini-companion-lookup--find-others (file server names)
+  "Return the buffers of SERVER that have one of NAMES, a regexp.
+The buffer that visits FILE is omitted."
+  (seq-filter
+   (lambda (buffer)
+     (with-current-buffer buffer
+       (and buffer-file-name
+            (eq server (gemini-companion-lookup--server buffer))
+            (gemini-companion-lookup--current)
+            (let ((case-fold-search nil))
+              (string-match-p names (gemini-companion-text-of-buffer))))))
+   (remq (gemini-companion-lookup--buffer file) (buffer-list))))
+
+(defun gemini-companion-lookup--keep-reports ()
+  "Remember the last report about each buffer, as a text is replaced.
+A quick server reports about the next text before the check of it begins."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (setq gemini-companion-lookup--earlier-report
+            gemini-companion-lookup--last-report))))
+
+(defun gemini-companion-lookup--ask-others (check)
+  "Make the server of CHECK report about the other buffers.
+Request the errors if it supports that."
+  (let-alist check
+    ;; Some servers check other files when a file is saved; clangd finds more in
+    ;; those that include a header than have a changed name.
+    (when (or .others (and .server (string-match-p "\\.h[^/.]*\\'" .file)))
+      (jsonrpc-notify
+       .server :textDocument/didSave
+       `(:textDocument (:uri ,(gemini-companion-lookup--uri .file)))))
+    (dolist (buffer .others)
+      (with-current-buffer buffer
+        (let ((tick (buffer-chars-modified-tick)))
+          (when (gemini-companion-lookup--request-errors
+                 (expand-file-name buffer-file-truename)
+                 (lambda (errors)
+                   (when (buffer-live-p buffer)
+                     (with-current-buffer buffer
+                       (setq gemini-companion-lookup--last-report
+                             (list tick errors))))))
+            ;; The server may have published a part of them.
+            (setq gemini-companion-lookup--last-report
+                  gemini-companion-lookup--earlier-report)))))))
+
+(defun gemini-companion-lookup--new-in-other (buffer names)
+  "Return the new errors of BUFFER that have one of NAMES, a regexp, or nil.
+They or their lines have it.  The value is a list of the file, their
+number, and the first one."
+  (with-current-buffer buffer
+    (pcase-let ((`(,tick ,old . ,_) gemini-companion-lookup--earlier-report))
+      (when-let* ((file (gemini-companion-text-true-name buffer-file-name))
+                  ((eql tick (buffer-chars-modified-tick)))
+                  ((gemini-companion-lookup--shared-p file))
+                  (now (gemini-companion-lookup--current))
+                  (text (gemini-companion-text-of-buffer))
+                  (new (seq-filter
+                        (pcase-lambda (`((,_ ,error . ,_) ,_ ,line))
+                          (string-match-p names (concat error "\n" line)))
+                        (gemini-companion-code-new-errors
+                         (car now) text old text))))
+        (list file (length new) (caar new))))))
+
+;;;; Life
+
+(defun gemini-companion-lookup--before-revert ()
+  "Remember the errors of this buffer, or request them."
+  (gemini-companion-server-guarded 'errors
+    (when (and buffer-file-truename (not (buffer-modified-p))
+               (<= (buffer-size) gemini-companion-lookup--largest))
+      (let ((file (expand-file-name buffer-file-truename))
+            (text (gemini-companion-text-of-buffer))
+            (errors (unless (seq-some
+                             (lambda (check)
+                               (memq (current-buffer) (alist-get 'others check)))
+                             gemini-companion-lookup--checks)
+                      (gemini-companion-lookup--current))))
+        (gemini-companion-lookup--keep-reports)
+        (when (or errors (gemini-companion-lookup--error-requests file))
+          (gemini-companion-lookup--sync)
+          (let ((known (gemini-companion-lookup--expect file text)))
+            (unless (gemini-companion-lookup--request-known known)
+              (setf (nth 1 known) (car errors)))))))
+    (setq gemini-companion-lookup--last-report
+          `(nil nil ,(nth 2 (or gemini-companion-lookup--last-report
+                                '(nil nil 0)))))))
+
+(defun gemini-companion-lookup--managed ()
+  "End the check of this file, which Eglot has opened or closed."
+  (when (or gemini-companion-lookup--checks
+            (not (gemini-companion-lookup--managed-p)))
+    (setq gemini-companion-lookup--last-report '(nil nil 0)))
+  (when buffer-file-truename
+    (gemini-companion-lookup--end-of (expand-file-name buffer-file-truename))))
+
+(defconst gemini-companion-lookup--hooks
+  '((eglot-managed-mode-hook . gemini-companion-lookup--managed)
+    (flymake-diagnostic-functions . gemini-companion-lookup--begins)
+    (flycheck-before-syntax-check-hook . gemini-companion-lookup--begins)
+    (flycheck-after-syntax-check-hook . gemini-companion-lookup--flycheck-ended)
+    (before-revert-hook . gemini-companion-lookup--before-revert))
+  "Functions that are on hooks while edits are checked.")
+
+(defconst gemini-companion-lookup--advice
+  '((eglot-handle-notification :after gemini-companion-lookup--notified)
+    (jsonrpc-notify :before gemini-companion-lookup--note-sent))
+  "Advice for functions of Eglot and jsonrpc, which may be loaded later.")
+
+(defun gemini-companion-lookup-start ()
+  "Start keeping the errors of visited files."
+  (dolist (advice gemini-companion-lookup--advice)
+    (apply #'advice-add advice))
+  (pcase-dolist (`(,hook . ,function) gemini-companion-lookup--hooks)
+    (add-hook hook function)))
+
+(defun gemini-companion-lookup-stop ()
+  "End each check, and keep no errors."
+  (mapc (lambda (check) (gemini-companion-lookup--end check nil))
+        gemini-companion-lookup--checks)
+  (pcase-dolist (`(,hook . ,function) gemini-companion-lookup--hooks)
+    (remove-hook hook function))
+  (pcase-dolist (`(,name ,_ ,function) gemini-companion-lookup--advice)
+    (advice-remove name function))
+  (clrhash gemini-companion-lookup--busy)
+  (setq gemini-companion-lookup--known nil)
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (mapc #'kill-local-variable
+            '(gemini-companion-lookup--begun
+              gemini-companion-lookup--last-report
+              gemini-companion-lookup--sent
+              gemini-companion-lookup--earlier-report)))))
 
 (provide 'gemini-companion-lookup)
 ;;; gemini-companion-lookup.el ends here

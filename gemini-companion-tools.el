@@ -19,7 +19,6 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-lookup)
-(require 'gemini-companion-diagnostics)
 (require 'gemini-companion-install)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-cli)
@@ -200,13 +199,13 @@ priority = 100
   "Start answering questions if the extension exists."
   (when (gemini-companion-install-extension-p)
     (gemini-companion-tools--write-extension)
-    (gemini-companion-diagnostics-start)
+    (gemini-companion-lookup-start)
     (gemini-companion-server-call 'tools-update t)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'tools)))
   "Stop answering questions."
   (gemini-companion-server-call 'tools-update nil)
-  (gemini-companion-diagnostics-stop))
+  (gemini-companion-lookup-stop))
 
 ;;;; Questions
 
@@ -230,7 +229,7 @@ It is about FACTS, a plist, and TEXTS."
            ('definition
             (gemini-companion-lookup-definition path symbol line answer))
            ('diagnostics
-            (gemini-companion-diagnostics-answer path answer))))))))
+            (gemini-companion-lookup-diagnostics path answer))))))))
 
 (defun gemini-companion-tools--report (facts event)
   "Report EVENT of the CLI that FACTS name; return its session, or nil."
@@ -251,7 +250,7 @@ are its texts."
                             (list :id (concat "?" client) :client client))))
     (gemini-companion-revert path before)
     (gemini-companion-edit-written session path before after)
-    (gemini-companion-diagnostics-after-edit path before after answer)))
+    (gemini-companion-lookup-after-edit path before after answer)))
 
 ;;;; Status
 
@@ -262,7 +261,7 @@ For findings, see `gemini-companion-status-checks'."
    (mapcar (lambda (client)
              (gemini-companion-tools--finding client directory))
            (gemini-companion-tools--clients))
-   (unless (seq-some #'gemini-companion-diagnostics-checker (buffer-list))
+   (unless (seq-some #'gemini-companion-lookup-checker (buffer-list))
      '((note "Nothing checks an open file, so there are no errors to send"
              "Start Eglot, Flymake or Flycheck in a file.")))))
 

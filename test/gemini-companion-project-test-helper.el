@@ -9,7 +9,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-diagnostics)
+(require 'gemini-companion-lookup)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-test-helper)
 
@@ -51,7 +51,7 @@ test without Eglot."
      (unless (or (null command) (require 'eglot nil t))
        (ert-skip "No Eglot"))
      (gemini-companion-test-with-directory ,files
-       (dlet ((gemini-companion-diagnostics-timeout 60)
+       (dlet ((gemini-companion-lookup-timeout 60)
               (gemini-companion-paused nil)
               (eglot-server-programs (list (cons '(text-mode python-mode) command)))
               (eglot-autoreconnect nil)
@@ -60,13 +60,13 @@ test without Eglot."
          (call-process "git" nil nil nil "init" "-q")
          (gemini-companion-privacy-refresh)
          (gemini-companion-roots directory)
-         (gemini-companion-diagnostics-start)
+         (gemini-companion-lookup-start)
          (unwind-protect
              (save-current-buffer
                (when command
                  (gemini-companion-test-visit (car (car ,files))))
                ,@body)
-           (gemini-companion-diagnostics-stop)
+           (gemini-companion-lookup-stop)
            (when command
              (let ((inhibit-message t)
                    (kill-buffer-query-functions nil))

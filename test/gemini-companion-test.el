@@ -206,7 +206,7 @@ program that does nothing."
                       (served))
                 (loaded '( gemini-companion-unified gemini-companion-ediff
                            gemini-companion-list gemini-companion-status
-                           gemini-companion-lookup gemini-companion-diagnostics
+                           gemini-companion-code gemini-companion-lookup
                            gemini-companion-tools gemini-companion-menu
                            ediff eglot flymake transient))))))
     (should-not early)

@@ -40,7 +40,7 @@
 (when (getenv "JUDGE_EGLOT")
   (push (getenv "JUDGE_EGLOT") load-path))
 (require 'eglot nil t)
-(require 'gemini-companion-diagnostics)
+(require 'gemini-companion-lookup)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-privacy)
 
@@ -87,18 +87,18 @@ By itself Emacs would ask whether to, if it visits FILE."
 (defvar judge-asked nil "When the checker was asked about it.")
 (defvar judge-known nil "When it had answered.")
 
-(advice-add 'gemini-companion-diagnostics--ask :before
+(advice-add 'gemini-companion-lookup--ask :before
             (lambda (_ text)
               (when (equal text judge-text)
                 (setq judge-asked (float-time)))))
 
 (defun judge-known-p (file)
   "Record when the errors of `judge-text' in FILE are known."
-  (when (or (pcase (assoc (cons file judge-text) gemini-companion-diagnostics--known)
+  (when (or (pcase (assoc (cons file judge-text) gemini-companion-lookup--known)
               (`(,_ ,errors . ,_) (listp errors)))
             (and (find-buffer-visiting file)
                  (with-current-buffer (find-buffer-visiting file)
-                   (gemini-companion-diagnostics--current))))
+                   (gemini-companion-lookup--current))))
     (setq judge-known (or judge-known (float-time)))))
 
 (defun judge-checker-seconds (file)
@@ -126,7 +126,7 @@ Return 0 if it was not asked."
     (redisplay)
     (setq visible (judge-visible)
           began (float-time))
-    (gemini-companion-diagnostics-after-edit
+    (gemini-companion-lookup-after-edit
      file before after
      (lambda (facts)
        (push (list :text (mapconcat (lambda (error)
@@ -181,9 +181,9 @@ Without one, CHECKER is \"flymake\" or \"flycheck\"."
 
 (defun judge-warm (file)
   "Wait until the errors of FILE are known, as its server may start slowly."
-  (let ((gemini-companion-diagnostics-timeout 60)
+  (let ((gemini-companion-lookup-timeout 60)
         (answered nil))
-    (gemini-companion-diagnostics-after-edit
+    (gemini-companion-lookup-after-edit
      file nil (with-temp-buffer
                 (insert-file-contents file)
                 (buffer-string))
@@ -202,9 +202,9 @@ Without one, CHECKER is \"flymake\" or \"flycheck\"."
           (list (cons '(python-mode typescript-mode go-mode c-mode)
                       (plist-get plan :command)))
           python-flymake-command (plist-get plan :command)
-          gemini-companion-diagnostics-timeout (plist-get plan :seconds))
+          gemini-companion-lookup-timeout (plist-get plan :seconds))
     (gemini-companion-roots (plist-get plan :project))
-    (gemini-companion-diagnostics-start)
+    (gemini-companion-lookup-start)
     (when (equal checker "flycheck")
       (judge-flycheck (plist-get plan :command)))
     (judge-visit (plist-get plan :home) checker)
