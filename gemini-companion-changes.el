@@ -211,15 +211,20 @@ The value is as that of `gemini-companion-revert-merged'."
   (unless (executable-find "diff3")
     (user-error "%s has changed since, and the program diff3 is missing"
                 (gemini-companion-edit-name edit)))
-  (let ((written (gemini-companion-text-fit
-                  (gemini-companion-edit-after edit) now))
-        (before (gemini-companion-changes--before edit now)))
-    (gemini-companion-revert-merged
-     now written
-     (if hunk
-         (gemini-companion-changes--without hunk before written)
-       before)
-     "now" "written" "before")))
+  (pcase-let*
+      ;; It belongs to no line: the first one may be taken back.
+      ((mark (if (string-prefix-p "\uFEFF" now) "\uFEFF" ""))
+       (now (string-remove-prefix mark now))
+       (written (gemini-companion-text-fit (gemini-companion-edit-after edit) now))
+       (before (gemini-companion-changes--before edit now))
+       (`(,line . ,text)
+        (gemini-companion-revert-merged
+         now written
+         (if hunk
+             (gemini-companion-changes--without hunk before written)
+           before)
+         "now" "written" "before")))
+    (cons line (concat mark text))))
 
 (defun gemini-companion-changes--before (edit now)
   "Return the text before EDIT as a file has it whose text is NOW."

@@ -608,18 +608,19 @@ text is unknown or the program diff3 is missing; \
 The value is a cons of nil and the text; or if there are conflicts, of the
 line of the first one in MINE, and the text with all of them, in which
 LABELS name the three texts."
-  (let* ((ends-p (lambda (text) (not (string-match-p "[^\n]\\'" text))))
+  (let* ((end (if (string-search "\r\n" mine) "\r\n" "\n"))
+         (ends-p (lambda (text) (not (string-match-p "[^\n]\\'" text))))
          (last (if (eq (funcall ends-p mine) (funcall ends-p base)) theirs mine))
          ;; Otherwise a marker of a conflict comes behind the last line.
          (texts (mapcar (lambda (text)
-                          (if (funcall ends-p text) text (concat text "\n")))
+                          (if (funcall ends-p text) text (concat text end)))
                         (list mine base theirs))))
     ;; Otherwise lines that both have changed alike are conflicts.
     (pcase (gemini-companion-revert--run-merge texts "--merge" "--show-overlap")
       (`(0 . ,merged)
        (cons nil (if (funcall ends-p last)
                      merged
-                   (string-remove-suffix "\n" merged))))
+                   (string-remove-suffix end merged))))
       (_
        ;; This is MINE with THEIRS where there are conflicts.
        (let ((other (cdr (gemini-companion-revert--run-merge

@@ -344,6 +344,8 @@
           "one\r\n2\r\nmine\r\n4\r\nfive\r\n" "1\r\n2\r\nmine\r\n4\r\n5\r\n")
          ("1\n2\n3\n4\n5" "one\n2\n3\n4\nfive"
           "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n")
+         ("1\r\n2\r\n3\r\n4\r\n5" "one\n2\n3\n4\nfive"
+          "one\r\n2\r\nmine\r\n4\r\nfive\r\n" "1\r\n2\r\nmine\r\n4\r\n5\r\n")
          ("\357\273\2771\n\303\251\n3\n4\n5\n" "one\n\u00e9\n3\n4\nfive\n"
           "\357\273\277one\n\303\251\n\303\266\n4\nfive\n"
           "\357\273\2771\n\303\251\n\303\266\n4\n5\n")
@@ -365,14 +367,30 @@
 
 ;;;; Random turns
 
+(defvar gemini-companion-changes-test-coding 'utf-8-unix
+  "Coding system of the file, with its line ends.")
+
+(defun gemini-companion-changes-test-write (file text)
+  "Write TEXT to FILE as a CLI does, which keeps the coding of FILE."
+  (gemini-companion-test-write
+   file (encode-coding-string text gemini-companion-changes-test-coding)))
+
 (defun gemini-companion-changes-test-merge (mine base theirs)
-  "Return the merge of MINE and THEIRS by diff3, from BASE, or nil."
+  "Return the merge of MINE and THEIRS by diff3, from BASE, or nil.
+The last newline is that of the side that has changed it."
   (pcase-dolist (`(,name ,text) `(("m" ,mine) ("b" ,base) ("t" ,theirs)))
-    (gemini-companion-test-write (concat "diff3/" name) text))
+    (gemini-companion-test-write
+     (concat "diff3/" name)
+     (if (string-match-p "[^\n]\\'" text) (concat text "\n") text)))
   (with-temp-buffer
     (when (eql 0 (call-process "diff3" nil t nil "-m" "-E"
                                "diff3/m" "diff3/b" "diff3/t"))
-      (buffer-string))))
+      (let ((open-p (apply-partially #'string-match-p "[^\n]\\'")))
+        (if (if (eq (null (funcall open-p mine)) (null (funcall open-p base)))
+                (funcall open-p theirs)
+              (funcall open-p mine))
+            (string-remove-suffix "\n" (buffer-string))
+          (buffer-string))))))
 
 (defun gemini-companion-changes-test-without (hunk before after)
   "Return the text AFTER with the lines of BEFORE in HUNK."
@@ -393,18 +411,36 @@
                  (_ line)))
              (split-string text "^" t) ""))
 
+(defun gemini-companion-changes-test-type ()
+  "Edit some lines of the current buffer as a user does."
+  (goto-char (point-min))
+  (while (not (eobp))
+    (let* ((end (min (point-max) (line-beginning-position 2)))
+           (line (buffer-substring (point) end))
+           (new (gemini-companion-changes-test-random line)))
+      (if (equal line new)
+          (goto-char end)
+        (delete-region (point) end)
+        (insert new)))))
+
 (defun gemini-companion-changes-test-revert (edit)
   "Revert EDIT or a hunk of it: as the merge program does, or not at all."
   (let* ((buffer (get-file-buffer "a"))
          (state (lambda ()
                   (list (gemini-companion-test-file-text "a")
-                        (with-current-buffer buffer (buffer-string))
+                        (with-current-buffer buffer
+                          (save-restriction
+                            (widen)
+                            (buffer-string)))
                         (buffer-modified-p buffer))))
          (was (funcall state))
          (base (gemini-companion-edit-after edit))
          (hunk (and (= 0 (random 2))
                     (seq-random-elt (gemini-companion-edit-hunks edit))))
-         (before (gemini-companion-edit-before edit))
+         (before (progn
+                   (gemini-companion-test-write
+                    "before" (gemini-companion-edit-before edit))
+                   (gemini-companion-test-file-text "before")))
          (merged (gemini-companion-changes-test-merge
                   (if (nth 2 was) (nth 1 was) (nth 0 was))
                   base
@@ -428,36 +464,66 @@
                        (list merged merged nil))))
       'reverted)))
 
+(defun gemini-companion-changes-test-check-marks ()
+  "Assert that each mark is at lines as the CLI wrote them."
+  (save-restriction
+    (widen)
+    (dolist (mark (overlays-in (point-min) (point-max)))
+      (pcase (overlay-get mark 'gemini-companion-change)
+        (`(,edit ,_ ,_ ,new ,count)
+         (should (equal (string-remove-suffix
+                         "\n" (buffer-substring (overlay-start mark)
+                                                (overlay-end mark)))
+                        (string-join
+                         (seq-take (nthcdr (1- new)
+                                           (split-string
+                                            (gemini-companion-edit-after edit)
+                                            "\n"))
+                                   count)
+                         "\n"))))))))
+
 (defun gemini-companion-changes-test-step (session)
   "Do something by chance in the current buffer, of the file that SESSION edits.
 Return what became of a revert."
   (let* ((file buffer-file-name)
          (edits (seq-remove #'gemini-companion-changes-unwritten
-                            (gemini-companion-edits)))
-         (type (lambda ()
-                 (gemini-companion-text-replace
-                  (gemini-companion-changes-test-random (buffer-string))))))
-    (pcase (random 7)
+                            (gemini-companion-edits))))
+    (if (= 0 (random 3))
+        (narrow-to-region (1+ (random (point-max))) (1+ (random (point-max))))
+      (widen))
+    (pcase (random 9)
       ;; The CLI writes.
       ((or 0 1)
        (gemini-companion-edit-accept
         (gemini-companion-test-open
          file (concat (gemini-companion-changes-test-random
                        (gemini-companion-test-file-text file))
-                      "x\n")
-         1 session)))
+                      (seq-random-elt '("x\n" "x" "\n" "é\n")))
+         1 session))
+       (gemini-companion-changes-test-write
+        file (gemini-companion-edit-after (car (last (gemini-companion-edits))))))
       ;; So does another program, or the user with and without saving.
-      (2 (gemini-companion-test-write
+      (2 (gemini-companion-changes-test-write
           file (gemini-companion-changes-test-random
                 (gemini-companion-test-file-text file))))
       (3 (unless (gemini-companion-revert-unmerged-p (current-buffer))
-           (funcall type)
+           (gemini-companion-changes-test-type)
            (save-buffer)))
-      (4 (funcall type))
+      (4 (gemini-companion-changes-test-type))
+      (5 (ignore-errors
+           (undo-boundary)
+           (undo)))
+      (6 (unless (or (buffer-modified-p)
+                     (gemini-companion-revert-unmerged-p (current-buffer)))
+           (revert-buffer t t)))
       (_ (when edits
            (setq edits (gemini-companion-changes-test-revert
                         (seq-random-elt edits))))))
     (gemini-companion-revert-now file)
+    (should (equal (gemini-companion-text-bytes file)
+                   (encode-coding-string (gemini-companion-test-file-text file)
+                                         gemini-companion-changes-test-coding)))
+    (gemini-companion-changes-test-check-marks)
     (and (symbolp edits) edits)))
 
 (ert-deftest gemini-companion-changes-of-random-turns-are-the-merge-or-nothing ()
@@ -466,16 +532,22 @@ Return what became of a revert."
     (random seed)
     (ert-info ((format "GC_SEED=%s" seed))
       (dotimes (_ (string-to-number (or (getenv "GC_TURNS") "20")))
-        (gemini-companion-test-with-edits
-            `(("a" ,(mapconcat (apply-partially #'format "%d\n")
-                               (number-sequence 1 12) "")))
-          (with-current-buffer (find-file-noselect "a")
-            ;; Another program does not ask.
-            (cl-letf (((symbol-function
-                        'userlock--ask-user-about-supersession-threat)
-                       #'ignore))
-              (dotimes (_ 15)
-                (push (gemini-companion-changes-test-step session) results)))))))
+        (gemini-companion-changes-test-with '(("a" ""))
+          (let ((gemini-companion-changes-test-coding
+                 (seq-random-elt '(utf-8-unix utf-8-dos utf-8-with-signature-unix
+                                              utf-8-with-signature-dos))))
+            (gemini-companion-changes-test-write
+             "a" (mapconcat (apply-partially #'format "%d\n")
+                            (number-sequence 1 12) ""))
+            (with-current-buffer (find-file-noselect "a")
+              (buffer-enable-undo)
+              ;; Another program does not ask.
+              (cl-letf (((symbol-function
+                          'userlock--ask-user-about-supersession-threat)
+                         #'ignore))
+                (dotimes (_ 15)
+                  (push (gemini-companion-changes-test-step session)
+                        results))))))))
     ;; Otherwise the test shows nothing.
     (dolist (result '(reverted refused))
       (should (memq result results)))))
