@@ -584,7 +584,11 @@ all edits of the turn."
          (new (seq-count (lambda (edit)
                            (eq 'new (gemini-companion-edit-before edit)))
                          edits))
-         (count (length edits)))
+         (count (length edits))
+         (unsaved (seq-count (lambda (edit)
+                               (gemini-companion-revert-unsaved-p
+                                (gemini-companion-edit-file edit)))
+                             edits)))
     (when (y-or-n-p
            (concat (format (ngettext "Revert %d edit of this turn"
                                      "Revert %d edits of this turn" count)
@@ -593,7 +597,10 @@ all edits of the turn."
                      (format (ngettext " (%d deletes a new file)"
                                        " (%d delete new files)" new)
                              new))
-                   ", and save? "))
+                   (cond ((zerop unsaved) ", and save? ")
+                         ((= unsaved count) " in unsaved buffers? ")
+                         (t (format ", and save (not %d in unsaved buffers)? "
+                                    unsaved)))))
       (gemini-companion-list--revert-all (reverse edits) count nil))))
 
 (defun gemini-companion-list--revert-all (edits count problems)
