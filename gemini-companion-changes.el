@@ -102,13 +102,11 @@ Without DONE, offer to resolve a conflict."
          (now (if unsaved
                   (gemini-companion-text-of-buffer unsaved)
                 (and old (decode-coding-string old 'utf-8-unix))))
-         (new (eq 'new (gemini-companion-edit-before edit)))
-         exact)
+         (new (eq 'new (gemini-companion-edit-before edit))))
     (gemini-companion-changes-check edit)
-    (setq exact (not (or new hunk unsaved
-                         (not (gemini-companion-changes--exact-p edit)))))
     (pcase (cond (new '(nil))
-                 ((not exact) (gemini-companion-changes--merged edit hunk now))
+                 ((or hunk unsaved (not (gemini-companion-changes--exact-p edit)))
+                  (gemini-companion-changes--merged edit hunk now))
                  ;; A CLI may report plain line ends, and keeps those of the file.
                  ((eq 'unreviewed (gemini-companion-edit-decision edit))
                   (cons nil (gemini-companion-changes--before edit now)))
@@ -116,7 +114,7 @@ Without DONE, offer to resolve a conflict."
       (`(nil . ,text)
        (gemini-companion-changes--write
         file unsaved old text
-        (apply-partially #'gemini-companion-changes--end edit hunk done exact
+        (apply-partially #'gemini-companion-changes--end edit hunk done
                          (cond (new 'deleted) (unsaved 'unsaved) (t 'reverted)))))
       (`(,line . ,_)
        (gemini-companion-changes--conflict edit hunk line (null done))))))
@@ -137,10 +135,9 @@ If TEXT is nil, delete FILE.  Call END with nil, or with the problem."
            (gemini-companion-revert-now file)))
     (funcall end nil)))
 
-(defun gemini-companion-changes--end (edit hunk done exact state problem)
+(defun gemini-companion-changes--end (edit hunk done state problem)
   "Record that EDIT, or its HUNK, was reverted, unless there is a PROBLEM.
-STATE is the file state.  If EXACT is non-nil, later edits are no longer
-in the file, either.  See `gemini-companion-changes-revert' for DONE."
+STATE is the file state.  See `gemini-companion-changes-revert' for DONE."
   (let* ((name (gemini-companion-edit-name edit))
          (buffer (gemini-companion-changes--buffer edit))
          (problem (and problem
@@ -151,11 +148,6 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
         ('deleted (when (and buffer (not (buffer-modified-p buffer)))
                     (kill-buffer buffer)))
         (_ (gemini-companion-revert (gemini-companion-edit-file edit))))
-      (dolist (other (and exact (cdr (memq edit (gemini-companion-edits)))))
-        (when (and (equal (gemini-companion-edit-true-name edit)
-                          (gemini-companion-edit-true-name other))
-                   (gemini-companion-edit-written-p other))
-          (gemini-companion-edit-set-reverted other 'reverted)))
       (gemini-companion-edit-set-reverted
        edit (if hunk 'written state)
        (and hunk (cons hunk (gemini-companion-edit-undone edit)))))
@@ -257,11 +249,8 @@ The value is as that of `gemini-companion-revert-merged'."
   "Non-nil if the right margin is there for the marks.")
 (put 'gemini-companion-changes--margin 'permanent-local t)
 
-(defvar gemini-companion-changes--kept (make-hash-table :weakness 'key)
-  "Table of the edits that have no marks any more.")
-
-(defvar gemini-companion-changes--buffers (make-hash-table :test #'equal)
-  "Table from the true names of files to the buffers that have their marks.
+(defvar gemini-companion-changes--places (make-hash-table :weakness 'key)
+  "Table from edits to the buffers that have their marks, or t for no marks.
 To search among all buffers for each file of a turn would take long.")
 
 (defvar gemini-companion-changes--left 0
@@ -278,7 +267,8 @@ To search among all buffers for each file of a turn would take long.")
   (and (eq gemini-companion-after-write 'marks)
        (seq-filter (lambda (edit)
                      (and (gemini-companion-edit-written-p edit)
-                          (not (gethash edit gemini-companion-changes--kept))))
+                          (not (eq t (gethash edit
+                                              gemini-companion-changes--places)))))
                    (gemini-companion-edits))))
 
 (defun gemini-companion-changes--visited-p (edit)
@@ -288,10 +278,13 @@ To search among all buffers for each file of a turn would take long.")
     (gemini-companion-text-same-file-p (expand-file-name file)
                                        (gemini-companion-edit-true-name edit))))
 
+(defun gemini-companion-changes--keep (edit)
+  "Remove EDIT from the edits that are marked."
+  (puthash edit t gemini-companion-changes--places))
+
 (defun gemini-companion-changes--marked-buffer (edit)
   "Return the buffer where EDIT is marked, or nil if it visits another file."
-  (let ((buffer (gethash (gemini-companion-edit-true-name edit)
-                         gemini-companion-changes--buffers)))
+  (let ((buffer (gethash edit gemini-companion-changes--places)))
     (and (buffer-live-p buffer)
          (with-current-buffer buffer
            (gemini-companion-changes--visited-p edit))
@@ -329,7 +322,7 @@ In a file that is not visited, that is all hunks that are not reverted."
                 append (mapcar (apply-partially #'cons edit)
                                (gemini-companion-changes--hunks edit)))))))
 
-(defun gemini-companion-changes--places (edit)
+(defun gemini-companion-changes--lines (edit)
   "Return the hunks of EDIT that this buffer still has, with their lines now."
   (let ((changes (gemini-companion-text-diff
                   (mapcar (lambda (text)
@@ -357,9 +350,8 @@ In a file that is not visited, that is all hunks that are not reverted."
     (widen)
     (dolist (edit (gemini-companion-changes--edits))
       (when (gemini-companion-changes--visited-p edit)
-        (puthash (gemini-companion-edit-true-name edit) (current-buffer)
-                 gemini-companion-changes--buffers)
-        (pcase-dolist (`(,hunk . ,line) (gemini-companion-changes--places edit))
+        (puthash edit (current-buffer) gemini-companion-changes--places)
+        (pcase-dolist (`(,hunk . ,line) (gemini-companion-changes--lines edit))
           (push (gemini-companion-changes--make-mark edit hunk line)
                 gemini-companion-changes--marks)))))
   (setq gemini-companion-changes--marks
@@ -382,7 +374,9 @@ In a file that is not visited, that is all hunks that are not reverted."
                                                         gemini-companion-mark))
                 (propertize "!" 'display `((margin right-margin) ,sign)))))
     (overlay-put mark 'gemini-companion-change (cons edit hunk))
-    (overlay-put mark 'modification-hooks '(gemini-companion-changes--touched))
+    (overlay-put mark 'gemini-companion-text (gemini-companion-changes--text mark))
+    (dolist (hooks '(modification-hooks insert-in-front-hooks))
+      (overlay-put mark hooks '(gemini-companion-changes--touched)))
     ;; A string is displayed once only, so each line has an overlay.
     (dotimes (i (min (max 1 count) 200))
       (let ((start (gemini-companion-hunk-line (+ line i))))
@@ -398,9 +392,22 @@ In a file that is not visited, that is all hunks that are not reverted."
         (delq mark gemini-companion-changes--marks))
   (mapc #'delete-overlay (cons mark (overlay-get mark 'gemini-companion-lines))))
 
+(defun gemini-companion-changes--text (mark)
+  "Return the text of MARK, or the two characters around it if it is empty."
+  (let ((empty (if (eq (overlay-start mark) (overlay-end mark)) 1 0)))
+    (save-restriction
+      (widen)
+      (buffer-substring-no-properties
+       (max (point-min) (- (overlay-start mark) empty))
+       (min (point-max) (+ (overlay-end mark) empty))))))
+
 (defun gemini-companion-changes--touched (mark after &rest _)
-  "Delete MARK, as the user is editing its text, unless AFTER is non-nil."
-  (unless after
+  "Delete MARK if the user has edited its text; AFTER is nil before that.
+A formatter may have replaced it with the same text."
+  (when (and after
+             (overlay-buffer mark)
+             (not (equal (overlay-get mark 'gemini-companion-text)
+                         (gemini-companion-changes--text mark))))
     (gemini-companion-changes--unmark mark)
     (gemini-companion-changes--set-margin)
     (setq gemini-companion-changes--left
@@ -432,25 +439,23 @@ Those of earlier turns of its CLI in the file have no marks any more."
                  (gemini-companion-session-same-p
                   (gemini-companion-edit-session edit)
                   (gemini-companion-edit-session other)))
-        (puthash other t gemini-companion-changes--kept))))
+        (gemini-companion-changes--keep other))))
   (when (memq event '(written reverted))
     (gemini-companion-changes--update (gemini-companion-changes--buffer edit))))
 
-(defun gemini-companion-changes--update (&optional buffer)
-  "Mark each change in BUFFER, by default the current one, and count all."
-  (with-current-buffer (or buffer (current-buffer))
-    (when (or gemini-companion-changes--marks (gemini-companion-changes--edits))
-      (gemini-companion-changes--mark)))
-  (gemini-companion-changes--count))
-
-(defun gemini-companion-changes--count ()
+(defun gemini-companion-changes--update (&rest buffers)
+  "Mark each change in BUFFERS, of which some are nil, and count all."
+  (dolist (buffer (delq nil buffers))
+    (with-current-buffer buffer
+      (when (or gemini-companion-changes--marks (gemini-companion-changes--edits))
+        (gemini-companion-changes--mark))))
   (setq gemini-companion-changes--left
         (length (gemini-companion-changes--all))))
 
-(defun gemini-companion-changes--reverted ()
-  "Mark the current buffer, which was visited or reverted."
+(defun gemini-companion-changes--visited ()
+  "Mark the current buffer, which was visited, reverted or saved."
   (gemini-companion-changes--saved)
-  (gemini-companion-changes--update))
+  (gemini-companion-changes--update (current-buffer)))
 
 ;;;; Walking
 
@@ -458,10 +463,10 @@ Those of earlier turns of its CLI in the file have no marks any more."
   (gemini-companion-commands-bind (make-sparse-keymap) 'change)
   "Keys after a command that goes to a change.")
 
-(defun gemini-companion-changes--report (format &rest args)
-  "Show a message by FORMAT and ARGS; the next key may be one of the map."
-  (message "%s (n p u k RET)" (apply #'format format args))
-  (set-transient-map gemini-companion-changes-map))
+(defun gemini-companion-changes--report (text &optional end)
+  "Show TEXT; the next key may be one of the map, and END is called at it."
+  (message "%s (n p u k RET)" text)
+  (set-transient-map gemini-companion-changes-map nil end))
 
 (defun gemini-companion-changes--here ()
   "Return the mark of the line at point."
@@ -513,26 +518,25 @@ After the last one in the current buffer, that is in the next file."
       (setq gemini-companion-changes--index
             (seq-position changes (gemini-companion-changes--change mark) #'eq))
       (gemini-companion-changes--report
-       "%d of %d, %s" (1+ gemini-companion-changes--index) (length changes)
-       (gemini-companion-edit-name edit 'plain)))))
+       (format "%d of %d, %s" (1+ gemini-companion-changes--index)
+               (length changes) (gemini-companion-edit-name edit 'plain))))))
 
 ;;;###autoload
-(defun gemini-companion-next-change (&optional count)
-  "Go to the next change that a CLI has written, or COUNT times.
+(defun gemini-companion-next-change ()
+  "Go to the next change that a CLI has written.
 After the last one in a file, visit the next file of the turn.  After
 this, single keys go on: n and p go to the next and the previous change,
 RET shows what was there before, u undoes the change, and k keeps all of
 the file."
-  (interactive "p")
-  (dotimes (_ (abs (or count 1)))
-    (gemini-companion-changes--go (< (or count 1) 0))))
+  (interactive)
+  (gemini-companion-changes--go nil))
 
 ;;;###autoload
-(defun gemini-companion-previous-change (&optional count)
-  "Go to the previous change that a CLI has written, or COUNT times.
+(defun gemini-companion-previous-change ()
+  "Go to the previous change that a CLI has written.
 See `gemini-companion-next-change'."
-  (interactive "p")
-  (gemini-companion-next-change (- (or count 1))))
+  (interactive)
+  (gemini-companion-changes--go 'back))
 
 ;;;###autoload
 (defun gemini-companion-show-change ()
@@ -540,8 +544,7 @@ See `gemini-companion-next-change'."
   (interactive)
   (pcase-let* ((mark (gemini-companion-changes--here))
                (`(,edit ,line ,count . ,_) (gemini-companion-changes--change mark))
-               (shown (make-overlay (overlay-start mark) (overlay-end mark)))
-               (hide (make-symbol "hide")))
+               (shown (make-overlay (overlay-start mark) (overlay-end mark))))
     (overlay-put shown 'face 'gemini-companion-changed)
     (gemini-companion-edit-call-with-texts
      edit (lambda (old _new)
@@ -552,12 +555,9 @@ See `gemini-companion-next-change'."
                             (gemini-companion-hunk-line line)
                             (gemini-companion-hunk-line (+ line count)))
                            'face 'diff-removed)))))
-    (fset hide (lambda ()
-                 (remove-hook 'pre-command-hook hide)
-                 (delete-overlay shown)))
-    (add-hook 'pre-command-hook hide)
     (gemini-companion-changes--report
-     (if (zerop count) "Nothing was here" "Before the change"))))
+     (if (zerop count) "Nothing was here" "Before the change")
+     (apply-partially #'delete-overlay shown))))
 
 ;;;###autoload
 (defun gemini-companion-undo-change ()
@@ -574,8 +574,8 @@ deleted."
                           (gemini-companion-changes-revert
                            edit (and (not new) hunk)))))
     (gemini-companion-changes--report
-     "%s; %d left" (if (stringp said) said "Not undone")
-     gemini-companion-changes--left)))
+     (format "%s; %d left" (if (stringp said) said "Not undone")
+             gemini-companion-changes--left))))
 
 ;;;###autoload
 (defun gemini-companion-keep-changes (&optional all)
@@ -589,24 +589,21 @@ With ALL, a prefix argument, keep those in all files of the turn."
                               (mapcar #'gemini-companion-changes--change
                                       gemini-companion-changes--marks))
                             (user-error "No changes to keep"))))))
-    (dolist (edit edits)
-      (puthash edit t gemini-companion-changes--kept))
-    (dolist (buffer (delq nil (mapcar #'gemini-companion-changes--marked-buffer
-                                      edits)))
-      (with-current-buffer buffer
-        (gemini-companion-changes--mark)))
-    (gemini-companion-changes--count)
+    (apply #'gemini-companion-changes--update
+           (prog1 (mapcar #'gemini-companion-changes--marked-buffer edits)
+             (mapc #'gemini-companion-changes--keep edits)))
     (gemini-companion-changes--report
-     "Kept %s; %d left" (string-join (gemini-companion-edit-total edits) ", ")
-     gemini-companion-changes--left)))
+     (format "Kept %s; %d left"
+             (string-join (gemini-companion-edit-total edits) ", ")
+             gemini-companion-changes--left))))
 
 ;;;; Life
 
 (defconst gemini-companion-changes--hooks
   '((gemini-companion-edit-functions . gemini-companion-changes--follow)
-    (find-file-hook . gemini-companion-changes--reverted)
-    (after-revert-hook . gemini-companion-changes--reverted)
-    (after-save-hook . gemini-companion-changes--saved)
+    (find-file-hook . gemini-companion-changes--visited)
+    (after-revert-hook . gemini-companion-changes--visited)
+    (after-save-hook . gemini-companion-changes--visited)
     (kill-buffer-hook . gemini-companion-changes--saved))
   "Alist of hooks and functions.")
 
@@ -619,15 +616,9 @@ With ALL, a prefix argument, keep those in all files of the turn."
   "Mark nothing any more."
   (pcase-dolist (`(,hook . ,function) gemini-companion-changes--hooks)
     (remove-hook hook function))
-  (dolist (edit (gemini-companion-edits))
-    (puthash edit t gemini-companion-changes--kept))
-  (dolist (buffer (buffer-list))
-    (with-current-buffer buffer
-      (when gemini-companion-changes--marks
-        (gemini-companion-changes--mark))))
-  (clrhash gemini-companion-changes--buffers)
-  (setq gemini-companion-changes--unsaved nil
-        gemini-companion-changes--left 0))
+  (mapc #'gemini-companion-changes--keep (gemini-companion-edits))
+  (apply #'gemini-companion-changes--update (buffer-list))
+  (setq gemini-companion-changes--unsaved nil))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
   "Return a text for the mode line if there is a change left, or nil."

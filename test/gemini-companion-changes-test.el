@@ -201,6 +201,35 @@
       (should-not (cdr (window-margins)))
       (should (equal 0 right-margin-width)))))
 
+(ert-deftest gemini-companion-changes-that-are-formatted-keep-their-marks ()
+  (gemini-companion-changes-test-with
+      `(("a" ,gemini-companion-changes-test-lines))
+    (find-file "a")
+    (gemini-companion-changes-test-accept
+     "a" "one\n2\n3\n5\n6\n7\n8\nnine\n" session)
+    (should (equal '(1 4 8) (gemini-companion-changes-test-marked "a")))
+    ;; The hooks of all overlays in the range run.
+    (let ((text (buffer-string))
+          (buffer (current-buffer)))
+      (with-temp-buffer
+        (insert (string-replace "nine" "9.0" text))
+        (let ((source (current-buffer)))
+          (with-current-buffer buffer
+            (replace-buffer-contents source)))))
+    (should (equal '(1 4) (gemini-companion-changes-test-marked "a")))
+    ;; The user adds a line where one was deleted.
+    (goto-char (point-min))
+    (forward-line 3)
+    (insert "four\n")
+    (should (equal '(1) (gemini-companion-changes-test-marked "a")))
+    (should (equal "~1" (car (gemini-companion-part-lighter 'changes))))
+    ;; What is as the CLI wrote it again is marked when it is saved.
+    (delete-region (line-beginning-position 0) (point))
+    (search-forward "9.0")
+    (replace-match "nine")
+    (save-buffer)
+    (should (equal '(1 4 8) (gemini-companion-changes-test-marked "a")))))
+
 (ert-deftest gemini-companion-changes-of-the-next-turn-replace-the-marks ()
   (gemini-companion-changes-test-with
       `(("a" ,gemini-companion-changes-test-lines) ("b" "B\n"))
@@ -371,7 +400,7 @@
   "Coding system of the file, with its line ends.")
 
 (defun gemini-companion-changes-test-write (file text)
-  "Write TEXT to FILE as a CLI does, which keeps the coding of FILE."
+  "Write TEXT to FILE as a CLI does, in the same coding system."
   (gemini-companion-test-write
    file (encode-coding-string text gemini-companion-changes-test-coding)))
 
