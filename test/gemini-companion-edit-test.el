@@ -263,7 +263,7 @@ If EDIT is non-nil, call it in the proposal instead."
             (with-current-buffer proposal
               (gemini-companion-edit-close 1 'closed)
               (when written
-                (gemini-companion-edit-test-write "a" written)
+                (gemini-companion-test-rewrite "a" written)
                 (gemini-companion-test-eventually
                   (not (gemini-companion-edits-kept))))
               (gemini-companion-test-run-timers)
@@ -300,11 +300,6 @@ If EDIT is non-nil, call it in the proposal instead."
 
 ;;;; Files that change
 
-(defun gemini-companion-edit-test-write (file text)
-  "Make TEXT the content of FILE, with another time than before."
-  (gemini-companion-test-write file text)
-  (set-file-times file (time-add nil (random 100000))))
-
 (ert-deftest gemini-companion-edit-dismisses-what-was-written-by-itself ()
   (pcase-dolist (`(,old ,proposal ,written ,visible)
                  '(("old\n" "new\n" "new\n" "new\n")
@@ -315,7 +310,7 @@ If EDIT is non-nil, call it in the proposal instead."
       (let ((diff (gemini-companion-test-open "a" proposal)))
         (with-current-buffer (find-file-noselect "a")
           (gemini-companion-test-eventually views)
-          (gemini-companion-edit-test-write "a" written)
+          (gemini-companion-test-rewrite "a" written)
           (gemini-companion-test-eventually
             (gemini-companion-test-run-timers)
             (not views))
@@ -334,13 +329,13 @@ If EDIT is non-nil, call it in the proposal instead."
                        (gemini-companion-test-open "none" "n\n"))))
       (with-current-buffer (gemini-companion-edit-proposal-buffer (car diffs))
         (insert "mine "))
-      (gemini-companion-edit-test-write "a" "newer\n")
+      (gemini-companion-test-rewrite "a" "newer\n")
       (gemini-companion-test-run-timers)
       (delete-file "a")
       (gemini-companion-test-run-timers)
       (should (equal diffs (gemini-companion-edits-open)))
       ;; That is what it waits for.
-      (gemini-companion-edit-test-write "a" "new\n")
+      (gemini-companion-test-rewrite "a" "new\n")
       (gemini-companion-test-run-timers)
       (should (equal (cdr diffs) (gemini-companion-edits-open)))
       (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
@@ -371,7 +366,7 @@ if `answer' is non-nil."
             (erase-buffer)
             (insert accepted))
           (if written
-              (gemini-companion-edit-test-write "a" written)
+              (gemini-companion-test-rewrite "a" written)
             (delete-file "a"))
           ;; At once, before the next check of the file.
           (gemini-companion-edit-accept diff)
@@ -388,7 +383,7 @@ if `answer' is non-nil."
       (let* ((gemini-companion-review-arrival 'notify)
              (gemini-companion-review-view 'diff)
              (diff (gemini-companion-test-open "a" "new\n")))
-        (gemini-companion-edit-test-write "a" "saved\n")
+        (gemini-companion-test-rewrite "a" "saved\n")
         (dolist (step views)
           (if (eq step 'accept)
               (gemini-companion-edit-accept diff)
@@ -405,15 +400,15 @@ if `answer' is non-nil."
    ;; Gemini CLI, answered in its terminal: the review ends first.
    (lambda (_diff written)
      (gemini-companion-edit-close 1 'closed)
-     (gemini-companion-edit-test-write "a" written))
+     (gemini-companion-test-rewrite "a" written))
    ;; Qwen Code, answered in its terminal: the file is written first.
    (lambda (_diff written)
-     (gemini-companion-edit-test-write "a" written)
+     (gemini-companion-test-rewrite "a" written)
      (gemini-companion-edit-close 1 'closed))
    ;; Any of them, answered here.
    (lambda (diff written)
      (gemini-companion-edit-accept diff)
-     (gemini-companion-edit-test-write "a" written)))
+     (gemini-companion-test-rewrite "a" written)))
   "The ways in which a review ends and its file is written.")
 
 (ert-deftest gemini-companion-edit-reports-edits-that-were-not-written-once ()

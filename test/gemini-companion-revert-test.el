@@ -70,14 +70,6 @@
       (should (eq typing (gemini-companion-idle-typing-p)))
       (should (eq busy (not (gemini-companion-idle-user-p)))))))
 
-(defun gemini-companion-revert-test-write (file text)
-  "Write TEXT to FILE as another program would, at another time."
-  (let ((coding-system-for-write (if (multibyte-string-p text)
-                                     'utf-8-unix
-                                   'no-conversion)))
-    (call-process-region text nil "/bin/sh" nil nil nil "-c" "cat >\"$0\"" file))
-  (set-file-times file (time-add nil 5)))
-
 (defmacro gemini-companion-revert-test-with (text &rest body)
   "Evaluate BODY in the buffer of a new `file' with TEXT, with reverting on."
   (declare (indent 1) (debug t))
@@ -99,7 +91,7 @@
         (setq buffer-file-name "/ssh:far:/a"
               buffer-file-truename buffer-file-name)
         (pcase-dolist (`(,time ,text) '((1000.2 "one\n") (1000.4 "two\n")))
-          (gemini-companion-revert-test-write copy text)
+          (gemini-companion-test-rewrite copy text)
           (set-file-times copy time)
           (gemini-companion-revert-now copy)
           (should (equal text (buffer-string))))
@@ -113,7 +105,7 @@
       (dolist (hook '(before-change-functions after-change-functions))
         (add-hook hook (lambda (&rest _) (push buffer-file-name names)) -1 t)
         (add-hook hook (lambda (&rest _) (error "Boom")) nil t))
-      (gemini-companion-revert-test-write file "1\nzwei\ndrei\n3\n")
+      (gemini-companion-test-rewrite file "1\nzwei\ndrei\n3\n")
       (gemini-companion-test-demoted
         (gemini-companion-revert file))
       (should (equal (list file) (seq-uniq names)))
@@ -140,7 +132,7 @@
           (gemini-companion-revert-test-with "1\n2\n3\n4\n5\n"
             (when merge
               (insert "mine "))
-            (gemini-companion-revert-test-write file "1\n2\ndrei\n4\nfünf\n")
+            (gemini-companion-test-rewrite file "1\n2\ndrei\n4\nfünf\n")
             (add-hook hook harm nil t)
             (catch 'gemini-companion-test
               (condition-case nil
@@ -159,7 +151,7 @@
   (gemini-companion-test-with-directory '()
     (let ((file (expand-file-name "a" directory))
           (line (lambda (number) (format "line %d\n" number))))
-      (gemini-companion-revert-test-write
+      (gemini-companion-test-rewrite
        file (mapconcat line (number-sequence 1 2000) ""))
       (find-file file)
       (read-only-mode)
@@ -173,7 +165,7 @@
         (set-window-point other (funcall at 1503))
         (set-mark (funcall at 801))
         (goto-char (funcall at 1201))
-        (gemini-companion-revert-test-write
+        (gemini-companion-test-rewrite
          file (mapconcat (lambda (number)
                            (if (zerop (% number 5))
                                (format "%d\nmore\n" number)
@@ -195,14 +187,14 @@
     (gemini-companion-revert-test-with "one\n"
       (let (ends)
         (when closed
-          (gemini-companion-revert-test-write file "two\n"))
+          (gemini-companion-test-rewrite file "two\n"))
         (command-execute
          (lambda ()
            (interactive)
            (gemini-companion-revert-expect
             file (lambda (written) (ignore (push written ends))))
            (unless closed
-             (gemini-companion-revert-test-write file "two\n"))
+             (gemini-companion-test-rewrite file "two\n"))
            ;; For longer than a write is expected.
            (dotimes (_ 300)
              (gemini-companion-test-run-timers))
@@ -218,12 +210,12 @@
 (ert-deftest gemini-companion-revert-comes-before-the-next-command ()
   (gemini-companion-revert-test-with "one\n"
     (gemini-companion-revert-expect file)
-    (gemini-companion-revert-test-write file "two\n")
+    (gemini-companion-test-rewrite file "two\n")
     (run-hooks 'pre-command-hook)
     (should (equal "two\n" (buffer-string)))
     (should (verify-visited-file-modtime))
     ;; Some CLIs write before they close the review.
-    (gemini-companion-revert-test-write file "three\n")
+    (gemini-companion-test-rewrite file "three\n")
     (gemini-companion-revert-expect file)
     (gemini-companion-test-eventually (equal "three\n" (buffer-string)))))
 
@@ -248,7 +240,7 @@ the text that there is then, and the bytes that are saved of that."
       (goto-char (point-min))
       (insert "ü\n"))
     (gemini-companion-revert-expect file)
-    (gemini-companion-revert-test-write file written)
+    (gemini-companion-test-rewrite file written)
     (gemini-companion-revert file)
     (if (eq unsaved 'merge)
         (should (member "Merged; not saved yet"
@@ -299,7 +291,7 @@ the text that there is then, and the bytes that are saved of that."
                    (gemini-companion-revert-test-rewrite
                     "caf\351\n" "th\303\251\n")))
     (gemini-companion-revert-test-with ";; -*- coding: latin-1 -*-\n"
-      (gemini-companion-revert-test-write
+      (gemini-companion-test-rewrite
        file ";; -*- coding: latin-1 -*-\n\303\251\n")
       (gemini-companion-revert file)
       (should (equal ";; -*- coding: latin-1 -*-\né\n" (buffer-string)))
@@ -309,7 +301,7 @@ the text that there is then, and the bytes that are saved of that."
   (gemini-companion-test-with-directory '(("a" "e\n"))
     (let ((file (expand-file-name "a")))
       (with-current-buffer (find-file-noselect file nil t)
-        (gemini-companion-revert-test-write file "\303\251\r\n")
+        (gemini-companion-test-rewrite file "\303\251\r\n")
         (gemini-companion-revert file)
         (should (equal "\303\251\r\n" (buffer-string)))
         (should-not enable-multibyte-characters)
@@ -323,7 +315,7 @@ the text that there is then, and the bytes that are saved of that."
     ;; As on a volume that ignores case.
     (add-name-to-file "a" "A")
     (dolist (name '("A" "link" "here/a"))
-      (gemini-companion-revert-test-write file name)
+      (gemini-companion-test-rewrite file name)
       (gemini-companion-revert (expand-file-name name))
       (should (equal name (buffer-string))))))
 
@@ -346,7 +338,7 @@ the text that there is then, and the bytes that are saved of that."
                    ("1\n4\n5\n" "4\n")
                    ("1\n2\n3\n4\n5\n6" "6")))
     (gemini-companion-revert-test-with "1\n2\n3\n4\n5\n"
-      (gemini-companion-revert-test-write file new)
+      (gemini-companion-test-rewrite file new)
       (gemini-companion-revert file)
       (should-not (text-property-not-all
                    (point-min) (point-max) 'gemini-companion-line nil))
@@ -371,7 +363,7 @@ the text that there is then, and the bytes that are saved of that."
         (switch-to-buffer (current-buffer))
         (gemini-companion-revert-expect file nil answered)
         (setq num-input-keys (+ num-input-keys typed))
-        (gemini-companion-revert-test-write file "1\n2\ndrei\nvier\n")
+        (gemini-companion-test-rewrite file "1\n2\ndrei\nvier\n")
         (gemini-companion-test-eventually
           (string-search "drei" (buffer-string)))
         (goto-char (window-point))
@@ -396,7 +388,7 @@ the text that there is then, and the bytes that are saved of that."
         (let ((file (expand-file-name name directory)))
           (unless (equal name "c")
             (gemini-companion-revert-expect file))
-          (gemini-companion-revert-test-write file text)
+          (gemini-companion-test-rewrite file text)
           (when (equal name "c")
             (gemini-companion-revert file "1\r\n2\r\n3\r\n"))
           (gemini-companion-test-eventually
@@ -417,7 +409,7 @@ the text that there is then, and the bytes that are saved of that."
             (funcall set-up))
           (set-window-buffer (split-window) "*other*")
           (gemini-companion-revert-expect file)
-          (gemini-companion-revert-test-write file (format "%S\n" set-up))
+          (gemini-companion-test-rewrite file (format "%S\n" set-up))
           (gemini-companion-test-eventually
             (get-buffer-window (get-file-buffer file)))
           (should (get-buffer-window "*other*"))
@@ -440,7 +432,7 @@ the text that there is then, and the bytes that are saved of that."
       (erase-buffer)
       (insert mine)
       (gemini-companion-revert-expect file)
-      (gemini-companion-revert-test-write file theirs)
+      (gemini-companion-test-rewrite file theirs)
       (gemini-companion-test-in-the-end
         (not (gemini-companion-test-timers)))
       (should (equal mine (buffer-string)))
@@ -465,8 +457,7 @@ the text that there is then, and the bytes that are saved of that."
           (unless (equal name "written")
             (insert "mine "))
           (unless (equal name "unsaved")
-            (gemini-companion-revert-test-write buffer-file-name
-                                                "1\n2\ndrei\n"))))
+            (gemini-companion-test-rewrite buffer-file-name "1\n2\ndrei\n"))))
       (with-temp-buffer
         (gemini-companion-merge)
         (should (member (buffer-name (window-buffer)) '("a" "b"))))
@@ -496,7 +487,7 @@ the text that there is then, and the bytes that are saved of that."
                (inhibit-message t)
                asked
                (ask (lambda (&rest _) (setq asked (not inhibit-interaction)))))
-          (gemini-companion-revert-test-write file "1\n2\n")
+          (gemini-companion-test-rewrite file "1\n2\n")
           (with-current-buffer (let ((file-name-handler-alist nil))
                                  (find-file-noselect file))
             (gemini-companion-revert-start)
@@ -504,13 +495,13 @@ the text that there is then, and the bytes that are saved of that."
             (cl-letf (((symbol-function 'y-or-n-p) ask)
                       ((symbol-function 'yes-or-no-p) ask)
                       (text (buffer-string)))
-              (gemini-companion-revert-test-write file "eins\n2\n")
+              (gemini-companion-test-rewrite file "eins\n2\n")
               (gemini-companion-revert file)
               (should (eq follows (not (equal text (buffer-string)))))
               (set-visited-file-modtime)
               (goto-char (point-max))
               (insert "mine")
-              (gemini-companion-revert-test-write file "eins\nzwei\n")
+              (gemini-companion-test-rewrite file "eins\nzwei\n")
               (set-file-times file (time-add nil 9))
               (let ((messages (gemini-companion-test-messages
                                 (gemini-companion-revert file))))
@@ -539,7 +530,7 @@ it is offered if it is."
               (dolist (text texts)
                 (when (eq how 'expected)
                   (gemini-companion-revert-expect file))
-                (gemini-companion-revert-test-write file text)
+                (gemini-companion-test-rewrite file text)
                 (when (eq how 'closed)
                   (gemini-companion-revert-expect file))
                 (gemini-companion-revert file))
@@ -577,7 +568,7 @@ it is offered if it is."
 (ert-deftest gemini-companion-revert-merges-with-what-was-saved-last ()
   (gemini-companion-revert-test-with "1\n2\n3\n4\n"
     (let ((merge (lambda (text)
-                   (gemini-companion-revert-test-write file text)
+                   (gemini-companion-test-rewrite file text)
                    (gemini-companion-revert file)
                    (gemini-companion-merge))))
       (insert "a")

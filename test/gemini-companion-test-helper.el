@@ -165,23 +165,6 @@ That includes the timers whose function is one of Emacs."
 
 ;;;; Hooks
 
-(defun gemini-companion-test-hooks ()
-  "Return other hooks with functions of the package, (HOOK FUNCTION...) lists."
-  (let (found)
-    (mapatoms
-     (lambda (hook)
-       (when-let* (((string-match-p "-\\(hook\\|functions\\)\\'"
-                                    (symbol-name hook)))
-                   ((not (string-prefix-p "gemini-" (symbol-name hook))))
-                   ;; This is a copy of another, made by each revert.
-                   ((not (eq hook 'revert-buffer-internal-hook)))
-                   ((boundp hook))
-                   ((listp (default-value hook)))
-                   (functions (seq-filter #'gemini-companion-test-ours-p
-                                          (default-value hook))))
-         (push (cons hook functions) found))))
-    (sort found (lambda (a b) (string< (car a) (car b))))))
-
 (defun gemini-companion-test-traces ()
   "Return what would call a function of the package: (PLACE FUNCTION) lists."
   (let (found)
@@ -209,6 +192,12 @@ That includes the timers whose function is one of Emacs."
         (add timer (timer--function timer)))
       found)))
 
+(defun gemini-companion-test-hooks ()
+  "Return the global hooks, advice and watchers of the package, sorted."
+  (sort (seq-filter (lambda (trace) (symbolp (car trace)))
+                    (gemini-companion-test-traces))
+        (lambda (a b) (string< (car a) (car b)))))
+
 ;;;; Buffers and files
 
 (defun gemini-companion-test-text (name)
@@ -226,11 +215,20 @@ That includes the timers whose function is one of Emacs."
   "Write TEXT to FILE as another program does, to the byte.
 Make its directory if there is none."
   (let ((file (expand-file-name file))
+        (file-name-handler-alist nil)
         (coding-system-for-write (if (multibyte-string-p text)
                                      'utf-8-unix
                                    'no-conversion)))
     (make-directory (file-name-directory file) t)
-    (write-region text nil file nil 'silent)))
+    ;; Emacs would ask if it visits the file, which has changed.
+    (cl-letf (((symbol-function 'userlock--ask-user-about-supersession-threat)
+               #'ignore))
+      (write-region text nil file nil 'silent))))
+
+(defun gemini-companion-test-rewrite (file text)
+  "Write TEXT to FILE as another program does, at another time than before."
+  (gemini-companion-test-write file text)
+  (set-file-times file (time-add nil (random 100000))))
 
 (defun gemini-companion-test-names (snapshot)
   "Return the names of the files in SNAPSHOT, without directories."

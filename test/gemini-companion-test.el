@@ -20,7 +20,6 @@
 (defun gemini-companion-test-trace ()
   "Return the state that the mode must restore."
   (list (gemini-companion-test-hooks)
-        (get-variable-watchers 'server-clients)
         (copy-sequence (default-value 'process-environment))
         epc:live-connections))
 
@@ -121,7 +120,7 @@ Customize `gemini-companion-server-command' to"
     (with-current-buffer (find-file-noselect "a")
       (let* ((called nil)
              (find-file-hook
-              (append (alist-get 'find-file-hook (gemini-companion-test-hooks))
+              (append (seq-filter #'gemini-companion-test-ours-p find-file-hook)
                       (list (lambda () (setq called t)))))
              ;; Every operation on a name fails.
              (file-name-handler-alist
