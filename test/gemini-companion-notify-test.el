@@ -34,6 +34,8 @@
                (lambda () (setq notices (delete text notices))))))
        (gemini-companion-part-start 'state)
        (gemini-companion-part-start 'notify)
+       (setq gemini-companion-edit-send-function #'ignore)
+       (gemini-companion-part-start 'edit)
        (unwind-protect
            (save-window-excursion
              (gemini-companion-session-update (list session))
@@ -73,8 +75,6 @@
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (should (string-search "1 review or question waits; type "
                              (gemini-companion-notify-test-help)))
-      (setq gemini-companion-edit-send-function #'ignore)
-      (gemini-companion-part-start 'edit)
       (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (dolist (show '(gemini-companion-status gemini-companion-list))
@@ -90,8 +90,6 @@
 M-x gemini-companion-review goes there") notices)))
       (gemini-companion-state-report session 'edit nil)
       (should-not notices))
-    (setq gemini-companion-edit-send-function #'ignore)
-    (gemini-companion-part-start 'edit)
     ;; Qwen Code asks all at once.
     (gemini-companion-notify-test-settled 'question
       (dolist (file '("a" "b"))
@@ -119,8 +117,6 @@ M-x gemini-companion-review goes there") notices)))
         (gemini-companion-notify-test-settled 'edit)
         (gemini-companion-notify-test-settled 'question
           (should (eq missed (and notices t))))))
-    (setq gemini-companion-edit-send-function #'ignore)
-    (gemini-companion-part-start 'edit)
     (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
     (switch-to-buffer (gemini-companion-edit-proposal-buffer
                        (car (gemini-companion-edits-open))))
@@ -169,8 +165,6 @@ M-x gemini-companion-review goes there"
           (gemini-companion-notify-test-settled 'edit
             (should-not (string-search "asks" (or shown "")))))
         (setq gemini-companion-notify 'message)
-        (setq gemini-companion-edit-send-function #'ignore)
-        (gemini-companion-part-start 'edit)
         (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
         (gemini-companion-notify-test-settled 'question
           (should-not (string-search "proposes" (or shown ""))))))))

@@ -10,9 +10,8 @@
 ;;; Code:
 
 (require 'diff)
-(require 'gemini-companion-arrival)
 (require 'gemini-companion-prompt)
-(require 'gemini-companion-test-helper)
+(require 'gemini-companion-review-test-helper)
 (require 'grep)
 (require 'org)
 (require 'org-src)
@@ -25,25 +24,19 @@
 ANSWER is a function without arguments.  `outcomes' has the sent
 outcomes."
   (declare (indent 2) (debug t))
-  `(gemini-companion-test-with-directory '(("a" "old\n"))
-     (let* ((gemini-companion-review-arrival 'notify)
-            (inhibit-message t)
-            (kill-ring '("before"))
-            outcomes)
-       (cl-letf (((symbol-function 'read-string)
-                  (lambda (&rest _) (funcall ,answer))))
-         (unwind-protect
-             (let (diff)
-               (setq gemini-companion-edit-send-function
-                     (lambda (diff)
-                       (push (gemini-companion-edit-status diff) outcomes)))
-               (gemini-companion-part-start 'edit)
-               (gemini-companion-edit-open
-                1 ,session (expand-file-name "a" directory) "new\n")
-               (setq diff (car (gemini-companion-edits-open)))
-               ,@body)
+  `(let ((inhibit-message t)
+         (kill-ring '("before"))
+         outcomes)
+     (cl-letf (((symbol-function 'read-string)
+                (lambda (&rest _) (funcall ,answer))))
+       (gemini-companion-test-with-diffs '(("a" "old\n"))
+           (gemini-companion-test-diff-start
+            #'ignore
+            (lambda (diff) (push (gemini-companion-edit-status diff) outcomes)))
            (gemini-companion-part-stop 'prompt)
-           (gemini-companion-edit-settle-all 'dismissed))))))
+         (setq gemini-companion-review-arrival 'notify)
+         (let ((diff (gemini-companion-test-open "a" "new\n" 1 ,session)))
+           ,@body)))))
 
 (ert-deftest gemini-companion-send-reason-that-cannot-be-typed-is-kept ()
   (pcase-dolist
@@ -484,9 +477,8 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
       (gemini-companion-point-test-sends "@a")
       (wdired-change-to-wdired-mode)
       (gemini-companion-point-test-sends "@a"))
-    (make-directory "sub")
-    (write-region "" nil "sub/b.txt" nil 'silent)
-    (write-region "" nil "b.txt" nil 'silent)
+    (dolist (name '("sub/b.txt" "b.txt"))
+      (gemini-companion-test-write name ""))
     (pcase-dolist (`(,name . ,sent) '(("a/sub/a" . "sub/a:")
                                       ("sub/b.txt" . "@sub/b.txt:")
                                       ("\"a/gr\\303\\266n\"" . "grön:")))
@@ -597,28 +589,27 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
     (forward-line -1)
     (current-buffer)))
 
-(defun gemini-companion-point-test-hush-p (buffer all)
-  "Return non-nil if the word hush is sent from BUFFER; of ALL, if it is t.
+(defun gemini-companion-point-test-hush-p (buffer &optional all)
+  "Return t if the word hush is sent from BUFFER; of ALL, if it is t.
 The user agrees to each question."
   (gemini-companion-point-test-in buffer
     (when all
       (push-mark (point-min) t t)
       (goto-char (point-max)))
     (cl-letf (((symbol-function 'y-or-n-p) #'always))
-      (string-search "hush" (condition-case nil
-                                (gemini-companion-point-test-sent)
-                              (user-error ""))))))
+      (and (string-search "hush" (condition-case nil
+                                     (gemini-companion-point-test-sent)
+                                   (user-error "")))
+           t))))
 
 (defmacro gemini-companion-point-test-with-secret (&rest body)
   "Run BODY as above, with the files .env and keys/n.org, which are not shared."
   (declare (indent 0) (debug t))
   `(gemini-companion-point-test-with
-     (make-directory "keys")
-     (dolist (file '(".env" "b.txt"))
-       (write-region "KEY=hush\nE=2\n" nil file nil 'silent))
-     (write-region "#+begin_src sh\necho hush\n#+end_src\n" nil "keys/n.org" nil
-                   'silent)
-     (write-region "keys/\n" nil ".geminiignore" nil 'silent)
+     (dolist (file '((".env" "KEY=hush\nE=2\n") ("b.txt" "KEY=hush\nE=2\n")
+                     ("keys/n.org" "#+begin_src sh\necho hush\n#+end_src\n")
+                     (".geminiignore" "keys/\n")))
+       (apply #'gemini-companion-test-write file))
      (gemini-companion-privacy-refresh)
      (unwind-protect (progn ,@body)
        (dolist (file '(".env" "keys/n.org"))
@@ -644,12 +635,10 @@ The user agrees to each question."
           (ert-info ((concat name " " header))
             (should
              (eq sent
-                 (and (gemini-companion-point-test-hush-p
-                       (gemini-companion-point-test-filled
-                        #'diff-mode
-                        (concat (string-replace "%s" name header) "\n" hunk))
-                       nil)
-                      t)))))))
+                 (gemini-companion-point-test-hush-p
+                  (gemini-companion-point-test-filled
+                   #'diff-mode
+                   (concat (string-replace "%s" name header) "\n" hunk)))))))))
     (dolist (switches '("-u" "-c"))
       (pcase-dolist (`(,old ,new ,sent) '((".env" "a" nil) ("a" ".env" nil)
                                           ("b.txt" "a" t)))
@@ -661,8 +650,8 @@ The user agrees to each question."
             (with-current-buffer buffer
               (goto-char (point-min))
               (diff-hunk-next))
-            (should (eq sent (and (gemini-companion-point-test-hush-p buffer nil)
-                                  t)))))))))
+            (should (eq sent
+                        (gemini-companion-point-test-hush-p buffer)))))))))
 
 (ert-deftest gemini-companion-point-keeps-source-lines-in-compilations ()
   (gemini-companion-point-test-with-secret
@@ -679,17 +668,15 @@ The user agrees to each question."
           (let ((all (concat "a:1: good\nmake: fine\n\n"
                              (string-replace "%s" name text)
                              "\na:2: good\nend of it\n")))
-            (should (eq sent (and (gemini-companion-point-test-hush-p
-                                   (gemini-companion-point-test-filled
-                                    #'compilation-mode all)
-                                   t)
-                                  t)))
+            (should (eq sent (gemini-companion-point-test-hush-p
+                              (gemini-companion-point-test-filled
+                               #'compilation-mode all)
+                              t)))
             (let ((buffer (gemini-companion-point-test-filled
                            #'compilation-mode all)))
               (with-current-buffer buffer
                 (search-backward "hush"))
-              (should (eq sent (and (gemini-companion-point-test-hush-p buffer nil)
-                                    t))))
+              (should (eq sent (gemini-companion-point-test-hush-p buffer))))
             ;; The rest is sent.
             (gemini-companion-point-test-in
                 (gemini-companion-point-test-filled #'compilation-mode all)
@@ -745,8 +732,8 @@ The user agrees to each question."
          (current-buffer))
        ;; A patch in a directory of such files.
        (lambda ()
-         (write-region "--- a\n+++ a\n@@ -1 +1 @@\n-hush\n+x\n" nil "keys/x.diff"
-                       nil 'silent)
+         (gemini-companion-test-write "keys/x.diff"
+                                      "--- a\n+++ a\n@@ -1 +1 @@\n-hush\n+x\n")
          (find-file "keys/x.diff")
          (goto-char (point-max))
          (forward-line -1)
