@@ -28,12 +28,10 @@ at once."
          (gemini-companion-part-stop 'arrival)
          (gemini-companion-edit-settle-all 'rejected 'now)
          (mapc #'gemini-companion-edit-finish (gemini-companion-edits-ending))
-         (gemini-companion-part-stop 'edit)
-         (gemini-companion-test-forget-edits)))))
-
-(defun gemini-companion-test-forget-edits ()
-  "Drop also the texts that were kept for `gemini-companion-last-proposal'."
-  (setq gemini-companion-edit--all nil))
+         ;; Texts that are kept would outlive the part.
+         (dolist (edit (gemini-companion-edits))
+           (setf (gemini-companion-edit-kept edit) nil))
+         (gemini-companion-part-stop 'edit)))))
 
 (defun gemini-companion-test-diff-start (show outcome)
   "Show diffs by the function SHOW, and call OUTCOME with settled ones."
