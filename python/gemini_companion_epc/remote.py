@@ -32,7 +32,6 @@ from .types import Facts, MalformedArgument, RemoteError, clean
 logger = logging.getLogger(__name__)
 
 Address: TypeAlias = tuple[str, int]
-Report: TypeAlias = Callable[[Facts], None]
 Flush: TypeAlias = Callable[[], Awaitable[None]]
 
 OUTPOST = "outpost-base64"
@@ -503,7 +502,7 @@ class Remotes:
     The name of this host is empty.
     """
 
-    def __init__(self, server_port: int, report: Report) -> None:
+    def __init__(self, server_port: int, report: Callable[[Facts], None]) -> None:
         self.server_port = server_port
         self.report = report
         self.reviewed: Callable[[str], Iterable[str]] = lambda _: ()

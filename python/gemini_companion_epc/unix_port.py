@@ -45,7 +45,6 @@ class UnixPort:
             Path(socket_name()).unlink(missing_ok=True)
 
     async def _carry(self, reader: StreamReader, writer: StreamWriter) -> None:
-        """Carry a connection."""
         with suppress(OSError):
             back, forth = await asyncio.open_connection("127.0.0.1", self._port)
             await asyncio.gather(_pass_on(reader, forth), _pass_on(back, writer))

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 from harness.emacs import Emacs, Reviews
-from harness.model import replace, say, together, write_file
+from harness.model import say, together, write_file
 from harness.wait import wait_until_saved
 from harness.world import World
-from test_review import IN_FILE
 
 pytestmark = pytest.mark.shared("review")
 
@@ -47,39 +46,6 @@ def test_list_displays_one_and_the_other_waits_again(world: World) -> None:
     emacs.holds(IN_LIST)
     emacs.keys("q")
     emacs.becomes("(e2e-windows)", before)
-
-
-@pytest.mark.once
-def test_edits_are_auto_accepted_and_reverted(world: World) -> None:
-    file, other = world.file("a.txt", "one\r\ntwo\r\n"), world.file("b.txt", "b\n")
-    emacs, reviews, cli = world.pair(other, file)
-    emacs.command("gemini-companion-auto-accept")
-    emacs.wait_for("without review?")
-    emacs.keys("y")
-    emacs.wait_for("Gemini:1!")
-
-    cli.model.script(
-        replace(file, "two", "zwei"), write_file(other, "B\n"), say("all done")
-    )
-    cli.prompt()
-    cli.wait_for("all done")
-    assert (file.read_bytes(), other.read_text()) == (b"one\r\nzwei\r\n", "B\n")
-    assert reviews.paths() == []
-    emacs.becomes(IN_FILE, ["one\nzwei\n", None, True])
-    emacs.becomes("(car (e2e-layout))", "a.txt")
-
-    emacs.command("gemini-companion-list")
-    emacs.wait_for_match(r"accepted automatically +\+1 \u22121 +b\.txt")
-    emacs.keys("C-n", "C-n", "u", "y")
-    emacs.says("Reverted a.txt")
-    emacs.becomes(IN_FILE, ["one\ntwo\n", None, True])
-    assert file.read_bytes() == b"one\r\ntwo\r\n"
-
-    emacs.command("gemini-companion-auto-accept")
-    emacs.wait_until_gone("Gemini:1!")
-    reviews.proposed(cli, other, write_file(other, "C\n"))
-    reviews.reject()
-    cli.wait_for("Rejected")
 
 
 ACCEPTS = """(with-current-buffer (window-buffer)

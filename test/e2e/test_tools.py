@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPConnection
 from pathlib import Path
 from random import Random
 
@@ -15,8 +14,10 @@ import pytest
 from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import Part, call, say, write_file
-from harness.wait import BOUND, eventually, wait_until_saved
+from harness.wait import eventually, wait_until_saved
 from harness.world import World
+
+from fake_cli import FakeCli
 
 pytestmark = pytest.mark.once
 
@@ -282,6 +283,7 @@ def test_a_thousand_questions_change_nothing_while_keys_are_typed(world: World) 
     emacs.eval('(progn (switch-to-buffer "typed") (delete-other-windows))')
     emacs.holds(CHECKED)
     (discovery,) = map(json.loads, map(Path.read_text, world.scratch.discovery_files()))
+    asker = FakeCli(discovery["port"], discovery["authToken"])
     random = Random(QUESTIONS)
     before = emacs.value(VIEW)
 
@@ -302,17 +304,9 @@ def test_a_thousand_questions_change_nothing_while_keys_are_typed(world: World) 
             "name": name,
             "arguments": arguments,
         }
-        connection = HTTPConnection("127.0.0.1", discovery["port"], timeout=BOUND)
-        headers = {
-            "Authorization": f"Bearer {discovery['authToken']}",
-            "Content-Type": "application/json",
-        }
-        connection.request("POST", "/tools", json.dumps(request), headers)
-        answer = connection.getresponse()
-        assert answer.status == 200, answer.read()
-        text = answer.read().decode()
-        connection.close()
-        return text
+        status, _, answer = asker.request("POST", json.dumps(request), path="/tools")
+        assert status == 200, answer
+        return answer.decode()
 
     typed = ""
     with ThreadPoolExecutor(4) as pool:

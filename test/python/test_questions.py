@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The path /tools: who is let in, what is asked, and the texts for the model."""
 
-import http.client
 import json
 import os
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from conftest import BOUND, Alone, ServeAlone, Start, edit, never
+from fake_cli import FakeCli
 from gemini_companion_epc.questions import (
     LONGEST_ANSWER,
     LONGEST_LINE,
@@ -26,17 +26,10 @@ def request(
     port: int, token: str, body: object, method: str = "POST", **headers: str
 ) -> tuple[int, Any]:
     """Return status and content of the answer of /tools to ``body``."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=BOUND)
-    headers = {
-        "Authorization": f"Bearer {token}",
-        "Content-Type": "application/json",
-        **{name.replace("_", "-"): value for name, value in headers.items()},
-    }
-    connection.request(method, "/tools", json.dumps(body), headers)
-    response = connection.getresponse()
-    text = response.read().decode()
-    connection.close()
-    return response.status, json.loads(text) if response.status == 200 else text
+    cli = FakeCli(port, token)
+    headers = {**cli.headers(), **headers}
+    status, _, text = cli.request(method, json.dumps(body), headers, "/tools")
+    return status, json.loads(text) if status == 200 else text
 
 
 def answer_with(alone: Alone, answers: Answers) -> None:
