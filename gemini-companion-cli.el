@@ -964,13 +964,25 @@ there.  If that CLI is in a selected side window, the window is hidden."
                        ((not (assoc name gemini-companion-names-remotes))))
              (gemini-companion-connect))))))
 
+(defun gemini-companion-cli--agree (name)
+  "Ask the user whether to connect the host NAME, the first time.
+Signal an error if the answer is no."
+  (unless (assoc name gemini-companion-remote-directories)
+    (unless (y-or-n-p (format "Connect CLIs on %s, and share your open files \
+there with them? " (gemini-companion-names-title name)))
+      (user-error "Not connected"))
+    (with-demoted-errors "Option not saved: %S"
+      (customize-save-variable 'gemini-companion-remote-directories
+                               (append gemini-companion-remote-directories `((,name))))))
+  t)
+
 (defun gemini-companion-cli--launch (run)
   (let ((remote (plist-get run :remote)))
     (unless gemini-companion-mode
       (gemini-companion-mode 1))
     (when (and gemini-companion-mode
                (if remote
-                   (gemini-companion-remote-agree remote)
+                   (gemini-companion-cli--agree remote)
                  (gemini-companion-cli--offer-settings run)))
       (let ((buffer (gemini-companion-cli--show-buffer run)))
         (insert (gemini-companion-session-title run)
@@ -999,7 +1011,7 @@ buffer on another host"))))
     (unless gemini-companion-mode
       (gemini-companion-mode 1))
     (when gemini-companion-mode
-      (gemini-companion-remote-agree name)
+      (gemini-companion-cli--agree name)
       (message "Connecting to %s..." (gemini-companion-names-title name))
       (gemini-companion-remote-connect
        name directory

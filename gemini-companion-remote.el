@@ -191,18 +191,6 @@ It runs in DIRECTORY of the host NAME."
                                                directory)))
                   (mapcar #'cadr roots)))))
 
-(defun gemini-companion-remote-agree (name)
-  "Ask the user whether to connect the host NAME, the first time.
-Signal an error if the answer is no."
-  (unless (assoc name gemini-companion-remote-directories)
-    (unless (y-or-n-p (format "Connect CLIs on %s, and share your open files \
-there with them? " (gemini-companion-names-title name)))
-      (user-error "Not connected"))
-    (with-demoted-errors "Option not saved: %S"
-      (customize-save-variable 'gemini-companion-remote-directories
-                               (append gemini-companion-remote-directories `((,name))))))
-  t)
-
 (defun gemini-companion-remote-connect (name directory connected)
   "Connect the host NAME for a CLI in DIRECTORY, which is there.
 Call CONNECTED later with the workspace root and nil, or with nil and a
