@@ -803,7 +803,8 @@ the hunk at point is excluded."
                       (gemini-companion-edit-proposal-buffer edit)))
          (view (gemini-companion-edit-view edit)))
     (if (memq (gemini-companion-edit-decision edit) '(accepted rejected))
-        (list (list 2 "  waiting for the next edit; any other key closes this"))
+        (list (list 2 "  waiting for the next edit")
+              (list 3 "; any other key closes this"))
       (gemini-companion-header-keys
        'view
        (cond ((not editing)

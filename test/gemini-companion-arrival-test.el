@@ -224,6 +224,12 @@
       (gemini-companion-session-set-turn (gemini-companion-edit-session diff) turn)
       (gemini-companion-test-accept-inside diff)
       (should (gemini-companion-edit-view diff))
+      (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
+        (pcase-dolist (`(,width . ,end) '((60 . "edit") (100 . "closes this")))
+          (should (string-suffix-p
+                   end (with-current-buffer (gemini-companion-review-main-buffer
+                                             diff)
+                         (gemini-companion-test-header-text width))))))
       (setf (gemini-companion-turn-ended turn) (float-time))
       (gemini-companion-test-eventually
         (null (gemini-companion-edit-view diff)))
