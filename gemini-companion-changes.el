@@ -93,7 +93,8 @@ A new file is deleted, and its buffer is killed.  If the buffer of the
 file has unsaved text, change only the buffer.  If that is impossible,
 signal an error and change nothing.  Call DONE, if it is non-nil, with nil
 in the end, or with the problem; for a remote file, that is later.
-Without DONE, offer to resolve a conflict."
+Without DONE, offer to resolve a conflict.  Return the message, or nil
+if it is not known yet."
   (let* ((file (gemini-companion-edit-file edit))
          ;; It is read before it is checked, as it may be replaced meanwhile.
          (old (and (gemini-companion-edit-keepable-p file)
@@ -123,8 +124,9 @@ Without DONE, offer to resolve a conflict."
   "Make TEXT that of BUFFER, or if that is nil, of FILE with the bytes OLD.
 If TEXT is nil, delete FILE.  Call END with nil, or with the problem."
   (if (and (not buffer) (gemini-companion-names-of-copy file))
-      (gemini-companion-remote-write
-       file old (and text (encode-coding-string text 'utf-8-emacs-unix)) end)
+      (ignore
+       (gemini-companion-remote-write
+        file old (and text (encode-coding-string text 'utf-8-emacs-unix)) end))
     (cond (buffer (with-current-buffer buffer
                     (gemini-companion-text-replace text)))
           ((null text) (delete-file file 'trash))
@@ -283,12 +285,9 @@ To search among all buffers for each file of a turn would take long.")
   (puthash edit t gemini-companion-changes--places))
 
 (defun gemini-companion-changes--marked-buffer (edit)
-  "Return the buffer where EDIT is marked, or nil if it visits another file."
+  "Return the buffer where EDIT is marked, or nil."
   (let ((buffer (gethash edit gemini-companion-changes--places)))
-    (and (buffer-live-p buffer)
-         (with-current-buffer buffer
-           (gemini-companion-changes--visited-p edit))
-         buffer)))
+    (and (buffer-live-p buffer) buffer)))
 
 (defun gemini-companion-changes--hunks (edit)
   "Return the hunks of EDIT that are not reverted."
@@ -463,10 +462,17 @@ Those of earlier turns of its CLI in the file have no marks any more."
   (gemini-companion-commands-bind (make-sparse-keymap) 'change)
   "Keys after a command that goes to a change.")
 
+(defvar gemini-companion-changes--end #'ignore
+  "Function that ends the keys of `gemini-companion-changes-map'.")
+
 (defun gemini-companion-changes--report (text &optional end)
-  "Show TEXT; the next key may be one of the map, and END is called at it."
+  "Show TEXT; the next keys may be those of the map.
+END is called at the next report, or at another key."
   (message "%s (n p u k RET)" text)
-  (set-transient-map gemini-companion-changes-map nil end))
+  (funcall gemini-companion-changes--end)
+  (setq gemini-companion-changes--end
+        ;; After an error, such a key must not become text.
+        (set-transient-map gemini-companion-changes-map t end)))
 
 (defun gemini-companion-changes--here ()
   "Return the mark of the line at point."
@@ -567,14 +573,15 @@ deleted."
   (interactive)
   (pcase-let* ((`(,edit . ,hunk) (gemini-companion-changes--change
                                   (gemini-companion-changes--here)))
-               (new (eq 'new (gemini-companion-edit-before edit)))
-               (said (and (or (not new)
-                              (y-or-n-p (format "%s was new; delete it? "
-                                                (gemini-companion-edit-name edit))))
-                          (gemini-companion-changes-revert
-                           edit (and (not new) hunk)))))
+               (new (eq 'new (gemini-companion-edit-before edit))))
+    (when (and new
+               (not (y-or-n-p (format "%s was new; delete it? "
+                                      (gemini-companion-edit-name edit)))))
+      (user-error "Not undone"))
     (gemini-companion-changes--report
-     (format "%s; %d left" (if (stringp said) said "Not undone")
+     (format "%s; %d left"
+             (or (gemini-companion-changes-revert edit (and (not new) hunk))
+                 "Waiting for the remote host")
              gemini-companion-changes--left))))
 
 ;;;###autoload

@@ -560,7 +560,7 @@ Return what became of a revert."
         results)
     (random seed)
     (ert-info ((format "GC_SEED=%s" seed))
-      (dotimes (_ (string-to-number (or (getenv "GC_TURNS") "20")))
+      (dotimes (_ (string-to-number (or (getenv "GC_TURNS") "10")))
         (gemini-companion-changes-test-with '(("a" ""))
           (let ((gemini-companion-changes-test-coding
                  (seq-random-elt '(utf-8-unix utf-8-dos utf-8-with-signature-unix

@@ -66,6 +66,10 @@ def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
     goes(emacs, "p", "2 of 8, b.txt", 2)
     emacs.keys("u")
     emacs.says("Reverted a hunk of b.txt; 7 left")
+    # After an error, a key is not text.
+    emacs.keys("u")
+    emacs.says("No change here")
+    goes(emacs, "n", "2 of 7, d.txt", 2)
     emacs.keys("C-u", "M-x", "gemini-companion-keep-changes", "Enter")
     emacs.says("0 left")
     emacs.wait_until_gone("~")
