@@ -56,9 +56,8 @@ async def serve(
     diffs: Diffs,
     questions: Questions,
     remotes: Remotes,
-    stop: asyncio.Event,
 ) -> None:
-    """Answer the clients at ``port`` until ``stop`` is set."""
+    """Answer the clients at ``port``."""
     _patch(port)
     server = Server(
         "gemini-companion",
@@ -80,7 +79,7 @@ async def serve(
         await hypercorn.asyncio.serve(
             cast(ASGIFramework, app),
             _settings(config, port),
-            shutdown_trigger=stop.wait,
+            shutdown_trigger=asyncio.Event().wait,
             mode="asgi",
         )
 

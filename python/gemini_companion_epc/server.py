@@ -160,7 +160,6 @@ class Server:
             self._diffs,
             self._questions,
             self._remotes,
-            asyncio.Event(),
         )
 
     async def _first_client(self) -> None:

@@ -216,13 +216,12 @@ class Alone(Loop):
         self.diffs = Diffs(config, self.sessions, self.emacs, self.remotes)
         self.questions = Questions(config, self.emacs.ask)
         self.questions.roots = ["/"]
-        self._stop = asyncio.Event()
         # Importing it may take longer than a bridge waits.
         serve = load_http()
 
         async def run() -> None:
             parts = self.sessions, self.diffs, self.questions, self.remotes
-            await serve(config, self._http_port, *parts, self._stop)
+            await serve(config, self._http_port, *parts)
 
         self._served = self.start(run())
 
@@ -242,10 +241,9 @@ class Alone(Loop):
         async def end() -> None:
             await self.remotes.stop_all()
             await self.sessions.end_streams()
-            self._stop.set()
 
         self.run(end())
-        self._served.result(BOUND)
+        self._served.cancel()
         self.end()
 
 
