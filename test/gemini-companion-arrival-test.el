@@ -10,7 +10,6 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-arrival)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-review-test-helper)
 

@@ -570,13 +570,8 @@ Return what became of a revert."
                             (number-sequence 1 12) ""))
             (with-current-buffer (find-file-noselect "a")
               (buffer-enable-undo)
-              ;; Another program does not ask.
-              (cl-letf (((symbol-function
-                          'userlock--ask-user-about-supersession-threat)
-                         #'ignore))
-                (dotimes (_ 15)
-                  (push (gemini-companion-changes-test-step session)
-                        results))))))))
+              (dotimes (_ 15)
+                (push (gemini-companion-changes-test-step session) results)))))))
     ;; Otherwise the test shows nothing.
     (dolist (result '(reverted refused))
       (should (memq result results)))))

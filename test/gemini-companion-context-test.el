@@ -7,7 +7,6 @@
 (require 'dired-aux)
 (require 'gemini-companion-context)
 (require 'gemini-companion-server-test-helper)
-(require 'gemini-companion-test-helper)
 (require 'shell)
 
 (defvar evil-state)

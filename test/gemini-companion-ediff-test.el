@@ -18,8 +18,7 @@
          ;; It writes a byte order mark that is not in the proposal.
          ("\357\273\277\303\251\r\n2\r\n" "qwen" "\u00e9\n2\n" nil)))
     (gemini-companion-test-with-reviews '(("a" ""))
-      (let ((coding-system-for-write 'no-conversion))
-        (write-region bytes nil "a" nil 'silent))
+      (gemini-companion-test-write "a" bytes)
       (with-current-buffer (find-file-noselect (expand-file-name "a"))
         (insert "unsaved"))
       (gemini-companion-test-open

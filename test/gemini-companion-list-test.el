@@ -385,8 +385,8 @@ a:3 (removed line): keep it\na:4: as a digit"
   (dolist (name '("a.gz" "a.Z" "a.xz" "a.bz2" "a.zst" "a.tgz" "a.svgz" "a.gpg"))
     (ert-info (name)
       (gemini-companion-list-test-with nil
+        (gemini-companion-test-write name "1\ncaf\351\r\n")
         (let ((file-name-handler-alist nil))
-          (gemini-companion-test-write name "1\ncaf\351\r\n")
           (gemini-companion-edit-accept
            (gemini-companion-list-test-open 1 1 name "one\n")))
         (gemini-companion-list-test-key "u" (concat "  " name) t)

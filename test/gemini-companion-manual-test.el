@@ -10,20 +10,28 @@
 (require 'gemini-companion-test-helper)
 (require 'wid-edit)
 
+(defconst gemini-companion-manual-test-features
+  (mapcar #'file-name-base
+          (seq-remove (apply-partially #'string-suffix-p "-autoloads.el")
+                      (directory-files gemini-companion-test-root nil
+                                       "\\`gemini-companion.*\\.el\\'")))
+  "The names of the features of the package.")
+
 ;; The mode loads most of them later.
-(dolist (file (directory-files gemini-companion-test-root nil
-                               "\\`gemini-companion.*\\.el\\'"))
-  (unless (string-suffix-p "-autoloads.el" file)
-    (require (intern (file-name-sans-extension file)))))
+(mapc (lambda (name) (require (intern name)))
+      gemini-companion-manual-test-features)
+
+(defmacro gemini-companion-manual-test-in (file &rest body)
+  "Evaluate BODY in a buffer with FILE of the repository."
+  (declare (indent 1) (debug t))
+  `(with-temp-buffer
+     (insert-file-contents (expand-file-name ,file gemini-companion-test-root))
+     ,@body))
 
 (defmacro gemini-companion-manual-test-with (&rest body)
   "Evaluate BODY in a buffer with the manual."
   (declare (indent 0) (debug t))
-  `(with-temp-buffer
-     (insert-file-contents
-      (expand-file-name "doc/gemini-companion.org"
-                        gemini-companion-test-root))
-     ,@body))
+  `(gemini-companion-manual-test-in "doc/gemini-companion.org" ,@body))
 
 (defun gemini-companion-manual-test-options (&optional group)
   "Return all options of GROUP, by default ours, and of its subgroups."
@@ -58,9 +66,7 @@
       (should-not unknown))))
 
 (ert-deftest gemini-companion-readme-names-only-what-exists ()
-  (with-temp-buffer
-    (insert-file-contents
-     (expand-file-name "README.org" gemini-companion-test-root))
+  (gemini-companion-manual-test-in "README.org"
     (let ((case-fold-search nil)
           unknown)
       (while (re-search-forward "=\\(M-x \\)?\\(gemini-companion-[a-z-]+\\)=" nil t)
@@ -125,9 +131,7 @@ If SECTION is non-nil, only those of that section."
 (ert-deftest gemini-companion-readme-has-keys-of-the-table-of-commands ()
   (let ((table (gemini-companion-manual-test-rows 'review 'view))
         (count 0))
-    (with-temp-buffer
-      (insert-file-contents
-       (expand-file-name "README.org" gemini-companion-test-root))
+    (gemini-companion-manual-test-in "README.org"
       (re-search-forward "^\\* Keys in a review")
       (while (re-search-forward "^| \\(=.+?\\) +|"
                                 (save-excursion (search-forward "\n\n")) t)
@@ -184,13 +188,9 @@ If SECTION is non-nil, only those of that section."
 
 (defun gemini-companion-manual-test-requires (file)
   "Return the files of the package that FILE requires at its beginning."
-  (with-temp-buffer
-    (insert-file-contents
-     (expand-file-name
-      (if (equal file "gemini-companion")
-          "gemini-companion.el"
-        (format "gemini-companion-%s.el" file))
-      gemini-companion-test-root))
+  (gemini-companion-manual-test-in (if (equal file "gemini-companion")
+                                       "gemini-companion.el"
+                                     (format "gemini-companion-%s.el" file))
     (let (required)
       (while (re-search-forward
               "^(require '\\(gemini-companion[a-z-]*\\))$" nil t)
@@ -200,9 +200,7 @@ If SECTION is non-nil, only those of that section."
 
 (ert-deftest gemini-companion-design-has-the-layers-of-the-files ()
   (let* ((lower nil)
-         (layers (with-temp-buffer
-                   (insert-file-contents
-                    (expand-file-name "doc/design.org" gemini-companion-test-root))
+         (layers (gemini-companion-manual-test-in "doc/design.org"
                    (search-forward "| files")
                    (forward-line 2)
                    (cl-loop while (looking-at "| \\(=[^|]*\\)|")
@@ -210,14 +208,9 @@ If SECTION is non-nil, only those of that section."
                             do (forward-line))))
          (files (apply #'append layers)))
     (should (equal (sort (copy-sequence files) #'string<)
-                   (sort (mapcan
-                          (lambda (name)
-                            (unless (string-suffix-p "-autoloads.el" name)
-                              (list (string-remove-prefix
-                                     "gemini-companion-"
-                                     (file-name-base name)))))
-                          (directory-files gemini-companion-test-root nil
-                                           "\\`gemini-companion.*\\.el\\'"))
+                   (sort (mapcar (apply-partially #'string-remove-prefix
+                                                  "gemini-companion-")
+                                 gemini-companion-manual-test-features)
                          #'string<)))
     (dolist (layer layers)
       (dolist (file layer)

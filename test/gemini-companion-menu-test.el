@@ -5,7 +5,6 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-edit)
 (require 'gemini-companion-list)
 (require 'gemini-companion-menu)
 (require 'gemini-companion-review-test-helper)

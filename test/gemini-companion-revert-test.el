@@ -4,12 +4,9 @@
 
 ;;; Code:
 
-(require 'cl-lib)
-(require 'ert)
 (require 'ert-x)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review-test-helper)
-(require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-watch-repeats-a-whole-change-until-it-is-followed ()
   (gemini-companion-test-with-directory '(("a" "one\n"))

@@ -6,9 +6,7 @@
 
 (require 'gemini-companion-ediff)
 (require 'gemini-companion-list)
-(require 'gemini-companion-review)
 (require 'gemini-companion-review-test-helper)
-(require 'gemini-companion-unified)
 (require 'tramp)
 
 (defun gemini-companion-review-test-toggle-all (diff)

@@ -7,7 +7,6 @@
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-list)
 (require 'gemini-companion-ediff)
-(require 'gemini-companion-test-helper)
 (require 'gemini-companion-text)
 
 (ert-deftest gemini-companion-text-is-the-same-when-it-comes-back ()
@@ -217,8 +216,7 @@ These are at the beginning and the end of the line."
                            (concat "\303\251" piece "\303\251")
                            (concat piece piece "\n")))
         (ert-info ((format "%S" bytes))
-          (let ((coding-system-for-write 'no-conversion))
-            (write-region bytes nil "bytes" nil 'silent))
+          (gemini-companion-test-write "bytes" bytes)
           (with-temp-buffer
             (should (= (length bytes) (gemini-companion-text-insert-file "bytes")))
             (should (equal (decode-coding-string bytes 'utf-8-unix)
@@ -226,10 +224,7 @@ These are at the beginning and the end of the line."
             (gemini-companion-text-write "again")
             (should (equal (encode-coding-string (buffer-string)
                                                  'utf-8-emacs-unix)
-                           (with-temp-buffer
-                             (set-buffer-multibyte nil)
-                             (insert-file-contents-literally "again")
-                             (buffer-string))))))))))
+                           (gemini-companion-text-bytes "again")))))))))
 
 (ert-deftest gemini-companion-page-keeps-point-and-mark-at-their-lines ()
   (with-temp-buffer

@@ -5,7 +5,6 @@
 ;;; Code:
 
 (require 'gemini-companion-review-test-helper)
-(require 'gemini-companion-unified)
 
 (defmacro gemini-companion-unified-test-with (files &rest body)
   "Show proposals as unified diffs while BODY is run in a directory with FILES."
