@@ -103,11 +103,13 @@ if it is not known yet."
          (now (if unsaved
                   (gemini-companion-text-of-buffer unsaved)
                 (and old (decode-coding-string old 'utf-8-unix))))
-         (new (eq 'new (gemini-companion-edit-before edit))))
+         (new (eq 'new (gemini-companion-edit-before edit)))
+         exact)
     (gemini-companion-changes-check edit)
+    (setq exact (not (or new hunk unsaved
+                         (not (gemini-companion-changes--exact-p edit)))))
     (pcase (cond (new '(nil))
-                 ((or hunk unsaved (not (gemini-companion-changes--exact-p edit)))
-                  (gemini-companion-changes--merged edit hunk now))
+                 ((not exact) (gemini-companion-changes--merged edit hunk now))
                  ;; A CLI may report plain line ends, and keeps those of the file.
                  ((eq 'unreviewed (gemini-companion-edit-decision edit))
                   (cons nil (gemini-companion-changes--before edit now)))
@@ -115,7 +117,7 @@ if it is not known yet."
       (`(nil . ,text)
        (gemini-companion-changes--write
         file unsaved old text
-        (apply-partially #'gemini-companion-changes--end edit hunk done
+        (apply-partially #'gemini-companion-changes--end edit hunk done exact
                          (cond (new 'deleted) (unsaved 'unsaved) (t 'reverted)))))
       (`(,line . ,_)
        (gemini-companion-changes--conflict edit hunk line (null done))))))
@@ -137,9 +139,10 @@ If TEXT is nil, delete FILE.  Call END with nil, or with the problem."
            (gemini-companion-revert-now file)))
     (funcall end nil)))
 
-(defun gemini-companion-changes--end (edit hunk done state problem)
+(defun gemini-companion-changes--end (edit hunk done exact state problem)
   "Record that EDIT, or its HUNK, was reverted, unless there is a PROBLEM.
-STATE is the file state.  See `gemini-companion-changes-revert' for DONE."
+STATE is the file state.  If EXACT is non-nil, later edits are no longer
+in the file, either.  See `gemini-companion-changes-revert' for DONE."
   (let* ((name (gemini-companion-edit-name edit))
          (buffer (gemini-companion-changes--buffer edit))
          (problem (and problem
@@ -150,6 +153,12 @@ STATE is the file state.  See `gemini-companion-changes-revert' for DONE."
         ('deleted (when (and buffer (not (buffer-modified-p buffer)))
                     (kill-buffer buffer)))
         (_ (gemini-companion-revert (gemini-companion-edit-file edit))))
+      ;; From A to B, C and B: without the first, none of them is in the file.
+      (dolist (other (and exact (cdr (memq edit (gemini-companion-edits)))))
+        (when (and (equal (gemini-companion-edit-true-name edit)
+                          (gemini-companion-edit-true-name other))
+                   (gemini-companion-edit-written-p other))
+          (gemini-companion-edit-set-reverted other 'reverted)))
       (gemini-companion-edit-set-reverted
        edit (if hunk 'written state)
        (and hunk (cons hunk (gemini-companion-edit-undone edit)))))
