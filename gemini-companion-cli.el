@@ -294,7 +294,6 @@ The first one is about what is needed to connect, if they can be read."
               ("Open" . ,(apply-partially #'find-file-other-window file))))))))
 
 (defun gemini-companion-cli--setting (client files required)
-  "Return the finding about REQUIRED in FILES, the settings of CLIENT."
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
                (user (car (last files)))
                (found (gemini-companion-settings-find files keys))

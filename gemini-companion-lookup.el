@@ -133,7 +133,6 @@ Before Emacs 30, some of the names had two hyphens."
   (gemini-companion-lookup--eglot 'eglot-managed-p))
 
 (defun gemini-companion-lookup--server (buffer)
-  "Return the live language server of BUFFER, or nil."
   (with-current-buffer buffer
     (when-let* (((gemini-companion-lookup--managed-p))
                 (server (gemini-companion-lookup--eglot 'eglot-current-server))
@@ -989,7 +988,6 @@ Return nil if the server does not support that."
     t))
 
 (defun gemini-companion-lookup--errors (diagnostics)
-  "Return the errors among the DIAGNOSTICS of a language server, a vector."
   (cl-loop for diagnostic across diagnostics
            ;; If it names no severity, the client decides.
            when (and (memq (plist-get diagnostic :severity) '(nil 1))

@@ -122,7 +122,6 @@ No hook runs when another program writes it."
     (gemini-companion-privacy-refresh)))
 
 (defun gemini-companion-privacy--time (file)
-  "Return the modification time of FILE, or nil if it does not exist."
   (let ((file-name-handler-alist nil))
     (file-attribute-modification-time (file-attributes file))))
 

@@ -640,7 +640,6 @@ Python can read neither properties nor bytes in place of characters."
                                  'utf-8-unix))))
 
 (defun gemini-companion-server--recorded (method args)
-  "Return the ARGS of METHOD that may be recorded."
   (pcase method
     ;; It carries a secret.
     ('hello nil)

@@ -143,7 +143,6 @@ Python would compile it again after each start of Emacs."
   (expand-file-name name (gemini-companion-clients-home client)))
 
 (defun gemini-companion-tools--policy-file ()
-  "Return the file of the policy for questions of Gemini CLI."
   (gemini-companion-tools--file
    "gemini" (format "policies/%s.toml" gemini-companion-tools--name)))
 
@@ -181,7 +180,6 @@ FAILURES, strings."
          (gemini-companion-tools--run verb clients then failures))))))
 
 (defun gemini-companion-tools--write-policy ()
-  "Write the policy for questions of Gemini CLI without confirmation."
   (gemini-companion-tools--write
    (gemini-companion-tools--policy-file)
    (format "# Written by M-x gemini-companion-tools, which also deletes it.
