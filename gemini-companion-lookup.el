@@ -189,11 +189,12 @@ use grep_search")))
                (location `( :textDocument
                             (:uri ,(gemini-companion-lookup--uri file))
                             :position (:line ,(1- at) :character ,column))))
-    (cl-flet ((ask (open)
-                (when open
-                  (gemini-companion-lookup--open file server text buffer))
-                (with-current-buffer buffer
-                  (gemini-companion-lookup--sync)
+    (cl-flet ((ask ()
+                (let ((open (not (or large (gemini-companion-lookup--buffer file)))))
+                  (when open
+                    (gemini-companion-lookup--open file server text buffer))
+                  (with-current-buffer buffer
+                    (gemini-companion-lookup--sync))
                   (gemini-companion-lookup--request
                    server
                    (cl-loop for (method . params) in requests
@@ -208,12 +209,9 @@ use grep_search")))
 sent to the language server; open it in Emacs, or use grep_search" file))
                        (funcall then results)))))))
       (if (or visited large)
-          (ask nil)
+          (ask)
         (gemini-companion-lookup--when-read
-         server
-         (lambda ()
-           (gemini-companion-lookup--guarded answer
-             (ask (not (gemini-companion-lookup--buffer file))))))))))
+         server (lambda () (gemini-companion-lookup--guarded answer (ask))))))))
 
 (defun gemini-companion-lookup--when-read (server send)
   "Call SEND once SERVER has answered that it does not know a method.
