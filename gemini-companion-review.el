@@ -117,16 +117,23 @@ For several reviews in a row, it refers to the first.")
   "Return non-nil if reviews are offered to a CLI that connects."
   (and gemini-companion-review-view t))
 
+(defvar gemini-companion-review-kinds
+  '((ediff . gemini-companion-ediff-make)
+    (diff . gemini-companion-unified-make))
+  "Alist of the kinds of views and their constructors.
+A constructor takes the slots of a `gemini-companion-view' as keywords.")
+
 (cl-defstruct (gemini-companion-view (:constructor nil) (:copier nil))
   "The review of EDIT on the screen.
 Each kind of view is a type that includes this one, with methods for the
 generic functions `gemini-companion-view-...'.  BUFFERS are the buffers
 in the windows of the view, first the one to go to, and HUNKS those that
-it displays.  KIND is `ediff' or `diff', CHOSEN the kind that the user
-has chosen, or nil.  FRAME is the frame of the view, and SIZE the size
-of the frame when the view was opened; LAYOUT are the windows before
-the review, WINDOWS those of BUFFERS when it was opened, and TERMINAL
-is the window of the CLI beside them, or nil."
+it displays.  KIND is its key in
+`gemini-companion-review-kinds', CHOSEN the kind that the user has
+chosen, or nil.  FRAME is the frame of the view, and SIZE the size of
+the frame when the view was opened; LAYOUT are the windows before the
+review, WINDOWS those of BUFFERS when it was opened, and TERMINAL is
+the window of the CLI beside them, or nil."
   edit buffers hunks kind chosen frame size layout windows terminal)
 
 (cl-defgeneric gemini-companion-view-open (view keep)
@@ -302,15 +309,17 @@ Some of its keys do nothing for a second."
 (defun gemini-companion-review--kind (edit frame)
   "Return the kind of view that EDIT has on FRAME.
 That is `gemini-companion-review-view', unless Ediff does not fit."
-  (if (and (eq 'ediff gemini-companion-review-view)
-           (not (memq 'new (gemini-companion-edit-remarks edit)))
-           (gemini-companion-windows-fits-ediff-p edit frame)
-           ;; Ediff shows all of a line.
-           (seq-every-p (lambda (buffer)
-                          (<= (nth 1 (buffer-line-statistics buffer)) 4000))
-                        (list (gemini-companion-edit-original edit)
-                              (gemini-companion-edit-proposal-buffer edit))))
-      'ediff
+  (if (and (assq gemini-companion-review-view gemini-companion-review-kinds)
+           (or (not (eq 'ediff gemini-companion-review-view))
+               (and (not (memq 'new (gemini-companion-edit-remarks edit)))
+                    (gemini-companion-windows-fits-ediff-p edit frame)
+                    ;; Ediff shows all of a line.
+                    (seq-every-p
+                     (lambda (buffer)
+                       (<= (nth 1 (buffer-line-statistics buffer)) 4000))
+                     (list (gemini-companion-edit-original edit)
+                           (gemini-companion-edit-proposal-buffer edit))))))
+      gemini-companion-review-view
     'diff))
 
 (defun gemini-companion-review--open (edit kind layout &optional keep)
@@ -320,9 +329,7 @@ restore the windows.  If KEEP is non-nil, the selected window stays
 visible and selected."
   (let* ((frame (car layout))
          (selected (frame-selected-window frame))
-         (view (funcall (if (eq 'ediff kind)
-                            #'gemini-companion-ediff-make
-                          #'gemini-companion-unified-make)
+         (view (funcall (alist-get kind gemini-companion-review-kinds)
                         :edit edit :kind kind :layout layout)))
     (condition-case problem
         (progn
