@@ -468,7 +468,13 @@ of its own, in %s"
 
 (defun gemini-companion-cli--vterm (command)
   (require 'vterm)
-  (let ((vterm-shell (mapconcat #'shell-quote-argument command " "))
+  (let ((vterm-shell
+         ;; On a text terminal vterm takes the column for Emacs's `$' too.
+         (format "sh -c %s"
+                 (shell-quote-argument
+                  (format "stty columns %d; exec %s"
+                          (window-max-chars-per-line)
+                          (mapconcat #'shell-quote-argument command " ")))))
         ;; In a narrower window it would draw for 80 columns.
         (vterm-min-window-width 20))
     (vterm-mode))
