@@ -325,7 +325,8 @@ The control panel is current."
             (with-current-buffer panel
               (gemini-companion-ediff-compare-again))))))))
 
-(cl-defmethod gemini-companion-view-mark ((view gemini-companion-ediff-view))
+(cl-defmethod gemini-companion-view-mark
+  ((view gemini-companion-ediff-view) _redraw)
   "Display in VIEW whether the current hunk is excluded."
   (with-current-buffer (gemini-companion-ediff--panel view)
     (gemini-companion-ediff--selected)))

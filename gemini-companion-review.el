@@ -164,9 +164,10 @@ By default, a window must show one of its buffers."
 (cl-defgeneric gemini-companion-view-compare (view)
   "Compare the original and the proposal of VIEW again.")
 
-(cl-defgeneric gemini-companion-view-mark (view)
-  "Display in VIEW which hunks are excluded, and whether the review has ended."
-  (gemini-companion-view-compare view))
+(cl-defgeneric gemini-companion-view-mark (view redraw)
+  "Display in VIEW which hunks are excluded, and whether the review has ended.
+If REDRAW is nil, the view will be compared again anyway; that must not
+be done now, in the midst of an undo.")
 
 (cl-defgeneric gemini-companion-view-edited (_view)
   "Update a view soon, as the user has edited its proposal."
@@ -228,7 +229,8 @@ also as a part of another line, becomes a part of it."
   (pcase event
     ('file-changed (gemini-companion-view-compare view)
                    (force-mode-line-update t))
-    ((or 'toggled 'restored) (gemini-companion-view-mark view))
+    ('toggled (gemini-companion-view-mark view t))
+    ('restored (gemini-companion-view-mark view nil))
     ('changed (gemini-companion-view-edited view))
     ('waits (gemini-companion-review--await-next view))
     ('hide (gemini-companion-review--close view))))
@@ -506,7 +508,7 @@ Its keys then only say so, and any other key closes it."
     (with-current-buffer buffer
       (add-hook 'pre-command-hook #'gemini-companion-review--key-after-answer
                 nil t)))
-  (gemini-companion-view-mark view)
+  (gemini-companion-view-mark view nil)
   (force-mode-line-update t))
 
 (defun gemini-companion-review--key-after-answer ()

@@ -554,6 +554,12 @@ Its buffers are that of the diff and the proposal.")
     (user-error "Hunks can be excluded only in the diff"))
   (get-text-property (point) 'gemini-companion-hunk))
 
+(cl-defmethod gemini-companion-view-mark
+  ((view gemini-companion-unified-view) redraw)
+  "Draw VIEW again if REDRAW is non-nil."
+  (when redraw
+    (gemini-companion-view-compare view)))
+
 (cl-defmethod gemini-companion-view-compare
   ((view gemini-companion-unified-view))
   "Compare again, and draw VIEW again."

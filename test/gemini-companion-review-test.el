@@ -43,7 +43,8 @@
   "Move by COUNT hunks in VIEW."
   (cl-incf (gemini-companion-review-test-view-number view) count))
 
-(cl-defmethod gemini-companion-view-mark ((_ gemini-companion-review-test-view))
+(cl-defmethod gemini-companion-view-mark
+  ((_ gemini-companion-review-test-view) _redraw)
   "Do nothing.")
 
 (cl-defmethod gemini-companion-view-close
