@@ -90,10 +90,11 @@ def measure(directory: Path) -> Iterator[Row]:
     samples = {"ours": shares, "limit": starts}
     what = "references, our share, p25, ms"
     yield row(what, samples, Goal(times=4, side="limit"), part=0.25)
-    # The slowest tenth may have waited for other programs.
+    # The slowest tenth may have waited for other programs.  Where the pipe of the
+    # language server is full, Emacs itself waits for 20 ms.
     samples = {"ours": work, "limit": starts}
     what = "references, longest without keys, p90, ms"
-    yield row(what, samples, Goal(times=1.3, side="limit"), part=0.9)
+    yield row(what, samples, Goal(more=15, side="limit"), part=0.9)
 
 
 def install() -> str:
