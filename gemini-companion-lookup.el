@@ -174,9 +174,8 @@ innermost."
 (defun gemini-companion-lookup--query-server (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
 REQUESTS is a list of (METHOD . PARAMS), without the location of SYMBOL.
-If no buffer visits FILE, it is open in the server meanwhile, unless it is
-too large.  Call THEN with the results, of which (error MESSAGE) is one
-that failed; a problem there goes to ANSWER."
+FILE is open in the server meanwhile, unless it is too large.  Call THEN
+with the results, some of which may be (error MESSAGE), or else ANSWER."
   (pcase-let* ((visited (gemini-companion-lookup--buffer file))
                (buffer (or visited (gemini-companion-lookup--neighbor file)))
                (server (or (and buffer (gemini-companion-lookup--server buffer))
