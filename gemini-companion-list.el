@@ -557,7 +557,6 @@ all edits of the turn."
       (gemini-companion-list--revert-turn edits)
     (let* ((edit (gemini-companion-edit-current))
            (file (gemini-companion-edit-file edit))
-           (buffer (gemini-companion-names-buffer file))
            (new (eq 'new (gemini-companion-edit-before edit)))
            (hunk (and (not new)
                       (get-text-property (point) 'gemini-companion-hunk))))
@@ -566,7 +565,7 @@ all edits of the turn."
                                     (hunk "Undo this hunk of %s%s? ")
                                     (t "Revert the edit of %s%s? "))
                               (gemini-companion-edit-name edit)
-                              (if (and buffer (buffer-modified-p buffer))
+                              (if (gemini-companion-revert-unsaved-p file)
                                   " in its unsaved buffer"
                                 ", and save")))
         ;; Before that, so that undo in its buffer brings the edit back.
@@ -574,7 +573,7 @@ all edits of the turn."
                     (gemini-companion-revert-encoded-p file)
                     ;; Tramp would block Emacs.
                     (and (gemini-companion-names-of-copy file)
-                         (null buffer)))
+                         (null (gemini-companion-names-buffer file))))
           (gemini-companion-list--show-file file #'display-buffer))
         (gemini-companion-changes-revert edit hunk)))))
 

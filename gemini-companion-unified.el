@@ -382,21 +382,20 @@ from the number of a line to a list of (BEG . END), the last one first."
          (found (and hunks
                      (gemini-companion-text-diff (list (car old) (car new))))))
     (gemini-companion-unified--drop-rewritten
-     data hunks
-     (list (gemini-companion-unified--differing (cdr old) found)
-           (gemini-companion-unified--differing (cdr new)
+     hunks
+     (list (caddr old) (caddr new))
+     (list (gemini-companion-unified--differing (cadr old) found)
+           (gemini-companion-unified--differing (cadr new)
                                                 (mapcar #'cddr found))))))
 
-(defun gemini-companion-unified--drop-rewritten (data hunks tables)
-  "Drop from TABLES the lines of HUNKS of DATA that mostly differ.
+(defun gemini-companion-unified--drop-rewritten (hunks texts tables)
+  "Drop from TABLES the lines of HUNKS that mostly differ.
 If a hunk has as many removed as added lines, drop both lines of such a
-pair.  Return TABLES."
+pair.  TEXTS are two tables of the lines.  Return TABLES."
   (pcase-dolist (`(,old ,old-count ,new ,new-count) hunks tables)
     (let* ((rewritten
             (cl-mapcar #'gemini-companion-unified--rewritten
-                       (list (gemini-companion-unified--data-old data)
-                             (gemini-companion-unified--data-new data))
-                       (list old new) (list old-count new-count) tables))
+                       texts (list old new) (list old-count new-count) tables))
            (both (when (= old-count new-count)
                    (apply #'append rewritten))))
       (cl-mapc (lambda (line numbers table)
@@ -404,11 +403,11 @@ pair.  Return TABLES."
                    (remhash (+ line n) table)))
                (list old new) rewritten tables))))
 
-(defun gemini-companion-unified--rewritten (buffer line count table)
-  "Return which of COUNT lines of BUFFER from LINE on are mostly in TABLE.
+(defun gemini-companion-unified--rewritten (texts line count table)
+  "Return which of COUNT lines in TEXTS from LINE on are mostly in TABLE.
 They are numbers from 0 on."
-  (cl-loop for text in (gemini-companion-unified--texts buffer line count)
-           for n from 0
+  (cl-loop for n below count
+           for text = (gethash (+ line n) texts "")
            for indent = (gemini-companion-unified--indentation text)
            for amount = (cl-loop for (beg . end) in (gethash (+ line n) table)
                                  sum (max 0 (- end (max beg indent))))
@@ -421,15 +420,18 @@ They are numbers from 0 on."
 (defun gemini-companion-unified--split (buffer hunks)
   "Split the lines of HUNKS in BUFFER into words and other characters.
 Each of HUNKS begins with the first of its lines and their number.  The
-value is a cons of a text with a line for each word and of a vector of
-their positions, lists (LINE BEG END), or nil for the end of a line."
+value is a list of a text with a line for each word, a vector of their
+positions, lists (LINE BEG END), or nil for the end of a line, and a
+table of the lines by their numbers."
   (let ((room gemini-companion-unified--most-characters)
+        (texts (make-hash-table))
         words positions)
     (pcase-dolist (`(,line ,count . ,_) hunks)
       ;; No word has a space; so hunks are compared with each other.
       (push "next hunk" words)
       (push nil positions)
       (dolist (text (gemini-companion-unified--texts buffer line count))
+        (puthash line text texts)
         (let ((position 0))
           (when (< 0 (cl-decf room (length text)))
             (while (string-match "[[:alnum:]_]+\\|." text position)
@@ -439,8 +441,9 @@ their positions, lists (LINE BEG END), or nil for the end of a line."
         (push "" words)
         (push nil positions)
         (setq line (1+ line))))
-    (cons (mapconcat (lambda (word) (concat word "\n")) (nreverse words) "")
-          (vconcat (nreverse positions)))))
+    (list (mapconcat (lambda (word) (concat word "\n")) (nreverse words) "")
+          (vconcat (nreverse positions))
+          texts)))
 
 (defun gemini-companion-unified--differing (positions hunks)
   "Return a table of the lines in which the words of HUNKS are, and where.
@@ -671,11 +674,12 @@ If KEEP is non-nil, the selected window stays visible.  The user's
 (defun gemini-companion-unified--with-user-line (hunks line)
   "Return HUNKS with one without lines at LINE of the file, where the user was.
 The text near it is not folded, as that near the others."
-  (let ((before (seq-take-while (pcase-lambda (`(,old . ,_)) (<= old (or line 0)))
-                                hunks)))
-    (if (pcase (car (last before))
-          ('nil (null line))
-          (`(,old ,count . ,_) (< line (+ old count))))
+  (let* ((before (and line
+                      (seq-take-while (pcase-lambda (`(,old . ,_)) (<= old line))
+                                      hunks)))
+         (last (car (last before))))
+    (if (or (null line)
+            (and last (< line (+ (car last) (cadr last)))))
         hunks
       (append before
               (list (list line 0 (+ line (cl-loop for (_ removed _ added) in before
