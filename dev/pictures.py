@@ -172,6 +172,15 @@ class Scene:
         eventually(lambda: len(self.cli.model.requests) > asked, "the model is asked")
         self.arrive(file)
 
+    def write(self, text: str) -> None:
+        """Have a linked CLI write ``text`` to the file, by a review that is accepted."""
+        self.link()
+        self.start()
+        self.ask(write_file(self.file, text), say("All done."))
+        self.arrive(self.file)
+        self.press("C-c g r a")
+        self.finish("All done.")
+
     def finish(self, text: str) -> None:
         """Wait until the turn has ended, with ``text``, and no review is left."""
         self.cli.wait_for(text)
@@ -262,12 +271,7 @@ def edits(scene: Scene, picture: Path) -> None:
 
 def errors(scene: Scene, picture: Path) -> None:
     """Write ``picture`` of an edit, and of its result as the model is sent it."""
-    scene.link()
-    scene.start()
-    scene.ask(write_file(scene.file, NEW_PRICE), say("All done."))
-    scene.arrive(scene.file)
-    scene.press("C-c g r a")
-    scene.finish("All done.")
+    scene.write(NEW_PRICE)
     result = scene.cli.model.results()[-1]
     assert "error: undefined name 'discont'" in result
     scene.emacs.eval(
@@ -305,12 +309,7 @@ def status(scene: Scene, picture: Path) -> None:
 
 def changes(scene: Scene, picture: Path) -> None:
     """Write ``picture`` of marked changes, in light and in dark."""
-    scene.link()
-    scene.start()
-    scene.ask(write_file(scene.file, RIGHT_PRICE), say("All done."))
-    scene.arrive(scene.file)
-    scene.press("C-c g r a")
-    scene.finish("All done.")
+    scene.write(RIGHT_PRICE)
     scene.press("C-c g n C-x 1 C-c g n n RET")
     scene.take(picture)
     dark = scene.world.scratch.root / "dark.png"
