@@ -173,7 +173,7 @@ class Scene:
         self.arrive(file)
 
     def write(self, text: str) -> None:
-        """Have a linked CLI write ``text`` to the file, by a review that is accepted."""
+        """Have a linked CLI write ``text`` to the file, after its review."""
         self.link()
         self.start()
         self.ask(write_file(self.file, text), say("All done."))
