@@ -155,8 +155,11 @@ async def _list_tools(
 
 
 def _declared(tool: protocol.Tool) -> Tool:
-    strings = {name: {"type": "string"} for name in tool.arguments}
-    schema = {"type": "object", "properties": strings, "required": tool.arguments}
+    types = dict.fromkeys(tool.arguments, "string") | dict.fromkeys(
+        tool.flags, "boolean"
+    )
+    properties = {name: {"type": kind} for name, kind in types.items()}
+    schema = {"type": "object", "properties": properties, "required": tool.arguments}
     return Tool(name=tool.name, description=tool.description, input_schema=schema)
 
 

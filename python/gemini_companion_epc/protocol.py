@@ -19,6 +19,8 @@ class Tool(NamedTuple):
     description: str
     arguments: Sequence[str]
     """Names of its arguments, which are strings and required."""
+    flags: Sequence[str] = ()
+    """Names of further arguments, which are booleans and optional."""
 
 
 class Reviews(NamedTuple):

@@ -38,7 +38,8 @@ class Scene:
         """Return the schema of the arguments of the tool ``name``."""
         tools = self.cli.ask("tools/list", {})["result"]["tools"]
         (schema,) = (tool["inputSchema"] for tool in tools if tool["name"] == name)
-        return {"type": schema["type"], "required": schema["required"]}
+        types = {key: value["type"] for key, value in schema["properties"].items()}
+        return {"type": schema["type"], "required": schema["required"], **types}
 
     def opened(self, path: str) -> int:
         """Return the id of a new diff of ``path``."""
@@ -168,7 +169,8 @@ def context_at_connection(scene: Scene) -> None:
 
 def open_diff_schema(scene: Scene) -> None:
     expected = {"type": "object", "required": ["filePath", "newContent"]}
-    assert scene.schema("openDiff") == expected
+    strings = {"filePath": "string", "newContent": "string"}
+    assert scene.schema("openDiff") == {**expected, **strings}
 
 
 def open_diff_success(scene: Scene) -> None:
@@ -184,7 +186,9 @@ def open_diff_failure(scene: Scene) -> None:
 
 
 def close_diff_schema(scene: Scene) -> None:
-    assert scene.schema("closeDiff") == {"type": "object", "required": ["filePath"]}
+    expected = {"type": "object", "required": ["filePath"]}
+    types = {"filePath": "string", "suppressNotification": "boolean"}
+    assert scene.schema("closeDiff") == {**expected, **types}
 
 
 def close_diff_success(scene: Scene) -> None:
