@@ -424,22 +424,16 @@ It is at the same hunk.  If that fails, open one as before; if that fails
 too, the edit waits again.  If KEEP is non-nil, the selected window stays
 visible and selected."
   (let* ((edit (gemini-companion-view-edit view))
-         (line (gemini-companion-review--line view))
-         (open (lambda (kind)
-                 (gemini-companion-review--open
-                  edit kind (gemini-companion-windows-layout (selected-frame))
-                  keep)
-                 (setf (gemini-companion-view-chosen
-                        (gemini-companion-edit-view edit))
-                       (gemini-companion-view-chosen view)))))
+         (line (gemini-companion-review--line view)))
     (gemini-companion-windows-at-once
       (gemini-companion-review--restore-windows view)
       (gemini-companion-edit-set-view edit nil)
       (gemini-companion-view-close view)
       (condition-case problem
-          (funcall open kind)
+          (gemini-companion-review--reopen view kind keep)
         ((error quit)
-         (funcall open (gemini-companion-view-kind view))
+         (gemini-companion-review--reopen
+          view (gemini-companion-view-kind view) keep)
          (user-error "%s" (error-message-string problem))))
       (gemini-companion-review--go-to edit line)
       (gemini-companion-edit-view edit))))
@@ -454,6 +448,15 @@ visible and selected."
           (line-number-at-pos nil 'absolute)
         (or (gemini-companion-view-line view)
             (nth 2 (gemini-companion-review--hunk view)))))))
+
+(defun gemini-companion-review--reopen (view kind keep)
+  "Open a view of KIND in place of VIEW, which is closed.
+For KEEP, see `gemini-companion-review--open'."
+  (let ((edit (gemini-companion-view-edit view)))
+    (gemini-companion-review--open
+     edit kind (gemini-companion-windows-layout (selected-frame)) keep)
+    (setf (gemini-companion-view-chosen (gemini-companion-edit-view edit))
+          (gemini-companion-view-chosen view))))
 
 (defun gemini-companion-review--resized (window)
   (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame

@@ -19,7 +19,6 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
-(require 'text-property-search)
 
 ;;;; Faces
 
@@ -785,15 +784,22 @@ fold that it is in."
              (goto-char (min (+ (point) column) (line-end-position))))
             (t
              (gemini-companion-page-refresh)
-             (goto-char (point-max))
+             (goto-char (point-min))
              ;; Removed lines come before it, and have the same number.
-             (when-let* ((shown (text-property-search-backward
-                                 'gemini-companion-line line
-                                 (lambda (line shown)
-                                   (and shown (<= shown line))))))
-               (goto-char (prop-match-end shown))
-               (when (or (eobp) (eql line (prop-match-value shown)))
-                 (forward-line -1)))))
+             (while (and (not (eobp))
+                         (<= (or (get-text-property (point)
+                                                    'gemini-companion-line)
+                                 0)
+                             line))
+               (forward-line))
+             (forward-line -1)
+             ;; A fold or a remark may follow it.
+             (when (and (not (bobp))
+                        (eql line (get-text-property (1- (point))
+                                                     'gemini-companion-line))
+                        (null (get-text-property (point)
+                                                 'gemini-companion-line)))
+               (forward-line -1))))
       (set-window-point nil (point)))))
 
 (provide 'gemini-companion-unified)
