@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import stat
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -52,18 +53,23 @@ def test_edits_are_reviewed_by_the_protocol_of_copilot(world: World) -> None:
 
     world.row = "Copilot CLI: accept, one edit after the other"
     both = together(replace(file, "one", "uno"), create(other, "two\n"))
-    reviews.proposed(cli, file, both, say("both done"))
-    assert reviews.proposal() == "uno\n"
-    reviews.accept()
-    reviews.shown("b.txt")
-    reviews.accept()
+    cli.model.script(both, say("both done"))
+    cli.ask()
+    # The CLI runs both at once; which asks first is not known.
+    waiting = {str(file): "uno\n", str(other): "two\n"}
+    while waiting:
+        path = eventually(lambda: only_of(reviews, waiting), "a review of the two")
+        assert reviews.proposal() == waiting.pop(path)
+        reviews.accept()
     cli.wait_for("both done")
     assert (file.read_text(), other.read_text()) == ("uno\n", "two\n")
 
     world.row = "Copilot CLI: reject"
     cli.is_free()
     both = together(replace(file, "uno", "due"), replace(other, "two", "due"))
-    reviews.proposed(cli, file, both)
+    cli.model.script(both)
+    cli.ask()
+    reviews.wait_until(1)
     reviews.reject()
     cli.is_free()
     reviews.wait_until(0)
@@ -163,6 +169,12 @@ def test_copilot_is_started_and_typed_to(world: World) -> None:
     emacs.eval(SUBMIT.format('"prompt 2 please"'))
     emacs.says("is in shell mode")
     assert len(cli.model.requests) == 1
+
+
+def only_of(reviews: Reviews, waiting: Collection[str]) -> str:
+    """Return the path of the only diff if it is among ``waiting``, or nothing."""
+    paths = reviews.paths()
+    return paths[0] if len(paths) == 1 and paths[0] in waiting else ""
 
 
 def is_written(emacs: Emacs, file: Path, text: str) -> None:
