@@ -308,8 +308,12 @@ Each has a file f, and `roots' returns the roots below the directory."
                                    (gemini-companion-idle-p))
                                  (setq default-directory (concat directory "r/"))
                                  (run-hooks 'post-command-hook)))
+             ;; Nothing that is hidden.
+             (("q" "u") . ,(lambda ()
+                             (setq gemini-companion-excluded '("/r/\\'"))))
+             (("q" "r" "u") . ,(lambda () (setq gemini-companion-excluded nil)))
              (("q" "u") . ,(lambda () (kill-buffer terminal)))
-             (("u") . ,(lambda () (setq gemini-companion-excluded '("/q/"))))
+             (("u") . ,(lambda () (setq gemini-companion-excluded '("/q/f"))))
              (() . ,(lambda ()
                       (kill-buffer (get-file-buffer (concat directory "u/f")))))
              (("q") . ,(lambda () (setq gemini-companion-excluded nil)))

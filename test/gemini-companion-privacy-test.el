@@ -285,26 +285,6 @@ Roots are cached, but not from before."
                         (file-in-directory-p root directory))
                       roots)))
 
-(ert-deftest gemini-companion-roots-are-the-projects-of-files-and-terminals ()
-  (gemini-companion-roots-test-with '("p/.git" "p/src" "q/.git" "r/.git" "lone")
-    (let ((below (lambda ()
-                   (sort (gemini-companion-roots-test-below
-                          directory (gemini-companion-roots nil))
-                         #'string<))))
-      (mapc #'find-file-noselect '("p/src/a" "q/b" "lone/c"))
-      (should (equal '("lone" "p" "q") (funcall below)))
-      (with-temp-buffer
-        (setq major-mode 'term-mode
-              default-directory (expand-file-name "r/" directory))
-        (should (equal '("lone" "p" "q" "r") (funcall below)))
-        ;; Nothing that is hidden.
-        (gemini-companion-privacy-refresh)
-        (let ((gemini-companion-excluded '("src/a\\'" "/r/\\'")))
-          (should (equal '("lone" "q") (funcall below)))))
-      (gemini-companion-privacy-refresh)
-      (kill-buffer (get-file-buffer "q/b"))
-      (should (equal '("lone" "p") (funcall below))))))
-
 (ert-deftest gemini-companion-roots-exclude-home-and-remote-directories ()
   (gemini-companion-roots-test-with '(".git" "notes")
     (let ((link (make-temp-name (directory-file-name directory))))
@@ -332,18 +312,6 @@ Roots are cached, but not from before."
         (setq buffer-file-name nil))
       (dolist (start '("/" "/far:/srv/"))
         (should-not (gemini-companion-roots start))))))
-
-(ert-deftest gemini-companion-roots-see-a-project-that-was-just-made ()
-  (gemini-companion-roots-test-with '("p/src")
-    (let ((source (expand-file-name "p/src/" directory)))
-      (find-file-noselect (expand-file-name "a" source))
-      (should (equal '("p/src") (gemini-companion-roots-test-below
-                                 directory (gemini-companion-roots nil))))
-      (make-directory (expand-file-name "p/.git" directory))
-      (vc-file-clearprops source)
-      (gemini-companion-privacy-drop (list 'root-of source))
-      (should (equal '("p") (gemini-companion-roots-test-below
-                             directory (gemini-companion-roots nil)))))))
 
 (ert-deftest gemini-companion-roots-name-files-as-the-cli-sees-the-project ()
   (gemini-companion-roots-test-with '("p/.git" "p/src" "elsewhere" "lone")
