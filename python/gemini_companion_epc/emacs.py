@@ -8,13 +8,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from sexpdata import Symbol
 
 from .config import Config
 from .epc_server import Peer, Sexp, value_of
-from .questions import Answer, Question
 from .texts import TextFiles
 from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, MalformedArgument
 
@@ -110,16 +109,13 @@ class Emacs:
             raise EmacsError(str(error)) from None
         return None if text == [] else str(text)
 
-    async def ask(
-        self, kind: str, facts: Question, texts: Sequence[str | None]
-    ) -> Answer:
+    async def ask(self, kind: str, facts: Facts, texts: Sequence[str | None]) -> Facts:
         """Return what Emacs answers to the question ``kind`` with ``facts``.
 
         ``texts`` go with the facts.  Raise EmacsError if it cannot be asked.
         """
         packed = [text and self.files.pack(text) for text in texts]
-        reply = value_of(await self._request("ask", Symbol(kind), facts, *packed))
-        return cast(Answer, dict(reply))
+        return dict(value_of(await self._request("ask", Symbol(kind), facts, *packed)))
 
     def warn(self, message: str) -> None:
         """Show ``message`` to the user."""

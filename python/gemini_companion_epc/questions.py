@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias, TypedDict, cast
+from typing import TypeAlias
 
 from .clients import Client
 from .config import Config
@@ -19,36 +19,8 @@ from .types import EmacsError, Facts, MalformedArgument, clean, file_name, strin
 logger = logging.getLogger(__name__)
 
 
-class Question(TypedDict, total=False):
-    """A question to Emacs, or the event of a hook."""
-
-    path: str
-    symbol: str
-    line: int
-    after: int
-    client: str
-    pids: list[int]
-    event: str
-    prompt: str
-
-
-class Answer(TypedDict):
-    """What Emacs answers: a problem, or some of the others."""
-
-    problem: str
-    total: int
-    locations: list[list[Any]]
-    documentation: str
-    source: str
-    rows: list[list[Any]]
-    path: str
-    count: int
-    errors: list[tuple[int, str, str | None]]
-    others: list[tuple[str, int, tuple[int, str, str | None]]]
-
-
-Ask: TypeAlias = Callable[[str, Question, Sequence[str | None]], Awaitable[Answer]]
-"""Ask Emacs a question of a kind, with texts.
+Ask: TypeAlias = Callable[[str, Facts, Sequence[str | None]], Awaitable[Facts]]
+"""Ask Emacs a question of a kind, with facts and texts; see gemini-companion-lookup.el.
 
 Raises EmacsError if it cannot be asked.
 """
@@ -159,7 +131,7 @@ class Questions:
         directory = self._directory(string(event, "cwd"))
         name = event.get("hook_event_name")
         pids = await asyncio.to_thread(ancestors, request.get("pid"))
-        facts: Question = {"client": client.name, "pids": pids}
+        facts = {"client": client.name, "pids": pids}
         kind = client.events.get(str(name))
         if kind is None:
             return await self._edited(facts, event, directory)
@@ -174,7 +146,7 @@ class Questions:
         await self._hook("turn", {**facts, "event": kind, "prompt": prompt})
         return {}
 
-    async def _edited(self, facts: Question, event: Facts, directory: str) -> Facts:
+    async def _edited(self, facts: Facts, event: Facts, directory: str) -> Facts:
         """Return the answer of the hook to ``event``, an edit."""
         try:
             display = event["tool_response"]["returnDisplay"]
@@ -194,9 +166,7 @@ class Questions:
         added = {"hookEventName": name, "additionalContext": text}
         return {"hookSpecificOutput": added}
 
-    async def _hook(
-        self, kind: str, facts: Question, *texts: str | None
-    ) -> Answer | None:
+    async def _hook(self, kind: str, facts: Facts, *texts: str | None) -> Facts | None:
         """Return the answer of Emacs to the event of a hook, if there is one."""
         try:
             return await asyncio.wait_for(
@@ -239,10 +209,10 @@ class Questions:
             text = f"Emacs cannot answer: {error}"
         return _content(text)
 
-    async def _text(self, name: str, checked: Question, directory: str) -> str:
+    async def _text(self, name: str, checked: Facts, directory: str) -> str:
         facts = await self._ask(name, checked, ())
         if "problem" in facts:
-            return facts["problem"]
+            return str(facts["problem"])
         if name == "references":
             return _references_text(checked, facts, directory)
         if name == "definition":
@@ -253,7 +223,7 @@ class Questions:
 # Arguments
 
 
-def _checked(name: object, arguments: Any, directory: str) -> Question:
+def _checked(name: object, arguments: object, directory: str) -> Facts:
     """Return ``arguments`` of the tool ``name``, with the absolute name of a file.
 
     Raise MalformedArgument if they do not fit its schema.
@@ -268,12 +238,13 @@ def _checked(name: object, arguments: Any, directory: str) -> Question:
         validate(arguments, schema)
     except ValidationError as error:
         raise MalformedArgument(f"{error.json_path}: {error.message:.200}") from None
+    assert isinstance(arguments, dict)
     checked = dict(arguments)
     if "file" in checked:
         # Emacs would take (:file NAME) for the name of a text in a private file.
         path = os.path.normpath(os.path.join(directory, checked.pop("file")))
         checked["path"] = file_name(path, "file")
-    return cast(Question, checked)
+    return checked
 
 
 # Texts
@@ -283,7 +254,7 @@ def _content(text: str) -> Facts:
     return {"content": [{"type": "text", "text": clean(text)}]}
 
 
-def _references_text(checked: Question, facts: Answer, directory: str) -> str:
+def _references_text(checked: Facts, facts: Facts, directory: str) -> str:
     total, shown = facts.get("total") or 0, checked.get("after", 0)
     symbol, found = checked.get("symbol", ""), facts.get("locations") or []
     lines = [f"{total} reference" if total == 1 else f"{total} references"]
@@ -321,7 +292,7 @@ def _around(symbol: str, text: str) -> str:
     return before if start + LONGEST_TEXT >= len(text) else before[:-1] + "…"
 
 
-def _definition_text(facts: Answer, directory: str) -> str:
+def _definition_text(facts: Facts, directory: str) -> str:
     lines = [
         f"{_relative(path, directory)}:{line}"
         for path, line in facts.get("locations") or []
@@ -332,7 +303,7 @@ def _definition_text(facts: Answer, directory: str) -> str:
     return _fitting(lines)
 
 
-def _diagnostics_text(facts: Answer, directory: str, is_of_file: bool) -> str:
+def _diagnostics_text(facts: Facts, directory: str, is_of_file: bool) -> str:
     rows = facts.get("rows") or []
     if is_of_file:
         rows = sorted(rows, key=lambda row: (_SEVERITIES.index(row[1]), row[0] or 0))
@@ -348,7 +319,7 @@ def _diagnostics_text(facts: Answer, directory: str, is_of_file: bool) -> str:
     return _fitting(lines or ["Emacs has no errors or warnings."])
 
 
-def _errors_text(facts: Answer, directory: str) -> str:
+def _errors_text(facts: Facts, directory: str) -> str:
     """Return the text about the new errors after an edit."""
     directory = os.path.realpath(directory)
     name, count = _escaped(_relative(facts["path"], directory)), facts["count"]

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -25,7 +25,7 @@ from gemini_companion_epc.config import Config
 from gemini_companion_epc.diffs import Diffs
 from gemini_companion_epc.port import Port
 from gemini_companion_epc.processes import process_of
-from gemini_companion_epc.questions import Answer, Question, Questions
+from gemini_companion_epc.questions import Questions
 from gemini_companion_epc.remote import Remotes
 from gemini_companion_epc.server import load_http
 from gemini_companion_epc.sessions import Sessions
@@ -169,11 +169,9 @@ class StubEmacs:
         self.before_answer(diff_id)
         return self.texts.get(diff_id)
 
-    async def ask(
-        self, kind: str, facts: Question, texts: Sequence[str | None]
-    ) -> Answer:
+    async def ask(self, kind: str, facts: Facts, texts: Sequence[str | None]) -> Facts:
         self.asked.append((kind, facts, texts))
-        return cast(Answer, await self.on_question(kind, facts))
+        return dict(await self.on_question(kind, facts))
 
     def report(self, name: str, fact: Any) -> None:
         if name == "sessions-update":
