@@ -61,22 +61,19 @@ class Diffs:
 
     # From Emacs
 
-    def adopt(self, diff: Diff, remote: str = "") -> None:
-        """Take over ``diff``, from a CLI on ``remote``, of the previous process."""
-        self._sessions.get(diff.session_id, remote=remote)
-        self._diffs[diff.id] = diff
+    def adopt(
+        self, diff_id: int, session_id: str, name: str, text: str, remote: str = ""
+    ) -> None:
+        """Take over a diff for the file ``name`` from the previous process."""
+        remote = remote or ""  # Emacs has an empty list in place of a name.
+        self._sessions.get(session_id, remote=remote)
+        path = self._remotes.remote_name(remote, name) or name
+        self._diffs[diff_id] = Diff(diff_id, session_id, path, text, name)
 
-    def accept(self, diff_id: int, content: str) -> None:
-        """Accept the diff ``diff_id``: its client writes ``content``."""
-        if diff_id in self._closing:
+    def decide(self, diff_id: int, content: str | None = None) -> None:
+        """Accept a diff, so that its client writes ``content``, or reject it."""
+        if content is not None and diff_id in self._closing:
             self._closing[diff_id] = content
-        self._decide(diff_id, content)
-
-    def reject(self, diff_id: int) -> None:
-        """Reject the diff ``diff_id``: its client writes nothing."""
-        self._decide(diff_id, None)
-
-    def _decide(self, diff_id: int, content: str | None) -> None:
         if diff := self._diffs.get(diff_id):
             self._settle(diff, content)
         else:

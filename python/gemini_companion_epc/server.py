@@ -22,7 +22,7 @@ from .questions import Questions
 from .remote import Remotes
 from .sessions import Sessions
 from .system import IS_WINDOWS, on_signals
-from .types import Diff, Facts, File, StartError
+from .types import Facts, File, StartError
 from .unix_port import UnixPort
 
 logger = logging.getLogger(__name__)
@@ -117,9 +117,9 @@ class Server:
                 "context-update": self.context_update,
                 "roots-update": self.roots_update,
                 "tools-update": self.tools_update,
-                "diff-accepted": self._diffs.accept,
-                "diff-rejected": self._diffs.reject,
-                "adopt-diff": self.adopt_diff,
+                "diff-accepted": self._diffs.decide,
+                "diff-rejected": self._diffs.decide,
+                "adopt-diff": self._diffs.adopt,
                 "remote-start": self._remotes.start,
                 "remote-stop": partial(self._remotes.stop, flush=self._sessions.flush),
                 "remote-write": self._remotes.write,
@@ -257,14 +257,6 @@ class Server:
     def tools_update(self, is_on: object) -> None:
         """Answer the questions of models, or stop doing so."""
         self._questions.is_on = bool(is_on)
-
-    def adopt_diff(
-        self, diff_id: int, session_id: str, name: str, text: str, remote: str = ""
-    ) -> None:
-        """Take over a diff for the file ``name`` from the previous process."""
-        remote = remote or ""  # Emacs has an empty list in place of a name.
-        path = self._remotes.remote_name(remote, name) or name
-        self._diffs.adopt(Diff(diff_id, session_id, path, text, name), remote)
 
     async def _keep_files(self) -> None:
         """Restore the files that a cleanup of temporary files removes."""

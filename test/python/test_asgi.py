@@ -180,7 +180,7 @@ def test_a_stream_goes_on_until_another_opens(alone: Alone, cli_of: CliOf) -> No
     assert paths_of(second.next()) == ["/b"]
     alone.emacs.until(lambda emacs: emacs.sessions[-1] == [cli.session_id])
     cli.open_diff("/a", "x")
-    alone.do(alone.diffs.reject, 1)
+    alone.do(alone.diffs.decide, 1)
     assert second.next()["method"] == "ide/diffRejected"
 
 
@@ -197,7 +197,7 @@ def test_a_stalled_client_delays_no_other(alone: Alone, cli_of: CliOf) -> None:
     with stalled.stall() as peer:
         alone.emacs.until(lambda emacs: emacs.sessions)
         stalled.open_diff("/a", "x")
-        alone.do(alone.diffs.accept, 1, "x" * 20_000_000)
+        alone.do(alone.diffs.decide, 1, "x" * 20_000_000)
         events = awake.connect()
         for number in range(50):
             alone.do(alone.sessions.broadcast, context_of(f"/{number}"))

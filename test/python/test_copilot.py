@@ -77,11 +77,11 @@ def test_a_call_lasts_until_the_user_has_decided(
     alone.emacs.until(lambda emacs: len(emacs.acknowledged) == 2)
     assert {diff.proposal for diff in alone.emacs.opened} == {"x\n", "y"}
     ids = {diff.path: diff.id for diff in alone.emacs.opened}
-    alone.do(alone.diffs.reject, ids["/b"])
+    alone.do(alone.diffs.decide, ids["/b"])
     answer = rejected.result(BOUND)
     assert (answer["success"], answer["result"]) == (True, "REJECTED")
     assert not accepted.done()
-    alone.do(alone.diffs.accept, ids["/a"], "mine")
+    alone.do(alone.diffs.decide, ids["/a"], "mine")
     assert accepted.result(BOUND)["result"] == "SAVED"
     assert alone.emacs.written == [ids["/b"], ids["/a"]]
 
@@ -130,7 +130,7 @@ def test_a_review_stays_open_when_the_cli_connects_again(
     closed.result(BOUND)
     assert (len(alone.emacs.opened), alone.emacs.closed) == (1, [])
     # One of the reviews may be answered that the CLI opens in passing.
-    alone.do(alone.diffs.accept, 1, "mine")
+    alone.do(alone.diffs.decide, 1, "mine")
     assert third.result(BOUND)["result"] == "SAVED"
     assert cli.review("/a", "x", "4").result(BOUND)["result"] == "SAVED"
     assert len(alone.emacs.opened) == 1
@@ -144,7 +144,7 @@ def test_an_answer_waits_for_the_cli_that_connects_again(
     session = alone.do(alone.sessions.get, cli.id)
     alone.do(session.release, "/a")  # as if its server had crashed
     first.result(BOUND)
-    alone.do(alone.diffs.accept, 1, "mine")
+    alone.do(alone.diffs.decide, 1, "mine")
     assert alone.emacs.written == []
     assert cli.review("/a", "x", "2").result(BOUND)["result"] == "SAVED"
     assert (len(alone.emacs.opened), alone.emacs.written) == (1, [1])
@@ -158,10 +158,10 @@ def test_an_answer_for_another_proposal_is_not_taken(
     session = alone.do(alone.sessions.get, cli.id)
     alone.do(session.release, "/a")
     first.result(BOUND)
-    alone.do(alone.diffs.accept, 1, "x")
+    alone.do(alone.diffs.decide, 1, "x")
     second = cli.review("/a", "y", "2")
     alone.emacs.until(lambda emacs: len(emacs.acknowledged) == 2)
-    alone.do(alone.diffs.reject, 2)
+    alone.do(alone.diffs.decide, 2)
     assert second.result(BOUND)["result"] == "REJECTED"
     assert alone.emacs.written == [2]
 
@@ -174,7 +174,7 @@ def test_another_proposal_for_a_file_is_another_review(
     second = cli.review("/a", "y", "2")
     alone.emacs.until(lambda emacs: len(emacs.acknowledged) == 2)
     assert alone.emacs.closed == [(1, "closed")]
-    alone.do(alone.diffs.accept, 2, "y")
+    alone.do(alone.diffs.decide, 2, "y")
     assert second.result(BOUND)["result"] == "SAVED"
     assert first.result(BOUND)["result"] == "REJECTED"
 

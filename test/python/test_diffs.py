@@ -3,7 +3,6 @@ import asyncio
 
 from gemini_companion_epc.diffs import LARGEST_PROPOSAL
 from gemini_companion_epc.sessions import COMMENT
-from gemini_companion_epc.types import Diff
 from scene import BOUND, Rig, accepted, in_loop, rejected, take, until
 
 
@@ -12,8 +11,8 @@ async def test_an_outcome_goes_to_the_session_that_asked_only(rig: Rig) -> None:
     (one, one_stream), (two, two_stream) = rig.session(), rig.session()
     await rig.diffs.open(one, "/same", "1")
     await rig.diffs.open(two, "/same", "2")
-    rig.diffs.accept(2, "second")
-    rig.diffs.accept(1, "first")
+    rig.diffs.decide(2, "second")
+    rig.diffs.decide(1, "first")
     assert await take(one_stream) == accepted("/same", "first")
     assert await take(two_stream) == accepted("/same", "second")
     assert await one_stream.next(0.01) == COMMENT
@@ -23,9 +22,9 @@ async def test_an_outcome_goes_to_the_session_that_asked_only(rig: Rig) -> None:
 async def test_a_diff_has_one_outcome(rig: Rig) -> None:
     session, stream = rig.session()
     await rig.diffs.open(session, "/a", "x")
-    rig.diffs.reject(1)
-    rig.diffs.accept(1, "late")
-    rig.diffs.reject(99)
+    rig.diffs.decide(1)
+    rig.diffs.decide(1, "late")
+    rig.diffs.decide(99)
     assert await take(stream) == rejected("/a")
     assert await stream.next(0.01) == COMMENT
 
@@ -37,8 +36,8 @@ async def test_a_newer_proposal_takes_the_place_of_the_older(rig: Rig) -> None:
     await rig.diffs.open(session, "/a", "new")
     await until(lambda: rig.emacs.closed)
     assert rig.emacs.closed == [(1, "closed")]
-    rig.diffs.accept(1, "old text")
-    rig.diffs.accept(2, "new text")
+    rig.diffs.decide(1, "old text")
+    rig.diffs.decide(2, "new text")
     assert await take(stream) == accepted("/a", "new text")
 
 
@@ -48,7 +47,7 @@ async def test_closing_returns_the_text_and_notifies_no_client(rig: Rig) -> None
     await rig.diffs.open(session, "/a", "x")
     rig.emacs.texts[1] = "edited"
     assert await rig.diffs.close(session, "/a") == "edited"
-    rig.diffs.accept(1, "late")
+    rig.diffs.decide(1, "late")
     assert await rig.diffs.close(session, "/a") is None
     assert await stream.next(0.01) == COMMENT
     assert rig.emacs.closed == [(1, "closed")]
@@ -58,7 +57,7 @@ async def test_closing_returns_the_text_and_notifies_no_client(rig: Rig) -> None
 async def test_closing_takes_the_text_of_an_accept_that_crossed_it(rig: Rig) -> None:
     session, stream = rig.session()
     await rig.diffs.open(session, "/a", "x")
-    rig.emacs.before_answer = lambda diff_id: rig.diffs.accept(diff_id, "mine")
+    rig.emacs.before_answer = lambda diff_id: rig.diffs.decide(diff_id, "mine")
     assert await rig.diffs.close(session, "/a") == "mine"
     assert await stream.next(0.01) == COMMENT
 
@@ -88,7 +87,7 @@ async def test_a_client_that_ctrl_c_left_waiting_is_freed(rig: Rig) -> None:
     await rig.diffs.open(session, "/crossed", "x")
     await rig.diffs.open(session, "/interrupted", "x")
     # A close that crosses its outcome ends no other diff.
-    rig.diffs.reject(1)
+    rig.diffs.decide(1)
     assert await take(stream) == rejected("/crossed")
     assert await rig.diffs.close(session, "/crossed") is None
     assert list(rig.diffs.of(session)) == ["/interrupted"]
@@ -99,7 +98,7 @@ async def test_a_client_that_ctrl_c_left_waiting_is_freed(rig: Rig) -> None:
     await until(lambda: rig.emacs.closed)
     assert rig.emacs.closed == [(2, "interrupted")]
     # Emacs keeps it until it is written, as the server may be restarted.
-    rig.emacs.before_answer = rig.diffs.reject
+    rig.emacs.before_answer = rig.diffs.decide
     await rig.diffs.open(session, "/next", "y")
     assert [diff.path for diff in rig.emacs.opened][1:] == ["/interrupted", "/next"]
     assert await rig.diffs.close(session, "/other") is None
@@ -113,32 +112,28 @@ async def test_diffs_and_outcomes_outlive_a_stream_by_the_grace_time(rig: Rig) -
     for path in ("/a", "/b", "/c", "/open"):
         await rig.diffs.open(session, path, "x")
     rig.sessions.close_stream(session, stream)
-    rig.diffs.accept(1, "edited")
+    rig.diffs.decide(1, "edited")
     # In the grace time it is delivered.
     again = rig.sessions.open_stream(session)
     assert await take(again) == accepted("/a", "edited")
     await asyncio.sleep(0.1)
     assert not rig.emacs.closed
     rig.sessions.close_stream(session, again)
-    rig.diffs.accept(2, "edited")
-    rig.diffs.reject(3)
+    rig.diffs.decide(2, "edited")
+    rig.diffs.decide(3)
     await until(lambda: rig.emacs.undelivered and rig.emacs.closed)
     assert rig.emacs.undelivered == [2, 3]
     assert rig.emacs.closed == [(4, "disconnected")]
-    rig.diffs.accept(4, "late")
+    rig.diffs.decide(4, "late")
     assert rig.emacs.written == [1, 4]
     assert rig.sessions.get(session.id) is not session
 
 
-def _adopted(number: int, path: str = "/a") -> Diff:
-    return Diff(number, "previous", path, "proposal")
-
-
 @in_loop()
 async def test_an_adopted_diff_is_settled_when_its_session_reconnects(rig: Rig) -> None:
-    rig.diffs.adopt(_adopted(7))
-    rig.diffs.adopt(_adopted(5, "/b"))
-    rig.diffs.accept(7, "edited")
+    rig.diffs.adopt(7, "previous", "/a", "proposal")
+    rig.diffs.adopt(5, "previous", "/b", "proposal")
+    rig.diffs.decide(7, "edited")
     session = rig.sessions.get("previous")
     stream = rig.sessions.open_stream(session)
     assert rig.emacs.written == []
@@ -151,7 +146,7 @@ async def test_an_adopted_diff_is_settled_when_its_session_reconnects(rig: Rig) 
 
 @in_loop(session_grace=0.01)
 async def test_the_id_of_an_adopted_diff_is_not_used_again(rig: Rig) -> None:
-    rig.diffs.adopt(_adopted(1))
+    rig.diffs.adopt(1, "previous", "/a", "proposal")
     # Its session does not reconnect.
     await until(lambda: rig.emacs.closed)
     assert rig.emacs.closed == [(1, "disconnected")]
@@ -187,7 +182,7 @@ async def test_a_session_does_not_grow_with_its_past(rig: Rig) -> None:
     session, stream = rig.session()
     for number in range(50):
         await rig.diffs.open(session, f"/{number}", "x")
-        rig.diffs.reject(2 * number + 1)
+        rig.diffs.decide(2 * number + 1)
         await rig.diffs.open(session, f"/interrupted/{number}", "x")
         await rig.diffs.close(session, f"/next/{number}")
         await take(stream)

@@ -105,7 +105,7 @@ def _works(alone: Alone, cli: FakeCli, events: Events) -> None:
     """Check that the client is answered, and is the only one that is left."""
     assert cli.ask("ping", {})["result"] == {}
     cli.open_diff("/last", "x")
-    alone.do(alone.diffs.reject, alone.emacs.opened[-1].id)
+    alone.do(alone.diffs.decide, alone.emacs.opened[-1].id)
     while events.next()["params"].get("filePath") != "/last":
         pass
     until(lambda: list(alone.sessions._sessions) == [cli.session_id])

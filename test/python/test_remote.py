@@ -147,7 +147,7 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     assert facts.keys() == {"id", "since", "client", "version", "remote"}
     assert facts["remote"] == far.name
     assert far.copy(file).read_text() == file.read_text()
-    far.alone.do(far.alone.diffs.accept, diff.id, "mine\n")
+    far.alone.do(far.alone.diffs.decide, diff.id, "mine\n")
     params = events.next()["params"]
     assert (params["filePath"], params["content"]) == (str(file), "mine\n")
     for number in range(100):  # as many edits can be reverted
@@ -338,7 +338,7 @@ def test_an_outcome_for_a_silent_host_waits_for_the_next_outpost(far: Far) -> No
     cli.open_diff(str(file), "new\n")
     (diff,) = far.alone.emacs.opened
     os.kill(facts["pid"], signal.SIGSTOP)
-    far.alone.do(far.alone.diffs.accept, diff.id, "mine\n")
+    far.alone.do(far.alone.diffs.decide, diff.id, "mine\n")
     assert events.nothing()
     count = len(far.alone.remote_facts)
     os.kill(facts["pid"], signal.SIGKILL)
@@ -478,7 +478,7 @@ def test_the_oldest_copies_go_when_there_are_too_many(
         cli.open_diff(str(file), "new\n")
     (warning,) = far.alone.emacs.warnings
     assert "too many files are being reviewed" in warning
-    far.alone.do(far.alone.diffs.reject, far.alone.emacs.opened[0].id)
+    far.alone.do(far.alone.diffs.decide, far.alone.emacs.opened[0].id)
 
     def has_room() -> bool:
         with suppress(RemoteError):

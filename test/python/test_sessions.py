@@ -53,7 +53,7 @@ async def test_clients_that_return_are_reported_together(rig: Rig) -> None:
 async def test_an_outcome_that_was_not_written_is_kept(rig: Rig) -> None:
     session, stalled = rig.session()
     await rig.diffs.open(session, "/a", "x")
-    rig.diffs.reject(1)
+    rig.diffs.decide(1)
     event = await stalled.next(BOUND)
     assert event is not None
     newer = rig.sessions.open_stream(session)
@@ -66,7 +66,7 @@ async def test_an_outcome_that_was_not_written_is_kept(rig: Rig) -> None:
 async def test_the_latest_context_comes_first_and_is_not_repeated(rig: Rig) -> None:
     session = rig.sessions.get("one", CLIENTS[0])
     await rig.diffs.open(session, "/a", "x")
-    rig.diffs.reject(1)
+    rig.diffs.decide(1)
     rig.sessions.broadcast(context_of("/old"))
     rig.sessions.broadcast(context_of("/new"))
     stream = rig.sessions.open_stream(session)
