@@ -77,7 +77,7 @@ PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_P
 
 
 def discovery_files(client: str) -> list[tuple[str, int]]:
-    """Return the names and times of the files for discovery of this user."""
+    """Return the names and times of the files in the directory for discovery."""
     directory = directory_of(client)
     found = []
     try:
@@ -87,11 +87,9 @@ def discovery_files(client: str) -> list[tuple[str, int]]:
     for name in names:
         path = os.path.join(directory, name)
         try:
-            status = os.lstat(path)
+            found.append((path, os.lstat(path).st_mtime_ns))
         except OSError:
             continue
-        if is_own(status):
-            found.append((path, status.st_mtime_ns))
     return found
 
 
