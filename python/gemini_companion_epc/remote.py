@@ -427,16 +427,15 @@ class Outpost:
 
     # Lines
 
-    def _send(self, *line: object) -> None:
+    def _send(self, *line: object) -> StreamWriter:
         if self._stdin is None:
             raise RemoteError(f"{self.name} is not connected")
         self._stdin.write(json.dumps(line).encode() + b"\n")
+        return self._stdin
 
     async def _carry(self, *line: object) -> None:
         """Send ``line``, and wait while the outpost reads slowly."""
-        self._send(*line)
-        if self._stdin is not None:
-            await self._stdin.drain()
+        await self._send(*line).drain()
 
     def _request(self, kind: str, *data: object) -> asyncio.Future[str]:
         """Send a request, and return the future of its problem, or ""."""
