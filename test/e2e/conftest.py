@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A world per test, which is reported when the test fails."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -56,7 +54,6 @@ class Shared:
         return self._world
 
     def close(self) -> None:
-        """End the world, if any."""
         world, self._world = self._world, None
         if world:
             world.close()

@@ -226,7 +226,6 @@ LAY_OUT = """
 
 
 def edges(emacs: Emacs) -> list[Any]:
-    """Return the places of the windows."""
     return sorted(edges for _, edges in emacs.value(ARRANGEMENT).values())
 
 

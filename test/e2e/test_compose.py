@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Prompts that are written in Emacs reach the model, as nothing but text."""
 
-from __future__ import annotations
-
 import re
 from random import Random
 

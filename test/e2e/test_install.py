@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The mode installs the Python packages of its server, from their index."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -93,7 +93,6 @@ def start(world: World) -> Terminal:
 
 
 def write(emacs: Terminal, text: str) -> None:
-    """Type ``text`` and wait until it is on the screen."""
     emacs.text(text)
     emacs.wait_for(text[-40:])
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Another user of the machine gets no data, and cannot replace the server."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

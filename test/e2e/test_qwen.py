@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The real Qwen Code, beside Emacs or with a Gemini CLI, and its reviews."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """CLIs on another host: the real CLIs there, Emacs here, TRAMP and ssh between."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -81,7 +79,6 @@ def far(host_of: HostOf) -> Host:
 
 
 def outposts(scratch: Scratch) -> list[psutil.Process]:
-    """Return the processes of outposts."""
     return scratch.processes("Buffer.from(process.argv[1]")
 
 
@@ -294,7 +291,6 @@ def test_two_hosts_and_this_one_are_apart_and_nothing_is_left_there(
 
 
 def is_gone(world: World, far: Host) -> None:
-    """Wait until nothing is left in ``far``."""
     eventually(lambda: not far.discovery_files(), "no discovery file there")
     eventually(lambda: not outposts(world.scratch), "no outpost")
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """M-x gemini-companion-run starts the CLI in a terminal, and it connects."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

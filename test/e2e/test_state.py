@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Emacs knows what each CLI is doing, from its window title and its hooks."""
 
-from __future__ import annotations
-
 import os
 import signal
 
@@ -23,7 +21,6 @@ STATES = """
 
 
 def is_(emacs: Emacs, state: str) -> None:
-    """Wait until the CLI is in ``state``."""
     emacs.holds(f"(eq '{state} {STATE})", state)
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """New errors and answers that Emacs sends to the model of a linked CLI."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

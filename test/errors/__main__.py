@@ -14,8 +14,6 @@ the text, but it is printed as slow.  What the judge needs
 is installed once, into .deps/errors; gopls and Go only with apt.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import os
@@ -81,7 +79,6 @@ def with_version(name: str) -> list[str]:
 
 
 def run(*command: object) -> None:
-    """Run `command`."""
     subprocess.run([str(word) for word in command], check=True)
 
 
@@ -175,7 +172,6 @@ def c_files() -> dict[str, str]:
 
 
 def servers() -> dict[str, Server]:
-    """Return the language servers that can be used, and a backend of Flymake."""
     binaries = DEPS / "python/bin"
     python = python_files()
     based = [str(binaries / "basedpyright-langserver"), "--stdio"]

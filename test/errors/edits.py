@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Edits that break real code and fix it again."""
 
-from __future__ import annotations
-
 import ast
 import random
 import re

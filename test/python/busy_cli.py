@@ -25,7 +25,6 @@ gaps = [0.0]
 
 
 def main() -> None:
-    """Run the CLI."""
     port, token, name = sys.argv[1:]
     cli = FakeCli(int(port), token)
     listening = threading.Thread(target=listen, args=(cli, cli.connect()), daemon=True)

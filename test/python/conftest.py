@@ -100,7 +100,6 @@ def rig() -> Iterator[Endpoint]:
 
 
 def until(condition: Callable[[], object]) -> None:
-    """Wait until ``condition`` holds."""
     end = time.monotonic() + BOUND
     while not condition():
         assert time.monotonic() < end, "the condition was not met in time"
@@ -183,7 +182,6 @@ class StubEmacs:
         self.warnings.append(message)
 
     def until(self, condition: Callable[["StubEmacs"], object]) -> None:
-        """Wait until ``condition`` holds."""
         until(lambda: condition(self))
 
 

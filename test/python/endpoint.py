@@ -44,12 +44,9 @@ class Loop:
         return asyncio.run_coroutine_threadsafe(call, self._loop)
 
     def run(self, call: Coroutine[Any, Any, Result]) -> Result:
-        """Return what ``call`` returns in the event loop."""
         return self.start(call).result(BOUND)
 
     def do(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Return what ``function`` returns in the event loop."""
-
         async def call() -> Result:
             return function(*args)
 
@@ -62,8 +59,6 @@ class Loop:
 
 
 class Endpoint(Loop):
-    """An endpoint for the tests."""
-
     def __init__(self, **fields: Any) -> None:
         super().__init__()
         self.taken: queue.Queue[tuple[Any, ...]] = queue.Queue()

@@ -62,7 +62,6 @@ class EpcClient:
         return value
 
     def send(self, *forms: Any) -> None:
-        """Send ``forms`` at once."""
         self.send_bytes(b"".join(_message(sexpdata.dumps(form)) for form in forms))
 
     def send_text(self, text: str) -> None:
@@ -171,7 +170,6 @@ class FakeEmacs:
         return self
 
     def hello_only(self) -> None:
-        """Say hello."""
         self.epc = EpcClient(self.epc_port)
         hello = self.epc.call("hello", self.secret, __version__)
         self.hello = plist(hello)

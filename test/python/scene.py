@@ -19,8 +19,6 @@ BOUND = 120.0
 
 
 class Rig:
-    """The diffs, their sessions and the stub of an Emacs."""
-
     def __init__(self, **fields: Any) -> None:
         self.emacs = StubEmacs()
         self.remote_facts: list[Facts] = []
@@ -64,7 +62,6 @@ def in_loop(**fields: Any) -> Callable[[Scene], Callable[[], None]]:
 
 
 def context_of(path: str) -> list[File]:
-    """Return a context with the file ``path``."""
     return [File(path, 1)]
 
 
@@ -95,6 +92,5 @@ def rejected(path: str) -> Any:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until ``condition`` holds."""
     while not condition():  # noqa: ASYNC110 - most have no event
         await asyncio.sleep(0.001)

@@ -57,17 +57,14 @@ class Bridge:
         return answer["result"] if "result" in answer else answer["error"]
 
     def send(self, **message: Any) -> None:
-        """Send ``message``."""
         self.write(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
     def write(self, line: bytes) -> None:
-        """Send ``line``."""
         assert self._process.stdin
         self._process.stdin.write(line + b"\n")
         self._process.stdin.flush()
 
     def read(self) -> dict[str, Any]:
-        """Return the next message."""
         assert self._process.stdout
         return dict(json.loads(self._process.stdout.readline()))
 

@@ -67,7 +67,6 @@ class Scene:
 
 
 def other_server(scene: Scene) -> FakeEmacs:
-    """Return another server."""
     return FakeEmacs(scene.emacs.tmp / "other", roots=ROOTS).connect()
 
 

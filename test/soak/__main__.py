@@ -8,8 +8,6 @@ GC_SOAK_SEED repeats the choices of a run.  Then a large desktop is used for
 GC_SOAK_DESKTOP seconds, 600 if unset, see desktop.py; either may be 0.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -69,8 +67,6 @@ class Chaos:
 
 
 class Soak:
-    """One run."""
-
     def __init__(self, seed: int, reviews: int) -> None:
         self._random = random.Random(seed)
         self._reviews = reviews
@@ -87,7 +83,6 @@ class Soak:
         return time.monotonic() - self.chaos.last_kill < KILL_SHADOW
 
     async def run(self) -> None:
-        """Run everything, and clean up."""
         for number in range(CLIS):
             for visited in range(3):
                 name = f"c{number}/accept-{visited}-open.txt"
@@ -271,7 +266,6 @@ class Soak:
     # Table
 
     def flat(self) -> None:
-        """Check that the memory is flat."""
         if len(self.chaos.samples) < 3 or self._reviews < ENOUGH:
             return
         first, calm, last = self.chaos.samples[0], *self.chaos.samples[-2:]
@@ -283,7 +277,6 @@ class Soak:
             self.log.problem("the server grew")
 
     def table(self) -> str:
-        """Return the table of the figures."""
         log, chaos = self.log, self.chaos
         diffs = [
             diff for session in log.sessions for diff in chain(*session.diffs.values())

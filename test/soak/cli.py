@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A scripted CLI: sessions that open diffs, and the outcome of each."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections import Counter
@@ -76,7 +74,7 @@ class Log:
 class Session:
     """One MCP session and its event stream."""
 
-    def __init__(self, cli: Cli, fake: FakeCli) -> None:
+    def __init__(self, cli: "Cli", fake: FakeCli) -> None:
         self._cli = cli
         self.log = cli.log
         self.fake = fake

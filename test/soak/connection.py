@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Calls of a `FakeCli`, each in a thread."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from http.client import HTTPException

@@ -6,8 +6,6 @@ other processes; two scripted CLIs with turns of 60 edits, one of which proposes
 a turn at once.  See desktop.el for the user, and for what is counted.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Proposals of all sizes, with any characters."""
 
-from __future__ import annotations
-
 import hashlib
 from random import Random
 

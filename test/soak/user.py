@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The real Emacs, in which soak.el is the user."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path
@@ -34,16 +32,13 @@ class Emacs:
         self._process = psutil.Process(self._emacs.pid)
 
     async def eval(self, code: str) -> str:
-        """Evaluate ``code`` and return the printed value."""
         return await asyncio.to_thread(self._emacs.eval, code)
 
     async def value(self, code: str) -> object:
-        """Evaluate ``code`` and return its value, converted by JSON."""
         found: object = await asyncio.to_thread(self._emacs.value, code)
         return found
 
     async def until(self, code: str) -> None:
-        """Wait until ``code`` is true."""
         await asyncio.to_thread(self._emacs.holds, code)
 
     async def server_pid(self) -> int | None:
@@ -56,7 +51,6 @@ class Emacs:
         return float(self._process.memory_info().rss) / 2**20
 
     async def quit(self) -> None:
-        """Exit Emacs, and wait until it has exited."""
         await asyncio.to_thread(self._emacs.quit)
         self._tmux.close()
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Compare what the CLIs saw with what Emacs did."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 
 import texts

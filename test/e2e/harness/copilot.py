@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The real GitHub Copilot CLI on a screen."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -51,8 +49,6 @@ def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
 
 
 class Copilot(Gemini):
-    """A Copilot CLI on a screen."""
-
     # There may be no room for what follows it.
     placeholder = " · / commands"
     question = QUESTION

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A real Emacs on a screen, with the mode on."""
 
-from __future__ import annotations
-
 import base64
 import json
 import socket
@@ -311,18 +309,15 @@ class Emacs(Screen):
         self.holds(WAITS, "Emacs has handled all keys")
 
     def screen(self) -> str:
-        """Return what the screen shows."""
         return self.terminal.screen()
 
     def resize(self, size: tuple[int, int]) -> None:
-        """Change the size of the frame to ``size`` (columns, rows)."""
         if size != self._size:
             self.terminal.resize(size)
             self.holds(f"(= {size[0]} (frame-width))", "the frame has its size")
             self._size = size
 
     def wait_until_ready(self) -> None:
-        """Wait until the server is ready."""
         self.holds("e2e-ready", "the server is ready")
 
     def reset(self) -> None:
@@ -337,11 +332,9 @@ class Emacs(Screen):
         self.wait_until_exited()
 
     def wait_until_exited(self) -> None:
-        """Wait until Emacs has exited."""
         eventually(lambda: not self.terminal.is_open(), "Emacs is gone")
 
     def report(self) -> str:
-        """Return the report for a failed test."""
         if not self.terminal.is_open():
             return f"{self.name} is not there"
         try:
@@ -391,11 +384,9 @@ class TerminalBuffer(Screen):
         return base64.b64decode(self._emacs.eval(code).strip('"')).decode()
 
     def keys(self, *keys: str) -> None:
-        """Press ``keys``, spelled as tmux spells them."""
         self._emacs.keys(*keys)
 
     def text(self, text: str) -> None:
-        """Type ``text`` literally."""
         self._emacs.text(text)
 
 

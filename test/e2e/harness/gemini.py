@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The real Gemini CLI on a screen."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -98,8 +96,6 @@ def write_program(path: Path, values: Mapping[str, str], command: str) -> Path:
 
 
 class Gemini:
-    """A CLI on a screen."""
-
     placeholder = PLACEHOLDER
     question = QUESTION
 
@@ -110,7 +106,6 @@ class Gemini:
         self._typed: list[str] = []
 
     def screen(self) -> str:
-        """Return what the screen shows."""
         return self.terminal.screen()
 
     def wait_until_connected(self) -> None:

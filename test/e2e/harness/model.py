@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A scripted model on loopback, which also records the requests."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading
@@ -28,12 +26,10 @@ def fail() -> Part:
 
 
 def write_file(path: object, content: str) -> Part:
-    """Return a turn in which the model writes ``content`` to ``path``."""
     return call("write_file", file_path=str(path), content=content)
 
 
 def read_file(path: object) -> Part:
-    """Return a turn in which the model reads ``path``."""
     return call("read_file", file_path=str(path))
 
 
@@ -135,7 +131,6 @@ class Model:
         return any(text in turn.get("text", "") for turn in tuple(self._turns))
 
     def close(self) -> None:
-        """Stop listening."""
         self.answers.set()
         self._server.shutdown()
         self._server.server_close()

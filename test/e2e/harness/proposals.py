@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Proposals without a CLI, for tests of Emacs alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from .emacs import Emacs, Reviews, lisp

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The real Qwen Code on a screen."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -41,8 +39,6 @@ def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
 
 
 class Qwen(Gemini):
-    """A Qwen Code on a screen."""
-
     def wait_until_connected(self) -> None:
         """Wait until it takes prompts and has connected.
 

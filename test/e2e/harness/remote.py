@@ -6,8 +6,6 @@ the same, so the port of the server is taken there, and a CLI reaches the model.
 The real ssh and sshd lead there, or a program with the command line of docker.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -225,7 +223,6 @@ class Host:
         return [file for file in files if client in file.name]
 
     def close(self) -> None:
-        """End the host."""
         self._holder.send_signal(signal.SIGKILL)
         self._holder.communicate()
 

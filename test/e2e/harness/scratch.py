@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The directories, environment and processes of one test."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -65,11 +63,9 @@ class Scratch:
         return path
 
     def discovery_files(self) -> list[Path]:
-        """Return the discovery files."""
         return sorted(self.discovery.glob("gemini-ide-server-*.json"))
 
     def temporary_files(self) -> list[Path]:
-        """Return the remaining temporary files."""
         return sorted(path for path in self.tmp.rglob("*") if path.is_file())
 
     def logs(self) -> list[str]:
@@ -88,11 +84,9 @@ class Scratch:
         ]
 
     def servers(self) -> list[psutil.Process]:
-        """Return the running Python servers."""
         return self.processes("gemini_companion_epc")
 
     def kill(self) -> None:
-        """Kill the remaining processes."""
         for process in self.processes():
             try:
                 process.kill()
@@ -110,7 +104,6 @@ class Scratch:
                 path.unlink()
 
     def remove(self) -> None:
-        """Delete the directories."""
         shutil.rmtree(self.root, ignore_errors=True)
 
     def _directory(self, name: str) -> Path:

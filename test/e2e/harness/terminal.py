@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Programs on a screen, in tmux sessions."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess
@@ -43,7 +41,7 @@ class Tmux:
         cwd: Path,
         environment: Mapping[str, str],
         size: tuple[int, int],
-    ) -> Terminal:
+    ) -> "Terminal":
         """Run ``argv`` in a new terminal of ``size`` (columns, rows)."""
         assigned = [f"{key}={value}" for key, value in environment.items()]
         line = shlex.join(["env", *assigned, *argv])
@@ -139,7 +137,6 @@ class Terminal(Screen):
         self._target = f"={name}:"
 
     def screen(self) -> str:
-        """Return what the screen shows."""
         return self._tmux.call("capture-pane", "-p", "-t", self._target, check=False)
 
     def resize(self, size: tuple[int, int]) -> None:
@@ -148,12 +145,10 @@ class Terminal(Screen):
         self._tmux.call("resize-window", "-t", self._target, "-x", columns, "-y", rows)
 
     def is_open(self) -> bool:
-        """Return whether the program is running."""
         sessions = self._tmux.call("list-sessions", "-F", "#S", check=False)
         return self.name in sessions.split()
 
     def keys(self, *keys: str) -> None:
-        """Press ``keys``, spelled as tmux spells them."""
         self._tmux.call("send-keys", "-t", self._target, *keys)
 
     def written(self) -> None:
@@ -165,5 +160,4 @@ class Terminal(Screen):
         self._tmux.call("display-message", "-p")
 
     def text(self, text: str) -> None:
-        """Type ``text`` literally."""
         self._tmux.call("send-keys", "-t", self._target, "-l", text)

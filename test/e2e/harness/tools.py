@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The programs under test, from the environment or from this checkout."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -40,7 +38,7 @@ class Tools:
     python = sys.executable
 
     @classmethod
-    def find(cls) -> Tools:
+    def find(cls) -> "Tools":
         """Find the programs, in the environment first."""
         emacs = _program("GC_EMACS", "emacs")
         printed = subprocess.run([emacs, "--version"], capture_output=True, text=True)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Wait for conditions."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

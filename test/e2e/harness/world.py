@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The world of one test: directories, a tmux server, CLIs and an Emacs."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
@@ -51,12 +49,10 @@ class World:
 
     @property
     def project(self) -> Path:
-        """The directory of the project."""
         return self.scratch.project
 
     @property
     def home(self) -> Path:
-        """The home directory."""
         return self.scratch.home
 
     def file(self, name: str, content: str | bytes = "") -> Path:
@@ -86,7 +82,6 @@ class World:
         return emacs
 
     def model(self) -> Model:
-        """Start a model."""
         model = Model()
         self._ends.callback(model.close)
         return model
@@ -210,7 +205,6 @@ class World:
         self.scratch.clear()
 
     def report(self) -> str:
-        """Return the report for a failed test."""
         screens = [f"=== {t.name}\n{t.screen()}" for t in self.tmux.terminals]
         buffers = [emacs.report() for emacs in self.emacsen]
         return "\n".join([*screens, *buffers, *self.scratch.logs()])
