@@ -62,23 +62,18 @@
                               (mapcar #'expand-file-name
                                       '(".env" "ignored.txt" "a.man"
                                         "innocent.txt"))))
-          (dolist (answer
-                   (list (gemini-companion-test-answer-of
-                          #'gemini-companion-lookup-references
-                          file "KEY" nil nil)
-                         (gemini-companion-test-answer-of
-                          #'gemini-companion-lookup-definition file "KEY" nil)
-                         (gemini-companion-test-answer-of
-                          #'gemini-companion-lookup-diagnostics file)))
+          (pcase-dolist (`(,question . ,arguments)
+                         '((gemini-companion-lookup-references "KEY" nil nil)
+                           (gemini-companion-lookup-definition "KEY" nil)
+                           (gemini-companion-lookup-diagnostics)))
             (should (equal (list :problem
                                  (format "%s is not shared by Emacs" file))
-                           answer)))))
+                           (apply #'gemini-companion-test-answer-of
+                                  question file arguments))))))
       (let ((gemini-companion-share-outside-projects t))
         (should (string-prefix-p "No language server"
-                                 (plist-get (gemini-companion-test-answer-of
-                                             #'gemini-companion-lookup-references
-                                             "/etc/passwd" "root" nil nil)
-                                            :problem)))))))
+                                 (gemini-companion-lookup-test-references
+                                  "/etc/passwd" "root")))))))
 
 ;;;; Language server
 
@@ -206,22 +201,26 @@ print(os.getcwd())
     (should (equal '(1 3)
                    (gemini-companion-lookup-test-references "b.py" "word")))))
 
+(defmacro gemini-companion-lookup-test-while-nothing-is-read (&rest body)
+  "Run BODY, which must not wait, while the language server is stopped."
+  (declare (indent 0) (debug t))
+  `(let* ((process (jsonrpc--process (eglot-current-server)))
+          ;; Otherwise a text that is sent would block the test for good.
+          (timer (run-at-time 30 nil #'signal-process process 'SIGUSR1)))
+     (jsonrpc-notify (eglot-current-server) :test/pause '(:until "SIGUSR1"))
+     ,@body
+     (should (memq timer timer-list))
+     (cancel-timer timer)
+     (signal-process process 'SIGUSR1)))
+
 (ert-deftest gemini-companion-lookup-asks-with-no-text-that-is-not-read ()
   (gemini-companion-test-in-project (gemini-companion-test-server "open")
       `(("a.py" "") ("b.py" ,(concat (make-string 100000 ?\n) "word\n")))
-    (gemini-companion-test-visit "a.py")
-    (let* ((server (gemini-companion-test-eventually (eglot-current-server)))
-           (process (jsonrpc--process server))
-           ;; Otherwise a text that is sent would block the test for good.
-           (timer (run-at-time 30 nil #'signal-process process 'SIGUSR1))
-           found)
-      (jsonrpc-notify server :test/pause '(:until "SIGUSR1"))
-      (gemini-companion-lookup-references
-       (expand-file-name "b.py") "word" nil nil
-       (lambda (answer) (setq found answer)))
-      (should (memq timer timer-list))
-      (cancel-timer timer)
-      (signal-process process 'SIGUSR1)
+    (let (found)
+      (gemini-companion-lookup-test-while-nothing-is-read
+        (gemini-companion-lookup-references
+         (expand-file-name "b.py") "word" nil nil
+         (lambda (answer) (setq found answer))))
       (should (equal 1 (plist-get (gemini-companion-test-eventually found)
                                   :total))))))
 
@@ -243,12 +242,9 @@ Return a function that returns all answers, a list."
   (format "%d: error: %s%s" (nth 0 error) (nth 1 error)
           (if (nth 2 error) (format " [%s]" (nth 2 error)) "")))
 
-(defun gemini-companion-lookup-test-edit (file before after)
-  "Change FILE from BEFORE to AFTER; return what is reported, as lines."
-  (let* ((began (float-time))
-         (answers (gemini-companion-lookup-test-begin file before after))
-         (facts (car (gemini-companion-test-eventually (funcall answers)))))
-    (should (< (- (float-time) began) 30))
+(defun gemini-companion-lookup-test-reported (answers)
+  "Return the only one of ANSWERS, of a check that has begun, as lines."
+  (let ((facts (car (gemini-companion-test-eventually (funcall answers)))))
     (should (equal (list facts) (funcall answers)))
     (append (mapcar #'gemini-companion-lookup-test-line
                     (plist-get facts :errors))
@@ -256,6 +252,13 @@ Return a function that returns all answers, a list."
                       (format "%s %d:%s" (file-name-nondirectory name) number
                               (gemini-companion-lookup-test-line first)))
                     (plist-get facts :others)))))
+
+(defun gemini-companion-lookup-test-edit (file before after)
+  "Change FILE from BEFORE to AFTER; return what is reported, as lines."
+  (let ((began (float-time)))
+    (prog1 (gemini-companion-lookup-test-reported
+            (gemini-companion-lookup-test-begin file before after))
+      (should (< (- (float-time) began) 30)))))
 
 (defun gemini-companion-lookup-test-sent (file text)
   "Wait until the server has TEXT of FILE, and has reported all that it does."
@@ -281,10 +284,27 @@ FILES."
       (gemini-companion-test-eventually
         (gemini-companion-lookup--current)))))
 
+(defun gemini-companion-lookup-test-visit (&rest files)
+  "Visit each of FILES, and wait until its errors are known."
+  (dolist (file files)
+    (gemini-companion-test-visit file)
+    (gemini-companion-lookup-test-known file)))
+
+(defun gemini-companion-lookup-test-type (text)
+  "Replace the text of this buffer by TEXT, which the language server gets."
+  (erase-buffer)
+  (insert text)
+  (eglot--signal-textDocument/didChange))
+
 (defun gemini-companion-lookup-test-ask (&optional file)
   "Return the answer to the question for the diagnostics of FILE, or of all."
   (gemini-companion-test-answer-of #'gemini-companion-lookup-diagnostics
                                    (and file (expand-file-name file))))
+
+(defun gemini-companion-lookup-test-problem-p (text &optional file)
+  "Return non-nil if the diagnostics of FILE are unknown because of TEXT."
+  (string-search text (plist-get (gemini-companion-lookup-test-ask file)
+                                 :problem)))
 
 ;;;; Questions
 
@@ -312,34 +332,30 @@ FILES."
 (ert-deftest gemini-companion-lookup-of-flymake-are-of-the-present-text ()
   (gemini-companion-test-in-project nil '(("a.txt" "warning odd\nerror bad\n"))
     (with-current-buffer (find-file-noselect "a.txt")
-      (let ((problem (lambda (text &optional file)
-                       (string-search
-                        text (plist-get (gemini-companion-lookup-test-ask file)
-                                        :problem)))))
-        (let ((flymake-list-only-diagnostics nil))
-          (should (equal '(:rows nil) (gemini-companion-lookup-test-ask))))
-        ;; A server reports that there are none when a file is closed.
-        (let ((flymake-list-only-diagnostics (list (list buffer-file-name))))
-          (should (funcall problem "does not check" "a.txt")))
-        (add-hook 'flymake-diagnostic-functions
-                  #'gemini-companion-lookup-test-flymake nil t)
-        (flymake-mode)
-        (flymake-start)
-        (should (equal '((1 "warning" "odd") (2 "error" "bad"))
-                       (seq-sort-by #'car #'<
-                                    (plist-get (gemini-companion-lookup-test-ask
-                                                "a.txt")
-                                               :rows))))
-        (should (equal `(:rows ((,buffer-file-name 1 1)))
-                       (gemini-companion-lookup-test-ask)))
-        ;; One that does not report.
-        (add-hook 'flymake-diagnostic-functions #'ignore nil t)
-        (flymake-start)
-        (should (funcall problem "ask again" "a.txt"))
-        ;; As that of Eglot, when its language server ends.
-        (setq-local flymake-diagnostic-functions nil)
-        (flymake-start)
-        (should (funcall problem "does not check" "a.txt"))))))
+      (let ((flymake-list-only-diagnostics nil))
+        (should (equal '(:rows nil) (gemini-companion-lookup-test-ask))))
+      ;; A server reports that there are none when a file is closed.
+      (let ((flymake-list-only-diagnostics (list (list buffer-file-name))))
+        (should (gemini-companion-lookup-test-problem-p "does not check" "a.txt")))
+      (add-hook 'flymake-diagnostic-functions
+                #'gemini-companion-lookup-test-flymake nil t)
+      (flymake-mode)
+      (flymake-start)
+      (should (equal '((1 "warning" "odd") (2 "error" "bad"))
+                     (seq-sort-by #'car #'<
+                                  (plist-get (gemini-companion-lookup-test-ask
+                                              "a.txt")
+                                             :rows))))
+      (should (equal `(:rows ((,buffer-file-name 1 1)))
+                     (gemini-companion-lookup-test-ask)))
+      ;; One that does not report.
+      (add-hook 'flymake-diagnostic-functions #'ignore nil t)
+      (flymake-start)
+      (should (gemini-companion-lookup-test-problem-p "ask again" "a.txt"))
+      ;; As that of Eglot, when its language server ends.
+      (setq-local flymake-diagnostic-functions nil)
+      (flymake-start)
+      (should (gemini-companion-lookup-test-problem-p "does not check" "a.txt")))))
 
 (defun gemini-companion-lookup-test-flycheck (checker callback)
   "Call CALLBACK with errors of CHECKER, some in this buffer.
@@ -387,10 +403,7 @@ The text of the first one is the first line."
                        (gemini-companion-lookup-test-ask "a.txt")))
         (setq flycheck-checkers nil)
         (insert "then ")
-        (should (string-search
-                 "does not check"
-                 (plist-get (gemini-companion-lookup-test-ask "a.txt")
-                            :problem)))
+        (should (gemini-companion-lookup-test-problem-p "does not check" "a.txt"))
         (set-buffer-modified-p nil)))))
 
 (ert-deftest gemini-companion-lookup-of-eglot-are-of-the-present-text ()
@@ -405,14 +418,10 @@ The text of the first one is the first line."
       ;; The first report names no version, so the next one is not awaited.
       (gemini-companion-test-eventually (equal (funcall rows "x") (funcall ask)))
       (dolist (word '("y" "z"))
-        (delete-region (point-min) (point-max))
-        (insert "error " word "\n")
-        (eglot--signal-textDocument/didChange)
+        (gemini-companion-lookup-test-type (format "error %s\n" word))
         (gemini-companion-test-eventually
           (equal (funcall rows word) (funcall ask))))
-      (delete-region (point-min) (point-max))
-      (insert "error v\n")
-      (eglot--signal-textDocument/didChange)
+      (gemini-companion-lookup-test-type "error v\n")
       (should (equal (funcall rows "v") (funcall ask))))))
 
 ;;;; Files that are not visited
@@ -502,8 +511,7 @@ The text of the first one is the first line."
 (ert-deftest gemini-companion-lookup-knows-what-other-includes-break ()
   (gemini-companion-lookup-test-with '("versions" "includes")
       '(("b.txt" "#include \"a\"\nerror old\n"))
-    (gemini-companion-test-visit "b.txt")
-    (gemini-companion-lookup-test-known "b.txt")
+    (gemini-companion-lookup-test-visit "b.txt")
     (dolist (file '("a.txt" "b.txt"))
       (should (equal '("3: error: x is wrong [test]")
                      (gemini-companion-lookup-test-edit
@@ -512,16 +520,10 @@ The text of the first one is the first line."
 
 (ert-deftest gemini-companion-lookup-sends-no-text-that-is-not-read ()
   (gemini-companion-lookup-test-with '("versions") nil
-    (let* ((text (concat (make-string 100000 ?\n) "error x"))
-           (process (jsonrpc--process (eglot-current-server)))
-           ;; Otherwise a text that is sent would block the test for good.
-           (timer (run-at-time 30 nil #'signal-process process 'SIGUSR1)))
-      (jsonrpc-notify (eglot-current-server) :test/pause '(:until "SIGUSR1"))
-      (gemini-companion-lookup-test-begin "a.txt" "" text)
-      (gemini-companion-test-run-timers)
-      (should (memq timer timer-list))
-      (cancel-timer timer)
-      (signal-process process 'SIGUSR1)
+    (let ((text (concat (make-string 100000 ?\n) "error x")))
+      (gemini-companion-lookup-test-while-nothing-is-read
+        (gemini-companion-lookup-test-begin "a.txt" "" text)
+        (gemini-companion-test-run-timers))
       (should (gemini-companion-lookup-test-edit "a.txt" "" text)))
     ;; A large one is not even looked at.
     (should (equal '(nil) (funcall (gemini-companion-lookup-test-begin
@@ -566,11 +568,9 @@ The text of the first one is the first line."
                      (gemini-companion-lookup-test-edit
                       "a.txt" "error x" "error x\nerror y")))
       (should (equal '(nil) (funcall first)))
-      (gemini-companion-test-eventually (funcall other))
-      (should (equal '((1 "z is wrong" "test"))
-                     (plist-get (car (funcall other)) :errors))))
-    (gemini-companion-test-visit "b.txt")
-    (gemini-companion-lookup-test-known "b.txt")
+      (should (equal '("1: error: z is wrong [test]")
+                     (gemini-companion-lookup-test-reported other))))
+    (gemini-companion-lookup-test-visit "b.txt")
     (pcase-dolist
         (`(,file . ,what)
          `(("a.txt" . ,(lambda () (gemini-companion-test-write "a.txt" "formatted")))
@@ -580,9 +580,8 @@ The text of the first one is the first line."
       (let ((answers (gemini-companion-lookup-test-begin file "" "error x")))
         (should-not (funcall answers))
         (funcall what)
-        (gemini-companion-test-eventually (funcall answers))
         (ert-info (file)
-          (should (equal '(nil) (funcall answers))))))
+          (should-not (gemini-companion-lookup-test-reported answers)))))
     (should-not (gemini-companion-lookup-test-edit "e.txt" "" "error x"))))
 
 (ert-deftest gemini-companion-lookup-reports-nothing-that-a-start-brings ()
@@ -597,9 +596,7 @@ The text of the first one is the first line."
 (ert-deftest gemini-companion-lookup-trusts-no-report-of-an-earlier-check ()
   (gemini-companion-lookup-test-with '("versions") nil
     (with-current-buffer "home.txt"
-      (erase-buffer)
-      (insert "def one\n")
-      (eglot--signal-textDocument/didChange)
+      (gemini-companion-lookup-test-type "def one\n")
       (gemini-companion-lookup-test-known "home.txt")
       (should-not (gemini-companion-lookup-test-edit
                    "a.txt" "uses one\n" "1\nuses one\n"))
@@ -612,33 +609,26 @@ The text of the first one is the first line."
 
 (ert-deftest gemini-companion-lookup-forgets-what-another-text-changes ()
   (gemini-companion-lookup-test-with '("versions") nil
-    (let ((type (lambda (text)
-                  (erase-buffer)
-                  (insert text)
-                  (eglot--signal-textDocument/didChange)
-                  (gemini-companion-lookup-test-known "home.txt"))))
-      (should (equal '("1: error: x is unknown [test]")
-                     (gemini-companion-lookup-test-edit
-                      "a.txt" "fine\n" "uses x\n")))
-      (gemini-companion-lookup-test-edit "a.txt" "uses x\n" "fine\n")
-      ;; The text after the edit is known with an error.
-      (funcall type "def x\n")
-      (should-not (gemini-companion-lookup-test-edit
-                   "a.txt" "fine\n" "uses x\n"))
-      ;; The text before the edit is known without one.
-      (funcall type "fine\n")
-      (should-not (gemini-companion-lookup-test-edit
-                   "a.txt" "uses x\n" "\nuses x\n"))
-      (set-buffer-modified-p nil))))
+    (should (equal '("1: error: x is unknown [test]")
+                   (gemini-companion-lookup-test-edit "a.txt" "fine\n" "uses x\n")))
+    (gemini-companion-lookup-test-edit "a.txt" "uses x\n" "fine\n")
+    (pcase-dolist (`(,typed . ,edit)
+                   ;; The text after the edit is known with an error.
+                   '(("def x\n" "fine\n" "uses x\n")
+                     ;; The text before the edit is known without one.
+                     ("fine\n" "uses x\n" "\nuses x\n")))
+      (gemini-companion-lookup-test-type typed)
+      (gemini-companion-lookup-test-known "home.txt")
+      (ert-info (typed)
+        (should-not (apply #'gemini-companion-lookup-test-edit "a.txt" edit))))
+    (set-buffer-modified-p nil)))
 
 ;;;; Other files
 
 (ert-deftest gemini-companion-lookup-names-callers-checked-when-one-saves ()
   (gemini-companion-lookup-test-with '("versions" "saved")
       '(("a.txt" "uses one\n") ("one.txt" "/* def one */\nint one(int x)\n"))
-    (dolist (file '("one.txt" "a.txt"))
-      (gemini-companion-test-visit file)
-      (gemini-companion-lookup-test-known file))
+    (gemini-companion-lookup-test-visit "one.txt" "a.txt")
     (should (equal '("a.txt 1:1: error: one is unknown [test]")
                    (gemini-companion-lookup-test-edit
                     "one.txt" "/* def one */\nint one(int x)\n"
@@ -687,8 +677,7 @@ The text of the first one is the first line."
 
 (ert-deftest gemini-companion-lookup-knows-the-errors-of-a-visited-file ()
   (gemini-companion-lookup-test-with '("versions") '(("a.txt" "error old\n"))
-    (gemini-companion-test-visit "a.txt")
-    (gemini-companion-lookup-test-known "a.txt")
+    (gemini-companion-lookup-test-visit "a.txt")
     (should (equal '("3: error: x is wrong [test]")
                    (gemini-companion-lookup-test-edit
                     "a.txt" "error old\n" "\nerror old\nerror x\n")))
@@ -710,25 +699,21 @@ The text of the first one is the first line."
     (let ((answers (gemini-companion-lookup-test-begin
                     "a.txt" "error z\n" "error z\nerror 9\n")))
       (insert "typed")
-      (gemini-companion-test-eventually (funcall answers))
-      (should (equal '(nil) (funcall answers))))
+      (should-not (gemini-companion-lookup-test-reported answers)))
     (should-not (gemini-companion-lookup-test-edit
                  "a.txt" "error z\nerror 9\n" "error z\nerror 9\nerror 10\n"))))
 
 (ert-deftest gemini-companion-lookup-knows-both-of-two-quick-edits ()
   (gemini-companion-lookup-test-with '("versions")
       '(("a.txt" "fine\n") ("b.txt" "fine\n"))
-    (dolist (file '("a.txt" "b.txt"))
-      (gemini-companion-test-visit file)
-      (gemini-companion-lookup-test-known file))
+    (gemini-companion-lookup-test-visit "a.txt" "b.txt")
     (let ((first (gemini-companion-lookup-test-begin
                   "a.txt" "fine\n" "fine\nerror x\n")))
       (should (equal '("2: error: y is wrong [test]")
                      (gemini-companion-lookup-test-edit
                       "b.txt" "fine\n" "fine\nerror y\n")))
-      (gemini-companion-test-eventually (funcall first))
-      (should (equal '((2 "x is wrong" "test"))
-                     (plist-get (car (funcall first)) :errors))))
+      (should (equal '("2: error: x is wrong [test]")
+                     (gemini-companion-lookup-test-reported first))))
     ;; The errors of the text between are never known.
     (gemini-companion-lookup-test-begin
      "a.txt" "fine\nerror x\n" "fine\nerror y\n")
@@ -739,9 +724,7 @@ The text of the first one is the first line."
 (ert-deftest gemini-companion-lookup-believes-no-report-of-the-text-before ()
   (gemini-companion-lookup-test-with '("versions")
       '(("a.txt" "error x\n") ("b.txt" "fine\n"))
-    (dolist (file '("b.txt" "a.txt"))
-      (gemini-companion-test-visit file)
-      (gemini-companion-lookup-test-known file))
+    (gemini-companion-lookup-test-visit "b.txt" "a.txt")
     (insert "\n")
     (eglot--signal-textDocument/didChange)
     (gemini-companion-lookup-test-known "a.txt")
@@ -752,9 +735,7 @@ The text of the first one is the first line."
         (insert "fine\n")
         (eglot--signal-textDocument/didChange))
       (gemini-companion-lookup-test-known "b.txt"))
-    (should (string-search "ask again"
-                           (plist-get (gemini-companion-lookup-test-ask "a.txt")
-                                      :problem)))
+    (should (gemini-companion-lookup-test-problem-p "ask again" "a.txt"))
     (eglot--signal-textDocument/didChange)
     (should (equal '(:rows nil) (gemini-companion-lookup-test-ask "a.txt")))
     (set-buffer-modified-p nil)
@@ -828,8 +809,7 @@ The text of the first one is the first line."
       (gemini-companion-test-in-project (cons program (cdr command))
           `(("home.py" "x = 1\n") ("a.py" ,(funcall fine "a" "a"))
             ("b.py" ,(funcall fine "b" "b")))
-        (gemini-companion-test-visit "b.py")
-        (gemini-companion-lookup-test-known "b.py")
+        (gemini-companion-lookup-test-visit "b.py")
         ;; The first one is slow; of files that are not visited, there are others.
         (dolist (name (if (equal command '("pylsp")) '("b") '("a" "b")))
           (pcase-dolist
