@@ -44,19 +44,20 @@ outcomes."
        `((,(lambda () "/quit is what I want") (rejected)
           ;; It is no command of the CLI.
           "No: /quit is what I want")
+         ;; The CLI would read property.py.
+         (,(lambda () "As @a, no @property") (rejected) "As @a, no \\@property")
          (,(lambda () " ") nil "before")
-         (,(lambda () (signal 'quit nil)) nil "before")
-         ;; The review ends while the user types.
-         (,(lambda ()
-             (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
-             "Too long")
-          (rejected) "Too long")))
-    (gemini-companion-send-test-with-reason answer '(:id "one")
-      (ignore-error (quit user-error)
-        (gemini-companion-edit-reject-with-reason diff))
-      (should (equal sent outcomes))
-      (should (eq (null sent) (and (gemini-companion-edits-open) t)))
-      (should (equal kept (car kill-ring))))))
+         (,(lambda () (signal 'quit nil)) nil "before")))
+    (gemini-companion-send-test-with-reason answer '(:id "one" :client "gemini")
+      (write-region "" nil "property.py" nil 'silent)
+      (let ((project-find-functions
+             (list (lambda (directory) (cons 'transient directory)))))
+        (ignore-error (quit user-error)
+          (gemini-companion-edit-reject-with-reason diff)))
+      (ert-info ((format "%S" answer))
+        (should (equal sent outcomes))
+        (should (eq (null sent) (and (gemini-companion-edits-open) t)))
+        (should (equal kept (car kill-ring)))))))
 
 (defmacro gemini-companion-send-test-with-reason-terminal (program &rest body)
   "Run BODY with a diff `diff' of a CLI in the buffer `terminal'.
@@ -81,29 +82,19 @@ PROGRAM, a command of the shell."
 
 (ert-deftest gemini-companion-send-inserts-where-the-terminal-takes-input ()
   (gemini-companion-send-test-with-reason-terminal "cat"
-    (let ((session (gemini-companion-edit-session diff))
-          (file (find-file-noselect "a")))
-      (unwind-protect
-          (progn
-            (gemini-companion-part-start 'state)
-            (gemini-companion-session-update (list session))
-            (should (string-search "waits for an answer; copied"
-                                   (gemini-companion-prompt-insert "x" session)))
-            (should (equal "x" (car kill-ring)))
-            (gemini-companion-edit-reject diff)
-            (delete-other-windows)
-            (pcase-dolist
-                (`(,mode ,text ,selected)
-                 `((term-char-mode ": x y" ,terminal)
-                   (term-line-mode "takes no input now; copied" ,file)))
-              (with-current-buffer terminal
-                (funcall mode))
-              (switch-to-buffer file)
-              (should (string-search
-                       text (gemini-companion-prompt-insert "x\ny" session)))
-              (should (eq selected (window-buffer)))))
-        (gemini-companion-session-update)
-        (gemini-companion-part-stop 'state)))))
+    (let ((file (find-file-noselect "a")))
+      (gemini-companion-edit-reject diff)
+      (delete-other-windows)
+      (pcase-dolist
+          (`(,mode ,text ,selected)
+           `((term-char-mode ": x y" ,terminal)
+             (term-line-mode "takes no input now; copied" ,file)))
+        (with-current-buffer terminal
+          (funcall mode))
+        (switch-to-buffer file)
+        (should (string-search text (gemini-companion-prompt-insert
+                                     "x\ny" (gemini-companion-edit-session diff))))
+        (should (eq selected (window-buffer)))))))
 
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
 (ert-deftest gemini-companion-send-submits-each-text-though-it-was-shown-before ()
@@ -195,16 +186,6 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
         (string-search (if taken (concat "taken " taken) "Too long")
                        (gemini-companion-test-text terminal)))
       (should (equal (if taken "Too long" "before") (car kill-ring))))))
-
-;; The CLI would read property.py.
-(ert-deftest gemini-companion-send-reason-names-a-file-by-its-whole-name ()
-  (gemini-companion-send-test-with-reason (lambda () "As @a, no @property")
-      '(:id "one" :client "gemini")
-    (write-region "" nil "property.py" nil 'silent)
-    (let ((project-find-functions
-           (list (lambda (directory) (cons 'transient directory)))))
-      (gemini-companion-edit-reject-with-reason diff))
-    (should (equal "As @a, no \\@property" (car kill-ring)))))
 
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-define-generic-checker "ext:flycheck")
@@ -589,6 +570,13 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
     (forward-line -1)
     (current-buffer)))
 
+(defun gemini-companion-point-test-source ()
+  "Return the buffer to edit the block of keys/n.org."
+  (find-file "keys/n.org")
+  (forward-line)
+  (org-edit-src-code)
+  (current-buffer))
+
 (defun gemini-companion-point-test-hush-p (buffer &optional all)
   "Return t if the word hush is sent from BUFFER; of ALL, if it is t.
 The user agrees to each question."
@@ -611,10 +599,7 @@ The user agrees to each question."
                      (".geminiignore" "keys/\n")))
        (apply #'gemini-companion-test-write file))
      (gemini-companion-privacy-refresh)
-     (unwind-protect (progn ,@body)
-       (dolist (file '(".env" "keys/n.org"))
-         (when-let* ((buffer (find-buffer-visiting file)))
-           (kill-buffer buffer))))))
+     ,@body))
 
 (ert-deftest gemini-companion-point-keeps-hunks-of-two-files-if-one-is-hidden ()
   (gemini-companion-point-test-with-secret
@@ -695,11 +680,7 @@ The user agrees to each question."
                                             (buffer-string))))
             (gemini-companion-point-test-hush-p buffer t))))
       (list
-       (lambda ()
-         (find-file "keys/n.org")
-         (forward-line)
-         (org-edit-src-code)
-         (current-buffer))
+       #'gemini-companion-point-test-source
        (lambda ()
          (find-file ".env")
          (vc-annotate (expand-file-name ".env") "HEAD" nil nil nil 'git)
@@ -711,14 +692,10 @@ The user agrees to each question."
                                (buffer-list))))
        (lambda ()
          (find-file ".env")
-         (with-current-buffer (vc-find-revision (expand-file-name ".env") "HEAD")
-           (current-buffer)))
+         (vc-find-revision (expand-file-name ".env") "HEAD"))
        (lambda ()
          (gemini-companion-point-test-occur
-          "hush" (progn (find-file "keys/n.org")
-                        (forward-line)
-                        (org-edit-src-code)
-                        (current-buffer))))
+          "hush" (gemini-companion-point-test-source)))
        (lambda ()
          (gemini-companion-point-test-occur
           "hush" (gemini-companion-point-test-filled
