@@ -18,7 +18,6 @@
 (require 'gemini-companion-cli)
 (require 'gemini-companion-context)
 (require 'gemini-companion-server-test-helper)
-(require 'gemini-companion-test-helper)
 (require 'project)
 (require 'term)
 (require 'warnings)
@@ -142,11 +141,9 @@ r resumes a conversation, q quits"
       (cl-letf (((symbol-function 'display-warning)
                  (lambda (&rest _) (setq reported t))))
         (gemini-companion-run)
-        (let ((buffer (current-buffer)))
-          (gemini-companion-test-eventually reported)
-          (should (equal "The server is not running\n"
-                         (with-current-buffer buffer (buffer-string))))
-          (should-not gemini-companion-run-test-started))))))
+        (gemini-companion-test-eventually reported)
+        (should (equal "The server is not running\n" (buffer-string)))
+        (should-not gemini-companion-run-test-started)))))
 
 (ert-deftest gemini-companion-run-starts-one-cli-while-its-place-connects ()
   (gemini-companion-run-test-with
@@ -316,34 +313,22 @@ prompts, the last first, and `saved' what would be saved."
 (ert-deftest gemini-companion-run-refuses-with-the-remedy ()
   (gemini-companion-run-test-with
     (pcase-dolist
-        (`(,cure . ,call)
-         `(("npm install -g @google/gemini-cli"
-            . ,(lambda ()
-                 (let ((gemini-companion-run-commands
-                        '(("gemini" . "no-such-gemini"))))
-                   (gemini-companion-run))))
+        (`(,remedy . ,bindings)
+         '(("npm install -g @google/gemini-cli"
+            (gemini-companion-run-commands ("gemini" . "no-such-gemini")))
            ("start the CLI in a window of its own"
-            . ,(lambda ()
-                 (let ((system-type 'windows-nt)
-                       (gemini-companion-terminal nil))
-                   (gemini-companion-run))))
+            (system-type . windows-nt) (gemini-companion-terminal))
            ("customize `gemini-companion-remote-commands'"
-            . ,(lambda ()
-                 (let ((default-directory "/ssh:elsewhere:/tmp/")
-                       (gemini-companion-remote-commands nil))
-                   (gemini-companion-run))))
+            (default-directory . "/ssh:elsewhere:/tmp/")
+            (gemini-companion-remote-commands))
            ("Copilot CLI cannot connect from another host"
-            . ,(lambda ()
-                 (let ((default-directory "/ssh:elsewhere:/tmp/")
-                       (gemini-companion-run-client "copilot"))
-                   (gemini-companion-run))))
+            (default-directory . "/ssh:elsewhere:/tmp/")
+            (gemini-companion-run-client . "copilot"))
            ("does not exist; switch to another buffer"
-            . ,(lambda ()
-                 (let ((project-find-functions nil)
-                       (default-directory "/no/such/directory/"))
-                   (gemini-companion-run))))))
-      (should (string-match-p cure (cadr (should-error (funcall call)
-                                                       :type 'user-error))))
+            (default-directory . "/no/such/directory/") (project-find-functions))))
+      (cl-progv (mapcar #'car bindings) (mapcar #'cdr bindings)
+        (should (string-match-p remedy (cadr (should-error (gemini-companion-run)
+                                                           :type 'user-error)))))
       (should-not gemini-companion-mode)
       (should-not (get-buffer (format "*gemini: %s*" name))))))
 
@@ -512,16 +497,6 @@ M-x gemini-companion-run begins one\n")
         (should-not overwrite-mode)
         (kill-buffer)))))
 
-(defconst gemini-companion-terminal-test-libraries
-  '(("eat.el" "(define-derived-mode eat-mode fundamental-mode \"eat\")
-(defun eat-exec (&rest _)) (provide 'eat)")
-    ("vterm.el" "(define-derived-mode vterm-mode fundamental-mode \"vterm\"
-  (process-put (start-process \"vterm\" (current-buffer) \"cat\")
-               'adjust-window-size-function #'ignore))
-(provide 'vterm)")
-    ("vterm-module.so" ""))
-  "Files with minimal versions of libraries.")
-
 (ert-deftest gemini-companion-terminal-is-the-best-that-is-whole ()
   (gemini-companion-run-test-with-mode
     (let ((gemini-companion-terminal nil)
@@ -529,16 +504,20 @@ M-x gemini-companion-run begins one\n")
           (load-suffixes '(".el" ".so"))
           (load-file-rep-suffixes '("")))
       (unwind-protect
-          (pcase-dolist (`(,file ,mode)
-                         '((nil term-mode)
-                           ("eat.el" eat-mode)
-                           ;; Loading it now would ask whether to compile.
-                           ("vterm.el" eat-mode)
-                           ("vterm-module.so" vterm-mode)))
-            (when file
-              (write-region
-               (cadr (assoc file gemini-companion-terminal-test-libraries))
-               nil (expand-file-name file directory) nil 'silent))
+          (pcase-dolist
+              (`(,mode ,file ,text)
+               '((term-mode "none.el" "")
+                 (eat-mode "eat.el"
+                           "(define-derived-mode eat-mode fundamental-mode \"eat\")
+(defun eat-exec (&rest _)) (provide 'eat)")
+                 ;; Loading it now would ask whether to compile.
+                 (eat-mode "vterm.el"
+                           "(define-derived-mode vterm-mode fundamental-mode \"vterm\"
+  (process-put (start-process \"vterm\" (current-buffer) \"cat\")
+               'adjust-window-size-function #'ignore))
+(provide 'vterm)")
+                 (vterm-mode "vterm-module.so" "")))
+            (gemini-companion-test-write (expand-file-name file directory) text)
             (gemini-companion-run '(4))
             (should (eq mode major-mode)))
         (dolist (feature '(eat vterm))
@@ -659,12 +638,12 @@ M-x gemini-companion-run begins one\n")
 
 ;;;; Shells
 
-(defmacro gemini-companion-terminal-test-in-shell (&rest body)
+(defmacro gemini-companion-terminal-test-in-shell (files &rest body)
   "Run BODY in the term buffer of a shell, in which a CLI is connected.
 `session' is the CLI, which displays what is typed.  `type' types a line,
-and waits until its last word is displayed."
-  (declare (indent 0) (debug t))
-  `(gemini-companion-test-with-directory '()
+and waits until its last word is displayed.  The directory has FILES."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-directory ,files
      (with-temp-buffer
        (let* ((kill-buffer-query-functions nil)
               (inhibit-message t)
@@ -701,21 +680,13 @@ and waits until its last word is displayed."
            (gemini-companion-part-stop 'state)
            (gemini-companion-part-stop 'cli))))))
 
-(defconst gemini-companion-terminal-test-sequences
-  "\e]52;c;Zm9v\a\e]0;me@host: ~\a"
-  "What copies a text and sets a title.")
-
 (ert-deftest gemini-companion-terminal-takes-nothing-from-a-shell ()
+  ;; They copy a text, and set a title.
   (gemini-companion-terminal-test-in-shell
-    (let* ((process (get-buffer-process (current-buffer)))
-           (print (format "printf '%%b' '%s'; echo; echo "
-                          (seq-reduce
-                           (lambda (text pair)
-                             (string-replace (car pair) (cdr pair) text))
-                           '(("\e" . "\\033") ("\a" . "\\007")
-                             ("me@host: " . "\\342\\227\\220 Qwen - "))
-                           gemini-companion-terminal-test-sequences))))
-      (funcall type (concat gemini-companion-terminal-test-sequences "\ncopied"))
+      '(("sequences" "\e]52;c;Zm9v\a\e]0;◐ Qwen - ~\a"))
+    (let ((process (get-buffer-process (current-buffer)))
+          (print "cat sequences; echo; echo "))
+      (funcall type "\e]52;c;Zm9v\a\e]0;me@host: ~\a\ncopied")
       (gemini-companion-test-eventually (equal '("foo") kill-ring))
       (should (eq 'unknown (gemini-companion-session-state session)))
       (funcall type "\e]0;Qwen - p\a\nnamed")
