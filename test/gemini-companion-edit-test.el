@@ -136,21 +136,28 @@ If EDIT is non-nil, call it in the proposal instead."
       (kill-buffer (window-buffer)))))
 
 (ert-deftest gemini-companion-edit-accepted-and-not-written-is-kept ()
-  (pcase-dolist (`(,written ,report ,kept)
-                 '(("a" "Accepted a" nil)
-                   ("b" "was not written" "mine new\n")))
+  (pcase-dolist (`(,written ,report ,state ,kept)
+                 '(("a" "Accepted a" accepted nil)
+                   ("b" "was not written" unwritten "mine new\n")))
     (gemini-companion-edit-test-with '(("a" "old\n"))
       (gemini-companion-test-diff-start
        #'ignore
        (lambda (_) (write-region "mine new\n" nil (expand-file-name written))))
-      (should (string-search
-               report
-               (car (gemini-companion-test-messages
-                      (gemini-companion-edit-accept
-                       (gemini-companion-edit-test-edited))
-                      (gemini-companion-test-in-the-end
-                        (not (gemini-companion-test-timers)))))))
-      (should (equal kept (gemini-companion-test-last-proposal))))))
+      (let ((diff (gemini-companion-edit-test-edited)))
+        (should (string-search
+                 report
+                 (car (gemini-companion-test-messages
+                        (gemini-companion-edit-accept diff)
+                        (gemini-companion-test-in-the-end
+                          (not (gemini-companion-test-timers)))))))
+        (should (eq state (gemini-companion-edit-status diff)))
+        (should (equal kept (gemini-companion-test-last-proposal)))
+        ;; The CLI reports it late.
+        (gemini-companion-edit-written (gemini-companion-edit-session diff)
+                                       (gemini-companion-edit-file diff)
+                                       "old\n" "mine new\n")
+        (should (equal (list diff) (gemini-companion-edits)))
+        (should (eq 'accepted (gemini-companion-edit-status diff)))))))
 
 (ert-deftest gemini-companion-edit-refuses-to-accept-an-emptied-proposal ()
   (gemini-companion-edit-test-with '(("a" "old\n"))
@@ -638,19 +645,6 @@ if `answer' is non-nil."
       (should (equal '( accepted rejected accepted accepted
                         unreviewed unreviewed)
                      (funcall states))))))
-
-(ert-deftest gemini-companion-edits-records-a-write-that-was-late ()
-  (gemini-companion-test-with-edits '(("a" "A\n"))
-    (gemini-companion-test-diff-start (lambda (&rest _) #'ignore) #'ignore)
-    (gemini-companion-edit-accept
-     (gemini-companion-test-open "a" "1\n" 1 session))
-    (gemini-companion-test-in-the-end
-      (equal '(("a" unwritten "A\n" "1\n"))
-             (gemini-companion-edits-test-reported)))
-    (gemini-companion-edit-written session (expand-file-name "a")
-                                    "A\n" "1\n")
-    (should (equal '(("a" accepted "A\n" "1\n"))
-                   (gemini-companion-edits-test-reported)))))
 
 (ert-deftest gemini-companion-edits-keeps-a-hundred-and-forgets-at-the-end ()
   (gemini-companion-test-with-edits nil
