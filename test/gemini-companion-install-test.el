@@ -96,23 +96,19 @@ input whether what it has installed is still there."
     (make-process
      :name "other" :buffer slow :noquery t :connection-type 'pipe
      :command
-     `(,(expand-file-name invocation-name invocation-directory)
-       "-Q" "--batch" "--eval"
-       ,(format "%S" `(setq load-path ',load-path exec-path ',exec-path))
-       "-l" "gemini-companion-install" "--eval"
-       ,(format
-         "%S"
-         `(let ((end nil)
-                (gemini-companion-install-directory
-                 ,gemini-companion-install-directory))
-            (gemini-companion-install-start
-             (lambda (problem) (message (or problem "ready")) (setq end t)))
-            (while (not end) (accept-process-output nil 0.01))
-            (read-string "")
-            (set-buffer ,gemini-companion-install-test-log)
-            (goto-char (point-min))
-            (re-search-forward "-m venv \\(.*\\)")
-            (and (file-exists-p (match-string 1)) (message "still there"))))))))
+     (gemini-companion-test-emacs
+      `(setq exec-path ',exec-path
+             gemini-companion-install-directory ,gemini-companion-install-directory
+             end nil)
+      '(require 'gemini-companion-install)
+      '(gemini-companion-install-start
+        (lambda (problem) (message (or problem "ready")) (setq end t)))
+      '(while (not end) (accept-process-output nil 0.01))
+      '(read-string "")
+      `(set-buffer ,gemini-companion-install-test-log)
+      '(goto-char (point-min))
+      '(re-search-forward "-m venv \\(.*\\)")
+      '(and (file-exists-p (match-string 1)) (message "still there"))))))
 
 (defun gemini-companion-install-test-output ()
   "Return the output of the installation."
@@ -364,14 +360,10 @@ ${PYTHONPATH-none} $PIP_USER $PYTHONWARNINGS\" >&2"
                            (lambda ()
                              (gemini-companion-install-test-update)
                              (gemini-companion-restart))))
-      (let ((pid (plist-get (gemini-companion-server-info) :pid)))
-        (funcall install)
-        (gemini-companion-test-eventually
-          (not (memq (plist-get (gemini-companion-server-info) :pid)
-                     (list nil pid))))
-        (should (equal (car (gemini-companion-install-command))
-                       (car (plist-get (gemini-companion-server-info)
-                                       :command))))))
+      (gemini-companion-test-replacing
+        (funcall install))
+      (should (equal (car (gemini-companion-install-command))
+                     (car (plist-get (gemini-companion-server-info) :command)))))
     (should (equal 1 (length asked)))
     (should-not warnings)
     ;; The server of another Emacs may use the previous one.

@@ -230,13 +230,10 @@ It is the service of notifications itself.")
   (skip-unless (and (featurep 'dbusbind)
                     (executable-find "dbus-run-session")))
   (with-temp-buffer
-    (should (eql 0 (call-process
-                    "dbus-run-session" nil '(t nil) nil "--"
-                    (expand-file-name invocation-name invocation-directory)
-                    "-Q" "--batch" "--eval"
-                    (format "(setq load-path '%S)" load-path)
-                    "-l" "gemini-companion-notify"
-                    "--eval" (format "%S" gemini-companion-notify-test-dbus))))
+    (should (eql 0 (apply #'call-process "dbus-run-session" nil '(t nil) nil "--"
+                          (gemini-companion-test-emacs
+                           '(require 'gemini-companion-notify)
+                           gemini-companion-notify-test-dbus))))
     (should (equal "((notify \"Gemini CLI (shop) proposes an edit of /src/shop/a\") (review) (close 7))"
                    (buffer-string)))))
 

@@ -52,29 +52,50 @@ See `gemini-companion-test-with-mode-off'."
                 (string-match-p "gemini-companion\\|epc" (process-name process)))
               (process-list)))
 
+(defun gemini-companion-test-pid ()
+  "Return the process ID of the server that can be called, or nil."
+  (plist-get (gemini-companion-server-info) :pid))
+
 (defun gemini-companion-test-kill-server ()
   "Kill the server and wait until Emacs knows."
-  (let ((pid (plist-get (gemini-companion-server-info) :pid)))
+  (let ((pid (gemini-companion-test-pid)))
     (signal-process pid 'SIGKILL)
     (gemini-companion-test-eventually
-      (not (equal pid (plist-get (gemini-companion-server-info) :pid))))))
+      (not (equal pid (gemini-companion-test-pid))))))
+
+(defmacro gemini-companion-test-replacing (&rest body)
+  "Evaluate BODY, and wait until another server can be called."
+  (declare (indent 0) (debug t))
+  `(let ((pid (gemini-companion-test-pid)))
+     ,@body
+     (gemini-companion-test-eventually
+       (not (memql (gemini-companion-test-pid) (list nil pid))))))
 
 (defun gemini-companion-test-help ()
   "Return the help for the mouse over the mode line."
   (let ((help (plist-get (cddr (gemini-companion-lighter)) 'help-echo)))
     (if (functionp help) (funcall help) help)))
 
-(defun gemini-companion-test-failure (&rest command)
-  "Return the warning when COMMAND is to run the server."
-  (let ((gemini-companion-server-command command)
-        warning)
+(defun gemini-companion-test-warning (start)
+  "Return the next warning after calling START.
+Do not wait until the next attempt to start the server, but do wait for
+each process: timers that limit its time are running as well."
+  (let (warning)
     (cl-letf (((symbol-function 'display-warning)
                (lambda (_type message &rest _) (setq warning message))))
-      (gemini-companion-mode 1)
-      (gemini-companion-test-eventually warning))
-    (should-not gemini-companion-mode)
-    (should-not (gemini-companion-test-processes))
+      (funcall start)
+      (gemini-companion-test-eventually
+        (unless (gemini-companion-test-processes)
+          (gemini-companion-test-run-timers))
+        warning))
     warning))
+
+(defun gemini-companion-test-failure (&rest command)
+  "Return the warning when COMMAND is to run the server."
+  (let ((gemini-companion-server-command command))
+    (prog1 (gemini-companion-test-warning #'gemini-companion-mode)
+      (should-not gemini-companion-mode)
+      (should-not (gemini-companion-test-processes)))))
 
 (defun gemini-companion-test-discovery-file ()
   "Return the name of the discovery file for Gemini CLI."
@@ -95,22 +116,26 @@ for line in sys.stdin:
 "
   "Program that connects, and then calls a tool for each line of input.")
 
+(defun gemini-companion-test-client (program &rest arguments)
+  "Start Python with PROGRAM, a list, the port, the token and ARGUMENTS.
+Return its process."
+  (let ((info (gemini-companion-server-info))
+        (process-environment
+         (cons (concat "PYTHONPATH=" (expand-file-name
+                                      "test/python" gemini-companion-test-root))
+               process-environment)))
+    (make-process
+     :name "client" :noquery t :connection-type 'pipe :coding 'utf-8-unix
+     :buffer (generate-new-buffer " *client*")
+     :command `(,(gemini-companion-test-python) ,@program
+                ,(number-to-string (plist-get info :port))
+                ,(plist-get info :token) ,@arguments))))
+
 (defun gemini-companion-test-connect ()
   "Connect a client to the server; return its process when Emacs knows it."
-  (let* ((info (gemini-companion-server-info))
-         (sessions (length (gemini-companion-sessions)))
-         (process-environment
-          (cons (concat "PYTHONPATH="
-                        (expand-file-name "test/python"
-                                          gemini-companion-test-root))
-                process-environment))
-         (client (make-process
-                  :name "client" :noquery t :connection-type 'pipe
-                  :buffer (generate-new-buffer " *client*") :coding 'utf-8-unix
-                  :command (list (gemini-companion-test-python) "-c"
-                                 gemini-companion-test-cli-program
-                                 (number-to-string (plist-get info :port))
-                                 (plist-get info :token)))))
+  (let ((sessions (length (gemini-companion-sessions)))
+        (client (gemini-companion-test-client
+                 (list "-c" gemini-companion-test-cli-program))))
     (gemini-companion-test-answer client)
     (gemini-companion-test-eventually
       (< sessions (length (gemini-companion-sessions))))

@@ -9,30 +9,13 @@
 
 ;;; Code:
 
-(require 'gemini-companion-test-helper)
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-review)
 (require 'gemini-companion-server-test-helper)
 
-(defun gemini-companion-server-test-cli (name)
-  "Start test/python/busy_cli.py, called NAME, and return its process."
-  (let ((info (gemini-companion-server-info)))
-    (make-process
-     :name name :noquery t :connection-type 'pipe :coding 'utf-8-unix
-     :buffer (generate-new-buffer " *busy*")
-     :command (list (gemini-companion-test-python)
-                    (expand-file-name "test/python/busy_cli.py"
-                                      gemini-companion-test-root)
-                    (number-to-string (plist-get info :port))
-                    (plist-get info :token) name))))
-
 (defun gemini-companion-server-test-output (process)
   "Return what PROCESS has printed."
   (with-current-buffer (process-buffer process) (buffer-string)))
-
-(defun gemini-companion-server-test-pid ()
-  "Return the process ID of the server that can be called, or nil."
-  (plist-get (gemini-companion-server-info) :pid))
 
 (ert-deftest gemini-companion-restarts-lose-and-repeat-no-review ()
   "Clients send requests at any moment of a restart."
@@ -49,15 +32,16 @@
                    (goto-char (point-min))
                    (insert "!"))
                  (gemini-companion-edit-accept diff)))))
-           (clients (mapcar #'gemini-companion-server-test-cli '("one" "two"))))
+           (program (expand-file-name "test/python/busy_cli.py"
+                                      gemini-companion-test-root))
+           (clients (mapcar (apply-partially #'gemini-companion-test-client
+                                             (list program))
+                            '("one" "two"))))
       (unwind-protect
           (progn
             (dotimes (_ (string-to-number (or (getenv "GC_RESTARTS") "3")))
-              (let ((pid (gemini-companion-server-test-pid)))
-                (gemini-companion-restart)
-                (gemini-companion-test-eventually
-                  (not (memql (gemini-companion-server-test-pid)
-                              (list nil pid)))))
+              (gemini-companion-test-replacing
+                (gemini-companion-restart))
               (should (equal port (plist-get (gemini-companion-server-info)
                                              :port)))
               (should (equal '("" "")
@@ -82,7 +66,6 @@
   (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
     (let* ((gemini-companion-review-arrival 'notify)
            (client (gemini-companion-test-connect))
-           (pid (gemini-companion-server-test-pid))
            (json-encoding-pretty-print nil))
       (gemini-companion-server-record 'sent 'test)
       (gemini-companion-test-ask client "openDiff"
@@ -93,10 +76,10 @@
                        (list "openDiff" (list :filePath (expand-file-name "b")
                                               :newContent "new")))
                       "\n"))
-      ;; Nothing is read meanwhile.
-      (call-process "sh" nil nil nil "-c" (format "sleep 0.5; kill -9 %d" pid))
-      (gemini-companion-test-eventually
-        (not (memql (gemini-companion-server-test-pid) (list nil pid))))
+      (gemini-companion-test-replacing
+        ;; Nothing is read meanwhile.
+        (call-process "sh" nil nil nil "-c"
+                      (format "sleep 0.5; kill -9 %d" (gemini-companion-test-pid))))
       (should (equal (list (expand-file-name "a"))
                      (mapcar #'gemini-companion-edit-file
                              (gemini-companion-edits-open))))
@@ -110,33 +93,19 @@
       (delete-process client)
       (kill-buffer (process-buffer client)))))
 
-(defun gemini-companion-server-test-warning (start)
-  "Return the next warning after calling START.
-Do not wait until the next attempt to start the server, but do wait for
-each process: timers that limit its time are running as well."
-  (let (warning)
-    (cl-letf (((symbol-function 'display-warning)
-               (lambda (_type message &rest _) (setq warning message))))
-      (funcall start)
-      (gemini-companion-test-eventually
-        (unless (gemini-companion-test-processes)
-          (gemini-companion-test-run-timers))
-        warning))
-    warning))
-
 (ert-deftest gemini-companion-server-that-cannot-start-again-ends-the-mode ()
   "It goes on when only its successor has failed."
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((discovery (gemini-companion-test-discovery-file))
-          (pid (gemini-companion-server-test-pid)))
+          (pid (gemini-companion-test-pid)))
       (setq gemini-companion-server-command
             '("sh" "-c" "echo gone for good >&2; exit 1"))
       (dolist (start (list #'gemini-companion-restart
                            #'gemini-companion-test-kill-server))
-        (should (equal pid (gemini-companion-server-test-pid)))
+        (should (equal pid (gemini-companion-test-pid)))
         (should (string-match-p
                  "gone for good"
-                 (gemini-companion-server-test-warning start))))
+                 (gemini-companion-test-warning start))))
       (should-not gemini-companion-mode)
       (should-not (file-exists-p discovery)))))
 
@@ -153,12 +122,10 @@ each process: timers that limit its time are running as well."
                                       "starting"
                                       (gemini-companion-server-test-refusal))))))
       (let* ((info (gemini-companion-server-info))
-             (pid (plist-get info :pid))
              (port (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
-        (funcall replace)
-        (gemini-companion-test-eventually
-          (not (memql (gemini-companion-server-test-pid) (list nil pid))))
-        (should-not (process-attributes pid))
+        (gemini-companion-test-replacing
+          (funcall replace))
+        (should-not (process-attributes (plist-get info :pid)))
         (dolist (key '(:port :token :discovery))
           (should (equal (plist-get info key)
                          (plist-get (gemini-companion-server-info) key))))
@@ -294,21 +261,12 @@ Before that make EDITED, if non-nil, the text of the proposal."
                          (alist-get 'text (aref content 0))))))
 
 (ert-deftest gemini-companion-epc-records-calls-without-secrets ()
-  "The server writes them to its log."
-  (gemini-companion-test-with-directory '()
-    (let ((gemini-companion-log-file (expand-file-name "new/log" directory)))
-      (gemini-companion-test-with-mode '(("a" "text"))
-        (gemini-companion-test-eventually
-          (string-search "Emacs is connected" (gemini-companion-test-file-text
-                                         gemini-companion-log-file)))
-        (let ((events (gemini-companion-test-events)))
-          (should (string-search " -> hello\n" events))
-          (should (string-search " -> serve\n" events))
-          (dolist (text (list events (gemini-companion-test-file-text
-                                      gemini-companion-log-file)))
-            (should-not (string-search
-                         (plist-get (gemini-companion-server-info) :token)
-                         text))))))))
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let ((events (gemini-companion-test-events)))
+      (should (string-search " -> hello\n" events))
+      (should (string-search " -> serve\n" events))
+      (should-not (string-search (plist-get (gemini-companion-server-info) :token)
+                                 events)))))
 
 (ert-deftest gemini-companion-events-are-a-line-each-and-bounded ()
   (save-window-excursion

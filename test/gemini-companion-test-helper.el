@@ -49,6 +49,12 @@ BODY must not have assertions, which need what is bound here."
   (declare (indent 0) (debug t))
   `(should (gemini-companion-test-wait (lambda () ,@body))))
 
+(defun gemini-companion-test-emacs (&rest forms)
+  "Return the command to evaluate FORMS in another Emacs with the package."
+  `(,(expand-file-name invocation-name invocation-directory) "-Q" "--batch"
+    ,@(seq-mapcat (lambda (form) (list "--eval" (format "%S" form)))
+                  `((setq load-path ',load-path) ,@forms))))
+
 ;;;; Leftovers
 
 ;; What other tests have left may end at any time, so what is gone does not count;

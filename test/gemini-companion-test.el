@@ -144,7 +144,7 @@ Customize `gemini-companion-server-command' to"
 (ert-deftest gemini-companion-mode-errors-in-a-part-stop-no-other-part ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
-    (let ((pid (plist-get (gemini-companion-server-info) :pid)))
+    (let ((pid (gemini-companion-test-pid)))
       (cl-letf* ((ready (symbol-function 'gemini-companion-part-ready))
                  ((symbol-function 'gemini-companion-part-ready)
                   (lambda (part how)
@@ -155,8 +155,7 @@ Customize `gemini-companion-server-command' to"
           (gemini-companion-restart)
           (gemini-companion-test-wait
            (lambda ()
-             (not (memql (plist-get (gemini-companion-server-info) :pid)
-                         (list nil pid)))))))
+             (not (memql (gemini-companion-test-pid) (list nil pid)))))))
       (gemini-companion-test-eventually
         (string-search "-> roots-update" (gemini-companion-test-events))))))
 
@@ -166,39 +165,41 @@ Customize `gemini-companion-server-command' to"
   "Return what FORMS evaluate to in an Emacs that has loaded nothing.
 The mode is known as its autoload makes it, and the server is a
 program that does nothing."
-  (with-temp-buffer
-    (let ((status
-           (call-process
-            (expand-file-name invocation-name invocation-directory)
-            nil (list t nil) nil "-Q" "--batch"
-            "--eval" (format "(setq load-path '%S)" load-path)
-            "--eval" "(autoload 'gemini-companion-mode \"gemini-companion\" nil t)"
-            "--eval" "(setq gemini-companion-server-command
- '(\"sh\" \"-c\" \"cat >/dev/null\"))"
-            ;; Is Emacs not to end without the mode being turned off?
-            "--eval" "(defun served () (and (string-search \"gemini-companion\"
- (format \"%S\" kill-emacs-hook)) t))"
-            "--eval" (format "(print (progn %s))"
-                             (mapconcat #'prin1-to-string forms " ")))))
-      (should (equal 0 status))
+  (pcase-let
+      ((`(,program . ,arguments)
+        (gemini-companion-test-emacs
+         '(autoload 'gemini-companion-mode "gemini-companion" nil t)
+         '(setq gemini-companion-server-command '("sh" "-c" "cat >/dev/null"))
+         ;; Is Emacs not to end without the mode being turned off?
+         '(defun served ()
+            (and (string-search "gemini-companion" (format "%S" kill-emacs-hook))
+                 t))
+         `(defun start ()
+            (setq gemini-companion-server-command
+                  '(,(gemini-companion-test-python) "-m" "gemini_companion_epc"))
+            (gemini-companion-mode 1))
+         '(defun wait ()
+            (let ((end (+ 120 (float-time))))
+              (while (not (or (gemini-companion-server-ready-p)
+                              (< end (float-time))))
+                (accept-process-output nil 0.01)))
+            (gemini-companion-server-ready-p))
+         `(print (progn ,@forms)))))
+    (with-temp-buffer
+      (should (equal 0 (apply #'call-process program nil '(t nil) nil arguments)))
       (car (read-from-string (buffer-string))))))
 
 (ert-deftest gemini-companion-mode-loads-files-when-they-are-used ()
   (pcase-let
       ((`(,early ,parts ,late)
         (gemini-companion-test-fresh
-         `(setq gemini-companion-server-command
-                '(,(gemini-companion-test-python) "-m" "gemini_companion_epc"))
-         '(gemini-companion-mode 1)
+         '(start)
          '(defun loaded (features) (seq-filter #'featurep features))
          '(setq early (loaded '( auth-source diff diff-mode ediff epc json
                                  outline project rect transient
                                  gemini-companion-edit gemini-companion-review
                                  gemini-companion-context gemini-companion-cli)))
-         '(let ((end (+ 120 (float-time))))
-            (while (not (or (gemini-companion-server-ready-p)
-                            (< end (float-time))))
-              (accept-process-output nil 0.01)))
+         '(wait)
          '(list early
                 (list (featurep 'gemini-companion-cli)
                       (boundp 'gemini-companion-review-view)
@@ -217,16 +218,7 @@ program that does nothing."
    (equal
     '(nil nil nil t)
     (gemini-companion-test-fresh
-     `(defun wait ()
-        (require 'gemini-companion)
-        (setq gemini-companion-server-command
-              '(,(gemini-companion-test-python) "-m" "gemini_companion_epc"))
-        (gemini-companion-mode 1)
-        (let ((end (+ 120 (float-time))))
-          (while (not (or (gemini-companion-server-ready-p)
-                          (< end (float-time))))
-            (accept-process-output nil 0.01)))
-        (gemini-companion-server-ready-p))
+     '(start)
      '(wait)
      '(find-file (make-temp-file "unload"))
      '(gemini-companion-edit-open 1 '(:id "one") buffer-file-name "new\n")
@@ -241,7 +233,7 @@ program that does nothing."
                   features))
      '(require 'gemini-companion-test-helper)
      '(list left (gemini-companion-test-traces) (file-exists-p file)
-            (and (wait) t))))))
+            (progn (require 'gemini-companion) (start) (and (wait) t)))))))
 
 (ert-deftest gemini-companion-autoloads-are-enough-for-each-command ()
   (gemini-companion-test-with-directory '()
