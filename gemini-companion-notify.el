@@ -117,21 +117,20 @@ It has its state, and what waits, with the key that goes there."
                              (eq (current-buffer)
                                  (gemini-companion-session-terminal session)))
                            (gemini-companion-sessions)))
-        (waiting (gemini-companion-notify--waiting "; %d waits: %s"
-                                                   "; %d wait: %s")))
+        (waiting (gemini-companion-notify--waiting)))
     (string-replace
      "%" "%%" (concat " "
                       (cond ((null session) "not connected")
                             ((gemini-companion-notify-description session))
                             ("connected"))
-                      waiting))))
+                      (and waiting "; ") waiting))))
 
-(defun gemini-companion-notify--waiting (one several)
-  "Return ONE or SEVERAL with the number of what waits and the key, or nil."
+(defun gemini-companion-notify--waiting ()
+  "Return the number of what waits for an answer, and the key, or nil."
   (let ((count (gemini-companion-notify--count)))
     (unless (zerop count)
-      (format (ngettext one several count)
-              count (substitute-command-keys "\\[gemini-companion-review]")))))
+      (format "%d to answer: %s" count
+              (substitute-command-keys "\\[gemini-companion-review]")))))
 
 (defun gemini-companion-notify--help ()
   (let ((lines (mapcar (lambda (session)
@@ -139,9 +138,7 @@ It has its state, and what waits, with the key that goes there."
                                  (or (gemini-companion-notify-description session)
                                      "connected")))
                        (gemini-companion-sessions)))
-        (waiting (gemini-companion-notify--waiting
-                  "%d review or question waits; type %s"
-                  "%d reviews and questions wait; type %s")))
+        (waiting (gemini-companion-notify--waiting)))
     (when (or waiting lines)
       (string-join (delq nil (cons waiting lines)) "\n"))))
 

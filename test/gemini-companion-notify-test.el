@@ -73,7 +73,7 @@
              (gemini-companion-notify-test-help)))
     (gemini-companion-notify-test-settled 'question
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
-      (should (string-search "1 review or question waits; type "
+      (should (string-search "1 to answer: "
                              (gemini-companion-notify-test-help)))
       (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
