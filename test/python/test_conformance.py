@@ -5,7 +5,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,38 +62,58 @@ class Scene:
             pass
         return event["params"]
 
-    def close(self) -> None:
-        self.cli.close()
+
+@pytest.fixture(scope="module")
+def emacs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeEmacs]:
+    emacs = FakeEmacs(tmp_path_factory.mktemp("conformance"), roots=ROOTS)
+    yield emacs.connect()
+    emacs.close()
 
 
-def other_server(scene: Scene) -> FakeEmacs:
-    return FakeEmacs(scene.emacs.tmp / "other", roots=ROOTS).connect()
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[FakeEmacs]:
+    other = FakeEmacs(tmp_path, roots=ROOTS)
+    yield other.connect()
+    other.close()
 
 
-def mcp_server(scene: Scene) -> None:
+@pytest.fixture
+def scene(emacs: FakeEmacs) -> Iterator[Scene]:
+    scene = Scene(emacs)
+    yield scene
+    scene.cli.close()
+
+
+def test_each_row_of_the_table_has_its_test() -> None:
+    section = DESIGN.read_text(encoding="utf-8").split("\n* Conformance\n")[1]
+    table = section.split("\n|---")[1].split("\n\n")[0]
+    rows = re.findall(r"^\| ([^|]*?) +\|", table, re.M)
+    tests = [name[5:].replace("_", " ") for name in globals() if name[:5] == "test_"]
+    assert sorted(tests) == sorted([*rows, "each row of the table has its test"])
+
+
+def test_mcp_server(scene: Scene) -> None:
     assert "tools" in scene.cli.initialize()["result"]["capabilities"]
     assert scene.cli.request("POST", json.dumps(PING), path="/other")[0] == 404
 
 
-def dynamic_port(scene: Scene) -> None:
-    other = other_server(scene)
+def test_dynamic_port(scene: Scene, other: FakeEmacs) -> None:
     assert scene.emacs.port != other.port
-    other.close()
 
 
-def loopback_only(scene: Scene) -> None:
+def test_loopback_only(scene: Scene) -> None:
     process = psutil.Process(scene.emacs.process.pid)
     listening = [c for c in process.net_connections() if c.status == "LISTEN"]
     assert {one.laddr[0] for one in listening} == {"127.0.0.1"}
 
 
-def discovery_file(scene: Scene) -> None:
+def test_discovery_file(scene: Scene) -> None:
     assert scene.file.parent == scene.emacs.tmp / "gemini" / "ide"
     name = f"gemini-ide-server-{os.getpid()}-{scene.emacs.port}.json"
     assert scene.file.name == name
 
 
-def discovery_json(scene: Scene) -> None:
+def test_discovery_json(scene: Scene) -> None:
     expected = {
         "port": scene.emacs.port,
         "authToken": scene.emacs.token,
@@ -103,17 +123,17 @@ def discovery_json(scene: Scene) -> None:
     assert isinstance(scene.found["workspacePath"], str)
 
 
-def workspace_path(scene: Scene) -> None:
+def test_workspace_path(scene: Scene) -> None:
     expected = os.pathsep.join(map(os.path.realpath, ROOTS))
     assert scene.found["workspacePath"] == expected
 
 
-def discovery_mode(scene: Scene) -> None:
+def test_discovery_mode(scene: Scene) -> None:
     assert stat.S_IMODE(scene.file.stat().st_mode) == 0o600
     assert stat.S_IMODE(scene.file.parent.stat().st_mode) == 0o700
 
 
-def token_required(scene: Scene) -> None:
+def test_token_required(scene: Scene) -> None:
     without = scene.cli.headers(scene.cli.session_id)
     del without["Authorization"]
     assert scene.cli.request("POST", json.dumps(PING), without)[0] == 401
@@ -122,22 +142,20 @@ def token_required(scene: Scene) -> None:
     assert scene.status() == 200
 
 
-def token_random(scene: Scene) -> None:
-    other = other_server(scene)
+def test_token_random(scene: Scene, other: FakeEmacs) -> None:
     assert other.token != scene.emacs.token
     assert len(scene.emacs.token) >= 32
-    other.close()
 
 
-def origin_refused(scene: Scene) -> None:
+def test_origin_refused(scene: Scene) -> None:
     assert scene.status(Origin="http://localhost") == 403
 
 
-def host_checked(scene: Scene) -> None:
+def test_host_checked(scene: Scene) -> None:
     assert scene.status(Host=f"evil.example:{scene.emacs.port}") == 403
 
 
-def context_update(scene: Scene) -> None:
+def test_context_update(scene: Scene) -> None:
     file = {"path": "/a", "timestamp": 2, "active": True, "line": 3, "character": 4}
     other = {"path": "/b", "timestamp": 1}
     scene.emacs.context({**file, "selected-text": "x"}, other)
@@ -153,12 +171,12 @@ def context_update(scene: Scene) -> None:
     ]
 
 
-def is_trusted(scene: Scene) -> None:
+def test_is_trusted(scene: Scene) -> None:
     scene.emacs.context({"path": "/trusted", "timestamp": 1})
     assert list(scene.workspace_state("/trusted")) == ["openFiles"]
 
 
-def context_at_connection(scene: Scene) -> None:
+def test_context_at_connection(scene: Scene) -> None:
     scene.emacs.context({"path": "/late", "timestamp": 1})
     cli = FakeCli(scene.emacs.port, scene.emacs.token)
     (file,) = cli.connect().next()["params"]["workspaceState"]["openFiles"]
@@ -166,31 +184,31 @@ def context_at_connection(scene: Scene) -> None:
     cli.close()
 
 
-def open_diff_schema(scene: Scene) -> None:
+def test_open_diff_schema(scene: Scene) -> None:
     expected = {"type": "object", "required": ["filePath", "newContent"]}
     strings = {"filePath": "string", "newContent": "string"}
     assert scene.schema("openDiff") == {**expected, **strings}
 
 
-def open_diff_success(scene: Scene) -> None:
+def test_open_diff_success(scene: Scene) -> None:
     result = scene.cli.tool("openDiff", filePath="/b", newContent="x")["result"]
     assert result["content"] == []
     assert not result.get("isError")
 
 
-def open_diff_failure(scene: Scene) -> None:
+def test_open_diff_failure(scene: Scene) -> None:
     result = scene.cli.tool("openDiff", filePath="a", newContent="x")["result"]
     assert result["isError"] is True
     assert result["content"][0]["type"] == "text"
 
 
-def close_diff_schema(scene: Scene) -> None:
+def test_close_diff_schema(scene: Scene) -> None:
     expected = {"type": "object", "required": ["filePath"]}
     types = {"filePath": "string", "suppressNotification": "boolean"}
     assert scene.schema("closeDiff") == {**expected, **types}
 
 
-def close_diff_success(scene: Scene) -> None:
+def test_close_diff_success(scene: Scene) -> None:
     scene.opened("/a")
     scene.emacs.epc.answers["close-diff"] = lambda diff_id, reason: "edited"
     (item,) = scene.cli.tool("closeDiff", filePath="/a")["result"]["content"]
@@ -198,90 +216,51 @@ def close_diff_success(scene: Scene) -> None:
     assert json.loads(item["text"]) == {"content": "edited"}
 
 
-def close_diff_failure(scene: Scene) -> None:
+def test_close_diff_failure(scene: Scene) -> None:
     result = scene.cli.tool("closeDiff", filePath="/not-open")["result"]
     assert not result.get("isError")
     assert json.loads(result["content"][0]["text"]) == {}
     assert scene.cli.tool("closeDiff", filePath="a")["result"]["isError"] is True
 
 
-def diff_accepted(scene: Scene) -> None:
+def test_diff_accepted(scene: Scene) -> None:
     scene.emacs.call("diff-accepted", scene.opened("/a"), "edited")
     expected = {"filePath": "/a", "content": "edited"}
     assert scene.next("ide/diffAccepted") == expected
 
 
-def diff_rejected(scene: Scene) -> None:
+def test_diff_rejected(scene: Scene) -> None:
     scene.emacs.call("diff-rejected", scene.opened("/a"))
     assert scene.next("ide/diffRejected") == {"filePath": "/a"}
 
 
-def shutdown(scene: Scene) -> None:
-    emacs = other_server(scene)
-    other = Scene(emacs)
-    other.opened("/a")
-    emacs.call("stop")
-    assert other.next("ide/diffRejected") == {"filePath": "/a"}
-    assert emacs.wait() == 0
-    assert not other.file.exists()
+def test_shutdown(other: FakeEmacs) -> None:
+    scene = Scene(other)
+    scene.opened("/a")
+    other.call("stop")
+    assert scene.next("ide/diffRejected") == {"filePath": "/a"}
+    assert other.wait() == 0
+    assert not scene.file.exists()
     with pytest.raises(ConnectionRefusedError):
-        other.status()
-    other.close()
-    emacs.close()
+        scene.status()
+    scene.cli.close()
 
 
-def session_ended(scene: Scene) -> None:
+def test_session_ended(scene: Scene) -> None:
     assert scene.status(**{"Mcp-Session-Id": "ended"}) == 200
 
 
-def protocol_version(scene: Scene) -> None:
+def test_protocol_version(scene: Scene) -> None:
     for version in ("2025-06-18", "2025-03-26"):
         answer = scene.cli.initialize(version)["result"]
         assert answer["protocolVersion"] == version
     assert scene.status(**{"Mcp-Protocol-Version": "x"}) == 400
 
 
-def notification_accepted(scene: Scene) -> None:
+def test_notification_accepted(scene: Scene) -> None:
     message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     assert scene.cli.post(message)[0] == 202
 
 
-def connection_closed(scene: Scene) -> None:
+def test_connection_closed(scene: Scene) -> None:
     assert scene.cli.post(PING)[1]["connection"] == "close"
-
-
-CHECKS: dict[str, Callable[[Scene], None]] = {
-    name.replace("_", " "): check
-    for name, check in list(globals().items())
-    if getattr(check, "__annotations__", None) == {"scene": Scene, "return": None}
-}
-
-
-def rows() -> list[str]:
-    """Return the names in the first table of conformance."""
-    section = DESIGN.read_text(encoding="utf-8").split("\n* Conformance\n")[1]
-    table = section.split("\n|---")[1].split("\n\n")[0]
-    return re.findall(r"^\| ([^|]*?) +\|", table, re.M)
-
-
-@pytest.fixture(scope="module")
-def emacs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeEmacs]:
-    emacs = FakeEmacs(tmp_path_factory.mktemp("conformance"), roots=ROOTS)
-    yield emacs.connect()
-    emacs.close()
-
-
-@pytest.fixture
-def scene(emacs: FakeEmacs) -> Iterator[Scene]:
-    scene = Scene(emacs)
-    yield scene
-    scene.close()
-
-
-@pytest.mark.parametrize("row", rows())
-def test_a_row_of_the_table_is_true(row: str, scene: Scene) -> None:
-    CHECKS[row](scene)
-
-
-def test_each_check_has_its_row() -> None:
-    assert sorted(rows()) == sorted(CHECKS)

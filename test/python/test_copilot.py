@@ -13,7 +13,7 @@ import pytest
 
 from conftest import BOUND, Alone
 from fake_cli import FakeCli
-from gemini_companion_epc.copilot import COPILOT, socket_name
+from gemini_companion_epc.copilot import COPILOT
 from gemini_companion_epc.types import File
 
 
@@ -68,34 +68,6 @@ def test_a_session_has_the_id_and_the_process_of_the_headers(
     assert alone.searches == 0
     names = [tool["name"] for tool in cli.ask("tools/list", {})["result"]["tools"]]
     assert names == ["open_diff", "close_diff"]
-
-
-def test_a_call_lasts_until_the_user_has_decided(
-    alone: Alone, cli: FakeCopilot
-) -> None:
-    accepted, rejected = cli.review("/a", "x\r\n", "1"), cli.review("/b", "y", "2")
-    alone.emacs.until(lambda emacs: len(emacs.acknowledged) == 2)
-    assert {diff.proposal for diff in alone.emacs.opened} == {"x\n", "y"}
-    ids = {diff.path: diff.id for diff in alone.emacs.opened}
-    alone.do(alone.diffs.decide, ids["/b"])
-    answer = rejected.result(BOUND)
-    assert (answer["success"], answer["result"]) == (True, "REJECTED")
-    assert not accepted.done()
-    alone.do(alone.diffs.decide, ids["/a"], "mine")
-    assert accepted.result(BOUND)["result"] == "SAVED"
-    assert alone.emacs.written == [ids["/b"], ids["/a"]]
-
-
-def test_an_answer_in_the_terminal_closes_the_review(
-    alone: Alone, cli: FakeCopilot
-) -> None:
-    review = cli.review("/a", "x", "1")
-    alone.emacs.until(lambda emacs: emacs.acknowledged)
-    closed = cli.later("close_diff", tab_name="1").result(BOUND)
-    assert (closed["already_closed"], closed["tab_name"]) == (False, "1")
-    assert review.result(BOUND)["result"] == "REJECTED"
-    assert alone.emacs.closed == [(1, "closed")]
-    assert cli.later("close_diff", tab_name="1").result(BOUND)["already_closed"]
 
 
 def test_a_review_may_be_closed_before_it_is_open(
@@ -222,18 +194,3 @@ def test_without_an_active_file_the_selection_is_empty() -> None:
     params: Any = COPILOT.context([File("/x", 2)])["params"]
     assert (params["text"], params["filePath"]) == ("", "")
     assert params["selection"]["isEmpty"]
-
-
-def test_the_discovery_file_has_the_own_bearer_and_all_roots() -> None:
-    content = COPILOT.discovery(7, "token.copilot", ["/a", "/b:c"])
-    assert content["headers"] == {
-        "Authorization": "Bearer token.copilot",
-        "Host": "127.0.0.1:7",
-    }
-    assert (content["workspaceFolders"], content["ideName"]) == (
-        ["/a", "/b:c"],
-        "Emacs",
-    )
-    assert content["socketPath"] == socket_name()
-    assert content["pid"] == os.getpid()
-    assert "isTrusted" not in content

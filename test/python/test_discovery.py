@@ -27,10 +27,6 @@ def _files(tmp_path: Path, pid: int = os.getpid(), port: int = 4711) -> Discover
     return files
 
 
-def _directory(tmp_path: Path) -> Path:
-    return GEMINI.directory(_environ(tmp_path))
-
-
 def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
@@ -62,7 +58,7 @@ def test_a_symlink_as_the_directory_is_refused(tmp_path: Path, planted: str) -> 
 def test_a_directory_of_another_user_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _directory(tmp_path).mkdir(parents=True)
+    GEMINI.directory(_environ(tmp_path)).mkdir(parents=True)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     (problem,) = _files(tmp_path).update(())
     assert "another user" in problem

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import logging
 import stat
+from collections.abc import Iterator
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 import pytest
@@ -8,39 +10,35 @@ import pytest
 from gemini_companion_epc import log
 
 
-def test_several_emacsen_rotate_one_log_without_loss(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = logging.getLogger()
+@pytest.fixture(autouse=True)
+def small_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let a log have 1 kB; close the logs of a test."""
     monkeypatch.setattr(log, "_FILE_SIZE", 1000)
-    for _ in range(2):
-        log.to_file(str(tmp_path / "log"))
-    handlers = root.handlers[-2:]
-    try:
-        for number in range(16):
-            root.error("event %d.", number)
-    finally:
-        for handler in handlers:
+    yield
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        if isinstance(handler, RotatingFileHandler):
             root.removeHandler(handler)
             handler.close()
+
+
+def test_several_emacsen_rotate_one_log_without_loss(tmp_path: Path) -> None:
+    for _ in range(2):
+        log.to_file(str(tmp_path / "log"))
+    for number in range(16):
+        logging.getLogger().error("event %d.", number)
     text = "".join(path.read_text() for path in tmp_path.glob("log*"))
     assert min(path.stat().st_size for path in tmp_path.glob("log.*")) > 900
     assert [text.count(f"event {number}.") for number in range(16)] == [2] * 16
 
 
 def test_the_log_rotates_stays_private_and_has_a_line_for_each_event(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    root, package = logging.getLogger(), logging.getLogger("gemini_companion_epc")
-    monkeypatch.setattr(log, "_FILE_SIZE", 1000)
     log.to_file(str(tmp_path / "log"))
-    try:
-        for number in range(100):
-            package.warning("%d\n%s\r", number, "x\ud800" * 20)
-    finally:
-        handler = root.handlers[-1]
-        root.removeHandler(handler)
-        handler.close()
+    package = logging.getLogger("gemini_companion_epc")
+    for number in range(100):
+        package.warning("%d\n%s\r", number, "x\ud800" * 20)
     files = sorted(tmp_path.glob("log*"))
     assert [path.name for path in files] == ["log", "log.1", "log.2", "log.3"]
     for path in files:

@@ -11,13 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
-from conftest import CliOf, ServeAlone, until
+from conftest import BOUND, CliOf, ServeAlone, until
 from gemini_companion_epc import system
 from gemini_companion_epc.processes import has_exited, process_of
 from gemini_companion_epc.types import Process
-
-BOUND = 120.0
-
 
 HERE = Process(os.getpid(), os.getcwd())
 

@@ -10,8 +10,8 @@ import socket
 import stat
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -134,25 +134,16 @@ def test_a_client_that_comes_early_waits(start: Start, cli_of: CliOf) -> None:
 # Stop
 
 
-def _by_end_of_stdin(emacs: FakeEmacs) -> None:
-    assert emacs.process.stdin is not None
-    emacs.process.stdin.close()
-
-
-def _by_leaving(emacs: FakeEmacs) -> None:
-    emacs.epc.close()
-
-
-@pytest.mark.parametrize("stop", [_by_end_of_stdin, _by_leaving])
+@pytest.mark.parametrize("closed", ["process.stdin", "epc"])
 def test_an_emacs_that_exits_has_its_diffs_rejected_and_leaves_nothing(
-    start: Start, cli_of: CliOf, stop: Callable[[FakeEmacs], None]
+    start: Start, cli_of: CliOf, closed: str
 ) -> None:
     emacs = start()
     one, two = cli_of(emacs), cli_of(emacs)
     events = [one.connect(), two.connect()]
     one.open_diff("/a", "x")
     two.open_diff("/a", "y")
-    stop(emacs)
+    attrgetter(closed)(emacs).close()
     _stops(emacs, events)
 
 
