@@ -32,31 +32,18 @@ is none."
             (terminal (generate-new-buffer "*terminal*"))
             (session nil))
        (save-window-excursion
+         (when client
+           (setq session (list :id "1" :client client :directory directory
+                               :pid (process-id
+                                     (with-current-buffer terminal
+                                       (gemini-companion-test-start-cat))))))
          (unwind-protect
-             (progn
-               (when client
-                 (setq session
-                       (list :id "1" :client client :directory directory
-                             :pid (process-id
-                                   (gemini-companion-compose-test-start
-                                    terminal))))
-                 (gemini-companion-part-start 'state)
-                 (gemini-companion-session-update (list session)))
+             (gemini-companion-test-with-parts '(compose state prompt) session
                ,@body)
-           (gemini-companion-part-stop 'prompt)
-           (gemini-companion-session-update)
-           (gemini-companion-part-stop 'state)
-           (gemini-companion-part-stop 'compose)
            (dolist (buffer (buffer-list))
              (when (or (eq buffer terminal)
                        (string-prefix-p "*prompt: " (buffer-name buffer)))
                (kill-buffer buffer))))))))
-
-(defun gemini-companion-compose-test-start (terminal)
-  "Start a program in TERMINAL that displays what is typed; return it."
-  (with-current-buffer terminal
-    (gemini-companion-test-start-in-term
-     "sh" "-c" "stty -echoctl; echo up; exec cat")))
 
 (ert-deftest gemini-companion-compose-submits-or-inserts-and-remembers ()
   (gemini-companion-compose-test-with "gemini"
@@ -274,7 +261,8 @@ is none."
        (list (list :id "0" :client "gemini" :directory directory)))
       (gemini-companion-test-run-timers)
       (should-not (equal "Begin" (car kill-ring)))
-      (let ((process (gemini-companion-compose-test-start terminal)))
+      (let ((process (with-current-buffer terminal
+                       (gemini-companion-test-start-cat))))
         (gemini-companion-session-update
          (list (list :id "1" :client "gemini" :directory directory
                      :pid (process-id process))))

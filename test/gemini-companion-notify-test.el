@@ -32,19 +32,10 @@
              (lambda (_session text)
                (push text notices)
                (lambda () (setq notices (delete text notices))))))
-       (gemini-companion-part-start 'state)
-       (gemini-companion-part-start 'notify)
-       (setq gemini-companion-edit-send-function #'ignore)
-       (gemini-companion-part-start 'edit)
        (unwind-protect
            (save-window-excursion
-             (gemini-companion-session-update (list session))
-             ,@body)
-         (gemini-companion-edit-settle-all 'dismissed)
-         (gemini-companion-part-stop 'notify)
-         (gemini-companion-part-stop 'edit)
-         (gemini-companion-session-update nil)
-         (gemini-companion-part-stop 'state)
+             (gemini-companion-test-with-parts '(state edit notify) session
+               ,@body))
          (delete-process process)
          (kill-buffer terminal)))))
 

@@ -24,8 +24,7 @@ reported states, the last first."
        (let* ((kill-buffer-query-functions nil)
               (inhibit-message t)
               (client ,client)
-              (process (gemini-companion-test-start-in-term
-                        "sh" "-c" "echo up; exec cat"))
+              (process (gemini-companion-test-start-cat))
               (session `(:id "1" :client ,(or client "gemini")
                              ,@(and client
                                     (list :pid (process-id process)))))
@@ -33,16 +32,8 @@ reported states, the last first."
               (gemini-companion-state-functions
                (list (lambda (_session state) (push state states)))))
          (ignore states)
-         (unwind-protect
-             (progn
-               (gemini-companion-part-start 'cli)
-               (gemini-companion-part-start 'state)
-               (gemini-companion-session-update (list session))
-               ,@body)
-           (gemini-companion-edit-settle-all 'dismissed)
-           (gemini-companion-session-update)
-           (gemini-companion-part-stop 'state)
-           (gemini-companion-part-stop 'cli))))))
+         (gemini-companion-test-with-parts '(cli state edit) session
+           ,@body)))))
 
 (ert-deftest gemini-companion-state-is-shown-by-window-titles ()
   (pcase-dolist
@@ -75,8 +66,6 @@ reported states, the last first."
 (ert-deftest gemini-companion-state-elsewhere-is-known-from-reviews-and-hooks ()
   (gemini-companion-state-test-with nil
     (should (eq 'unknown (gemini-companion-session-state session)))
-    (setq gemini-companion-edit-send-function #'ignore)
-    (gemini-companion-part-start 'edit)
     (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
     (should (eq 'waiting (gemini-companion-session-state session)))
     (gemini-companion-state-report session 'question nil)
@@ -154,7 +143,6 @@ reported states, the last first."
       (let (sent)
         (setq gemini-companion-edit-send-function
               (lambda (diff) (push diff sent)))
-        (gemini-companion-part-start 'edit)
         (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
         (let ((diff (car (gemini-companion-edits-open))))
           (dolist (title titles)

@@ -287,9 +287,7 @@ connected to another editor" nil t)))))
     (with-temp-buffer
       (let* ((terminal (current-buffer))
              (cli (list :client "qwen" :directory directory
-                        :pid (process-id
-                              (gemini-companion-test-start-in-term
-                               "sh" "-c" "stty -echoctl; echo up; exec cat"))))
+                        :pid (process-id (gemini-companion-test-start-cat))))
              (asked nil)
              (push (lambda (label)
                      (goto-char (point-min))

@@ -134,6 +134,28 @@ Wait until it has displayed \"up\", and return its process."
     (gemini-companion-test-eventually (string-search "up" (buffer-string)))
     process))
 
+(defun gemini-companion-test-start-cat ()
+  "Run a program that repeats what it is sent, as the function above does."
+  (gemini-companion-test-start-in-term
+   "sh" "-c" "stty -echoctl; echo up; exec cat"))
+
+;;;; Parts
+
+(defmacro gemini-companion-test-with-parts (parts session &rest body)
+  "Run BODY with PARTS started and SESSION connected, if it is non-nil.
+Edits, whose outcomes are sent nowhere, are dismissed in the end."
+  (declare (indent 2) (debug t))
+  `(let ((parts ,parts)
+         (gemini-companion-edit-send-function #'ignore))
+     (unwind-protect
+         (progn
+           (mapc #'gemini-companion-part-start parts)
+           (gemini-companion-session-update (and ,session (list ,session)))
+           ,@body)
+       (gemini-companion-edit-settle-all 'dismissed)
+       (gemini-companion-session-update)
+       (mapc #'gemini-companion-part-stop (reverse parts)))))
+
 ;;;; Timers
 
 (defun gemini-companion-test-ours-p (function)
