@@ -56,6 +56,12 @@
 
 ;;;; Customization
 
+(defconst gemini-companion-cli--choices
+  (mapcar (lambda (client)
+            `(const :tag ,(plist-get (cdr client) :title) ,(car client)))
+          gemini-companion-clients)
+  "The CLIs as alternatives of a custom type.")
+
 (defgroup gemini-companion-terminal nil
   "CLIs in terminals of this Emacs."
   :group 'gemini-companion)
@@ -88,7 +94,7 @@ selected one."
 CLIENT is \"gemini\", \"qwen\" or \"copilot\".  COMMAND is a program, or a list
 \(PROGRAM ARG...).  A CLI that is not in the alist is started by the
 program of its name."
-  :type `(alist :key-type (choice ,@(gemini-companion-clients-choices))
+  :type `(alist :key-type (choice ,@gemini-companion-cli--choices)
                 :value-type (choice (string :tag "Program")
                                     (repeat :tag "Program and arguments"
                                             string)))
@@ -99,7 +105,7 @@ program of its name."
 Nil means the one that is installed.  If several are, the command
 asks, and sets this option."
   :type `(choice (const :tag "The one that is installed" nil)
-                 ,@(gemini-companion-clients-choices))
+                 ,@gemini-companion-cli--choices)
   :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
@@ -296,7 +302,9 @@ The first one is about what is needed to connect, if they can be read."
 (defun gemini-companion-cli--setting (client files required)
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
                (user (car (last files)))
-               (found (gemini-companion-settings-find files keys))
+               (found (seq-find (lambda (file)
+                                  (gemini-companion-settings-get file keys))
+                                files))
                (file (or found user))
                (key (format "%s in %s" (string-join keys ".")
                             (abbreviate-file-name file))))

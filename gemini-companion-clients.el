@@ -169,12 +169,6 @@ another title of the same program has shown a state.")
   "Return the title of CLIENT, or \"the CLI\" if it is nil or unknown."
   (or (gemini-companion-clients-get client :title) "the CLI"))
 
-(defun gemini-companion-clients-choices ()
-  "Return the CLIs as alternatives of a custom type."
-  (mapcar (lambda (client)
-            `(const :tag ,(plist-get (cdr client) :title) ,(car client)))
-          gemini-companion-clients))
-
 (defun gemini-companion-clients-all (key)
   "Append the lists that are the values of KEY of all CLIs."
   (seq-mapcat (lambda (client) (plist-get (cdr client) key))
@@ -269,21 +263,15 @@ regular file, which a project may have there."
           (unless (eobp)
             (error "Text after the JSON object")))))))
 
-(defun gemini-companion-settings-get (file keys)
-  "Return what FILE has for KEYS, a list of strings, or nil.
-Without KEYS, return all that it has.  Ignore errors."
-  (let ((value (ignore-errors (gemini-companion-settings-read file))))
-    (dolist (key keys value)
-      (setq value (and (consp value) (cdr (assoc key value)))))))
-
-(defun gemini-companion-settings-find (files keys)
-  "Return the first one of FILES with a value for KEYS, or nil."
-  (seq-find (lambda (file) (gemini-companion-settings-get file keys)) files))
-
-(defun gemini-companion-settings-value (client directory keys)
-  "Return what the settings of CLIENT in DIRECTORY have for KEYS, or nil."
-  (seq-some (lambda (file) (gemini-companion-settings-get file keys))
-            (gemini-companion-settings-files client directory)))
+(defun gemini-companion-settings-get (files keys)
+  "Return the first value of FILES, a file or a list, for KEYS, or nil.
+KEYS is a list of strings; without any, the value is all that a file
+has.  Ignore errors."
+  (seq-some (lambda (file)
+              (let ((value (ignore-errors (gemini-companion-settings-read file))))
+                (dolist (key keys value)
+                  (setq value (and (consp value) (cdr (assoc key value)))))))
+            (ensure-list files)))
 
 ;;;;; Writing
 

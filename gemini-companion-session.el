@@ -229,10 +229,11 @@ BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
   "Return the current turn of SESSION, or else its last one, or nil.
 It is a record: see the accessors `gemini-companion-turn-prompt',
 `gemini-companion-turn-began' and `gemini-companion-turn-ended'."
+  (declare (gv-setter gemini-companion-session--set-turn))
   (alist-get session gemini-companion-session--turns nil nil
              #'gemini-companion-session-same-p))
 
-(defun gemini-companion-session-set-turn (session turn)
+(defun gemini-companion-session--set-turn (session turn)
   "Set the current turn of SESSION to TURN, or forget it if TURN is nil."
   (setf (alist-get session gemini-companion-session--turns nil 'remove
                    #'gemini-companion-session-same-p)

@@ -122,8 +122,9 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
       (gemini-companion-state--end record)
       (run-hook-with-args 'gemini-companion-state-functions
                           (gemini-companion-state--session record) 'unknown)
-      (gemini-companion-session-set-turn
-       (gemini-companion-state--session record) nil))
+      (setf (gemini-companion-session-turn
+             (gemini-companion-state--session record))
+            nil))
     (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
 (defun gemini-companion-state--edit-changed (edit event)
@@ -212,11 +213,11 @@ A turn is seen in the title and reported by a hook, in either order."
                (gemini-companion-turn-ended turn)
                (and prompt (gemini-companion-turn-reported turn)))
            (gemini-companion-state--end record)
-           (gemini-companion-session-set-turn
-            session (gemini-companion-turn-make
-                     :prompt (or prompt (gemini-companion-state--sent record))
-                     :reported (and prompt t)))
-           (setf (gemini-companion-state--sent record) nil))
+           (setf (gemini-companion-session-turn session)
+                 (gemini-companion-turn-make
+                  :prompt (or prompt (gemini-companion-state--sent record))
+                  :reported (and prompt t))
+                 (gemini-companion-state--sent record) nil))
           (prompt
            (setf (gemini-companion-turn-prompt turn) prompt
                  (gemini-companion-turn-reported turn) t)))))

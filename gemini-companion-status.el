@@ -452,9 +452,7 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                  ,(format "To update it there: npm install -g %s" package))))
       ,@(seq-mapcat
          (pcase-lambda (`(,keys ,value ,problem ,command))
-           (unless (equal value (gemini-companion-settings-get
-                                 (gemini-companion-settings-find files keys)
-                                 keys))
+           (unless (equal value (gemini-companion-settings-get files keys))
              `((bad ,(format "%s on %s" problem host)
                     ,(format "Type %s in %s there." command title)))))
          required))))

@@ -280,8 +280,9 @@ are not offered and edits are not reported"
 
 (defun gemini-companion-tools--untrusted-p (client directory)
   (and (not (file-remote-p directory))
-       (eq t (or (gemini-companion-settings-value
-                  client directory '("security" "folderTrust" "enabled"))
+       (eq t (or (gemini-companion-settings-get
+                  (gemini-companion-settings-files client directory)
+                  '("security" "folderTrust" "enabled"))
                  ;; The default.
                  (equal client "gemini")))
        (seq-every-p

@@ -220,7 +220,7 @@
     (let* ((gemini-companion-arrival-pause 0)
            (turn (gemini-companion-turn-make))
            (diff (gemini-companion-test-show "a" "new\n")))
-      (gemini-companion-session-set-turn (gemini-companion-edit-session diff) turn)
+      (setf (gemini-companion-session-turn (gemini-companion-edit-session diff)) turn)
       (gemini-companion-test-accept-inside diff)
       (should (gemini-companion-edit-view diff))
       (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
@@ -232,8 +232,8 @@
       (setf (gemini-companion-turn-ended turn) (float-time))
       (gemini-companion-test-eventually
         (null (gemini-companion-edit-view diff)))
-      (gemini-companion-session-set-turn (gemini-companion-edit-session diff)
-                                         nil))))
+      (setf (gemini-companion-session-turn (gemini-companion-edit-session diff))
+            nil))))
 
 (ert-deftest gemini-companion-arrival-shows-a-written-file-after-the-last-review ()
   (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
