@@ -5,15 +5,24 @@
 
 ;;; Commentary:
 
+;; What is at point becomes a prompt: it is described by texts and references to
+;; files, by a table with a function for each mode.  A reference, such as @path, is
+;; read by the CLI; all else is quoted.
+;;
 ;; A buffer for the next prompt of a CLI, in a mode for text.  Its draft is in a
 ;; file, to which Emacs saves automatically, until the prompt is submitted.  There
 ;; is one buffer for each directory in which a CLI runs.
 
 ;;; Code:
 
+(require 'compile)
+(require 'diff-mode)
+(require 'dired)
 (require 'dnd)
 (require 'gemini-companion-clients)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-install)
+(require 'gemini-companion-names)
 (require 'gemini-companion-session)
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-privacy)
@@ -21,8 +30,502 @@
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'project)
+(require 'xref)
 
+(declare-function flycheck-error-filename "ext:flycheck")
+(declare-function flycheck-error-line "ext:flycheck")
+(declare-function flycheck-error-message "ext:flycheck")
+(declare-function flycheck-overlay-errors-in "ext:flycheck")
+(declare-function flymake-diagnostic-beg "flymake" t t)
+(declare-function flymake-diagnostic-buffer "flymake" t t)
+(declare-function flymake-diagnostic-text "flymake" t t)
+(declare-function flymake-diagnostics "flymake" t t)
 (declare-function gfm-mode "ext:markdown-mode")
+(declare-function magit-current-section "ext:magit-section")
+(declare-function magit-file-at-point "ext:magit-git")
+(declare-function slot-value "eieio")
+(defvar comint-last-input-start)
+(defvar eshell-last-input-start)
+(defvar flymake-mode)
+(defvar org-src--beg-marker)
+
+;;;; What is at point
+
+(defvar gemini-companion-send-alist
+  '((dired-mode . gemini-companion-send--dired)
+    (wdired-mode . gemini-companion-send--dired)
+    (compilation-mode . gemini-companion-send--hits)
+    (xref--xref-buffer-mode . gemini-companion-send--hits)
+    (occur-mode . gemini-companion-send--hits)
+    (flymake-diagnostics-buffer-mode . gemini-companion-send--hits)
+    (flymake-project-diagnostics-mode . gemini-companion-send--hits)
+    (flycheck-error-list-mode . gemini-companion-send--hits)
+    (diff-mode . gemini-companion-send--diff)
+    (magit-mode . gemini-companion-send--magit)
+    (eshell-mode . gemini-companion-send--shell)
+    (comint-mode . gemini-companion-send--shell)
+    (vterm-mode . gemini-companion-send--shell)
+    (eat-mode . gemini-companion-send--shell)
+    (term-mode . gemini-companion-send--shell)
+    (fundamental-mode . gemini-companion-send--file))
+  "Alist of (MODE . FUNCTION): what `gemini-companion-send' sends.
+The first element counts whose MODE is the major mode, or one that it is
+derived from; `fundamental-mode' is for all modes.
+
+FUNCTION returns a list of what is at point.  Each element is a string,
+which is quoted, or a list (FILE LINES TEXT) for a reference to FILE, an
+absolute file name: LINES is a number, a cons (FIRST . LAST), or nil,
+and TEXT is a string from FILE or about it, or nil.")
+
+;;;; Files
+
+(defun gemini-companion-send--file ()
+  "Return a reference to the lines of the region, the defun or the line.
+With a diagnostic on the line of point, it has its message.  An image
+or a PDF has no lines.  Without a file, return the region or paragraph."
+  (let ((file (gemini-companion-text-visited (current-buffer)))
+        messages)
+    (cond ((null file)
+           (gemini-companion-send--region))
+          ((or (derived-mode-p 'image-mode)
+               (eq 'no-conversion buffer-file-coding-system))
+           (list (list file nil nil)))
+          ((and (not (use-region-p))
+                (setq messages (gemini-companion-send--diagnostics)))
+           (list (list file (line-number-at-pos nil t)
+                       (string-join messages "\n"))))
+          (t
+           (pcase-let ((`(,start . ,end)
+                        (cond ((use-region-p)
+                               (cons (region-beginning) (region-end)))
+                              ((and (derived-mode-p 'prog-mode)
+                                    (bounds-of-thing-at-point 'defun)))
+                              (t
+                               (cons (point) (point))))))
+             ;; Nothing of the line after a newline is meant.
+             (when (and (< start end) (eq (char-before end) ?\n))
+               (setq end (1- end)))
+             (list (list file
+                         (cons (line-number-at-pos start t)
+                               (line-number-at-pos end t))
+                         nil)))))))
+
+(defun gemini-companion-send--diagnostics ()
+  (let ((line (list (line-beginning-position) (line-beginning-position 2))))
+    (delete-dups
+     (mapcar (lambda (text) (string-trim (string-replace "\n" " " text)))
+             (append
+              (and (bound-and-true-p flymake-mode)
+                   (mapcar #'flymake-diagnostic-text
+                           (apply #'flymake-diagnostics line)))
+              (and (bound-and-true-p flycheck-mode)
+                   (delq nil (mapcar #'flycheck-error-message
+                                     (apply #'flycheck-overlay-errors-in
+                                            line)))))))))
+
+;;;; What is not shared
+
+(defun gemini-companion-send--hidden (files)
+  "Return the first of FILES that may not be shared, or nil.
+A directory counts as the files in it."
+  (seq-find (lambda (file)
+              (gemini-companion-privacy-name-hidden-p
+               (if (file-directory-p file) (expand-file-name "x" file) file)))
+            files))
+
+(defun gemini-companion-send--shown (buffer)
+  "Return the files whose text is in BUFFER, which may visit none."
+  (with-current-buffer (or (get-buffer buffer)
+                           (user-error "Buffer %s was killed" buffer))
+    (if (bound-and-true-p org-src--beg-marker)
+        (gemini-companion-send--shown (marker-buffer org-src--beg-marker))
+      (ensure-list
+       (or (gemini-companion-text-visited (current-buffer))
+           (and gemini-companion-edit-here
+                (gemini-companion-edit-file gemini-companion-edit-here))
+           (bound-and-true-p vc-annotate-parent-file)
+           (bound-and-true-p log-view-vc-fileset)
+           (bound-and-true-p magit-buffer-file-name))))))
+
+(defun gemini-companion-send--dired ()
+  (mapcar (lambda (file) (list file nil nil))
+          (dired-get-marked-files)))
+
+;;;; Lists of locations
+
+(defun gemini-companion-send--hits ()
+  (save-excursion
+    (let* ((end (if (use-region-p) (region-end) (point)))
+           (before (progn
+                     (goto-char (if (use-region-p) (region-beginning) end))
+                     (gemini-companion-send--near -1)))
+           (found (cl-loop collect (gemini-companion-send--hit)
+                           while (and (zerop (forward-line))
+                                      (< (point) end))))
+           (after (progn
+                    (forward-line -1)
+                    (gemini-companion-send--near 1))))
+      (delete-dups
+       (seq-filter
+        ;; Lines without a location may be from the file of one before or after.
+        (if (gemini-companion-send--hidden
+             (mapcar #'car (seq-filter #'consp `(,before ,after ,@found))))
+            #'consp
+          #'identity)
+        found)))))
+
+(defun gemini-companion-send--compilation-p ()
+  (or (eq 'compilation-mode major-mode)
+      (and (derived-mode-p 'comint-mode)
+           (bound-and-true-p compilation-arguments))))
+
+(defun gemini-companion-send--near (step)
+  "Return the next hit of a compilation after STEP lines, 1 or -1, or nil."
+  (when (gemini-companion-send--compilation-p)
+    (save-excursion
+      (cl-loop repeat 200
+               while (zerop (forward-line step))
+               for hit = (gemini-companion-send--hit)
+               when (consp hit) return hit))))
+
+(defun gemini-companion-send--property (name)
+  (when-let* ((location (text-property-not-all (line-beginning-position)
+                                               (line-end-position) name nil)))
+    (get-text-property location name)))
+
+(defun gemini-companion-send--hit ()
+  "Return the hit or the diagnostic on this line, or nil.
+Searches have a text property on each, other lists the id of an entry."
+  (let* ((line (list (line-beginning-position) (line-end-position)))
+         (text (string-replace
+                ;; Grep's separator is displayed as a colon.
+                "\0" ":"
+                (string-trim (apply #'buffer-substring-no-properties line))))
+         (id (gemini-companion-send--property 'tabulated-list-id))
+         location)
+    ;; A line that was not displayed has no hit yet.
+    (apply #'font-lock-ensure line)
+    ;; A line of Make about a directory has a message without a location.
+    (cond ((setq location (gemini-companion-send--location
+                           (gemini-companion-send--property 'compilation-message)
+                           text))
+           (append location (list text)))
+          ((setq location (gemini-companion-send--property 'xref-item))
+           (setq location (xref-item-location location))
+           (list (expand-file-name (xref-location-group location))
+                 (xref-location-line location) text))
+          ((setq location (gemini-companion-send--property 'occur-target))
+           ;; Emacs 28 has a marker, later versions a list of pairs of them.
+           (setq location (if (consp location) (caar location) location))
+           (gemini-companion-send--at (marker-buffer location) location text))
+          ((setq location (plist-get (and (listp id) id) :diagnostic))
+           (gemini-companion-send--at (flymake-diagnostic-buffer location)
+                                      (flymake-diagnostic-beg location)
+                                      (flymake-diagnostic-text location)))
+          (id (list (flycheck-error-filename id) (flycheck-error-line id)
+                    (flycheck-error-message id)))
+          ;; In results of a search, it may be from a file that is not shared.
+          ((and (gemini-companion-send--compilation-p)
+                (not (string-empty-p text)))
+           text))))
+
+(defun gemini-companion-send--location (message text)
+  "Return (FILE LINE) of MESSAGE, a text property in a compilation, or of TEXT.
+Any number after a colon may be taken for the line of a file that does not
+exist, and Emacs does not know the formats of all compilers."
+  (seq-find
+   (lambda (location)
+     (and location
+          (or (file-exists-p (car location))
+              (gemini-companion-send--hidden (list (car location))))))
+   (list (when-let* ((loc (and message (compilation--message->loc message))))
+           (list (apply #'expand-file-name
+                        (car (compilation--loc->file-struct loc)))
+                 (compilation--loc->line loc)))
+         (when (and (gemini-companion-send--compilation-p)
+                    (string-match "\\([^][ \t\"'(){}<>:]+\\):\\([0-9]+\\)"
+                                  text))
+           (list (expand-file-name (match-string 1 text))
+                 (string-to-number (match-string 2 text)))))))
+
+(defun gemini-companion-send--at (buffer location text)
+  "Return a reference with TEXT to LOCATION, a position in BUFFER.
+For a file that is not visited, Flymake has its name, and (LINE . COLUMN).
+If BUFFER visits no file, return TEXT; if it was killed, nil."
+  (cond ((stringp buffer)
+         (list buffer (car location) text))
+        ((buffer-live-p buffer)
+         (if-let* ((file (or (gemini-companion-text-visited buffer)
+                             (gemini-companion-send--hidden
+                              (gemini-companion-send--shown buffer)))))
+             (list file (gemini-companion-text-line buffer location) text)
+           ;; A line of these may be from any file.
+           (unless (seq-some (apply-partially
+                              #'provided-mode-derived-p
+                              (buffer-local-value 'major-mode buffer))
+                             '(compilation-mode diff-mode magit-mode))
+             text)))))
+
+;;;; Texts
+
+(defun gemini-companion-send--diff ()
+  (save-excursion
+    (let ((end (line-end-position))
+          (hunk (or (ignore-errors (diff-bounds-of-hunk))
+                    (user-error "No hunk here"))))
+      ;; In the header of a file, the functions of Diff mode find another one.
+      (goto-char (car hunk))
+      (apply #'gemini-companion-send--hunk
+             ;; A binary file has no hunk, and the next one is of another file.
+             (unless (re-search-backward "^\\(?:diff\\|Index:\\) "
+                                         (min end (point)) t)
+               (seq-mapcat #'gemini-companion-send--diff-files
+                           (diff-hunk-file-names)))
+             hunk))))
+
+(defun gemini-companion-send--diff-files (name)
+  "Return the files that NAME, in a diff, may stand for.
+It may have a prefix, and be relative to this directory or the root."
+  (let* ((name (if (string-prefix-p "\"" name)
+                   ;; Git quotes the bytes of other than ASCII letters.
+                   (decode-coding-string (read name) 'utf-8)
+                 name))
+         (bare (replace-regexp-in-string "\\`[^/]+/" "" name)))
+    (cond ((string-match "\\`#<buffer \\(.*\\)>\\'" name)
+           (gemini-companion-send--shown (match-string 1 name)))
+          ;; A command line also has options, and quoted spaces.
+          ((not (string-match-p "\\`\\(?:/dev/null\\'\\|[-\\]\\)" name))
+           (seq-mapcat
+            (lambda (directory)
+              (mapcar (lambda (name) (expand-file-name name directory))
+                      (cond ((not (string-match-p "\\`[[:alnum:]]/" name))
+                             (list name bare))
+                            ((file-exists-p name) (list bare name))
+                            (t (list bare)))))
+            (list (vc-root-dir) default-directory))))))
+
+(defun gemini-companion-send--magit ()
+  "Return the hunk at point, with the name of its file."
+  ;; The compiler would warn of the name of a slot that it does not know.
+  (let ((slot (lambda (name &optional section)
+                (ignore-errors
+                  (slot-value (or section (magit-current-section)) name)))))
+    (gemini-companion-send--hunk
+     (delq nil
+           (list (magit-file-at-point)
+                 ;; The file may be renamed or copied.
+                 (or (funcall slot 'source)
+                     (funcall slot 'source (funcall slot 'parent)))))
+     (funcall slot 'start) (funcall slot 'end))))
+
+(defun gemini-companion-send--hunk (files start end)
+  "Return the hunk of FILES from START to END.
+It has the name of one that is hidden, or else of one that exists."
+  (let ((text (string-trim (buffer-substring-no-properties start end)
+                           "\n+" "\n+"))
+        (files (mapcar #'expand-file-name files)))
+    (list (list (or (gemini-companion-send--hidden
+                     (append files (gemini-companion-send--shown
+                                    (current-buffer))))
+                    (seq-find #'file-exists-p files)
+                    (car files)
+                    (user-error "No hunk or file here"))
+                nil
+                ;; An untracked file in Magit is only its name.
+                (and (string-search "\n" text)
+                     (gemini-companion-send--fenced text "diff"))))))
+
+(defun gemini-companion-send--shell ()
+  "Return the region, or the last command and the end of its output."
+  (if-let* ((function (cond ((gemini-companion-send--compilation-p)
+                             #'gemini-companion-send--hits)
+                            ((use-region-p) #'gemini-companion-send--region))))
+      (funcall function)
+    (save-excursion
+      (if-let* ((start (or (bound-and-true-p eshell-last-input-start)
+                           (bound-and-true-p comint-last-input-start))))
+          (goto-char start)
+        ;; In a terminal that is suspended, point may be anywhere.
+        (unless (gemini-companion-cli-takes-keys-p)
+          (goto-char (point-max))
+          (skip-chars-backward " \t\n"))
+        (let ((prompt (replace-regexp-in-string
+                       ;; A command may be half typed.
+                       "\\`\\([^#$%>]*[#$%>]\\) .*\\| +\\'" "\\1"
+                       (buffer-substring-no-properties
+                        (line-beginning-position) (point)))))
+          (forward-line 0)
+          ;; While a command runs, there may be none.
+          (or (re-search-backward (concat (if (string-empty-p prompt) "\\`" "^")
+                                          (regexp-quote prompt))
+                                  nil t)
+              ;; It may have the directory or the time.
+              (re-search-backward (format "^[^#$%%>\n]*%s "
+                                          (regexp-quote (substring prompt -1)))
+                                  nil 'move))))
+      (let* ((lines (split-string (string-trim (buffer-substring-no-properties
+                                                (line-beginning-position)
+                                                (point-max)))
+                                  "\n"))
+             (left (- (length lines) 201)))
+        (when (< 0 left)
+          (setcdr lines (cons (format "[%d lines left out]" left)
+                              (last lines 200))))
+        (list (gemini-companion-send--fenced (string-join lines "\n")))))))
+
+(defun gemini-companion-send--region ()
+  (let ((text (or (if (use-region-p)
+                      (buffer-substring-no-properties (region-beginning)
+                                                      (region-end))
+                    (thing-at-point 'paragraph t))
+                  "")))
+    (when (string-blank-p text)
+      (user-error "Nothing here; select a region"))
+    (list (if-let* ((file (gemini-companion-send--hidden
+                           (gemini-companion-send--shown (current-buffer)))))
+              (list file nil nil)
+            (format "From %s:\n%s" (buffer-name)
+                    (gemini-companion-send--fenced
+                     text
+                     (when (derived-mode-p 'prog-mode)
+                       (string-remove-suffix "-mode"
+                                             (symbol-name major-mode)))))))))
+
+(defun gemini-companion-send--fenced (text &optional language)
+  (let ((fence "```"))
+    (while (string-search fence text) (setq fence (concat fence "`")))
+    (concat fence language "\n" (string-trim text "\n+" "\n+") "\n" fence)))
+
+;;;; Prompt
+
+(defun gemini-companion-send--things ()
+  "Return what is at point, as `gemini-companion-send-alist' has it."
+  (or (funcall (assoc-default nil gemini-companion-send-alist
+                              (lambda (mode _)
+                                (or (eq mode 'fundamental-mode)
+                                    (derived-mode-p mode)))))
+      (user-error "Nothing here to send")))
+
+(defun gemini-companion-send--sessions (file)
+  "Return the sessions in whose directory, or on whose host, FILE is."
+  (seq-filter (lambda (session)
+                (car (gemini-companion-send--names-for file session)))
+              (gemini-companion-sessions)))
+
+(defun gemini-companion-send--names-for (file session)
+  "Return (NAME . LOCAL) for FILE, or nil if it is not where SESSION is.
+NAME is its name in the directory or on the host of SESSION, or nil, and
+LOCAL the name on this machine, in its true directory; it may be a link."
+  (let ((remote (plist-get session :remote))
+        (directory (plist-get session :directory))
+        (there (gemini-companion-names-remote file)))
+    (cond (remote
+           (when (equal remote (car there))
+             (cons (cdr there)
+                   (gemini-companion-names-copy
+                    (concat remote (cdr there))))))
+          ((not (file-remote-p file))
+           (let* ((file (expand-file-name file))
+                  (local (concat (file-truename (file-name-directory file))
+                                 (file-name-nondirectory file)))
+                  (root (and directory (file-truename directory))))
+             (cons (and root
+                        (gemini-companion-text-in-directory-p
+                         (file-name-as-directory local) root)
+                        (file-relative-name local root))
+                   local))))))
+
+(defvar gemini-companion-send--agreed nil
+  "Files not shared or outside that may be named, while a text is made.")
+
+(defun gemini-companion-send--description (things session)
+  "Return a text for the prompt of SESSION that describes THINGS.
+They are as `gemini-companion-send--things' returns them."
+  (let* ((gemini-companion-send--agreed nil)
+         (text (mapconcat
+                (lambda (thing)
+                  (if (stringp thing)
+                      thing
+                    (apply #'gemini-companion-send--reference session thing)))
+                things "\n"))
+         (text (gemini-companion-prompt-quote text session t)))
+    ;; It must not be a command of the CLI, as the name of a file can be.
+    (concat (and (gemini-companion-prompt-command text) "About ") text)))
+
+(defun gemini-companion-send--reference (session file lines text)
+  "Return a reference for SESSION to FILE, with LINES and TEXT.
+Ask about a file that is not shared, and omit its TEXT, or outside the
+directory of the CLI.  A file that does not exist is only named, and so
+is a directory, as the CLI would read all files in it."
+  ;; It would name another file.
+  (when (string-match-p "[\0-\37\177\u0080-\u009f]" file)
+    (user-error "A prompt cannot name a file with a control character"))
+  (pcase-let* ((`(,name . ,file)
+                (or (gemini-companion-send--names-for file session)
+                    (user-error "%s is not a file on the machine of %s" file
+                                (gemini-companion-session-name session))))
+               (hidden (gemini-companion-send--hidden (list file)))
+               (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
+    (unless (or (and name (not hidden))
+                (member file gemini-companion-send--agreed)
+                (y-or-n-p (format (if hidden
+                                      "%s is not shared; name it anyway? "
+                                    "%s is outside the project of the CLI; \
+name it anyway? ")
+                                  (abbreviate-file-name file))))
+      (user-error "Nothing was sent"))
+    (push file gemini-companion-send--agreed)
+    (concat (if (or (plist-get session :remote) (file-regular-p file))
+                (propertize
+                 (concat "@" (gemini-companion-send--escape (or name file)))
+                 'gemini-companion-reference t)
+              (or name file))
+            (cond ((null lines) "")
+                  ((eql first last) (format " (line %d)" first))
+                  (t (format " (lines %d-%d)" first last)))
+            (and text (not hidden)
+                 (concat (if (string-search "\n" text) ":\n" ": ")
+                         text)))))
+
+(defun gemini-companion-send--escape (name)
+  "Return the file NAME, quoted for the prompt of a CLI."
+  (cond ((not (eq system-type 'windows-nt))
+         (replace-regexp-in-string
+          ;; A dot at the end would end the sentence.
+          "[][ (){};|*?$`'\"#&<>!~\\,@]\\|\\.\\'" "\\\\\\&" name))
+        ((string-match-p "[][ (){}^=;!'+,`~%$@#&]" name)
+         (concat "\"" name "\""))
+        (t name)))
+
+;;;###autoload
+(defun gemini-companion-send (&optional compose)
+  "Insert what is at point into the prompt of a CLI, and go there.
+`gemini-companion-send-alist' defines what that is in each mode: in
+a file, a reference to the lines of the region, the defun or the line;
+elsewhere the marked files, the hit, the hunk, the last command and its
+output, or the region.  The CLI is the one whose directory has the file,
+or else you are asked.  If it runs outside of this Emacs, add the text
+to the kill ring.
+
+With COMPOSE, a prefix argument, insert it into the buffer of
+\\[gemini-companion-compose], where you can write more."
+  (interactive "P")
+  (let* ((things (gemini-companion-send--things))
+         (session (gemini-companion-session-read
+                   (or (gemini-companion-send--sessions
+                        (or (seq-some #'car-safe things) default-directory))
+                       (gemini-companion-sessions)
+                       (user-error "No CLI is connected; \
+M-x gemini-companion-run starts one, /ide enable (/ide in Copilot CLI) connects \
+a running one"))))
+         (text (gemini-companion-send--description things session))
+         (unsaved (and buffer-file-name (buffer-modified-p))))
+    (if compose
+        (gemini-companion-compose session text)
+      (message "%s%s"
+               (gemini-companion-prompt-insert
+                (concat text (if (string-search "\n" text) "\n" " ")) session)
+               (if unsaved "; save the buffer first" "")))))
 
 ;;;; State
 
@@ -109,7 +612,7 @@ For `completion-at-point-functions'."
       (let ((default-directory (file-truename default-directory)))
         (setq gemini-companion-compose--files
               (mapcar (lambda (file)
-                        (gemini-companion-prompt-escape
+                        (gemini-companion-send--escape
                          (string-remove-prefix default-directory file)))
                       (gemini-companion-prompt-files))))))
 
@@ -180,7 +683,7 @@ Elsewhere outside the project, it does not read them, or asks."
     (push (cons file gemini-companion-compose--session)
           gemini-companion-compose--images)
     (unless (bolp) (just-one-space))
-    (insert "@" (gemini-companion-prompt-escape file) " ")))
+    (insert "@" (gemini-companion-send--escape file) " ")))
 
 (defun gemini-companion-compose--drop (uri _action)
   (let ((file (or (dnd-get-local-file-name uri t)
@@ -214,12 +717,12 @@ Elsewhere outside the project, it does not read them, or asks."
   "Return the session of this buffer, or another one in its directory, or nil."
   (if (gemini-companion-session-connected-p gemini-companion-compose--session)
       gemini-companion-compose--session
-    (car (gemini-companion-prompt-sessions default-directory))))
+    (car (gemini-companion-send--sessions default-directory))))
 
 (defun gemini-companion-compose--describe (things)
   "Return the text for THINGS, as `gemini-companion-send-alist' has them.
 Their names are for the CLI of this buffer, or for one to start."
-  (gemini-companion-prompt-description
+  (gemini-companion-send--description
    things (or (gemini-companion-compose--find-session)
               (list :directory default-directory
                     :client (gemini-companion-compose--client)))))
@@ -272,7 +775,7 @@ the CLI does; submit it? "
     (save-selected-window
       (gemini-companion-run))
     (gemini-companion-prompt-submit
-     text (lambda () (car (gemini-companion-prompt-sessions directory)))
+     text (lambda () (car (gemini-companion-send--sessions directory)))
      300 "No CLI was ready")))
 
 (defun gemini-companion-compose-close ()
@@ -292,7 +795,7 @@ the CLI does; submit it? "
                (save-excursion
                  (when window
                    (goto-char (window-point window)))
-                 (gemini-companion-prompt-things))))
+                 (gemini-companion-send--things))))
             "\n")))
 
 ;;;; Mode
@@ -398,7 +901,7 @@ draft."
                       default-directory))
          (session (or session
                       (gemini-companion-session-read
-                       (gemini-companion-prompt-sessions directory))))
+                       (gemini-companion-send--sessions directory))))
          (terminal (and session (gemini-companion-session-terminal session)))
          (window (and terminal (get-buffer-window terminal))))
     (pop-to-buffer (gemini-companion-compose--buffer

@@ -10,6 +10,7 @@
 ;;; Code:
 
 (require 'diff)
+(require 'gemini-companion-compose)
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-review-test-helper)
 (require 'grep)
