@@ -735,9 +735,9 @@ this buffer, as far as they fit into the window."
    (when (gemini-companion-edit-client-get edit :writes-own-text)
      '((0 "Emacs writes your edits") (4 " over the CLI's own text") (0 "; ")))))
 
-;; The ranks: 0 is a remark that guards text of the user, 2 a key, 4 and 5 are
-;; more of these and the amount of change; all others are omitted before the name
-;; is shortened.
+;; The ranks: 0 is a remark that guards text of the user, 2 a key and 2.5 its
+;; word, 4 and 5 are more of these and the amount of change; all others are
+;; omitted before the name is shortened.
 (defun gemini-companion-header--subject (edit)
   "Return the file of EDIT and remarks on it, parts of a header line.
 What guards text comes first, the longest last: a long name may not fit."
@@ -836,16 +836,19 @@ the hunk at point is excluded."
 (defun gemini-companion-header-keys (place &optional words)
   "Return the keys in the current buffer, in PLACE, parts of a header line.
 WORDS is an alist of commands and their values of `:header' here."
-  (let (parts)
-    (pcase-dolist (`(,_ ,command ,_ ,_ . ,properties)
-                   (gemini-companion-commands-in place))
-      (pcase-let ((`(,rank ,word)
-                   (alist-get command words (plist-get properties :header)))
-                  (key (gemini-companion-review--shortest-key command place)))
-        (when (and word key)
-          (push (list rank (format "  %s %s" (propertize key 'face 'bold) word))
-                parts))))
-    (nreverse parts)))
+  (seq-mapcat
+   (pcase-lambda (`(,_ ,command ,_ ,_ . ,properties))
+     (pcase-let ((`(,rank ,word)
+                  (alist-get command words (plist-get properties :header)))
+                 (key (gemini-companion-review--shortest-key command place)))
+       (when (and word key)
+         (setq key (concat "  " (propertize key 'face 'bold))
+               word (concat " " word))
+         (if (< 2 rank)
+             `((,rank ,(concat key word)))
+           ;; Beside two remarks there may be no room for each word.
+           `((,rank ,key) (,(+ rank 0.5) ,word))))))
+   (gemini-companion-commands-in place)))
 
 ;;;; Control panel
 

@@ -132,7 +132,7 @@ name is shortened in its middle."
 PARTS are lists of a rank and a text; parts of the highest rank are
 omitted first, and parts of rank 0 never.  One of them is a name: its
 rank is nil.  It is shortened only if all others that remain have rank 5
-or less, and most before the ones of rank 2 or less are omitted."
+or less, and most before the ones below rank 3 are omitted."
   (let* ((name (assq nil parts))
          (others (remq name parts))
          (columns (string-width (cadr name)))
@@ -140,7 +140,7 @@ or less, and most before the ones of rank 2 or less are omitted."
                  (- width (string-width (mapconcat #'cadr others "")))))
          (least (lambda ()
                   (let ((rank (apply #'max 0 (mapcar #'car others))))
-                    (min columns (cond ((<= rank 2) 4)
+                    (min columns (cond ((< rank 3) 4)
                                        ((<= rank 5) gemini-companion-name--least)
                                        (columns)))))))
     (while (and (< (funcall room) (funcall least))
