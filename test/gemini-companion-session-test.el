@@ -6,7 +6,6 @@
 
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-session)
-(require 'gemini-companion-test-helper)
 
 (defmacro gemini-companion-name-test-with (files &rest body)
   "Run BODY in a new directory \"project\" of a CLI with FILES, beside \"home\".
@@ -25,64 +24,29 @@
            (progn ,@body)
          (setq abbreviated-home-dir nil)))))
 
-(ert-deftest gemini-companion-name-is-relative-to-the-project-of-the-cli ()
-  (gemini-companion-name-test-with '("a" "src/b")
-    (pcase-dolist (`(,file ,name)
-                   '(("a" "a") ("src/b" "src/b") ("src/../src/b" "src/b")
-                     ("new/c" "new/c")))
-      (should (equal-including-properties
-               name (gemini-companion-name (concat default-directory file)
-                                           session))))
-    ;; It runs below the root of its project.
-    (should (equal "src/b"
-                   (gemini-companion-name
-                    (expand-file-name "src/b")
-                    (list :directory (expand-file-name "src")))))
-    ;; One of another project is absolute.
-    (make-directory "../home/web")
-    (gemini-companion-roots (expand-file-name "../home/web/"))
-    (let ((file (expand-file-name "../home/web/a")))
-      (unwind-protect
-          (should (equal-including-properties
-                   '("~/web/a" "a") (list (gemini-companion-name file session)
-                                          (gemini-companion-name file))))
-        (setq gemini-companion-roots-last nil)))))
-
-(ert-deftest gemini-companion-name-warns-of-a-file-outside-all-projects ()
-  (gemini-companion-name-test-with '("../home/.bashrc" "a")
+(ert-deftest gemini-companion-name-is-relative-and-hides-nothing ()
+  (gemini-companion-name-test-with '("../home/.bashrc" "a" "src/b")
     (make-symbolic-link "../../home/.bashrc" "src/innocent.txt")
     (make-symbolic-link "a" "b")
     (make-symbolic-link "loop" "loop")
-    (pcase-dolist (`(,file ,name ,face)
-                   '(("../home/.bashrc"
-                      "a file outside your projects: ~/.bashrc" error)
-                     ("src/innocent.txt"
-                      "a file outside your projects: ~/.bashrc (by the \
-symbolic link src/innocent.txt)" error)
-                     ("b" "a (by the symbolic link b)" warning)
-                     ("loop" "loop" nil)
-                     ("/etc/passwd"
-                      "a file outside your projects: /etc/passwd" error)
-                     ("/ssh:nowhere.invalid:/x"
-                      "a file outside your projects: /ssh:nowhere.invalid:/x"
-                      error)))
-      (let ((shown (gemini-companion-name
-                    (if (string-prefix-p "/" file)
-                        file
-                      (expand-file-name file))
-                    session)))
-        (should (equal name shown))
-        (should (eq face (get-text-property 0 'face shown)))))
-    ;; What leads to the project is no matter.
     (make-symbolic-link "project" "../alias")
-    (should (equal-including-properties
-             "a" (gemini-companion-name (concat directory "alias/a") session)))))
-
-(ert-deftest gemini-companion-name-hides-no-character-and-no-end ()
-  (gemini-companion-name-test-with '()
     (pcase-dolist
-        (`(,name ,shown)
-         `(("gr\u00FC\u00DF \u65E5\u672C.txt" "gr\u00FC\u00DF \u65E5\u672C.txt")
+        (`(,file ,name ,face)
+         `(("a" "a") ("src/b" "src/b") ("src/../src/b" "src/b") ("new/c" "new/c")
+           ;; What leads to the project is no matter.
+           (,(concat directory "alias/a") "a")
+           ("b" "a (by the symbolic link b)" warning)
+           ("loop" "loop")
+           (,(concat directory "home/.bashrc")
+            "a file outside your projects: ~/.bashrc" error)
+           ("src/innocent.txt"
+            "a file outside your projects: ~/.bashrc (by the symbolic link \
+src/innocent.txt)" error)
+           ("/etc/passwd" "a file outside your projects: /etc/passwd" error)
+           ("/ssh:nowhere.invalid:/x"
+            "a file outside your projects: /ssh:nowhere.invalid:/x" error)
+           ;; Characters that are not seen.
+           ("gr\u00FC\u00DF \u65E5\u672C.txt" "gr\u00FC\u00DF \u65E5\u672C.txt")
            ("a\u202Etxt.exe" "a\\u202Etxt.exe")
            ("a\u200B\u2066b" "a\\u200B\\u2066b")
            ("a\nb\tc" "a\\u000Ab\\u0009c")
@@ -91,10 +55,30 @@ symbolic link src/innocent.txt)" error)
            (,(concat "first/" (make-string 200 ?x) "/sub/last.txt")
             ,(concat "first/" (make-string 14 ?x) "..." (make-string 24 ?x)
                      "/sub/last.txt"))))
-      (should (equal shown (gemini-companion-name (expand-file-name name)
-                                                  session))))
+      (ert-info (file)
+        (let ((shown (gemini-companion-name
+                      (if (string-prefix-p "/" file)
+                          file
+                        (concat default-directory file))
+                      session)))
+          (should (equal name shown))
+          (should (eq face (get-text-property 0 'face shown))))))
     (should (equal "a\\xFFb" (gemini-companion-name-escaped
-                              (string ?a #x3FFFFF ?b))))))
+                              (string ?a #x3FFFFF ?b))))
+    ;; The CLI runs below the root of its project.
+    (should (equal "src/b"
+                   (gemini-companion-name
+                    (expand-file-name "src/b")
+                    (list :directory (expand-file-name "src")))))
+    ;; A name in another project is absolute.
+    (make-directory "../home/web")
+    (gemini-companion-roots (expand-file-name "../home/web/"))
+    (let ((file (expand-file-name "../home/web/a")))
+      (unwind-protect
+          (should (equal-including-properties
+                   '("~/web/a" "a") (list (gemini-companion-name file session)
+                                          (gemini-companion-name file))))
+        (setq gemini-companion-roots-last nil)))))
 
 (ert-deftest gemini-companion-session-counts-a-cli-once ()
   "A CLI that connects again has two sessions with one process."
