@@ -121,15 +121,21 @@
                     (flatten-tree (symbol-value (get command 'repeat-map))))))))
 
 (ert-deftest gemini-companion-review-asks-before-excluding-the-last-hunk ()
-  (gemini-companion-test-in-each-view '(("a" "1\n2\n"))
-    (let ((diff (gemini-companion-test-show "a" "one\n2\n")))
+  (gemini-companion-test-in-each-view '(("a" "1\n2\n3\n4\n"))
+    (let ((diff (gemini-companion-test-show "a" "one\n2\n3\nfour\n")))
+      ;; What is hidden by narrowing is excluded and sent, too.
+      (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+        (narrow-to-region 5 7))
       (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
-        (should-error (gemini-companion-edit-toggle
-                       diff (car (gemini-companion-edit-hunks diff)))
-                      :type 'user-error))
+        (pcase-let ((`(,first ,last) (gemini-companion-edit-hunks diff)))
+          (gemini-companion-edit-toggle diff first)
+          (should-error (gemini-companion-edit-toggle diff last)
+                        :type 'user-error)
+          (gemini-companion-edit-toggle diff first)))
+      (should (equal "one\n2\n3\nfour\n" (gemini-companion-edit-text diff)))
       (gemini-companion-review-test-toggle-all diff)
       (gemini-companion-test-call #'gemini-companion-edit-accept)
-      (should (equal '((1 accepted "1\n2\n")) outcomes)))))
+      (should (equal '((1 accepted "1\n2\n3\n4\n")) outcomes)))))
 
 (ert-deftest gemini-companion-review-letters-mean-the-same-and-are-described ()
   (gemini-companion-test-in-each-view '(("a" "1\n"))
@@ -146,15 +152,6 @@
       (should (string-match-p
                (format "^%s[ \t]+gemini-companion-edit-accept" key)
                (gemini-companion-test-text "*Help*"))))))
-
-(ert-deftest gemini-companion-review-sends-comments-when-it-is-rejected ()
-  (gemini-companion-test-in-each-view '(("a" "1\n"))
-    (let ((edit (gemini-companion-test-show "a" "2\n")))
-      (gemini-companion-edit-comment edit '(after . 1) "why?")
-      (with-current-buffer (window-buffer)
-        (call-interactively (key-binding (kbd "C-c C-k"))))
-      (should (equal "a:1: why?" (current-kill 0)))
-      (should (eq 'rejected (gemini-companion-edit-status edit))))))
 
 (ert-deftest gemini-companion-review-replaced-by-another-keeps-its-exclusions ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
@@ -237,34 +234,13 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                          (mapcar #'butlast (gemini-companion-test-layout)))))
       (gemini-companion-part-stop 'list))))
 
-(ert-deftest gemini-companion-review-sends-what-is-hidden-by-narrowing ()
-  (gemini-companion-test-in-each-view '(("a" "1\n2\n3\n4\n"))
-    (let* ((diff (gemini-companion-test-show "a" "one\n2\n3\nfour\n")))
-      (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
-        (narrow-to-region 5 7))
-      (gemini-companion-review-test-toggle-all diff)
-      (should (equal "1\n2\n3\n4\n" (gemini-companion-edit-text diff)))
-      (gemini-companion-review-test-toggle-all diff)
-      (gemini-companion-edit-accept)
-      (should (equal '((1 accepted "one\n2\n3\nfour\n")) outcomes)))))
-
 (defun gemini-companion-review-test-state ()
   "Return the options and hooks that a review must leave as they are."
-  (let (values)
-    (mapatoms
-     (lambda (symbol)
-       (when (and (default-boundp symbol)
-                  (or (and (custom-variable-p symbol)
-                           (string-match-p "\\`\\(?:ediff\\|diff\\)-"
-                                           (symbol-name symbol)))
-                      (memq symbol '(kill-buffer-hook pre-command-hook
-                                     post-command-hook after-change-functions
-                                     window-configuration-change-hook
-                                     minor-mode-overriding-map-alist
-                                     ediff-quit-hook ediff-cleanup-hook
-                                     ediff-session-registry))))
-         (push (cons symbol (default-value symbol)) values))))
-    (sort values (lambda (a b) (string< (car a) (car b))))))
+  (cons (gemini-companion-test-hooks)
+        (mapcar #'default-value
+                (cons 'ediff-session-registry
+                      (apropos-internal "\\`\\(?:ediff\\|diff\\)-"
+                                        #'custom-variable-p)))))
 
 (ert-deftest gemini-companion-review-leaves-nothing-behind ()
   (gemini-companion-test-in-each-view '(("a" "1\n2\n"))
