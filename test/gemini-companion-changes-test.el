@@ -29,18 +29,15 @@
               (require-final-newline t))
           (gemini-companion-test-write file before)
           (set-file-modes file #o750)
-          (let ((buffer (find-file-noselect file)))
-            (gemini-companion-edit-accept
-             (gemini-companion-test-open file "new\ncaf\u00e9\n" 1 session))
-            (gemini-companion-changes-revert (car (gemini-companion-edits)))
+          (let ((buffer (find-file-noselect file))
+                (edit (gemini-companion-test-accept file "new\ncaf\u00e9\n")))
+            (gemini-companion-changes-revert edit)
             (should (equal before (gemini-companion-text-bytes file)))
             (should (= #o750 (file-modes file)))
             (should (verify-visited-file-modtime buffer))
-            (should-not (buffer-modified-p buffer)))
-          (should (equal '(reverted) (mapcar #'gemini-companion-edit-status
-                                             (gemini-companion-edits))))
-          (gemini-companion-changes-test-refuses (car (gemini-companion-edits))
-                                               "was reverted already"))))))
+            (should-not (buffer-modified-p buffer))
+            (should (eq 'reverted (gemini-companion-edit-status edit)))
+            (gemini-companion-changes-test-refuses edit "was reverted already")))))))
 
 (ert-deftest gemini-companion-changes-keeps-the-line-ends-of-a-reported-file ()
   (pcase-dolist (`(,written ,reported . ,expected)
@@ -57,38 +54,13 @@
           (should (equal expected
                          (gemini-companion-text-bytes file))))))))
 
-(ert-deftest gemini-companion-changes-of-a-remote-file-end-with-its-answer ()
-  (gemini-companion-test-with-edits '(("a" "old\n"))
-    (let* ((gemini-companion-names-mirrors `(("/ssh:far:" . ,default-directory)))
-           (gemini-companion-names-remotes '(("/ssh:far:" :state "connected")))
-           calls)
-      (gemini-companion-edit-accept
-       (gemini-companion-test-open "a" "new\n" 1 session))
-      (cl-letf (((symbol-function 'gemini-companion-server-ask)
-                 (lambda (&rest call) (push call calls))))
-        (pcase-let ((`(,edit) (gemini-companion-edits)))
-          (gemini-companion-changes-revert edit)
-          (pcase-let ((`((remote-write ,args ,done ,failed)) calls))
-            (should (equal args `("/ssh:far:" "/a" ,(secure-hash 'sha256 "new\n")
-                                  ,(base64-encode-string "old\n"))))
-            (should (equal "new\n" (gemini-companion-text-read "a")))
-            (funcall failed "it has changed there")
-            (should (eq 'accepted (gemini-companion-edit-status edit)))
-            (gemini-companion-test-write "a" "old\n")
-            (funcall done t)
-            (should (eq 'reverted (gemini-companion-edit-status edit)))))))))
-
 (ert-deftest gemini-companion-changes-refuses-to-revert-what-would-lose-text ()
   (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
-    (gemini-companion-test-open "a" "new\n" 1 session)
-    (gemini-companion-test-open "born" "new\n" 2 session)
-    (gemini-companion-test-open "b" "new\n" 3 session)
-    (pcase-let ((`(,a ,born ,b) (gemini-companion-edits-open)))
-      (gemini-companion-edit-accept a)
-      (gemini-companion-edit-accept born)
-      (gemini-companion-edit-reject b))
-    (gemini-companion-test-open "c" "new\n" 4 session)
-    (pcase-let ((`(,a ,born ,b ,c) (gemini-companion-edits)))
+    (let ((a (gemini-companion-test-accept "a" "new\n"))
+          (born (gemini-companion-test-accept "born" "new\n" 2))
+          (b (gemini-companion-test-open "b" "new\n" 3))
+          (c (gemini-companion-test-open "c" "new\n" 4)))
+      (gemini-companion-edit-reject b)
       (gemini-companion-test-write "born" "newer\n")
       (gemini-companion-changes-test-refuses born "changed since")
       (delete-file "born")
@@ -114,8 +86,7 @@
     (with-current-buffer (find-file-noselect (expand-file-name "a"))
       (buffer-enable-undo)
       (dolist (text '("new\n" "newer\n"))
-        (gemini-companion-edit-accept
-         (gemini-companion-test-open "a" text 1 session))
+        (gemini-companion-test-accept "a" text)
         (gemini-companion-revert-now (expand-file-name "a")))
       (pcase-let ((`(,first ,later) (gemini-companion-edits)))
         (gemini-companion-changes-test-refuses first "line 1 has changed since")
@@ -142,11 +113,10 @@
        (gemini-companion-part-stop 'changes))))
 
 (defun gemini-companion-changes-test-accept (file text session)
-  "Accept TEXT for FILE, of SESSION, and bring its buffer up to date."
-  (gemini-companion-edit-accept (gemini-companion-test-open file text 1 session))
-  (gemini-companion-revert-now (expand-file-name file))
-  (gemini-companion-edit-written session (expand-file-name file) nil text)
-  (car (last (gemini-companion-edits))))
+  "Accept TEXT for FILE, of SESSION, revert its buffer, and return the edit."
+  (prog1 (gemini-companion-test-accept file text 1 session)
+    (gemini-companion-revert-now (expand-file-name file))
+    (gemini-companion-edit-written session (expand-file-name file) nil text)))
 
 (defun gemini-companion-changes-test-marked (file)
   "Return the lines of FILE that have a mark in its buffer."
@@ -286,38 +256,13 @@
                              (progn (gemini-companion-test-write "b" "C\n")
                                     (gemini-companion-changes-test-keys
                                      'gemini-companion-next-change))))
+    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (should (string-prefix-p "Deleted new; 2 left"
+                               (gemini-companion-changes-test-keys "p" "u"))))
     (let ((current-prefix-arg '(4)))
-      (should (string-prefix-p "Kept 3 files, +4 −2; 0 left"
+      (should (string-prefix-p "Kept 2 files, +2 −2; 0 left"
                                (gemini-companion-changes-test-keys "k"))))
     (should-not (gemini-companion-part-lighter 'changes))))
-
-(ert-deftest gemini-companion-changes-are-shown-and-undone ()
-  (gemini-companion-changes-test-with
-      `(("a" ,gemini-companion-changes-test-lines))
-    (let ((edit (gemini-companion-changes-test-accept
-                 "a" "one\n2\n3\n4\n5\n7\n8\n8.5\n9\n" session)))
-      (gemini-companion-changes-test-accept "new" "x\n" session)
-      (should (equal "Before the change (n p u k RET)"
-                     (gemini-companion-changes-test-keys
-                      'gemini-companion-next-change "RET")))
-      (with-current-buffer "a"
-        (should (member "1\n" (mapcar (lambda (overlay)
-                                        (overlay-get overlay 'before-string))
-                                      (overlays-in 1 2))))
-        (save-excursion
-          (goto-char (point-max))
-          (insert "mine\n"))
-        (save-buffer))
-      (should (equal "Reverted a hunk of a; 3 left (n p u k RET)"
-                     (gemini-companion-changes-test-keys "u")))
-      (should (equal "1\n2\n3\n4\n5\n7\n8\n8.5\n9\nmine\n"
-                     (gemini-companion-test-file-text "a")))
-      (should (= 1 (length (gemini-companion-edit-undone edit))))
-      (should (equal '(6 8) (gemini-companion-changes-test-marked "a")))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
-        (should (string-prefix-p "Deleted new; 2 left"
-                                 (gemini-companion-changes-test-keys
-                                  "n" "n" "n" "u")))))))
 
 (ert-deftest gemini-companion-changes-in-unsaved-text-are-not-saved ()
   (gemini-companion-changes-test-with
@@ -383,16 +328,14 @@
     (ert-info ((format "%S" now))
       (gemini-companion-test-with-edits '(("a" ""))
         (gemini-companion-test-write "a" before)
-        (gemini-companion-edit-accept
-         (gemini-companion-test-open "a" proposed 1 session))
-        (gemini-companion-test-write "a" now)
-        (let ((edit (car (gemini-companion-edits))))
+        (let ((edit (gemini-companion-test-accept "a" proposed)))
+          (gemini-companion-test-write "a" now)
           (dolist (hunk (gemini-companion-edit-hunks edit))
             (gemini-companion-changes-revert edit hunk))
-          (should (equal after (gemini-companion-text-bytes "a"))))
-        (gemini-companion-test-write "a" now)
-        (gemini-companion-changes-revert (car (gemini-companion-edits)))
-        (should (equal after (gemini-companion-text-bytes "a")))))))
+          (should (equal after (gemini-companion-text-bytes "a")))
+          (gemini-companion-test-write "a" now)
+          (gemini-companion-changes-revert edit)
+          (should (equal after (gemini-companion-text-bytes "a"))))))))
 
 ;;;; Random turns
 
@@ -523,14 +466,13 @@ Return what became of a revert."
     (pcase (random 9)
       ;; The CLI writes.
       ((or 0 1)
-       (gemini-companion-edit-accept
-        (gemini-companion-test-open
-         file (concat (gemini-companion-changes-test-random
-                       (gemini-companion-test-file-text file))
-                      (seq-random-elt '("x\n" "x" "\n" "é\n")))
-         1 session))
        (gemini-companion-changes-test-write
-        file (gemini-companion-edit-after (car (last (gemini-companion-edits))))))
+        file (gemini-companion-edit-after
+              (gemini-companion-test-accept
+               file (concat (gemini-companion-changes-test-random
+                             (gemini-companion-test-file-text file))
+                            (seq-random-elt '("x\n" "x" "\n" "é\n")))
+               1 session))))
       ;; So does another program, or the user with and without saving.
       (2 (gemini-companion-changes-test-write
           file (gemini-companion-changes-test-random

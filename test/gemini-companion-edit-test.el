@@ -516,18 +516,21 @@ if `answer' is non-nil."
                   (gemini-companion-edit-after edit)))
           (gemini-companion-edits)))
 
+(defun gemini-companion-edits-test-states ()
+  "Return the states of all edits."
+  (mapcar #'gemini-companion-edit-status (gemini-companion-edits)))
+
 (ert-deftest gemini-companion-edits-records-each-edit-with-its-texts ()
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
-    (gemini-companion-test-arrive "a" "1\n" 1 session)
-    (gemini-companion-test-open "b" "2\n" 2 session)
-    (gemini-companion-test-open "new" "3\n" 3 session)
-    (gemini-companion-test-open "c" "4\n" 4 session)
-    (should (equal '(("a" shown "A\n" nil)
-                     ("b" pending "B\n" nil)
-                     ("new" pending new nil)
-                     ("c" pending "C\n" nil))
-                   (gemini-companion-edits-test-reported)))
-    (pcase-let ((`(,a ,b ,new ,_) (gemini-companion-edits-open)))
+    (let ((a (gemini-companion-test-arrive "a" "1\n" 1 session))
+          (b (gemini-companion-test-open "b" "2\n" 2 session))
+          (new (gemini-companion-test-open "new" "3\n" 3 session)))
+      (gemini-companion-test-open "c" "4\n" 4 session)
+      (should (equal '(("a" shown "A\n" nil)
+                       ("b" pending "B\n" nil)
+                       ("new" pending new nil)
+                       ("c" pending "C\n" nil))
+                     (gemini-companion-edits-test-reported)))
       (with-current-buffer (gemini-companion-edit-proposal-buffer a)
         (insert "mine "))
       (gemini-companion-edit-accept a)
@@ -619,32 +622,25 @@ if `answer' is non-nil."
 
 (ert-deftest gemini-companion-edits-records-a-reviewed-edit-once ()
   (gemini-companion-test-with-edits '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
-    (let ((report (lambda (file before after)
-                    (gemini-companion-edit-written
-                     session (expand-file-name file) before after)))
-          (states (lambda () (mapcar #'gemini-companion-edit-status
-                                     (gemini-companion-edits)))))
-      (gemini-companion-test-open "a" "1\n" 1 session)
-      (gemini-companion-test-open "b" "2\n" 2 session)
-      (gemini-companion-test-open "c" "3\n" 3 session)
-      (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
-      (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
-      (gemini-companion-edit-close 3 'closed)
-      (funcall report "a" "A\r\n" "1\r\n")
-      (funcall report "c" "C\n" "3\n")
-      (should (equal '(accepted rejected accepted) (funcall states)))
-      (make-symbolic-link "." "link")
-      (gemini-companion-edit-accept
-       (gemini-companion-test-open "c" "4\n" 4 session))
-      (funcall report "link/c" "3\n" "4\n")
-      (should (equal '(accepted rejected accepted accepted)
-                     (funcall states)))
-      ;; It writes the same text again, without a review, and what was rejected.
-      (funcall report "a" "x\n" "1\r\n")
-      (funcall report "b" "B\n" "2\n")
-      (should (equal '( accepted rejected accepted accepted
-                        unreviewed unreviewed)
-                     (funcall states))))))
+    (gemini-companion-test-accept "a" "1\n" 1 session)
+    (gemini-companion-edit-reject (gemini-companion-test-open "b" "2\n" 2 session))
+    (gemini-companion-test-open "c" "3\n" 3 session)
+    (gemini-companion-edit-close 3 'closed)
+    (gemini-companion-test-accept "d" "4\n" 4 session)
+    (make-symbolic-link "." "link")
+    (pcase-dolist (`(,file ,before ,after . ,states)
+                   '(("a" "A\r\n" "1\r\n" accepted rejected dismissed accepted)
+                     ("c" "C\n" "3\n" accepted rejected accepted accepted)
+                     ("link/d" nil "4\n" accepted rejected accepted accepted)
+                     ;; It writes the same text again, without a review, and
+                     ;; what was rejected.
+                     ("a" "x\n" "1\r\n" accepted rejected accepted accepted
+                      unreviewed)
+                     ("b" "B\n" "2\n" accepted rejected accepted accepted
+                      unreviewed unreviewed)))
+      (gemini-companion-edit-written session (expand-file-name file) before after)
+      (ert-info (file)
+        (should (equal states (gemini-companion-edits-test-states)))))))
 
 (ert-deftest gemini-companion-edits-keeps-a-hundred-and-forgets-at-the-end ()
   (gemini-companion-test-with-edits nil
@@ -665,38 +661,33 @@ if `answer' is non-nil."
 
 (ert-deftest gemini-companion-edit-follows-what-becomes-of-its-file ()
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "A\n"))
-    (let ((states (lambda () (mapcar #'gemini-companion-edit-status
-                                     (gemini-companion-edits))))
-          (accept (lambda (file text id)
-                    (gemini-companion-edit-accept
-                     (gemini-companion-test-open file text id session)))))
-      ;; Accepted in the terminal after a disconnect.
-      (gemini-companion-test-open "b" "1\n" 1 session)
-      (gemini-companion-edit-close 1 'disconnected)
-      (should (equal '(dismissed) (funcall states)))
-      (gemini-companion-test-write "b" "1\n")
-      (gemini-companion-test-eventually (equal '(accepted) (funcall states)))
-      ;; Refused there, and written later without a review.
-      (gemini-companion-test-open "a" "2\n" 2 session)
-      (gemini-companion-edit-close 2 'closed)
-      (gemini-companion-edit-written session (expand-file-name "a") "A\n" "2\n")
-      (should (equal '(accepted accepted) (funcall states)))
-      (should (equal '("2 files" "+2 −2")
-                     (gemini-companion-edit-total (gemini-companion-edits))))
-      ;; Reverted, and written again.
-      (gemini-companion-test-write "a" "2\n")
-      (gemini-companion-changes-revert (cadr (gemini-companion-edits)))
-      (should (equal '(accepted reverted) (funcall states)))
-      (gemini-companion-edit-written session (expand-file-name "a") "A\n" "2\n")
-      (should (equal '(accepted accepted) (funcall states)))
-      ;; From A to B, C and B: without the first, none of them is in the file.
-      (funcall accept "c" "B\n" 3)
-      (funcall accept "c" "C\n" 4)
-      (funcall accept "c" "B\n" 5)
-      (gemini-companion-changes-revert (nth 2 (gemini-companion-edits)))
-      (should (equal "A\n" (gemini-companion-test-file-text "c")))
-      (should (equal '(accepted accepted reverted reverted reverted)
-                     (funcall states))))))
+    ;; Accepted in the terminal after a disconnect.
+    (gemini-companion-test-open "b" "1\n" 1 session)
+    (gemini-companion-edit-close 1 'disconnected)
+    (should (equal '(dismissed) (gemini-companion-edits-test-states)))
+    (gemini-companion-test-write "b" "1\n")
+    (gemini-companion-test-eventually
+      (equal '(accepted) (gemini-companion-edits-test-states)))
+    ;; Refused there, and written later without a review.
+    (gemini-companion-test-open "a" "2\n" 2 session)
+    (gemini-companion-edit-close 2 'closed)
+    (gemini-companion-edit-written session (expand-file-name "a") "A\n" "2\n")
+    (should (equal '(accepted accepted) (gemini-companion-edits-test-states)))
+    (should (equal '("2 files" "+2 −2")
+                   (gemini-companion-edit-total (gemini-companion-edits))))
+    ;; Reverted, and written again.
+    (gemini-companion-test-write "a" "2\n")
+    (gemini-companion-changes-revert (cadr (gemini-companion-edits)))
+    (should (equal '(accepted reverted) (gemini-companion-edits-test-states)))
+    (gemini-companion-edit-written session (expand-file-name "a") "A\n" "2\n")
+    (should (equal '(accepted accepted) (gemini-companion-edits-test-states)))
+    ;; From A to B, C and B: without the first, none of them is in the file.
+    (dolist (text '("B\n" "C\n" "B\n"))
+      (gemini-companion-test-accept "c" text 3 session))
+    (gemini-companion-changes-revert (nth 2 (gemini-companion-edits)))
+    (should (equal "A\n" (gemini-companion-test-file-text "c")))
+    (should (equal '(accepted accepted reverted reverted reverted)
+                   (gemini-companion-edits-test-states)))))
 
 ;;;; Outcomes
 

@@ -387,15 +387,13 @@ a:3 (removed line): keep it\na:4: as a digit"
       (gemini-companion-list-test-with nil
         (gemini-companion-test-write name "1\ncaf\351\r\n")
         (let ((file-name-handler-alist nil))
-          (gemini-companion-edit-accept
-           (gemini-companion-list-test-open 1 1 name "one\n")))
+          (gemini-companion-test-accept name "one\n"))
         (gemini-companion-list-test-key "u" (concat "  " name) t)
         (should (equal "1\ncaf\351\r\n" (gemini-companion-text-bytes name)))))))
 
 (ert-deftest gemini-companion-list-reverts-an-edit ()
   (gemini-companion-list-test-with '(("a" "1\n"))
-    (gemini-companion-edit-accept
-     (gemini-companion-list-test-open 1 1 "a" "one\n"))
+    (gemini-companion-test-accept "a" "one\n")
     (gemini-companion-list-test-key "u" "+1 −1  a" t)
     (should (derived-mode-p 'gemini-companion-list-mode))
     (should (string-suffix-p "+1 −1  a" (gemini-companion-list-test-here)))
@@ -414,8 +412,7 @@ a:3 (removed line): keep it\na:4: as a digit"
 
 (ert-deftest gemini-companion-list-undoes-a-hunk ()
   (gemini-companion-list-test-with '(("a" "1\n2\n3\n4\n"))
-    (gemini-companion-edit-accept
-     (gemini-companion-list-test-open 1 1 "a" "one\n2\n3\nfour\n"))
+    (gemini-companion-test-accept "a" "one\n2\n3\nfour\n")
     (gemini-companion-list-test-key "TAB" "+2 −2  a")
     (gemini-companion-list-test-key "u" "+one" t)
     (should (equal "1\n2\n3\nfour\n" (gemini-companion-test-file-text "a")))
@@ -473,8 +470,7 @@ a:3 (removed line): keep it\na:4: as a digit"
                      (lambda (prompt) (push prompt asked) t)))
             (gemini-companion-session-update (list session))
             (gemini-companion-state-report session 'prompt "Begin")
-            (gemini-companion-edit-accept
-             (gemini-companion-list-test-open 1 1 "first" "x\n"))
+            (gemini-companion-test-accept "first" "x\n" 1 session)
             (gemini-companion-state-report session 'prompt "Count to three")
             (pcase-dolist (`(,file ,text) '(("a" "2\n") ("a" "3\n") ("b" "2\n")
                                             ("b" "2\n") ("new" "1\n") ("b" "no\n")))
@@ -518,8 +514,7 @@ Cannot revert b: line 1 has changed since"
           (gemini-companion-names-remotes '(("/ssh:far:" :state "connected")))
           calls)
       (dolist (text '("2\n" "3\n" "4\n"))
-        (gemini-companion-edit-accept
-         (gemini-companion-list-test-open 1 1 "a" text)))
+        (gemini-companion-test-accept "a" text))
       (cl-letf (((symbol-function 'gemini-companion-server-ask)
                  (lambda (&rest call) (push call calls))))
         (revert-buffer)
@@ -528,7 +523,10 @@ Cannot revert b: line 1 has changed since"
         (pcase-dolist (`(,text ,problem ,count) '(("3\n" nil 1) ("2\n" nil 2)
                                                   (nil "it has changed there" 3)))
           (should (= count (length calls)))
-          (pcase-let ((`(remote-write ,_ ,done ,failed) (car calls)))
+          (pcase-let ((`(remote-write ,args ,done ,failed) (car calls))
+                      (now (gemini-companion-test-file-text "a")))
+            (should (equal args `( "/ssh:far:" "/a" ,(secure-hash 'sha256 now)
+                                   ,(base64-encode-string (or text "1\n")))))
             (if problem
                 (should (equal "Reverted 2 of 3 edits; Cannot revert \
 ssh:far:a (it has changed there)" (funcall failed problem)))
@@ -537,22 +535,6 @@ ssh:far:a (it has changed there)" (funcall failed problem)))
       (should (equal '(accepted reverted reverted)
                      (mapcar #'gemini-companion-edit-status
                              (gemini-companion-edits)))))))
-
-(ert-deftest gemini-companion-list-draws-only-what-has-changed ()
-  (gemini-companion-list-test-with '(("a" "1\n2\n"))
-    (gemini-companion-list-test-open 1 1 "a" "one\n2\n")
-    (gemini-companion-list-test-key "TAB" "+1 −1  a")
-    (gemini-companion-list-test-go-to "+one")
-    (with-silent-modifications
-      (put-text-property (point) (1+ (point)) 'gemini-companion-test t))
-    (gemini-companion-list-test-open 2 1 "b" "B\n")
-    (gemini-companion-list-test-open 3 2 "c" "C\n")
-    (gemini-companion-list-test-go-to "+1 −0  c")
-    (gemini-companion-list-test-go-to "+one")
-    (should (get-text-property (point) 'gemini-companion-test))
-    ;; Only colors differ.
-    (gemini-companion-list-test-key "x" "+one" t)
-    (should-not (get-text-property (point) 'gemini-companion-test))))
 
 (ert-deftest gemini-companion-list-is-drawn-in-parts-as-at-once ()
   (gemini-companion-list-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n") ("b" "B\n"))

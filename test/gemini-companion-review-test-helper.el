@@ -63,6 +63,13 @@ at once."
                               (expand-file-name file) text)
   (car (last (gemini-companion-edits-open))))
 
+(defun gemini-companion-test-accept (file text &optional id session)
+  "Accept the diff to change FILE to TEXT, and return it.
+For ID and SESSION see `gemini-companion-test-open'."
+  (let ((diff (gemini-companion-test-open file text id session)))
+    (gemini-companion-edit-accept diff)
+    diff))
+
 (defun gemini-companion-test-outcome (diff)
   "Return how DIFF ended: a list of its ID, its state and the accepted text."
   (list (gemini-companion-edit-id diff)
