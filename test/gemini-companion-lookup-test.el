@@ -346,6 +346,13 @@ Return a function that returns all answers, a list."
             (gemini-companion-lookup-test-begin file before after))
       (should (< (- (float-time) began) 30)))))
 
+(defun gemini-companion-lookup-test-edits (file &rest edits)
+  "Assert what is reported of EDITS of FILE, lists (BEFORE AFTER LINE...)."
+  (pcase-dolist (`(,before ,after . ,expected) edits)
+    (ert-info ((format "%s: %S" file after))
+      (should (equal expected (gemini-companion-lookup-test-edit
+                               file before after))))))
+
 (defun gemini-companion-lookup-test-sent (file text)
   "Wait until the server has TEXT of FILE, and has reported all that it does."
   (gemini-companion-test-eventually
@@ -478,11 +485,9 @@ The text of the first one is the first line."
         (flycheck-mode)
         (should (equal (funcall rows "one")
                        (gemini-companion-lookup-test-ask "a.txt")))
-        (should (equal '("1: error: fore")
-                       (gemini-companion-lookup-test-edit
-                        "a.txt" "one\ntwo\nthree\n" "fore\ntwo\nthree\n")))
-        (should-not (gemini-companion-lookup-test-edit
-                     "a.txt" "fore\ntwo\nthree\n" "fore\ntwo\nthree\nfour\n"))
+        (gemini-companion-lookup-test-edits
+         "a.txt" '("one\ntwo\nthree\n" "fore\ntwo\nthree\n" "1: error: fore")
+         '("fore\ntwo\nthree\n" "fore\ntwo\nthree\nfour\n"))
         ;; Flycheck does not check it by itself, as it is in no window.
         (insert "now ")
         (should (equal (funcall rows "now fore")
@@ -559,25 +564,21 @@ The text of the first one is the first line."
   (pcase-dolist (`(,flag ,file) '(("pull" "a.txt") ("pyright" "a.txt")
                                   ("pyright" "home.txt")))
     (gemini-companion-lookup-test-with (list flag) nil
-      (pcase-dolist (`(,before ,after . ,expected)
-                     '(("fine" "error old" "1: error: old is wrong [test]")
-                       ("error old" "error old\nerror x"
-                        "2: error: x is wrong [test]")
-                       ("error old\nerror x" "\nerror old")
-                       ("\nerror old" "uses x" "1: error: x is unknown [test]")))
-        (ert-info ((format "%s %s: %S" flag file after))
-          (should (equal expected (gemini-companion-lookup-test-edit
-                                   file before after)))))
-      ;; The next edit is written before the check of the first one begins.
-      (let ((first (gemini-companion-lookup-test-begin
-                    file "uses x" "error a")))
-        (gemini-companion-test-write file "error a\nerror b")
-        (gemini-companion-revert file)
-        (when (equal file "home.txt")
-          (gemini-companion-test-eventually (funcall first))))
-      (should (equal '("2: error: b is wrong [test]")
-                     (gemini-companion-lookup-test-edit
-                      file "error a" "error a\nerror b"))))))
+      (ert-info (flag)
+        (gemini-companion-lookup-test-edits
+         file '("fine" "error old" "1: error: old is wrong [test]")
+         '("error old" "error old\nerror x" "2: error: x is wrong [test]")
+         '("error old\nerror x" "\nerror old")
+         '("\nerror old" "uses x" "1: error: x is unknown [test]"))
+        ;; The next edit is written before the check of the first one begins.
+        (let ((first (gemini-companion-lookup-test-begin
+                      file "uses x" "error a")))
+          (gemini-companion-test-write file "error a\nerror b")
+          (gemini-companion-revert file)
+          (when (equal file "home.txt")
+            (gemini-companion-test-eventually (funcall first))))
+        (gemini-companion-lookup-test-edits
+         file '("error a" "error a\nerror b" "2: error: b is wrong [test]"))))))
 
 (ert-deftest gemini-companion-lookup-in-doubt-reports-nothing ()
   ;; The server is busy, reports nothing, or does not name the version of a text.
@@ -599,10 +600,9 @@ The text of the first one is the first line."
       '(("b.txt" "#include \"a\"\nerror old\n"))
     (gemini-companion-lookup-test-visit "b.txt")
     (dolist (file '("a.txt" "b.txt"))
-      (should (equal '("3: error: x is wrong [test]")
-                     (gemini-companion-lookup-test-edit
-                      file "#include \"a\"\nerror old\n"
-                      "#include \"b\"\nerror old\nerror x\n"))))))
+      (gemini-companion-lookup-test-edits
+       file '("#include \"a\"\nerror old\n" "#include \"b\"\nerror old\nerror x\n"
+              "3: error: x is wrong [test]")))))
 
 (ert-deftest gemini-companion-lookup-sends-no-text-that-is-not-read ()
   (gemini-companion-lookup-test-with '("versions") nil
@@ -650,9 +650,8 @@ The text of the first one is the first line."
   (gemini-companion-lookup-test-with '("versions") '(("b.txt" ""))
     (let ((first (gemini-companion-lookup-test-begin "a.txt" "" "error x"))
           (other (gemini-companion-lookup-test-begin "c.txt" "" "error z")))
-      (should (equal '("2: error: y is wrong [test]")
-                     (gemini-companion-lookup-test-edit
-                      "a.txt" "error x" "error x\nerror y")))
+      (gemini-companion-lookup-test-edits
+       "a.txt" '("error x" "error x\nerror y" "2: error: y is wrong [test]"))
       (should (equal '(nil) (funcall first)))
       (should (equal '("1: error: z is wrong [test]")
                      (gemini-companion-lookup-test-reported other))))
@@ -673,11 +672,9 @@ The text of the first one is the first line."
 (ert-deftest gemini-companion-lookup-reports-nothing-that-a-start-brings ()
   ;; The server reports an error until it has loaded the project.
   (gemini-companion-lookup-test-with '("versions" "loads") nil
-    (should-not (gemini-companion-lookup-test-edit
-                 "a.txt" "fine\n" "fine\nmore\n"))
-    (should (equal '("2: error: x is wrong [test]")
-                   (gemini-companion-lookup-test-edit
-                    "a.txt" "fine\nmore\n" "fine\nerror x\n")))))
+    (gemini-companion-lookup-test-edits
+     "a.txt" '("fine\n" "fine\nmore\n")
+     '("fine\nmore\n" "fine\nerror x\n" "2: error: x is wrong [test]"))))
 
 (ert-deftest gemini-companion-lookup-trusts-no-report-of-an-earlier-check ()
   (gemini-companion-lookup-test-with '("versions") nil
@@ -695,9 +692,9 @@ The text of the first one is the first line."
 
 (ert-deftest gemini-companion-lookup-forgets-what-another-text-changes ()
   (gemini-companion-lookup-test-with '("versions") nil
-    (should (equal '("1: error: x is unknown [test]")
-                   (gemini-companion-lookup-test-edit "a.txt" "fine\n" "uses x\n")))
-    (gemini-companion-lookup-test-edit "a.txt" "uses x\n" "fine\n")
+    (gemini-companion-lookup-test-edits
+     "a.txt" '("fine\n" "uses x\n" "1: error: x is unknown [test]")
+     '("uses x\n" "fine\n"))
     (pcase-dolist (`(,typed . ,edit)
                    ;; The text after the edit is known with an error.
                    '(("def x\n" "fine\n" "uses x\n")
@@ -705,8 +702,7 @@ The text of the first one is the first line."
                      ("fine\n" "uses x\n" "\nuses x\n")))
       (gemini-companion-lookup-test-type typed)
       (gemini-companion-lookup-test-known "home.txt")
-      (ert-info (typed)
-        (should-not (apply #'gemini-companion-lookup-test-edit "a.txt" edit))))
+      (gemini-companion-lookup-test-edits "a.txt" edit))
     (set-buffer-modified-p nil)))
 
 ;;;; Other files
@@ -715,10 +711,9 @@ The text of the first one is the first line."
   (gemini-companion-lookup-test-with '("versions" "saved")
       '(("a.txt" "uses one\n") ("one.txt" "/* def one */\nint one(int x)\n"))
     (gemini-companion-lookup-test-visit "one.txt" "a.txt")
-    (should (equal '("a.txt 1:1: error: one is unknown [test]")
-                   (gemini-companion-lookup-test-edit
-                    "one.txt" "/* def one */\nint one(int x)\n"
-                    "/* def two */\nint two(int x)\n")))))
+    (gemini-companion-lookup-test-edits
+     "one.txt" '("/* def one */\nint one(int x)\n" "/* def two */\nint two(int x)\n"
+                 "a.txt 1:1: error: one is unknown [test]"))))
 
 (ert-deftest gemini-companion-lookup-names-the-callers-that-break ()
   (gemini-companion-lookup-test-with '("versions")
@@ -726,18 +721,17 @@ The text of the first one is the first line."
         ("b.txt" "def two\n") ("secret.txt" "uses one\n"))
     (let* ((gemini-companion-excluded '("/secret\\.txt\\'"))
            (files '("one.txt" "a.txt" "b.txt" "secret.txt"))
-           (edit (lambda (&rest args)
+           (edit (lambda (file &rest edit)
                    (apply #'gemini-companion-lookup-test-known files)
-                   (apply #'gemini-companion-lookup-test-edit args))))
+                   (gemini-companion-lookup-test-edits file edit))))
       (mapc #'gemini-companion-test-visit files)
       ;; It is open, and names the definition.
-      (should (equal '("a.txt 2:2: error: one is unknown [test]")
-                     (funcall edit "one.txt" "def one\n" "def three\n")))
+      (funcall edit "one.txt" "def one\n" "def three\n"
+               "a.txt 2:2: error: one is unknown [test]")
       (funcall edit "b.txt" "def two\n" "uses three\n")
-      (should (equal '("2: error: x is wrong [test]"
-                       "b.txt 1:1: error: three is unknown [test]")
-                     (funcall edit "one.txt" "def three\n"
-                              "def four\nerror x\n")))
+      (funcall edit "one.txt" "def three\n" "def four\nerror x\n"
+               "2: error: x is wrong [test]"
+               "b.txt 1:1: error: three is unknown [test]")
       ;; The server reports before the hook of the CLI does.
       (funcall edit "one.txt" "def four\nerror x\n" "def one\n")
       (apply #'gemini-companion-lookup-test-known files)
@@ -756,31 +750,28 @@ The text of the first one is the first line."
                                  "def one\n" "def five\n")
                                 :others)))
       ;; No news of the file itself, after a harmless edit.
-      (should-not (funcall edit "a.txt" "uses other\nuses one\nuses one\n"
-                           "\nuses other\nuses one\nuses one\n")))))
+      (funcall edit "a.txt" "uses other\nuses one\nuses one\n"
+               "\nuses other\nuses one\nuses one\n"))))
 
 ;;;; Files that are visited
 
 (ert-deftest gemini-companion-lookup-knows-the-errors-of-a-visited-file ()
   (gemini-companion-lookup-test-with '("versions") '(("a.txt" "error old\n"))
     (gemini-companion-lookup-test-visit "a.txt")
-    (should (equal '("3: error: x is wrong [test]")
-                   (gemini-companion-lookup-test-edit
-                    "a.txt" "error old\n" "\nerror old\nerror x\n")))
+    (gemini-companion-lookup-test-edits
+     "a.txt" '("error old\n" "\nerror old\nerror x\n" "3: error: x is wrong [test]"))
     ;; A revert by the user closes it; then there is no version.
     (let ((inhibit-message t))
       (revert-buffer t t t))
     (gemini-companion-lookup-test-known "a.txt")
-    (should-not (gemini-companion-lookup-test-edit
-                 "a.txt" "\nerror old\nerror x\n" "error old\n"))
+    (gemini-companion-lookup-test-edits
+     "a.txt" '("\nerror old\nerror x\n" "error old\n"))
     (narrow-to-region 3 4)
-    (should (equal '("2: error: y is wrong [test]")
-                   (gemini-companion-lookup-test-edit
-                    "a.txt" "error old\r\n" "error old\r\nerror y\r\n")))
-    ;; Of a text of which nothing is known, those in new lines are.
-    (should (equal '("2: error: z is wrong [test]")
-                   (gemini-companion-lookup-test-edit
-                    "a.txt" "error old\n" "error old\nerror z\n")))
+    (gemini-companion-lookup-test-edits
+     "a.txt"
+     '("error old\r\n" "error old\r\nerror y\r\n" "2: error: y is wrong [test]")
+     ;; Of a text of which nothing is known, those in new lines are.
+     '("error old\n" "error old\nerror z\n" "2: error: z is wrong [test]"))
     ;; The user types.
     (let ((answers (gemini-companion-lookup-test-begin
                     "a.txt" "error z\n" "error z\nerror 9\n")))
@@ -795,17 +786,16 @@ The text of the first one is the first line."
     (gemini-companion-lookup-test-visit "a.txt" "b.txt")
     (let ((first (gemini-companion-lookup-test-begin
                   "a.txt" "fine\n" "fine\nerror x\n")))
-      (should (equal '("2: error: y is wrong [test]")
-                     (gemini-companion-lookup-test-edit
-                      "b.txt" "fine\n" "fine\nerror y\n")))
+      (gemini-companion-lookup-test-edits
+       "b.txt" '("fine\n" "fine\nerror y\n" "2: error: y is wrong [test]"))
       (should (equal '("2: error: x is wrong [test]")
                      (gemini-companion-lookup-test-reported first))))
     ;; The errors of the text between are never known.
     (gemini-companion-lookup-test-begin
      "a.txt" "fine\nerror x\n" "fine\nerror y\n")
-    (should (equal '("3: error: z is wrong [test]")
-                   (gemini-companion-lookup-test-edit
-                    "a.txt" "fine\nerror y\n" "fine\nerror y\nerror z\n")))))
+    (gemini-companion-lookup-test-edits
+     "a.txt" '("fine\nerror y\n" "fine\nerror y\nerror z\n"
+               "3: error: z is wrong [test]"))))
 
 (ert-deftest gemini-companion-lookup-believes-no-report-of-the-text-before ()
   (gemini-companion-lookup-test-with '("versions")
@@ -841,15 +831,13 @@ The text of the first one is the first line."
 
 (ert-deftest gemini-companion-lookup-asks-other-backends-of-flymake ()
   (gemini-companion-lookup-test-with-flymake "error old\n"
-    (should (equal '("3: error: x")
-                   (gemini-companion-lookup-test-edit
-                    "a.txt" "error old\n" "\nerror old\nerror x\n")))
-    (should-not (gemini-companion-lookup-test-edit
-                 "a.txt" "\nerror old\nerror x\n" "error old\nwarning y\n"))
+    (gemini-companion-lookup-test-edits
+     "a.txt" '("error old\n" "\nerror old\nerror x\n" "3: error: x")
+     '("\nerror old\nerror x\n" "error old\nwarning y\n"))
     ;; In a narrowed buffer, backends find wrong lines.
     (narrow-to-region 11 (point-max))
-    (should-not (gemini-companion-lookup-test-edit
-                 "a.txt" "error old\nwarning y\n" "error old\nerror y\n"))))
+    (gemini-companion-lookup-test-edits
+     "a.txt" '("error old\nwarning y\n" "error old\nerror y\n"))))
 
 (ert-deftest gemini-companion-lookup-of-a-large-text-block-no-key ()
   (let* ((line "    some_name = another_name(argument)\n")
