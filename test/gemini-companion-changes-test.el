@@ -373,23 +373,13 @@ The last newline is that of the side that has changed it."
                             (seq-take (nthcdr (1- old) before) old-count)
                             (nthcdr (+ -1 new new-count) after)))))
 
-(defun gemini-companion-changes-test-random (text)
-  "Return TEXT with some of its lines replaced, deleted or added."
-  (mapconcat (lambda (line)
-               (pcase (random 8)
-                 (0 "")
-                 (1 (format "%d\n" (random 1000)))
-                 (2 (format "%s%d\n" line (random 1000)))
-                 (_ line)))
-             (split-string text "^" t) ""))
-
 (defun gemini-companion-changes-test-type ()
   "Edit some lines of the current buffer as a user does."
   (goto-char (point-min))
   (while (not (eobp))
     (let* ((end (min (point-max) (line-beginning-position 2)))
            (line (buffer-substring (point) end))
-           (new (gemini-companion-changes-test-random line)))
+           (new (gemini-companion-test-edited-at-random line)))
       (if (equal line new)
           (goto-char end)
         (delete-region (point) end)
@@ -469,13 +459,13 @@ Return what became of a revert."
        (gemini-companion-changes-test-write
         file (gemini-companion-edit-after
               (gemini-companion-test-accept
-               file (concat (gemini-companion-changes-test-random
+               file (concat (gemini-companion-test-edited-at-random
                              (gemini-companion-test-file-text file))
                             (seq-random-elt '("x\n" "x" "\n" "é\n")))
                1 session))))
       ;; So does another program, or the user with and without saving.
       (2 (gemini-companion-changes-test-write
-          file (gemini-companion-changes-test-random
+          file (gemini-companion-test-edited-at-random
                 (gemini-companion-test-file-text file))))
       (3 (unless (gemini-companion-revert-unmerged-p (current-buffer))
            (gemini-companion-changes-test-type)

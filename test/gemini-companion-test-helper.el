@@ -258,6 +258,16 @@ Make its directory if there is none."
   (gemini-companion-test-write file text)
   (set-file-times file (time-add nil (random 100000))))
 
+(defun gemini-companion-test-edited-at-random (text)
+  "Return TEXT with some of its lines replaced, deleted or added."
+  (mapconcat (lambda (line)
+               (pcase (random 8)
+                 (0 "")
+                 (1 (format "né %d\n" (random)))
+                 (2 (format "new %d\n%s" (random) line))
+                 (_ line)))
+             (split-string text "^" t) ""))
+
 (defun gemini-companion-test-names (snapshot)
   "Return the names of the files in SNAPSHOT, without directories."
   (mapcar (lambda (entry) (file-name-nondirectory (plist-get entry :path)))

@@ -30,21 +30,6 @@
 
 ;;;; Replacing
 
-(defun gemini-companion-text-test-edited (lines)
-  "Return LINES, which are unique, changed at random."
-  (mapcan (lambda (line)
-            (pcase (random 8)
-              (0 nil)
-              (1 (list (concat (substring line 0 2) "é")))
-              (2 (list (format "new %d" (random)) line))
-              (_ (list line))))
-          lines))
-
-(defun gemini-companion-text-test-text (lines)
-  "Return a text of LINES, with or without a newline at its end."
-  (concat (string-join lines "\n")
-          (and lines (zerop (random 2)) "\n")))
-
 (defun gemini-companion-text-test-marks ()
   "Return an alist of the lines of this buffer and markers there.
 These are at the beginning and the end of the line."
@@ -66,9 +51,11 @@ These are at the beginning and the end of the line."
           (buffer-enable-undo)
           (let* ((lines (mapcar (lambda (number) (format "%d line" number))
                                 (number-sequence 1 (random 30))))
-                 (before (gemini-companion-text-test-text lines))
-                 (edited (gemini-companion-text-test-edited lines))
-                 (after (gemini-companion-text-test-text edited))
+                 (before (concat (string-join lines "\n")
+                                 (and lines (seq-random-elt '("" "\n")))))
+                 (after (concat (gemini-companion-test-edited-at-random before)
+                                (seq-random-elt '("" "last"))))
+                 (edited (split-string after "\n" t))
                  (diff-command (if (zerop (random 4)) "no-such" diff-command))
                  marks places)
             (insert before)
