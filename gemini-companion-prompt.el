@@ -139,7 +139,7 @@ Select the terminal.  Return a message."
         (terminal (gemini-companion-session-terminal session)))
     (if-let* ((process (gemini-companion-cli-process session)))
         (progn
-          (gemini-companion-prompt--begin
+          (gemini-companion-prompt-submit
            text (lambda () session) 10 (format "%s may not have taken the text" name)
            (gemini-companion-prompt--mark (gemini-companion-prompt--seen-as text)
                                           process))
@@ -191,16 +191,11 @@ It is a string, or the value of `gemini-companion-prompt--mark'."
 
 ;;;; Submitting
 
-(defun gemini-companion-prompt-submit (text find seconds problem)
+(defun gemini-companion-prompt-submit (text find seconds problem &optional mark)
   "Submit TEXT to a session: the value of the function FIND, or nil.
-Type it as soon as the prompt of the CLI takes it.  After SECONDS, or if
-the terminal is killed, put it into the kill ring; the message then
-begins with PROBLEM."
-  (gemini-companion-prompt--begin text find seconds problem nil))
-
-(defun gemini-companion-prompt--begin (text find seconds problem mark)
-  "Begin to submit TEXT, or if MARK is non-nil, only wait until that is shown.
-FIND, SECONDS and PROBLEM are as for `gemini-companion-prompt-submit'."
+Type it as soon as the prompt of the CLI takes it, or if MARK is non-nil,
+only wait until that is shown.  After SECONDS, or if the terminal is
+killed, put TEXT into the kill ring; the message then begins with PROBLEM."
   (gemini-companion-prompt--check-length text)
   (let ((task (list text find problem)))
     (push task gemini-companion-prompt--tasks)
