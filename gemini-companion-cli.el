@@ -224,12 +224,6 @@ last line of that."
 
 ;;;; Why a CLI is not connected
 
-(defun gemini-companion-cli-file-shown (name)
-  "Return the absolute file NAME for the user, abbreviated and escaped."
-  (let ((file-name-handler-alist nil))
-    (gemini-companion-name-escaped
-     (abbreviate-file-name (gemini-companion-names-visited name)))))
-
 (defun gemini-companion-cli-obstacle (client directory)
   "Return the finding about why CLIENT in DIRECTORY is not connected.
 DIRECTORY is nil if it is unknown.  For findings, see
@@ -270,12 +264,12 @@ DIRECTORY is nil if it is unknown.  For findings, see
                      (abbreviate-file-name directory)))))
    ((gemini-companion-privacy-directory-hidden-p directory)
     `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
-from there" (gemini-companion-cli-file-shown directory))
+from there" (gemini-companion-name-absolute directory))
            "See `gemini-companion-excluded', and `gemini-companion-share' in \
 its .dir-locals.el.")))
    (t
     `((bad ,(format "%s is in none of the workspace roots, so no CLI can \
-connect from there" (gemini-companion-cli-file-shown directory))
+connect from there" (gemini-companion-name-absolute directory))
            "Start it in a project, or open a file of that project, then type \
 /ide enable, or /ide in Copilot CLI.  The home directory and / are never \
 roots.")))))

@@ -106,8 +106,13 @@ name is shortened in its middle."
 (defun gemini-companion-name--below (file root)
   (if (and root (gemini-companion-text-in-directory-p file root))
       (substring file (length (file-name-as-directory root)))
-    (let ((file-name-handler-alist nil))
-      (abbreviate-file-name (gemini-companion-names-visited file)))))
+    (gemini-companion-name-absolute file)))
+
+(defun gemini-companion-name-absolute (file)
+  "Return the absolute name of FILE for the user, abbreviated and escaped."
+  (let ((file-name-handler-alist nil))
+    (gemini-companion-name-escaped
+     (abbreviate-file-name (gemini-companion-names-visited file)))))
 
 (defun gemini-companion-name-shown (name &optional columns)
   "Return NAME, escaped and shortened in the middle to COLUMNS, or to 60."

@@ -134,7 +134,7 @@ Type \\[describe-mode] there for its keys."
         "Workspace roots"
         (lambda (root)
           (gemini-companion-status--insert
-           (concat "    " (gemini-companion-cli-file-shown root))))
+           (concat "    " (gemini-companion-name-absolute root))))
         (gemini-companion-roots-all))
        (gemini-companion-status--insert-section
         "Notes" #'gemini-companion-status--insert-finding
@@ -235,7 +235,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                (facts
                 (list (concat (gemini-companion-session-name session)
                               (and directory
-                                   (concat " in " (gemini-companion-cli-file-shown
+                                   (concat " in " (gemini-companion-name-absolute
                                                    directory))))
                       (and version (concat "version " version))
                       (gemini-companion-notify-description session)
@@ -254,7 +254,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
              (t "Shared: nothing"))
        (pcase-lambda ((map :path :active :line :character :selected-text))
          (gemini-companion-status--insert
-          (concat "    " (gemini-companion-cli-file-shown path)
+          (concat "    " (gemini-companion-name-absolute path)
                   (and active
                        (format ", active, line %s, character %s"
                                line character)))
@@ -399,7 +399,7 @@ and the ignore files, such as .geminiignore.")
                         (not (gemini-companion-roots-name name)))
                    "It is outside the workspace roots; see \
 `gemini-companion-share-outside-projects'."))))
-      `((note ,(format "%s is not shared" (gemini-companion-cli-file-shown name))
+      `((note ,(format "%s is not shared" (gemini-companion-name-absolute name))
               ,remedy)))))
 
 (defun gemini-companion-status--remotes (_directory)
@@ -517,7 +517,7 @@ Emacs."))
       ,(concat (format "%s (process %d" (gemini-companion-clients-title client)
                        pid)
                (and directory
-                    (concat ", in " (gemini-companion-cli-file-shown directory)))
+                    (concat ", in " (gemini-companion-name-absolute directory)))
                ") is not connected"
                (and text (concat ": " text)))
       ,@remedy
