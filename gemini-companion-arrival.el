@@ -116,10 +116,7 @@ review, or the only connected CLI; if there are several, ask for one."
    (list
     (gemini-companion-auto--confirm
      (or (gemini-companion-auto--session-here)
-         (gemini-companion-session-read
-          (or (gemini-companion-sessions)
-              (user-error "No CLI is connected; M-x gemini-companion-run \
-starts one")))))))
+         (gemini-companion-session-read (gemini-companion-sessions))))))
   (let ((name (gemini-companion-session-name session))
         (same (apply-partially #'gemini-companion-session-same-p session)))
     (if (gemini-companion-auto-on-p session)

@@ -514,10 +514,7 @@ With COMPOSE, a prefix argument, insert it into the buffer of
          (session (gemini-companion-session-read
                    (or (gemini-companion-send--sessions
                         (or (seq-some #'car-safe things) default-directory))
-                       (gemini-companion-sessions)
-                       (user-error "No CLI is connected; \
-M-x gemini-companion-run starts one, /ide enable (/ide in Copilot CLI) connects \
-a running one"))))
+                       (gemini-companion-sessions))))
          (text (gemini-companion-send--description things session))
          (unsaved (and buffer-file-name (buffer-modified-p))))
     (if compose
@@ -899,9 +896,9 @@ draft."
   (let* ((directory (if-let* ((project (project-current)))
                         (project-root project)
                       default-directory))
+         (sessions (gemini-companion-send--sessions directory))
          (session (or session
-                      (gemini-companion-session-read
-                       (gemini-companion-send--sessions directory))))
+                      (and sessions (gemini-companion-session-read sessions))))
          (terminal (and session (gemini-companion-session-terminal session)))
          (window (and terminal (get-buffer-window terminal))))
     (pop-to-buffer (gemini-companion-compose--buffer

@@ -277,10 +277,12 @@ beginning of its `:id'."
             ")")))
 
 (defun gemini-companion-session-read (sessions)
-  "Return the only one of SESSIONS, or read one.
+  "Return the only one of SESSIONS, or read one; signal an error without any.
 By default it is the first in a terminal of this Emacs."
   (if (null (cdr sessions))
-      (car sessions)
+      (or (car sessions)
+          (user-error "No CLI is connected; M-x gemini-companion-run starts \
+one, /ide enable (/ide in Copilot CLI) connects a running one"))
     (gemini-companion-clients-read
      "CLI" (mapcar (lambda (session)
                      (cons (gemini-companion-session-name session) session))
