@@ -415,7 +415,7 @@ On a remote host, that is a program which connects it."
     (unless (gemini-companion-clients-get (plist-get run :client) :port-variable)
       (user-error "%s cannot connect from another host"
                   (gemini-companion-session-title run)))
-    (gemini-companion-remote-command remote :pipe nil))
+    (gemini-companion-cli--agree remote))
   (unless (gemini-companion-cli--terminal-function)
     (user-error "Emacs has no terminal on Windows; start the CLI in a window \
 of its own, in %s"
@@ -973,24 +973,20 @@ there.  If that CLI is in a selected side window, the window is hidden."
 
 (defun gemini-companion-cli--agree (name)
   "Ask the user whether to connect the host NAME, the first time.
-Signal an error if the answer is no."
+Signal an error if the answer is no, or if no command connects it."
+  (gemini-companion-remote-command name :pipe nil)
   (unless (assoc name gemini-companion-remote-directories)
     (unless (y-or-n-p (format "Connect CLIs on %s, and share your open files \
 there with them? " (gemini-companion-names-title name)))
       (user-error "Not connected"))
     (with-demoted-errors "Option not saved: %S"
       (customize-save-variable 'gemini-companion-remote-directories
-                               (append gemini-companion-remote-directories `((,name))))))
-  t)
+                               (append gemini-companion-remote-directories `((,name)))))))
 
 (defun gemini-companion-cli--launch (run)
   (let ((remote (plist-get run :remote)))
-    (unless gemini-companion-mode
-      (gemini-companion-mode 1))
-    (when (and gemini-companion-mode
-               (if remote
-                   (gemini-companion-cli--agree remote)
-                 (gemini-companion-cli--offer-settings run)))
+    (when (and (or gemini-companion-mode (gemini-companion-mode 1))
+               (or remote (gemini-companion-cli--offer-settings run)))
       (let ((buffer (gemini-companion-cli--show-buffer run)))
         (insert (gemini-companion-session-title run)
                 " starts here when the server is ready.\n")
@@ -1014,11 +1010,8 @@ directory that is the same here and there; see
                (or (gemini-companion-remote-here)
                    (user-error "A local CLI connects by itself; switch to a \
 buffer on another host"))))
-    (gemini-companion-remote-command name :pipe nil)
-    (unless gemini-companion-mode
-      (gemini-companion-mode 1))
-    (when gemini-companion-mode
-      (gemini-companion-cli--agree name)
+    (gemini-companion-cli--agree name)
+    (when (or gemini-companion-mode (gemini-companion-mode 1))
       (message "Connecting to %s..." (gemini-companion-names-title name))
       (gemini-companion-remote-connect
        name directory
