@@ -17,21 +17,26 @@ is installed once, into .deps/errors; gopls and Go only with apt.
 import difflib
 import json
 import os
-import pty
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "e2e"))
+
 from edits import STATEMENTS, Edit, make, places
+from harness.emacs import Emacs, lisp
+from harness.scratch import Scratch
+from harness.terminal import Tmux
+from harness.tools import ROOT, Tools
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 DEPS = ROOT / ".deps" / "errors"
 PYTHON = [
     "basedpyright==1.40.2", "python-lsp-server==1.15.0", "pyflakes",
@@ -46,6 +51,7 @@ MODULES = (
 # Seconds within which a checker must answer for its errors to be known.
 SLOW = 2.0
 Errors = list[tuple[int, str]]
+Results = list[dict[str, Any]]
 WHICH = ("before", "after")
 
 
@@ -324,44 +330,38 @@ class Score:
     times: list[float] = field(default_factory=list)
 
 
-def judge(
-    name: str, emacs: str, eglot: str | None, is_visited: bool, count: int, seed: int
-) -> Score:
+def judge(name: str, tools: Tools, is_visited: bool, count: int, seed: int) -> Score:
     """Judge one server in one Emacs."""
     server = servers()[name]
-    scratch = Path(os.path.realpath(tempfile.mkdtemp(prefix="gcerrors")))
-    project = scratch / "project"
+    scratch = Scratch(tools)
     try:
         for file, text in server.files.items():
-            path = project / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        run("git", "init", "-q", project)
+            scratch.file(file, text)
+        project = scratch.project
         files = sorted(x for x in project.rglob("*.*") if x.suffix in STATEMENTS)
         home, *others = (x for x in files if len(places(x, x.read_text())) > 3)
         edits = make(others[:8], count, seed)
         facts = truth(server, edits, project)
-        results = in_emacs(
-            emacs, eglot, scratch,
-            {
-                "project": str(project),
-                "command": server.command,
-                "checker": server.checker,
-                "visited": is_visited,
-                "home": str(home),
-                "seconds": float(os.environ.get("GC_ERRORS_SECONDS", "2.6")),
-                "edits": edits,
-            },
-        )  # fmt: skip
+        plan = {
+            "project": str(project),
+            "command": server.command,
+            "checker": server.checker,
+            "visited": is_visited,
+            "home": str(home),
+            "seconds": float(os.environ.get("GC_ERRORS_SECONDS", "2.6")),
+            "edits": edits,
+        }
+        results = in_emacs(tools, scratch, plan)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.kill()
+        scratch.remove()
     return compare(edits, facts, results, bool(server.line))
 
 
 def compare(
     edits: list[Edit],
     facts: list[dict[str, Errors]],
-    results: list[dict[str, object]],
+    results: Results,
     by_line: bool,
 ) -> Score:
     """Return the score of `results`."""
@@ -370,7 +370,7 @@ def compare(
         zip(edits, facts, results, strict=True)
     ):
         expected = new_errors(edit, errors)
-        text = str(result["text"] or "")
+        text = result["text"] or ""
         found = reported(text)
         if by_line:
             found = {(line, "") for line, _ in found}
@@ -381,7 +381,7 @@ def compare(
         if edit["kind"] == "fix":
             score.fixed += 1
         elif expected:
-            is_slow = not found and float(str(result["checker"])) > SLOW
+            is_slow = not found and result["checker"] > SLOW
             score.slow += is_slow
             score.broken += not is_slow
             score.known += bool(found)
@@ -394,65 +394,49 @@ def compare(
         if result["changed"] or result["answers"] != 1:
             score.visible += 1
             print(f"visible {number} {result['answers']} {result['changed']}")
-        score.times.append(float(str(result["time"])))
+        score.times.append(result["time"])
     return score
 
 
-def in_emacs(
-    emacs: str, eglot: str | None, scratch: Path, plan: dict[str, object]
-) -> list[dict[str, object]]:
+def old_eglot() -> Path | None:
+    """Return the directory of Eglot for an Emacs that has none."""
+    return next(DEPS.glob("root/usr/share/emacs/site-lisp/elpa-src/eglot-*"), None)
+
+
+def in_emacs(tools: Tools, scratch: Scratch, plan: dict[str, Any]) -> Results:
     """Return what Emacs reports of the edits in `plan`."""
-    home = scratch / "home"
-    home.mkdir()
-    (scratch / "plan").write_text(json.dumps(plan))
-    variables = {
-        **environment(),
-        "HOME": str(home),
-        "LANG": "C.UTF-8",
-        "TERM": "xterm",
-        "JUDGE_ROOT": str(ROOT),
-        "JUDGE_PLAN": str(scratch / "plan"),
-        "JUDGE_RESULT": str(scratch / "result"),
-        "JUDGE_FLYCHECK": str(min(ROOT.glob(".eask/*/elpa/flycheck-*"), default="")),
-        **({"JUDGE_EGLOT": eglot} if eglot else {}),
-    }
-    child, terminal = pty.fork()
-    if child == 0:
-        os.chdir(home)
-        os.execvpe(emacs, [emacs, "-Q", "-nw", "-l", str(HERE / "judge.el")], variables)
-    last = b""
-    try:
-        while output := os.read(terminal, 65536):
-            last = (last + output)[-3000:]
-    except OSError:
-        pass  # its end
-    finally:
-        # That ends an Emacs that has not ended.
-        os.close(terminal)
-        os.waitpid(child, 0)
-    error = scratch / "result.error"
-    if error.exists():
-        raise SystemExit(f"Emacs failed: {error.read_text()}")
-    if not (scratch / "result").exists():
-        raise SystemExit(f"Emacs wrote no result: {last[-2000:]!r}")
-    return json.loads((scratch / "result").read_text())
-
-
-def emacsen() -> list[tuple[str, str, str | None]]:
-    """Return the version, the program and the Eglot of each Emacs."""
-    eglot = next(
-        iter(DEPS.glob("root/usr/share/emacs/site-lisp/elpa-src/eglot-*")), None
+    (scratch.root / "plan").write_text(json.dumps(plan))
+    variables = "".join(
+        f"(setenv {lisp(k)} {lisp(v)})" for k, v in environment().items()
     )
+    setup = f"""{variables}
+        (setq exec-path (parse-colon-path (getenv "PATH"))
+              judge-directory {lisp(scratch.root)})
+        (when (< emacs-major-version 29) (push {lisp(old_eglot())} load-path))
+        (load {lisp(HERE / "judge.el")})"""
+    tmux = Tmux(scratch)
+    try:
+        emacs = Emacs(tools, scratch, tmux, mode=False, extra=setup, root=ROOT)
+        while emacs.terminal.is_open():
+            time.sleep(0.5)
+    finally:
+        tmux.close()
+    result = json.loads((scratch.root / "result").read_text())
+    if isinstance(result, str):
+        raise SystemExit(f"Emacs failed: {result}")
+    return result
+
+
+def emacsen() -> list[tuple[str, Tools]]:
+    """Return the version of each Emacs, and the programs to test with it."""
     found = []
     for line in (ROOT / ".deps/emacsen").read_text().splitlines():
         version, directory = line.split(" ", 1)
-        is_old = int(version.split(".")[0]) < 29
-        if not version.startswith(os.environ.get("GC_ERRORS_EMACS", "")):
-            continue
-        if is_old and not eglot:
-            print(f"Emacs {version}: no Eglot, left out")
-            continue
-        found.append((version, f"{directory}/emacs", str(eglot) if is_old else None))
+        if version.startswith(os.environ.get("GC_ERRORS_EMACS", "")):
+            if int(version.split(".")[0]) < 29 and not old_eglot():
+                print(f"Emacs {version}: no Eglot, left out")
+            else:
+                found.append((version, Tools.find(f"{directory}/emacs")))
     return found
 
 
@@ -463,11 +447,11 @@ def main() -> int:
     seed = int(os.environ.get("GC_ERRORS_SEED", "1"))
     rows = []
     for name in sys.argv[1:] or list(servers()):
-        for version, emacs, eglot in emacsen():
+        for version, tools in emacsen():
             for is_visited in (False, True):
                 if servers()[name].checker and not is_visited:
                     continue
-                score = judge(name, emacs, eglot, is_visited, count, seed)
+                score = judge(name, tools, is_visited, count, seed)
                 times = sorted(score.times)
                 row = (
                     f"{name:14}{version:6}{'visited' if is_visited else 'not':9}"

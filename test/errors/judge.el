@@ -4,18 +4,11 @@
 
 ;;; Commentary:
 
-;; Runs in an Emacs with a terminal.  JUDGE_PLAN names a JSON file with a
-;; project, the command of a language server, and edits; what was reported
-;; about each of them is written to JUDGE_RESULT.
+;; Runs in an Emacs with a terminal.  In `judge-directory', the JSON file "plan"
+;; has a project, the command of a language server, and edits; what was reported
+;; about each of them is written to "result".
 
 ;;; Code:
-
-;; What is loaded from here on would be compiled while edits are timed.
-;; Emacs 29 gave it another name.
-(set (if (< emacs-major-version 29)
-         'native-comp-deferred-compilation
-       'native-comp-jit-compilation)
-     nil)
 
 (require 'cl-lib)
 (require 'json)
@@ -32,13 +25,11 @@
 (declare-function eglot-ensure "eglot")
 (declare-function eglot-managed-p "eglot")
 
-(setq load-prefer-newer t
-      make-backup-files nil
+(defvar judge-directory)
+
+(setq make-backup-files nil
       create-lockfiles nil
       vc-handled-backends '(Git))
-(push (getenv "JUDGE_ROOT") load-path)
-(when (getenv "JUDGE_EGLOT")
-  (push (getenv "JUDGE_EGLOT") load-path))
 (require 'eglot nil t)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-revert)
@@ -150,7 +141,6 @@ Return 0 if it was not asked."
 
 (defun judge-flycheck (command)
   "Make COMMAND, which is Pyflakes, the checker of Flycheck."
-  (push (getenv "JUDGE_FLYCHECK") load-path)
   (require 'flycheck)
   (eval `(flycheck-define-checker judge-pyflakes
            "Pyflakes; errors and warnings as in python.el."
@@ -191,10 +181,10 @@ Without one, CHECKER is \"flymake\" or \"flycheck\"."
     (judge-until 70 (lambda () answered))))
 
 (defun judge ()
-  "Make all edits of the plan."
+  "Make all edits of the plan; return a vector of the results."
   (let* ((json-object-type 'plist)
          (json-array-type 'list)
-         (plan (json-read-file (getenv "JUDGE_PLAN")))
+         (plan (json-read-file (expand-file-name "plan" judge-directory)))
          (edits (plist-get plan :edits))
          (checker (plist-get plan :checker))
          (results nil))
@@ -216,16 +206,16 @@ Without one, CHECKER is \"flymake\" or \"flycheck\"."
     (dolist (edit edits)
       (judge-write (plist-get edit :file) (plist-get edit :before))
       (push (judge-edit edit) results))
-    (let ((coding-system-for-write 'utf-8-unix))
-      (write-region (json-encode (vconcat (nreverse results))) nil
-                    (getenv "JUDGE_RESULT") nil 'silent))))
+    (vconcat (nreverse results))))
 
 (add-hook 'emacs-startup-hook
           (lambda ()
-            (condition-case problem
-                (judge)
-              (error (write-region (format "%S" problem) nil
-                                   (concat (getenv "JUDGE_RESULT") ".error"))))
+            (let ((result (condition-case problem
+                              (judge)
+                            (error (format "%S" problem))))
+                  (coding-system-for-write 'utf-8-unix))
+              (write-region (json-encode result) nil
+                            (expand-file-name "result" judge-directory) nil 'silent))
             (let ((kill-emacs-hook nil)
                   (confirm-kill-processes nil))
               (kill-emacs))))

@@ -38,9 +38,9 @@ class Tools:
     python = sys.executable
 
     @classmethod
-    def find(cls) -> "Tools":
-        """Find the programs, in the environment first."""
-        emacs = _program("GC_EMACS", "emacs")
+    def find(cls, emacs: str = "") -> "Tools":
+        """Find the programs, in the environment first; ``emacs`` may be given."""
+        emacs = emacs or _program("GC_EMACS", "emacs")
         printed = subprocess.run([emacs, "--version"], capture_output=True, text=True)
         return cls(
             emacs=emacs,
