@@ -3,6 +3,7 @@
 
 import pytest
 from harness.emacs import Emacs
+from harness.needs import needs_evil
 from harness.world import World
 
 SNAPSHOT = """
@@ -41,8 +42,7 @@ def test_the_frame_used_last_counts(world: World) -> None:
 
 TEXT = "one two\nthree four\nfive six\nseven\n"
 SELECTION = "(plist-get (car (gemini-companion-context-snapshot)) :selected-text)"
-EVIL = """(add-to-list 'load-path package-user-dir)
-(when (require 'evil nil t) (evil-mode 1))"""
+EVIL = "(require 'evil) (evil-mode 1)"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ EVIL = """(add-to-list 'load-path package-user-dir)
                 "v": "ne two\nthree four\nfiv",
             },
             id="evil",
-            marks=[pytest.mark.once, pytest.mark.shared("evil")],
+            marks=[needs_evil, pytest.mark.once, pytest.mark.shared("evil")],
         ),
     ],
 )
@@ -80,9 +80,6 @@ def test_selections(
     world: World, extra: str, selections: dict[str, str | None]
 ) -> None:
     emacs = world.emacs(world.file("a.txt", TEXT), extra=extra)
-    if extra and emacs.eval("(featurep 'evil)") == "nil":
-        pytest.skip("evil is not installed")
-
     for keys, selection in selections.items():
         emacs.keys(*keys.split())
         emacs.becomes(SELECTION, selection)

@@ -20,8 +20,7 @@ def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     assert reviews.paths() == []
     cli.wait_for("Modify with external editor")
     cli.answer("Allow once")
-    cli.wait_for("all done")
-    assert file.read_text() == "uno\n"
+    cli.finished("all done", file, "uno\n")
 
     emacs.eval("(setq gemini-companion-review-view 'diff)")
     # It gets the new value of the option when it connects.
@@ -32,8 +31,7 @@ def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     cli.wait_until_connected()
     reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
     reviews.select("C-c", "C-c")
-    cli.wait_for("done again")
-    assert file.read_text() == "due\n"
+    cli.finished("done again", file, "due\n")
 
     # Set while it is connected, the option leaves the answer to the terminal.
     emacs.eval(NO_REVIEWS)
@@ -43,6 +41,5 @@ def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     emacs.says("No review of")
     assert reviews.states() == ["pending"]
     cli.answer("Allow once")
-    cli.wait_for("third done")
-    assert file.read_text() == "tre\n"
+    cli.finished("third done", file, "tre\n")
     reviews.wait_until(0)

@@ -83,8 +83,7 @@ def test_an_answer_in_the_terminal_of_copilot_closes_the_review(world: World) ->
     reviews.proposed(cli, file, replace(file, "one", "uno"), say("first done"))
     cli.answer("Yes")
     reviews.wait_until(0)
-    cli.wait_for("first done")
-    assert file.read_text() == "uno\n"
+    cli.finished("first done", file, "uno\n")
 
     cli.is_free()
     reviews.proposed(cli, file, replace(file, "uno", "due"), say("second done"))

@@ -12,10 +12,10 @@ def test_each_of_two_emacsen_has_the_cli_of_its_terminal(world: World) -> None:
     first, second = world.emacs(file, name="first"), world.emacs(file, name="second")
     sessions = "(length (gemini-companion-sessions))"
 
-    world.gemini_inside(first, "(term %s)", "*terminal*")
+    world.gemini_inside(first)
     first.becomes(sessions, 1)
     second.becomes(sessions, 0)
 
-    world.gemini_inside(second, "(term %s)", "*terminal*")
+    world.gemini_inside(second)
     second.becomes(sessions, 1)
     first.becomes(sessions, 1)

@@ -40,8 +40,7 @@ def test_terminal_stays_and_returns_with_the_review(world: World, view: str) -> 
     else:
         emacs.eval(f"(select-window {terminal})")
         cli.answer("Allow once")
-    cli.wait_for("all done")
-    assert file.read_text() == NEW
+    cli.finished("all done", file, NEW)
     emacs.becomes("(e2e-windows)", "*terminal*")
 
 

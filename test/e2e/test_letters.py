@@ -3,6 +3,7 @@
 
 import pytest
 from harness.emacs import Emacs, Reviews
+from harness.needs import needs_evil
 from harness.proposals import PROPOSE, propose
 from harness.world import World
 
@@ -13,7 +14,6 @@ NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
 
 OWN = f"""{PROPOSE}
 (setq gemini-companion-review-arrival 'now)
-(defvar e2e-evil (require 'evil nil t))
 (defun e2e-here () "Return the selected buffer." (buffer-name (window-buffer)))
 """
 
@@ -29,7 +29,7 @@ both = pytest.mark.parametrize(
     "evil",
     [
         pytest.param(False, id="emacs"),
-        pytest.param(True, marks=pytest.mark.once, id="evil"),
+        pytest.param(True, marks=[needs_evil, pytest.mark.once], id="evil"),
     ],
 )
 
@@ -41,10 +41,8 @@ class User:
         self.file = world.file("a.txt", OLD)
         self.emacs: Emacs = world.emacs(world.file("b.txt", "b\n"), extra=OWN)
         self.reviews = Reviews(self.emacs)
-        if self.emacs.eval("e2e-evil") == "nil" and evil:
-            pytest.skip("evil is not installed")
-        if self.emacs.eval("e2e-evil") != "nil":
-            self.emacs.eval(f"(progn (evil-mode {1 if evil else -1}) nil)")
+        mode = f"(evil-mode {1 if evil else -1})"
+        self.emacs.eval(f"(when (require 'evil nil t) {mode} nil)")
         self.emacs.eval(f"(setq gemini-companion-review-view '{view})")
 
     def opens(self, new: str = NEW) -> None:
@@ -147,6 +145,7 @@ ENDS = [
 ]
 
 
+@needs_evil
 @pytest.mark.once
 def test_keys_of_evil_answer_a_review(world: World) -> None:
     user = User(world, True, "ediff")

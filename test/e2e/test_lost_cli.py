@@ -71,8 +71,7 @@ def test_acceptance_reaches_a_cli_that_reconnects_or_is_kept(world: World) -> No
     with disconnected(emacs):
         emacs.wait_for("a.txt, not connected")
         reviews.accept()
-    cli.wait_for("all done")
-    assert file.read_text() == "uno\n"
+    cli.finished("all done", file, "uno\n")
     assert "not written" not in emacs.value(LAST_MESSAGES)
 
     reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
@@ -83,7 +82,6 @@ def test_acceptance_reaches_a_cli_that_reconnects_or_is_kept(world: World) -> No
         emacs.wait_for("a.txt was not written")
     # Its question is still displayed, and Emacs has no review of it.
     cli.answer("Allow once")
-    cli.wait_for("done again")
-    assert file.read_text() == "due\n"
+    cli.finished("done again", file, "due\n")
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
     emacs.wait_for("edited")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.emacs import lisp
 from harness.gemini import CONNECTED
 from harness.remote import Host
 from harness.remote import why_not as why_no_host
@@ -160,11 +159,8 @@ def test_an_outpost_answers_its_user_only(world: World) -> None:
         pytest.skip(reason)
     far = Host(world.scratch, "far")
     emacs = world.emacs(extra=far.init)
-    emacs.eval(f"(progn (find-file {lisp(far.remote(far.file('a.txt')))}) nil)")
-    emacs.command("gemini-companion-connect")
-    emacs.wait_for("share your open files there with them? (y or n)")
-    emacs.keys("y")
-    emacs.says("Connected to docker:far; run ")
+    far.visit(emacs, far.file("a.txt"))
+    far.connect(emacs)
     (file,) = far.discovery_files("gemini")
     found = json.loads(file.read_text())
     let_others_in(world.scratch)

@@ -48,8 +48,7 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     emacs.eval("(gemini-companion-part-start 'state)")
     emacs.eval("(gemini-companion-session-update (gemini-companion-sessions))")
     cli.answer("llow once")
-    cli.wait_for("I see")
-    assert file.read_text() == "uno\n"
+    cli.finished("I see", file, "uno\n")
     assert prompt(cli) == "some words"
 
     # What a dialog has taken that Emacs does not know of is kept.

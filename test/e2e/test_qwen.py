@@ -83,8 +83,7 @@ def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None
     reviews.select("C-c", "C-k")
     emacs.says("Rejected a:b/one.txt")
     accept_each(emacs, reviews, others, "two\n")
-    cli.wait_for("the rest done")
-    assert one.read_text() == "1\ndeux\n"
+    cli.finished("the rest done", one, "1\ndeux\n")
     world.row = "Qwen Code: yes and no in the terminal"
     answers_in_its_terminal(emacs, reviews, cli, one)
     world.row = "Qwen Code: restart of the server"
@@ -101,8 +100,7 @@ def answers_in_its_terminal(
     emacs.wait_for("answer here")
     cli.answer("once")
     emacs.says("was written without your edits")
-    cli.wait_for("first done")
-    assert file.read_text() == "uno\n"
+    cli.finished("first done", file, "uno\n")
     emacs.eval("(gemini-companion-last-proposal)")
     last = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
     emacs.becomes(last, "mine\n")

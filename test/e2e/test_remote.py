@@ -15,7 +15,7 @@ from harness.gemini import CONNECTED, Gemini
 from harness.model import read_file, say, write_file
 from harness.needs import needs_qwen
 from harness.qwen import Qwen
-from harness.remote import Host, why_not
+from harness.remote import QUESTION, Host, why_not
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
@@ -24,7 +24,6 @@ from test_restart import has_followed
 REASON = why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
 
-QUESTION = "share your open files there with them? (y or n)"
 # What Tramp sends, and what it sends although the user has called no command.
 CALLS = """
 (defvar e2e-tramp nil)
@@ -86,13 +85,8 @@ def start(world: World, far: Host, *files: Path) -> Emacs:
     """Return an Emacs that visits ``files`` of ``far``."""
     terminal = "(setq gemini-companion-terminal 'term)"
     emacs = world.emacs(extra=far.init + CALLS + terminal)
-    visit(emacs, far, *files)
+    far.visit(emacs, *files)
     return emacs
-
-
-def visit(emacs: Emacs, far: Host, *files: Path) -> None:
-    for file in files:
-        emacs.eval(f"(progn (find-file {lisp(far.remote(file))}) nil)")
 
 
 def run(world: World, emacs: Emacs, far: Host, question: str = QUESTION) -> Gemini:
@@ -100,14 +94,6 @@ def run(world: World, emacs: Emacs, far: Host, question: str = QUESTION) -> Gemi
     cli = world.run(emacs, question=question, host=f"{far.title}:")
     emacs.holds("(gemini-companion-sessions)", "a session")
     return cli
-
-
-def connect(emacs: Emacs, host: Host) -> None:
-    """Connect ``host``, which is the one of the selected buffer."""
-    emacs.command("gemini-companion-connect")
-    emacs.wait_for(QUESTION)
-    emacs.keys("y")
-    emacs.says(f"Connected to {host.title}; run ")
 
 
 def by_hand(world: World, host: Host, is_qwen: bool) -> Gemini:
@@ -255,8 +241,8 @@ def test_two_hosts_and_this_one_are_apart_and_nothing_is_left_there(
     reviews = Reviews(emacs)
     clis = []
     for host, file in zip(hosts, files, strict=True):
-        visit(emacs, host, file)
-        connect(emacs, host)
+        host.visit(emacs, file)
+        host.connect(emacs)
         clis.append(by_hand(world, host, is_qwen=host.name == "far"))
         clis[-1].wait_until_connected()
     emacs.eval(f"(progn (find-file {lisp(local)}) nil)")

@@ -68,16 +68,14 @@ def test_crash_of_the_server_goes_unnoticed(world: World) -> None:
     )
     if log.read_text().count(MISSED) > missed + 1:
         pytest.skip("this machine starts no server within 2.5 seconds")
-    cli.wait_for("first done")
-    assert file.read_text() == "due\n"
+    cli.finished("first done", file, "due\n")
     # Emacs may have noticed the end too late to warn.
     if emacs.value(WARNED) or log.read_text().count(MISSED) > missed:
         pytest.skip("this machine starts no server within a second")
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("second done"))
     reviews.edit("uno", "unum")
     cli.answer("once")
-    cli.wait_for("second done")
-    assert file.read_text() == "unum\n"
+    cli.finished("second done", file, "unum\n")
     assert "Connected to Emacs" in cli.ide_status()
 
 
@@ -97,8 +95,7 @@ def test_crash_that_a_cli_has_missed_is_reported_with_the_remedy(world: World) -
     if log.read_text().count(MISSED) > 1:
         pytest.skip("the CLI did not wait until this machine had started a server")
     reviews.accept()
-    cli.wait_for("written at last")
-    assert file.read_text() == "due\n"
+    cli.finished("written at last", file, "due\n")
     assert "/ide enable" in emacs.value(WARNED)
     cli.ide("enable")
     cli.wait_for("Connected to Emacs")

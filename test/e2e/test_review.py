@@ -26,8 +26,7 @@ def test_keys_edit_and_accept_the_proposal(world: World) -> None:
     emacs.text("three")
     emacs.keys("C-x", "C-s")
 
-    cli.wait_for("all done")
-    assert file.read_text() == "1\nzwei\nthree"
+    cli.finished("all done", file, "1\nzwei\nthree")
     reviews.wait_until(0)
 
 
@@ -41,8 +40,7 @@ def test_yes_in_the_terminal_writes_what_was_edited(world: World) -> None:
 
     cli.answer("Allow once")
 
-    cli.wait_for("all done")
-    assert file.read_text() == "un\ntwo\n"
+    cli.finished("all done", file, "un\ntwo\n")
     reviews.ended()
     emacs.holds(f"(eq 'accepted {LAST_STATE})")
 
@@ -88,8 +86,7 @@ def test_question_of_the_quit_key_stays_when_the_terminal_answers(world: World) 
 
     cli.answer("Allow once")
 
-    cli.wait_for("all done")
-    assert file.read_text() == "uno\n"
+    cli.finished("all done", file, "uno\n")
     emacs.wait_for_match("(?i)accept.*reject")
     emacs.keys("r")
     emacs.wait_for("This review has ended already")
@@ -106,8 +103,7 @@ def test_question_for_a_reason_stays_when_the_terminal_answers(world: World) -> 
 
     cli.answer("Allow once")
 
-    cli.wait_for("all done")
-    assert file.read_text() == "uno\n"
+    cli.finished("all done", file, "uno\n")
     emacs.text("tence")
     emacs.keys("Enter")
     emacs.says("your text is in the kill ring")
@@ -157,8 +153,7 @@ def test_new_file_in_a_new_directory_can_be_proposed_again(world: World) -> None
     reviews.proposed(cli, file, write_file(file, "born again\n"), say("all done"))
     reviews.accept()
 
-    cli.wait_for("all done")
-    assert file.read_text() == "born again\n"
+    cli.finished("all done", file, "born again\n")
 
 
 @pytest.mark.once
@@ -193,5 +188,4 @@ def test_edits_work_again_after_an_interrupt(world: World) -> None:
 
     reviews.proposed(cli, first, write_file(first, "UNO\n"), say("third done"))
     reviews.accept()
-    cli.wait_for("third done")
-    assert first.read_text() == "UNO\n"
+    cli.finished("third done", first, "UNO\n")

@@ -8,7 +8,7 @@ from harness import gemini
 from harness.emacs import SESSION, Emacs, Reviews, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.model import say, write_file
-from harness.needs import VTERM, needs_eat, needs_vterm
+from harness.needs import VTERM, needs_eat, needs_evil, needs_vterm
 from harness.wait import eventually
 from harness.world import World
 from test_prompt import INSERT, SUBMIT, asked_why, prompt
@@ -106,6 +106,7 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
     cli.is_free()
 
 
+@needs_evil
 @pytest.mark.once
 @pytest.mark.shared("evil")
 def test_keys_of_an_ended_cli_work_with_evil(world: World) -> None:
@@ -113,10 +114,9 @@ def test_keys_of_an_ended_cli_work_with_evil(world: World) -> None:
         world.file("a.txt"),
         extra="""(setq gemini-companion-terminal 'term
                        gemini-companion-run-commands '(("gemini" "sleep" "1000")))
-                 (when (require 'evil nil t) (evil-mode))""",
+                 (require 'evil)
+                 (evil-mode)""",
     )
-    if emacs.eval("(featurep 'evil)") == "nil":
-        pytest.skip("evil is not installed")
     process = f"(get-buffer-process {lisp(BUFFER)})"
     emacs.command("gemini-companion-run")
     emacs.holds(process)

@@ -197,5 +197,4 @@ def test_review_ends_when_its_question_is_interrupted(
     emacs.eval("(setq gemini-companion-review-arrival 'when-idle)")
     reviews.proposed(cli, file, write_file(file, "new\n"), say("all done"))
     reviews.select("C-c", "C-c")
-    cli.wait_for("all done")
-    assert file.read_text() == "new\n"
+    cli.finished("all done", file, "new\n")

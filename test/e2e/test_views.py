@@ -73,8 +73,7 @@ def test_ediff_has_signs_and_strikes_an_excluded_hunk_through(world: World) -> N
     emacs.keys("x", "C-c", "C-c")
 
     emacs.says("Accepted a.txt: 2 of 3 hunks")
-    cli.wait_for("all done")
-    assert file.read_text() == text.replace("twenty", "20")
+    cli.finished("all done", file, text.replace("twenty", "20"))
 
 
 def test_ediff_session_of_the_user_continues(world: World) -> None:

@@ -251,7 +251,7 @@ def test_session_ended(scene: Scene) -> None:
 
 
 def test_protocol_version(scene: Scene) -> None:
-    for version in ("2025-06-18", "2025-03-26"):
+    for version in ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"):
         answer = scene.cli.initialize(version)["result"]
         assert answer["protocolVersion"] == version
     assert scene.status(**{"Mcp-Protocol-Version": "x"}) == 400

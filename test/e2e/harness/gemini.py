@@ -257,6 +257,11 @@ class Gemini:
         eventually(lambda: not self.model.is_to_say(text), f"{text!r} said")
         return self.terminal.wait_for(text)
 
+    def finished(self, said: str, file: Path, text: str) -> None:
+        """Wait for what was ``said`` last; check that ``file`` then holds ``text``."""
+        self.wait_for(said)
+        assert file.read_text() == text
+
     def is_free(self) -> None:
         """Check that the CLI is free: a new prompt is answered."""
         text = f"answer {self._prompts + 1}"

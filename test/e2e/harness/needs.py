@@ -11,11 +11,15 @@ from .tools import Tools
 # Where Debian installs it; its module is compiled for the system's Emacs.
 VTERM = next(Path("/usr/share/emacs/site-lisp/elpa").glob("vterm-*"), None)
 
+
+def _needs_package(name: str) -> pytest.MarkDecorator:
+    is_there = any(Path(Tools.find().elpa).glob(f"{name}-*"))
+    return pytest.mark.skipif(not is_there, reason=f"{name} is not installed")
+
+
 needs_vterm = pytest.mark.skipif(not VTERM, reason="vterm is not installed")
-needs_eat = pytest.mark.skipif(
-    not list(Path(Tools.find().elpa).glob("eat-*")),
-    reason="eat is not installed",
-)
+needs_eat = _needs_package("eat")
+needs_evil = _needs_package("evil")
 needs_qwen = pytest.mark.skipif(
     not os.access(Tools.find().qwen, os.X_OK), reason="Qwen Code is not installed"
 )

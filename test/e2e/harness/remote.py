@@ -14,11 +14,12 @@ import sys
 from pathlib import Path
 
 from . import qwen
-from .emacs import lisp
+from .emacs import Emacs, lisp
 from .gemini import SETTINGS, write_settings
 from .scratch import MARK, Scratch
 from .tools import ROOT
 
+QUESTION = "share your open files there with them? (y or n)"
 AS_USER = ("-U", "--preserve-credentials")
 UNSHARE = ("unshare", "-m") if os.geteuid() == 0 else ("unshare", "-U", "-r", "-m")
 SSHD = ROOT / ".deps" / "sshd"
@@ -216,6 +217,17 @@ class Host:
     def remote(self, path: Path) -> str:
         """Return the name in Emacs of the file ``path`` there."""
         return f"{self.prefix}{path}"
+
+    def visit(self, emacs: Emacs, *files: Path) -> None:
+        for file in files:
+            emacs.eval(f"(progn (find-file {lisp(self.remote(file))}) nil)")
+
+    def connect(self, emacs: Emacs) -> None:
+        """Connect this host, which is the one of the selected buffer of ``emacs``."""
+        emacs.command("gemini-companion-connect")
+        emacs.wait_for(QUESTION)
+        emacs.keys("y")
+        emacs.says(f"Connected to {self.title}; run ")
 
     def discovery_files(self, client: str = "") -> list[Path]:
         """Return the discovery files there, of ``client`` or of all."""

@@ -86,33 +86,33 @@ class World:
         self._ends.callback(model.close)
         return model
 
-    def gemini(
-        self, name: str = "gemini", directory: Path | None = None, connects: bool = True
-    ) -> Gemini:
+    def gemini(self, name: str = "gemini", connects: bool = True) -> Gemini:
         """Start a CLI outside Emacs; wait until it is connected if it ``connects``."""
-        cli = self._start(gemini, Gemini, name, directory)
+        cli = self._start(gemini, Gemini, name)
         if connects:
             cli.wait_until_connected()
         return cli
 
-    def qwen(
-        self, name: str = "qwen", directory: Path | None = None, **settings: object
-    ) -> Qwen:
+    def qwen(self, directory: Path | None = None, **settings: object) -> Qwen:
         """Start Qwen Code outside Emacs with ``settings``; wait until it is ready."""
         qwen.configure(self.scratch, **settings)
-        cli = self._start(qwen, Qwen, name, directory)
+        cli = self._start(qwen, Qwen, "qwen", directory)
         cli.wait_until_connected()
         return cli
 
     def copilot(self, name: str = "copilot") -> Copilot:
         """Start Copilot CLI outside Emacs; wait until it is ready."""
         copilot.configure(self.scratch)
-        cli = self._start(copilot, Copilot, name, None)
+        cli = self._start(copilot, Copilot, name)
         cli.wait_until_connected()
         return cli
 
     def _start(
-        self, module: ModuleType, kind: type[Cli], name: str, directory: Path | None
+        self,
+        module: ModuleType,
+        kind: type[Cli],
+        name: str,
+        directory: Path | None = None,
     ) -> Cli:
         """Start a CLI in its own terminal, by default in the project."""
         model = self.model()
@@ -147,13 +147,13 @@ class World:
         cli.wait_for(cli.placeholder)
         return cli
 
-    def gemini_inside(self, emacs: Emacs, start: str, buffer: str) -> Gemini:
-        """Start a CLI in ``buffer`` of ``emacs`` by ``start``, Lisp with %s for it."""
+    def gemini_inside(self, emacs: Emacs) -> Gemini:
+        """Start a CLI in the buffer *terminal* of ``emacs``."""
         model = self.model()
         name = f"inside-{emacs.name}"
         program = gemini.script(self.tools, self.scratch, model, name)
-        emacs.eval(f"(progn {start % lisp(program)} (delete-other-windows))")
-        cli = Gemini(TerminalBuffer(emacs, buffer), model)
+        emacs.eval(f"(progn (term {lisp(program)}) (delete-other-windows))")
+        cli = Gemini(TerminalBuffer(emacs, "*terminal*"), model)
         cli.wait_until_connected()
         return cli
 
@@ -169,7 +169,7 @@ class World:
             emacs.eval('(progn (switch-to-buffer "*terminal*") nil)')
             self._cli.wait_until_connected()
         else:
-            self._cli = self.gemini_inside(emacs, "(term %s)", "*terminal*")
+            self._cli = self.gemini_inside(emacs)
         emacs.holds(KNOWN, "it knows where the CLIs run")
         return emacs, Reviews(emacs), self._cli
 
