@@ -86,7 +86,7 @@ If it has to be reviewed nevertheless, record why."
              "hidden, or may be run automatically")
             ((gemini-companion-edit-touched-file-p edit)
              "file changed since the proposal")
-            ((gemini-companion-revert-unsaved-p file)
+            ((gemini-companion-revert-unsaved file)
              "unsaved changes here")))))
 
 ;;;; Start and end

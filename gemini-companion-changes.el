@@ -26,21 +26,10 @@
 
 ;;;; Whether an edit can be reverted
 
-(defun gemini-companion-changes--buffer (edit &optional unsaved)
-  "Return the buffer of the file of EDIT; if UNSAVED, only with unsaved text."
-  (when-let* ((buffer (gemini-companion-names-buffer
-                       (gemini-companion-edit-file edit))))
-    (and (or (not unsaved) (buffer-modified-p buffer))
-         buffer)))
-
-(defun gemini-companion-changes--exact-p (edit)
-  "Return non-nil if the file of EDIT has the text that the CLI wrote."
-  (gemini-companion-edit-in-file-p edit (gemini-companion-edit-after edit)))
-
 (defun gemini-companion-changes-check (edit)
   "Signal an error if reverting EDIT is impossible, whatever its text."
-  (let ((file (gemini-companion-edit-file edit))
-        (unsaved (gemini-companion-changes--buffer edit 'unsaved)))
+  (let* ((file (gemini-companion-edit-file edit))
+         (unsaved (gemini-companion-revert-unsaved file)))
     (when-let*
         ((why (cond
                ((gemini-companion-changes-unwritten edit))
@@ -55,7 +44,7 @@
                ((gemini-companion-remote-check file) nil)
                ((not (gemini-companion-edit-keepable-p file)) "is too large")
                ((and (eq 'new (gemini-companion-edit-before edit))
-                     (or unsaved (not (gemini-companion-changes--exact-p edit))))
+                     (or unsaved (not (gemini-companion-edit-in-file-p edit))))
                 "was new and has changed since; delete it by hand")
                ((null unsaved) nil)
                ((not (with-current-buffer unsaved
@@ -77,7 +66,7 @@
                          (gemini-companion-edit-hunks edit)
                        (error t)))))
      "was not changed by this edit")
-    ((guard (gemini-companion-changes--exact-p edit)) nil)
+    ((guard (gemini-companion-edit-in-file-p edit)) nil)
     ((or 'unwritten 'dismissed) "was not written")
     ('reverted "was reverted already")
     ('deleted "was deleted already")))
@@ -99,7 +88,7 @@ if it is not known yet."
          ;; It is read before it is checked, as it may be replaced meanwhile.
          (old (and (gemini-companion-edit-keepable-p file)
                    (gemini-companion-text-bytes file)))
-         (unsaved (gemini-companion-changes--buffer edit 'unsaved))
+         (unsaved (gemini-companion-revert-unsaved file))
          (now (if unsaved
                   (gemini-companion-text-of-buffer unsaved)
                 (and old (decode-coding-string old 'utf-8-unix))))
@@ -107,7 +96,7 @@ if it is not known yet."
          exact)
     (gemini-companion-changes-check edit)
     (setq exact (not (or new hunk unsaved
-                         (not (gemini-companion-changes--exact-p edit)))))
+                         (not (gemini-companion-edit-in-file-p edit)))))
     (pcase (cond (new '(nil))
                  ((not exact) (gemini-companion-changes--merged edit hunk now))
                  ;; A CLI may report plain line ends, and keeps those of the file.
@@ -144,7 +133,7 @@ If TEXT is nil, delete FILE.  Call END with nil, or with the problem."
 STATE is the file state.  If EXACT is non-nil, later edits are no longer
 in the file, either.  See `gemini-companion-changes-revert' for DONE."
   (let* ((name (gemini-companion-edit-name edit))
-         (buffer (gemini-companion-changes--buffer edit))
+         (buffer (gemini-companion-names-buffer (gemini-companion-edit-file edit)))
          (problem (and problem
                        (format "Cannot revert %s (%s)" name problem))))
     (unless problem
@@ -449,7 +438,8 @@ Those of earlier turns of its CLI in the file have no marks any more."
                   (gemini-companion-edit-session other)))
         (gemini-companion-changes--keep other))))
   (when (memq event '(written reverted))
-    (gemini-companion-changes--update (gemini-companion-changes--buffer edit))))
+    (gemini-companion-changes--update
+     (gemini-companion-names-buffer (gemini-companion-edit-file edit)))))
 
 (defun gemini-companion-changes--update (&rest buffers)
   "Mark each change in BUFFERS, of which some are nil, and count all."

@@ -93,7 +93,8 @@ a review; the user may edit the second."
   (outcome nil :documentation "`sent' until the CLI has the outcome.")
   (problem nil :documentation "Why it cannot be shown, or was closed, a \
 string, or nil.")
-  (compared nil :documentation "Cons of a state of the texts and their hunks.")
+  (known-hunks nil :documentation "The hunks of the last comparison, or nil.")
+  (compared nil :documentation "The state of the texts at that comparison.")
   (commented nil :documentation "Alist of lines and comments of the user.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
   (undone nil :documentation "The hunks that were reverted, if it was not.")
@@ -417,12 +418,14 @@ without the excluded hunks."
   "Return non-nil if TEXT is neither empty nor the proposal of EDIT."
   (not (member text (list "" (gemini-companion-edit-proposed edit)))))
 
-(defun gemini-companion-edit-in-file-p (edit text)
-  "Return non-nil if the file of EDIT has TEXT, as a CLI writes it."
+(defun gemini-companion-edit-in-file-p (edit &optional text)
+  "Return non-nil if the file of EDIT has TEXT, as a CLI writes it.
+By default, that is the text that the edit has written."
   (let ((file (gemini-companion-edit-file edit)))
     (and (gemini-companion-edit-keepable-p file)
          (gemini-companion-text-same-written-p
-          text (gemini-companion-text-read file)))))
+          (or text (gemini-companion-edit-after edit))
+          (gemini-companion-text-read file)))))
 
 (defun gemini-companion-edit-call-with-texts (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT."
@@ -456,27 +459,31 @@ without the excluded hunks."
 Signal an error if its texts are unknown or cannot be compared.  Excluded
 hunks that are not among them are restored."
   (let ((state (gemini-companion-edit--texts-state edit)))
-    (unless (and state (equal state (car (gemini-companion-edit-compared edit))))
+    (unless (and state (equal state (gemini-companion-edit-compared edit)))
       (gemini-companion-edit-call-with-texts
        edit
        (lambda (old new)
          (let ((hunks (gemini-companion-hunk-find old new)))
-           (setf (gemini-companion-edit-compared edit)
-                 (cons (gemini-companion-edit--texts-state edit) hunks))
+           (setf (gemini-companion-edit-known-hunks edit) hunks
+                 (gemini-companion-edit-compared edit)
+                 (gemini-companion-edit--texts-state edit))
            (when (gemini-companion-edit-open-p edit)
              (gemini-companion-edit--restore edit hunks old))))))
-    (cdr (gemini-companion-edit-compared edit))))
-
-(defun gemini-companion-edit-known-hunks (edit)
-  "Return the hunks that EDIT had when it was compared last, or nil."
-  (cdr (gemini-companion-edit-compared edit)))
+    (gemini-companion-edit-known-hunks edit)))
 
 (defun gemini-companion-edit-counts (edit)
-  "Return the numbers of EDIT, or nil if its hunks are not known yet.
-A list (HUNKS EXCLUDED ADDED REMOVED), the last two in lines."
+  "Return the numbers of EDIT, or nil if no hunks are known.
+The value is a list (HUNKS EXCLUDED ADDED REMOVED): the number of hunks,
+of those that are excluded, and of the lines that the other hunks add
+and remove."
   (when-let* ((hunks (gemini-companion-edit-known-hunks edit)))
-    (gemini-companion-hunk-counts
-     hunks (gemini-companion-edit-proposal-buffer edit))))
+    (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
+           (excluded (and proposal (gemini-companion-hunk-excluded proposal)))
+           (others (seq-difference hunks excluded)))
+      (list (length hunks)
+            (length excluded)
+            (apply #'+ (mapcar #'cl-fourth others))
+            (apply #'+ (mapcar #'cl-second others))))))
 
 (defun gemini-companion-edit-lines (edits)
   "Return the numbers of lines that EDITS add and remove, a text.
@@ -484,9 +491,9 @@ Return nil if there are none, or the hunks of one are unknown."
   (when-let* ((edits)
               (counts (ignore-errors
                         (mapcar (lambda (edit)
-                                  (gemini-companion-hunk-counts
-                                   (gemini-companion-edit-hunks edit)
-                                   (gemini-companion-edit-proposal-buffer edit)))
+                                  (if (gemini-companion-edit-hunks edit)
+                                      (gemini-companion-edit-counts edit)
+                                    '(0 0 0 0)))
                                 edits))))
     (gemini-companion-hunk-lines (apply #'+ (mapcar #'cl-third counts))
                                  (apply #'+ (mapcar #'cl-fourth counts)))))
@@ -506,7 +513,7 @@ Only the lines of edits that were written count, if all are known."
 For PLAIN, see `gemini-companion-edit-name'."
   (concat (gemini-companion-edit-name edit plain)
           (pcase (and (equal (gemini-companion-edit--texts-state edit)
-                             (car (gemini-companion-edit-compared edit)))
+                             (gemini-companion-edit-compared edit))
                       (gemini-companion-edit-counts edit))
             (`(,hunks ,excluded ,added ,removed)
              (format ": %s (%s)"
@@ -874,11 +881,11 @@ key, if it is non-nil."
               (gemini-companion-watch-stamp
                (gemini-companion-edit-file edit)))))
 
-(defun gemini-companion-edit--as-proposed-p (edit)
-  "Return non-nil if the file of EDIT has exactly the proposed text.
+(defun gemini-companion-edit--file-has-p (edit text)
+  "Return non-nil if the file of EDIT has exactly TEXT.
 CLIs keep the line ends that a file had."
   (ignore-error file-error
-    (equal (gemini-companion-text-normalized (gemini-companion-edit-proposed edit))
+    (equal (gemini-companion-text-normalized text)
            (gemini-companion-text-normalized
             (gemini-companion-text-read (gemini-companion-edit-file edit))))))
 
@@ -886,7 +893,8 @@ CLIs keep the line ends that a file had."
   "Follow a change of the file of EDIT; return nil if that has to wait.
 If the file has the proposed text, dismiss EDIT, else update its view,
 between two commands unless NOW is non-nil."
-  (cond ((gemini-companion-edit--as-proposed-p edit)
+  (cond ((gemini-companion-edit--file-has-p
+          edit (gemini-companion-edit-proposed edit))
          (gemini-companion-edit--settle edit 'dismissed)
          (gemini-companion-revert (gemini-companion-edit-file edit))
          (unless (gemini-companion-edit-kept edit)
@@ -1033,11 +1041,8 @@ Ask only if the CLI would write over a change of the file."
     (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'now))
   (or (not (gemini-companion-edit-open-p edit))
       (and (memq 'changed (gemini-companion-edit-remarks edit))
-           (not (equal (gemini-companion-edit-text edit)
-                       (ignore-error file-error
-                         (gemini-companion-text-normalized
-                          (gemini-companion-text-read
-                           (gemini-companion-edit-file edit))))))
+           (not (gemini-companion-edit--file-has-p
+                 edit (gemini-companion-edit-text edit)))
            (not (gemini-companion-edit-ask
                  edit
                  (lambda ()

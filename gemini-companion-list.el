@@ -319,7 +319,8 @@ FOLDS is as in `gemini-companion-list--folds'."
          (open (and (gemini-companion-edit-open-p edit) edit))
          (unfolded gemini-companion-unified-unfolded)
          (comments (gemini-companion-edit-comments edit))
-         (state (list (gemini-companion-edit-compared edit)
+         (state (list hunks
+                      (gemini-companion-edit-compared edit)
                       unfolded
                       (and open
                            (gemini-companion-hunk-excluded
@@ -565,7 +566,7 @@ all edits of the turn."
                                     (hunk "Undo this hunk of %s%s? ")
                                     (t "Revert the edit of %s%s? "))
                               (gemini-companion-edit-name edit)
-                              (if (gemini-companion-revert-unsaved-p file)
+                              (if (gemini-companion-revert-unsaved file)
                                   " in its unsaved buffer"
                                 ", and save")))
         ;; Before that, so that undo in its buffer brings the edit back.
@@ -585,7 +586,7 @@ all edits of the turn."
                          edits))
          (count (length edits))
          (unsaved (seq-count (lambda (edit)
-                               (gemini-companion-revert-unsaved-p
+                               (gemini-companion-revert-unsaved
                                 (gemini-companion-edit-file edit)))
                              edits)))
     (when (y-or-n-p

@@ -315,10 +315,10 @@ is non-nil, a command has not begun yet."
 CLIs use its bytes, and Emacs may ask for a password."
   (find-file-name-handler file 'insert-file-contents))
 
-(defun gemini-companion-revert-unsaved-p (file)
-  "Return non-nil if a buffer that visits FILE has unsaved text."
+(defun gemini-companion-revert-unsaved (file)
+  "Return the buffer that visits FILE if it has unsaved text, or nil."
   (when-let* ((buffer (gemini-companion-names-buffer file)))
-    (buffer-modified-p buffer)))
+    (and (buffer-modified-p buffer) buffer)))
 
 ;;;; Announcements
 

@@ -749,7 +749,7 @@ What guards text comes first, the longest last: a long name may not fit."
      (mapcar
       (pcase-lambda (`(,rank ,remark)) (list rank (propertize remark 'face 'bold)))
       (append
-       (when (gemini-companion-revert-unsaved-p
+       (when (gemini-companion-revert-unsaved
               (gemini-companion-edit-file edit))
          '((0 "unsaved") (4 " changes here") (0 "; ")))
        (when (memq 'changed remarks)

@@ -457,18 +457,6 @@ Signal an error if they cannot be compared."
       (forward-line (1- line))
       (point))))
 
-(defun gemini-companion-hunk-counts (hunks &optional proposal)
-  "Return the numbers of HUNKS and of their lines.
-The value is a list (HUNKS EXCLUDED ADDED REMOVED): the number of hunks,
-of those excluded from PROPOSAL, and of the lines that the other hunks
-add and remove."
-  (let* ((excluded (and proposal (gemini-companion-hunk-excluded proposal)))
-         (others (seq-difference hunks excluded)))
-    (list (length hunks)
-          (length excluded)
-          (apply #'+ (mapcar #'cl-fourth others))
-          (apply #'+ (mapcar #'cl-second others)))))
-
 (defun gemini-companion-hunk-lines (added removed)
   "Return a text for ADDED and REMOVED numbers of lines."
   (format "+%d %s%d" added (gemini-companion-text-sign ?\u2212 "-") removed))
