@@ -61,7 +61,7 @@ They count while the CLI is connected.")
 If it has to be reviewed nevertheless, record why."
   (when (gemini-companion-auto-on-p (gemini-companion-edit-session edit))
     (if-let* ((objection (gemini-companion-auto--objection edit)))
-        (ignore (gemini-companion-edit-object
+        (ignore (gemini-companion-edit-offer
                  edit (concat "not auto-accepted: " objection)))
       (let ((lines (gemini-companion-edit-lines (list edit))))
         (gemini-companion-edit-take edit 'automatic)
@@ -262,8 +262,8 @@ the view: keys would go to another buffer."
 If AGAIN is non-nil, accept all those that wait."
   (dolist (edit (gemini-companion-edits-open))
     (unless (or (gemini-companion-edit-view edit)
-                (and (gemini-companion-edit-objection edit) (not again)))
-      (gemini-companion-edit-object edit 'offered)
+                (and (gemini-companion-edit-offered edit) (not again)))
+      (gemini-companion-edit-offer edit nil)
       (with-demoted-errors "Accepting a proposal automatically: %S"
         (gemini-companion-auto--take edit)))))
 
@@ -322,7 +322,7 @@ It is of the same CLI and turn, and the user has pressed no key since."
   "Announce EDIT once in one line, unless the minibuffer is in use.
 DOES is the verb for the command that shows or selects EDIT.  That
 command is never omitted."
-  (let* ((objection (gemini-companion-edit-auto-objection edit))
+  (let* ((objection (gemini-companion-edit-objection edit))
          (text (gemini-companion-name-fit
                 `((1 "Edit of ")
                   (nil ,(gemini-companion-edit-name edit
@@ -358,7 +358,8 @@ If that fails, show why; the CLI's own prompt can still answer it."
   (cond ((not (gemini-companion-edit-view edit))
          (message "%s; answer in the terminal of %s"
                   (gemini-companion-edit-problem edit)
-                  (gemini-companion-edit-title edit)))
+                  (gemini-companion-session-title
+                   (gemini-companion-edit-session edit))))
         (t
          (gemini-companion-arrival--unannounce)
          (unless (or select

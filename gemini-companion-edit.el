@@ -86,8 +86,8 @@ a review; the user may edit the second."
   (watch nil :documentation "The watch of its file while it is open.")
   (remarks nil :documentation "What is to be known of its file: a list of
 `changed' since the proposal, `new' and `not-utf-8'.")
-  (objection nil :documentation "Why it is not auto-accepted, a string, or
-`offered' if there is no reason; nil until it was offered to auto-accept.")
+  (offered nil :documentation "Whether it was offered to auto-accept.")
+  (objection nil :documentation "Why it was not auto-accepted, a string, or nil.")
   (view nil :documentation "Its view on the screen, or nil.")
   (acknowledged nil :documentation "Whether the CLI knows that it is open.")
   (outcome nil :documentation "`sent' until the CLI has the outcome.")
@@ -229,7 +229,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
                          (gemini-companion-edit-session edit)
                          plain))
 
-(defun gemini-companion-edit-title (edit)
+(defun gemini-companion-edit--title (edit)
   "Return the name of the program of EDIT's CLI."
   (gemini-companion-session-title (gemini-companion-edit-session edit)))
 
@@ -348,33 +348,22 @@ Record the remarks on it, and update the buffer of the original."
 (defun gemini-companion-edit-original (edit)
   "Return a read-only buffer with the text before EDIT, which is open."
   (or (gemini-companion-edit-original-buffer edit)
-      (let ((text (gemini-companion-edit--text-before edit)))
-        (with-current-buffer
-            (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
-              ;; The new buffer has the same directory.
-              (generate-new-buffer
-               (format "*gemini original: %s*"
-                       (gemini-companion-edit-name edit 'plain))))
-          (buffer-disable-undo)
-          (let ((inhibit-modification-hooks t))
-            (insert text))
-          (goto-char (point-min))
-          (set-buffer-modified-p nil)
-          (setq buffer-read-only t)
-          (gemini-companion-edit-adopt edit)
-          (setf (gemini-companion-edit-original-buffer edit)
-                (current-buffer))))))
+      (with-current-buffer (gemini-companion-edit--make-buffer
+                            edit "*gemini original: %s*"
+                            (gemini-companion-edit--text-before edit))
+        (buffer-disable-undo)
+        (setq buffer-read-only t)
+        (setf (gemini-companion-edit-original-buffer edit) (current-buffer)))))
 
 (defun gemini-companion-edit--discard-original (edit)
   (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
   (setf (gemini-companion-edit-original-buffer edit) nil))
 
-(defun gemini-companion-edit--make-buffer (edit proposal)
-  "Make the buffer with the PROPOSAL of EDIT.
+(defun gemini-companion-edit--make-buffer (edit name text)
+  "Return a new buffer of EDIT with TEXT; NAME has a place for its file.
 It visits no file, so that nothing locks, saves or formats it."
   (with-current-buffer (generate-new-buffer
-                        (format "*gemini proposal: %s*"
-                                (gemini-companion-edit-name edit 'plain)))
+                        (format name (gemini-companion-edit-name edit 'plain)))
     ;; The nearest directory that exists.
     (setq default-directory
           (let ((file-name-handler-alist nil))
@@ -383,13 +372,11 @@ It visits no file, so that nothing locks, saves or formats it."
                 "/")))
     (let ((inhibit-modification-hooks t)
           (buffer-undo-list t))
-      (insert proposal))
+      (insert text))
     (set-buffer-modified-p nil)
     (goto-char (point-min))
     (gemini-companion-edit-adopt edit)
-    (add-hook 'after-change-functions #'gemini-companion-edit--edited nil t)
-    (setf (gemini-companion-edit-proposal-buffer edit) (current-buffer)
-          (gemini-companion-edit-proposed edit) proposal)))
+    (current-buffer)))
 
 (defun gemini-companion-edit-text (edit)
   "Return the text that EDIT has written, or that accepting it sends.
@@ -600,12 +587,17 @@ of the CLI.  An open edit of that CLI for that file is replaced; its
 edited text is kept."
   (let ((previous (cl-find file (gemini-companion-edits-open session)
                            :key #'gemini-companion-edit-file :test #'equal))
-        (edit (gemini-companion-edit--make :id id :session session :file file)))
+        (edit (gemini-companion-edit--make :id id :session session :file file
+                                           :proposed proposal)))
     (when previous
       (gemini-companion-edit--keep-edits
        previous "New proposal for %s; %s shows your edits of the previous one")
       (gemini-companion-edit--settle previous 'dismissed))
-    (gemini-companion-edit--make-buffer edit proposal)
+    (with-current-buffer
+        (setf (gemini-companion-edit-proposal-buffer edit)
+              (gemini-companion-edit--make-buffer edit "*gemini proposal: %s*"
+                                                  proposal))
+      (add-hook 'after-change-functions #'gemini-companion-edit--edited nil t))
     (gemini-companion-edit--read edit)
     (setf (gemini-companion-edit-watch edit)
           (gemini-companion-watch-start
@@ -723,7 +715,7 @@ it no longer asks about it, and `lost' if the server gave up the edit."
         (message
          "You emptied the proposal for %s; if you answered yes \
 in the terminal, %s writes its own text"
-         (gemini-companion-edit-name edit) (gemini-companion-edit-title edit)))
+         (gemini-companion-edit-name edit) (gemini-companion-edit--title edit)))
       ;; A CLI that is not connected may write it after an answer there.
       (gemini-companion-edit--expect edit text)
       (gemini-companion-edit--settle edit 'dismissed)
@@ -807,14 +799,10 @@ If it signals an error, record that as the problem of EDIT."
   (gemini-companion-edit-notify
    edit (if (gemini-companion-edit-view edit) 'shown 'hidden)))
 
-(defun gemini-companion-edit-object (edit objection)
-  "Record OBJECTION, why EDIT is not auto-accepted, or that it was `offered'."
-  (setf (gemini-companion-edit-objection edit) objection))
-
-(defun gemini-companion-edit-auto-objection (edit)
-  "Return why EDIT was not accepted automatically, a string, or nil."
-  (let ((objection (gemini-companion-edit-objection edit)))
-    (and (stringp objection) objection)))
+(defun gemini-companion-edit-offer (edit objection)
+  "Record that EDIT was offered to auto-accept, which has OBJECTION, or nil."
+  (setf (gemini-companion-edit-offered edit) t
+        (gemini-companion-edit-objection edit) objection))
 
 (defun gemini-companion-edit-set-view (edit view)
   "Record that EDIT is shown in VIEW, or in none if that is nil."
@@ -901,7 +889,7 @@ between two commands unless NOW is non-nil."
            (message "%s already has the proposed text; review closed \
 (if %s still prompts, answer there)"
                     (gemini-companion-edit-name edit)
-                    (gemini-companion-edit-title edit)))
+                    (gemini-companion-edit--title edit)))
          t)
         ((or now (gemini-companion-idle-between-commands-p))
          (gemini-companion-edit--read edit)
@@ -1028,12 +1016,12 @@ or the one that is shown."
   (when (gemini-companion-edit-emptied-p edit)
     (user-error "An empty text cannot be accepted: the CLI would write \
 its own text; reject the proposal, or leave at least one character"))
-  (unless (gemini-companion-edit--objection edit)
+  (unless (gemini-companion-edit--refused-p edit)
     (let ((summary (gemini-companion-edit-summary edit 'plain)))
       (gemini-companion-edit-take edit)
       (gemini-companion-edit--answered edit (concat "Accepted " summary)))))
 
-(defun gemini-companion-edit--objection (edit)
+(defun gemini-companion-edit--refused-p (edit)
   "Return non-nil if the user objects to accepting EDIT.
 Ask only if the CLI would write over a change of the file."
   ;; A large file counts as written if it is as at the previous check.
@@ -1084,7 +1072,7 @@ are sent as the reason."
   (concat "Rejected " (gemini-companion-edit-name edit 'plain)
           (and (gemini-companion-edit-client-get edit :drops-edits)
                (format "; %s drops its other edits of this answer"
-                       (gemini-companion-edit-title edit)))))
+                       (gemini-companion-edit--title edit)))))
 
 ;;;; Outcomes
 
@@ -1148,19 +1136,15 @@ does not reconnect; it opens no reviews until then.")))
     (setf (gemini-companion-edit-acknowledged edit) t))
   t)
 
-(defun gemini-companion-edit-delivered (id)
-  "Drop the outcome of the edit ID, which was written to its CLI."
+(defun gemini-companion-edit-delivered (id &optional lost)
+  "Drop the outcome of the edit ID, which was written to its CLI.
+If LOST is non-nil, it cannot reach the CLI any more: report that if it
+has an accepted text."
   (when-let* ((edit (cl-find id (gemini-companion-edit--undelivered)
                              :key #'gemini-companion-edit-id)))
-    (setf (gemini-companion-edit-outcome edit) nil))
-  t)
-
-(defun gemini-companion-edit-undeliverable (id)
-  "Drop the outcome of the edit ID, which cannot reach its CLI any more.
-Report that if an accepted text is lost."
-  (when-let* ((edit (cl-find id (gemini-companion-edit--undelivered)
-                             :key #'gemini-companion-edit-id)))
-    (when (memq (gemini-companion-edit-decision edit) '(accepted automatic))
+    (setf (gemini-companion-edit-outcome edit) nil)
+    (when (and lost (memq (gemini-companion-edit-decision edit)
+                          '(accepted automatic)))
       (gemini-companion-edit--keep edit (gemini-companion-edit-after edit))
       (display-warning
        'gemini-companion
@@ -1170,7 +1154,7 @@ M-x gemini-companion-last-proposal shows the text that you accepted"
         (gemini-companion-edit-name edit)
         (gemini-companion-session-name
          (gemini-companion-edit-session edit))))))
-  (gemini-companion-edit-delivered id))
+  t)
 
 ;;;; Life
 

@@ -168,7 +168,7 @@ files and lines, how long it took, and the prompt, as far as known."
                      (count (format (ngettext "%d comment" "%d comments" count)
                                     count)))
                    (gemini-companion-edit-problem edit)
-                   (gemini-companion-edit-auto-objection edit))
+                   (gemini-companion-edit-objection edit))
                   'face 'shadow)
                (pcase (length (gemini-companion-edit-undone edit))
                  (0 "")

@@ -769,7 +769,7 @@ What guards text comes first, the longest last: a long name may not fit."
          ;; Its buffers stay while the user types in them.
          ('dismissed '((0 "closed")))
          ((and state (or 'accepted 'rejected)) `((0 ,(symbol-name state)))))
-       (when-let* ((objection (gemini-companion-edit-auto-objection edit)))
+       (when-let* ((objection (gemini-companion-edit-objection edit)))
          `((3 ,objection)))
        (unless (gemini-companion-session-connected-p session)
          '((3 "not connected")))

@@ -386,7 +386,7 @@ Install the packages of the server first, if needed."
      (remote-update . gemini-companion-remote-update)
      (sessions-update . gemini-companion-session-update)
      (outcome-written . gemini-companion-edit-delivered)
-     (outcome-undelivered . gemini-companion-edit-undeliverable)
+     (outcome-undelivered . ,(lambda (id) (gemini-companion-edit-delivered id t)))
      (warn . ,(lambda (message) (display-warning 'gemini-companion message) t)))
    :on-ready #'gemini-companion--ready
    :on-end #'gemini-companion--ended)

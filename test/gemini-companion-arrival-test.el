@@ -35,7 +35,7 @@
           (not (eq 'pending (gemini-companion-edit-status diff)))))
     (unless (eq 'automatic (gemini-companion-edit-status diff))
       (gemini-companion-edit-close 1 'closed)
-      (gemini-companion-edit-auto-objection diff))))
+      (gemini-companion-edit-objection diff))))
 
 (ert-deftest gemini-companion-auto-leaves-a-file-that-changed-to-the-user ()
   (pcase-dolist
@@ -52,7 +52,7 @@
         (gemini-companion-auto-accept session)
         (should-not outcomes)
         (should (equal (concat "not auto-accepted: " objection)
-                       (gemini-companion-edit-auto-objection diff)))))))
+                       (gemini-companion-edit-objection diff)))))))
 
 (ert-deftest gemini-companion-auto-accepts-in-the-project-of-the-cli-only ()
   (gemini-companion-test-with-edits '(("outside" "old\n"))
@@ -139,7 +139,7 @@
         (ert-info ((format "%s in %d" file width))
           (let* ((diff (gemini-companion-arrival-test-propose file))
                  (expected (concat expected key)))
-            (gemini-companion-edit-object diff objection)
+            (gemini-companion-edit-offer diff objection)
             (should (member expected
                             (gemini-companion-test-messages
                               (cl-letf (((symbol-function 'frame-width)

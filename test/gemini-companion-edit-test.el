@@ -705,7 +705,7 @@ if `answer' is non-nil."
       (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
       ;; Once is enough.
       (dotimes (_ 2)
-        (gemini-companion-edit-undeliverable 1))
+        (gemini-companion-edit-delivered 1 'lost))
       (let ((warnings (gemini-companion-test-text "*Warnings*")))
         (kill-buffer "*Warnings*")
         ;; The beginning of a long name is left out.
