@@ -188,7 +188,7 @@ files and lines, how long it took, and the prompt, as far as known."
 ;; All lines of a section have the same item as a text property.
 
 (defvar-local gemini-companion-list--sections nil
-  "The sections of the text, lists of item, lines, key, text and position.")
+  "The sections of the text in order, conses of an item and its length.")
 
 (defun gemini-companion-list--get (key)
   (plist-get (get-text-property (point) 'gemini-companion-list-item) key))
@@ -214,65 +214,47 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
   "Make the sections of ITEMS the text, and draw only those that differ."
   (widen)
   (let ((old gemini-companion-list--sections)
-        (line 1) (new-line 1) (position 0)
-        hunks ranges sections texts)
-    (cl-flet* ((hunk (beg count new-beg new-count)
-                 (push (list (+ line beg -1) count (+ new-line new-beg -1) new-count)
-                       hunks))
-               (omit (end)
-                 (while (not (eq old end))
-                   (hunk 1 (cadar old) 1 0)
-                   (cl-incf line (cadr (pop old))))))
-      (dolist (item items)
-        ;; Others before its section have gone, or come later.
-        (omit (or (cl-member (plist-get item :key) old :key #'caddr :test #'equal)
-                  old))
-        (pcase-let* ((section (and (equal (plist-get item :key) (caddar old))
-                                   (pop old)))
-                     (`(,_ ,count ,_ ,text . ,_) section)
-                     (`(,new . ,new-count)
-                      (gemini-companion-list--text section item))
-                     (same (eq new text)))
-          (unless same
-            (push (cons position (+ position (length new))) ranges)
-            (dolist (one (gemini-companion-list--compare section item new))
-              (apply #'hunk one)))
-          (push new texts)
-          (push (list item new-count (plist-get item :key)
-                      (substring-no-properties new) (1+ position))
-                sections)
-          (cl-incf position (length new))
-          (cl-incf line (or count 0))
-          (cl-incf new-line new-count)))
-      (omit nil))
-    (setq gemini-companion-list--sections (nreverse sections))
-    (when (or hunks ranges)
-      (gemini-companion-page-replace (string-join (nreverse texts))
-                                     (or ranges '((0 . 0)))
-                                     (nreverse hunks)))))
+        (beg 1)
+        sections)
+    (dolist (item items)
+      (let ((same (cl-member (plist-get item :key) old :test #'equal
+                             :key (lambda (section)
+                                    (plist-get (car section) :key)))))
+        (when same
+          ;; Others before it have gone, or come later.
+          (gemini-companion-list--delete beg (cl-ldiff old same))
+          (setq old (cdr same)))
+        (push (gemini-companion-list--update beg item (car same)) sections)
+        (cl-incf beg (cdar sections))))
+    (gemini-companion-list--delete beg old)
+    (setq gemini-companion-list--sections (nreverse sections))))
 
-(defun gemini-companion-list--text (section item)
-  "Return the text of ITEM and its lines, a cons, from SECTION if it has ITEM."
-  (pcase section
-    (`(,(pred (equal item)) ,count ,_ ,text . ,_) (cons text count))
-    (_ (let ((text (gemini-companion-list--draw item)))
-         (cons text (length (gemini-companion-text-lines text)))))))
+(defun gemini-companion-list--delete (beg sections)
+  (when sections
+    (gemini-companion-page-replace
+     "" beg (apply #'+ beg (mapcar #'cdr sections)))))
 
-(defun gemini-companion-list--compare (section item text)
-  "Return the hunks between the old SECTION, or nil, and the TEXT of ITEM."
-  (pcase section
-    ('nil (list (list 1 0 1 (length (gemini-companion-text-lines text)))))
-    ((guard (equal (cdr (plist-get (car section) :drawn))
-                   (cdr (plist-get item :drawn))))
-     '((1 1 1 1)))
-    (`(,_ ,_ ,_ ,old . ,_) (gemini-companion-text-diff (list old text)))))
+(defun gemini-companion-list--update (beg item section)
+  "Draw ITEM at BEG in place of SECTION, or of nothing; return its section."
+  (if (equal item (car section))
+      section
+    (let* ((text (gemini-companion-list--draw item))
+           (body (cdr (plist-get item :drawn)))
+           (same (if (equal body (cdr (plist-get (car section) :drawn)))
+                     (length (cdr body))
+                   0)))
+      (gemini-companion-page-replace (substring text 0 (- (length text) same))
+                                     beg (- (+ beg (or (cdr section) 0)) same))
+      (cons item (length text)))))
 
 (defun gemini-companion-list--each-section (function)
   (save-excursion
-    (mapcar (pcase-lambda (`(,_ ,_ ,_ ,_ ,beg))
-              (goto-char beg)
-              (funcall function))
-            gemini-companion-list--sections)))
+    (let ((beg 1))
+      (mapcar (pcase-lambda (`(,_ . ,length))
+                (goto-char beg)
+                (cl-incf beg length)
+                (funcall function))
+              gemini-companion-list--sections))))
 
 (defun gemini-companion-list--folds ()
   "Return an alist of the keys of the sections, and whether they are folded."
@@ -297,14 +279,12 @@ FOLDS is as in `gemini-companion-list--folds'."
             item)))
 
 (defun gemini-companion-list--draw (item)
-  "Return the text of the section of ITEM, or an empty one if that is nil."
-  (pcase (plist-get item :drawn)
-    (`(,heading . ,body)
-     (put-text-property 0 1 'gemini-companion-change t heading)
-     ;; The regexp of headings matches no other character.
-     (put-text-property 0 1 'syntax-table (string-to-syntax "|") heading)
-     (propertize (concat heading "\n" (cdr body)) 'gemini-companion-list-item item))
-    (_ "")))
+  "Return the text of the section of ITEM."
+  (pcase-let ((`(,heading . ,body) (plist-get item :drawn)))
+    (put-text-property 0 1 'gemini-companion-change t heading)
+    ;; The regexp of headings matches no other character.
+    (put-text-property 0 1 'syntax-table (string-to-syntax "|") heading)
+    (propertize (concat heading "\n" (cdr body)) 'gemini-companion-list-item item)))
 
 ;;;; Diffs
 

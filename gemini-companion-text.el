@@ -162,15 +162,16 @@ Report its failure.  It cannot end the caller or change its buffer."
       ;; Also when it throws.
       (throw 'gemini-companion-text-call nil))))
 
-(defun gemini-companion-text-replace (text &optional hunks)
+(defun gemini-companion-text-replace (text &optional beg end)
   "Make TEXT the text of the current buffer, as one undo step.
-HUNKS are the differences if they are known.
+With BEG and END non-nil, replace only the whole lines between them.
 Replace only what differs in the lines that differ, so that point,
 windows, markers and overlays stay.  Return the positions of these lines,
 a list of (BEG . END), which are equal where lines were deleted.
 Change hooks run once for all changes; some positions may be missing if
 they change the text, which then becomes TEXT nevertheless."
   (let ((target (current-buffer))
+        (end (and end (copy-marker end t)))
         (passes (list (not inhibit-modification-hooks) nil))
         (deactivate-mark nil)
         (inhibit-quit t)
@@ -187,9 +188,8 @@ they change the text, which then becomes TEXT nevertheless."
             (save-restriction
               (undo-boundary)
               (prog1 (mapcan (lambda (hooks)
-                               (widen)
-                               (gemini-companion-text--replace
-                                source hooks (prog1 hunks (setq hunks nil))))
+                               (if end (narrow-to-region beg end) (widen))
+                               (gemini-companion-text--replace source hooks))
                              passes)
                 (undo-boundary)))))))))
 
@@ -217,35 +217,42 @@ original, and of the same in the new text."
                 hunks))))
     (nreverse hunks)))
 
-(defun gemini-companion-text--replace (source hooks known)
-  "Replace the lines of the current buffer that differ from the buffer SOURCE.
-Run the change hooks if HOOKS is non-nil.  KNOWN are the hunks, or nil.
-Return the positions of the new lines."
-  (let* ((all (/ most-positive-fixnum 2))
-         (hunks
-          (unless (let ((case-fold-search nil))
-                    (zerop (compare-buffer-substrings nil nil nil
-                                                      source nil nil)))
-            (or known
-                (gemini-companion-text-diff
-                 (mapcar #'gemini-companion-text-of-buffer (list nil source)))
-                (list (list 1 all 1 all))))))
-    (when hunks
-      (let* ((beg (gemini-companion-hunk-line (caar hunks)))
-             (end (gemini-companion-hunk-line (+ (caar (last hunks))
-                                                 (cadar (last hunks)))))
-             (run (if hooks #'run-hook-wrapped #'ignore))
-             size)
-        (funcall run 'before-change-functions #'gemini-companion-text-call
-                 beg end)
-        (setq size (buffer-size))
-        ;; Otherwise Emacs reports that an empty undo list is broken.
-        (unless buffer-undo-list
-          (setq buffer-undo-list (list nil)))
-        (prog1 (combine-change-calls beg end
-                 (gemini-companion-text--replace-each hunks source))
-          (funcall run 'after-change-functions #'gemini-companion-text-call
-                   beg (+ end (- (buffer-size) size)) (- end beg)))))))
+(defun gemini-companion-text--differences (source)
+  "Return the hunks between the accessible text and the buffer SOURCE."
+  (unless (let ((case-fold-search nil))
+            (zerop (compare-buffer-substrings nil nil nil source nil nil)))
+    (let* ((old (count-lines (point-min) (point-max)))
+           (new (with-current-buffer source
+                  (count-lines (point-min) (point-max)))))
+      (or (unless (member (list old new) `((0 ,new) (,old 0) (1 1)))
+            (gemini-companion-text-diff
+             (list (buffer-substring-no-properties (point-min) (point-max))
+                   (gemini-companion-text-of-buffer source))))
+          (list (list 1 old 1 new))))))
+
+(defun gemini-companion-text--replace (source hooks)
+  "Replace the accessible lines that differ from the buffer SOURCE.
+Run the change hooks if HOOKS is non-nil.  Return the positions of the
+new lines."
+  (when-let* ((hunks (gemini-companion-text--differences source)))
+    (let* ((place (lambda (line)
+                    (goto-char (point-min))
+                    (forward-line (1- line))
+                    (point)))
+           (beg (funcall place (caar hunks)))
+           (end (funcall place (+ (caar (last hunks)) (cadar (last hunks)))))
+           (run (if hooks #'run-hook-wrapped #'ignore))
+           size)
+      (funcall run 'before-change-functions #'gemini-companion-text-call
+               beg end)
+      (setq size (buffer-size))
+      ;; Otherwise Emacs reports that an empty undo list is broken.
+      (unless buffer-undo-list
+        (setq buffer-undo-list (list nil)))
+      (prog1 (combine-change-calls beg end
+               (gemini-companion-text--replace-each hunks source))
+        (funcall run 'after-change-functions #'gemini-companion-text-call
+                 beg (+ end (- (buffer-size) size)) (- end beg))))))
 
 (defun gemini-companion-text--replace-each (hunks source)
   "Replace the lines of each of HUNKS by the new ones in the buffer SOURCE.
@@ -270,10 +277,11 @@ Return their positions."
 Keep how they begin and end alike.  The text before is alike in both
 buffers."
   (let* ((beg (point))
+         (there (1+ (- beg (point-min))))
          (new (with-current-buffer source
-                (goto-char beg)
+                (goto-char there)
                 (forward-line new-count)
-                (buffer-substring beg (point))))
+                (buffer-substring there (point))))
          (old (progn (forward-line count)
                      (buffer-substring-no-properties beg (point))))
          (head (length (fill-common-string-prefix old new)))
@@ -282,7 +290,9 @@ buffers."
                                                        (reverse new))))))
     (goto-char (+ beg head))
     ;; A marker at the beginning of the tail, or of the next line, stays there.
-    (funcall (if (or (< 0 count) (eobp)) #'insert #'insert-before-markers)
+    (funcall (if (or (< 0 count) (< (buffer-size) (point)))
+                 #'insert
+               #'insert-before-markers)
              (substring new head (- (length new) tail)))
     (delete-char (- (length old) head tail))
     (forward-char tail)))
@@ -416,20 +426,21 @@ Each call waits for further ones."
 
 ;;;; Text
 
-(defun gemini-companion-page-replace (text &optional ranges hunks)
+(defun gemini-companion-page-replace (text &optional beg end)
   "Replace the text of the current buffer, and its properties, by TEXT.
-Point, mark, markers and the windows stay at their lines.  If RANGES is
-non-nil, a list of (BEG . END), only these parts of TEXT differ, by HUNKS."
+Point, mark, markers and the windows stay at their lines.  With BEG and
+END non-nil, replace only the whole lines between them."
   (widen)
   (with-silent-modifications
-    (gemini-companion-text-replace text hunks)
-    ;; `object-intervals' takes seconds for ten thousand of them.
-    (pcase-dolist (`(,beg . ,end) (or ranges `((0 . ,(length text)))))
-      (while (< beg end)
-        (let ((next (next-property-change beg text end)))
-          (set-text-properties (1+ beg) (1+ next)
-                               (text-properties-at beg text))
-          (setq beg next))))))
+    (gemini-companion-text-replace text beg end)
+    (let ((start (or beg 1))
+          (position 0))
+      ;; `object-intervals' takes seconds for ten thousand of them.
+      (while (< position (length text))
+        (let ((next (next-property-change position text (length text))))
+          (set-text-properties (+ start position) (+ start next)
+                               (text-properties-at position text))
+          (setq position next))))))
 
 ;;;; Hunks
 
