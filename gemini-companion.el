@@ -33,6 +33,7 @@
 (declare-function feature-file "loadhist")
 
 ;; Loaded with the parts, while the server starts.
+(autoload 'gemini-companion-edit-delivered "gemini-companion-edit")
 (autoload 'gemini-companion-edit-drop-p "gemini-companion-edit")
 (autoload 'gemini-companion-edit-settle-all "gemini-companion-edit")
 (autoload 'gemini-companion-share-roots "gemini-companion-context")
