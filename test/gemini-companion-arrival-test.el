@@ -54,53 +54,47 @@
         (should (equal (concat "not auto-accepted: " objection)
                        (gemini-companion-edit-objection diff)))))))
 
-(ert-deftest gemini-companion-auto-accepts-in-the-project-of-the-cli-only ()
-  (gemini-companion-test-with-edits '(("outside" "old\n"))
-    (mapc #'make-directory '("project" "project/.git" "project/sub"))
+(ert-deftest gemini-companion-auto-accepts-only-what-is-safe-in-the-project ()
+  (gemini-companion-test-with-edits '(("outside" "old\n") ("project/x" ""))
     (let* ((default-directory (concat directory "project/"))
            (session (gemini-companion-test-session "one" 1))
-           (outside "not auto-accepted: outside the project of the CLI"))
-      (make-symbolic-link "../outside" "link")
-      (make-symbolic-link ".." "up")
-      (make-symbolic-link "a" "inner")
-      (make-symbolic-link "loop" "loop")
+           (reviewed (lambda (objection file session)
+                       (ert-info (file)
+                         (should (equal (and objection
+                                             (concat "not auto-accepted: " objection))
+                                        (gemini-companion-auto-test-reviewed
+                                         file session)))))))
+      (dolist (name '(".git/hooks" "sub/.git" ".gemini" ".qwen" ".husky" ".vscode"
+                      "hooks" "githooks" "src/hooks"))
+        (make-directory name t))
+      (pcase-dolist (`(,link . ,target)
+                     '(("link" . "../outside") ("up" . "..") ("inner" . "a")
+                       ("loop" . "loop") ("innocent" . ".git")))
+        (make-symbolic-link target link))
       (call-process "mkfifo" nil nil nil "pipe")
       (gemini-companion-auto-accept session)
-      (dolist (file '("a" "inner" "sub/a" "sub/../b" "new/a"))
-        (when (equal file "new/a")
-          (make-directory "new"))
-        (should-not (gemini-companion-auto-test-reviewed file session)))
-      (dolist (file (list "../outside" "../new" "link" "up/outside" "up/new"
-                          "/etc/passwd"))
-        (should (equal outside
-                       (gemini-companion-auto-test-reviewed file session))))
-      (should (equal "not auto-accepted: is a loop of symbolic links"
-                     (gemini-companion-auto-test-reviewed "loop" session)))
-      (should (equal "not auto-accepted: is not a regular file"
-                     (gemini-companion-auto-test-reviewed "pipe" session)))
+      (make-directory "new")
+      (pcase-dolist
+          (`(,objection . ,files)
+           '((nil "a" "inner" "sub/a" "sub/../b" "new/a" "git" "src/hooks/use.ts"
+                  "promise.toml" "a.el")
+             ("outside the project of the CLI"
+              "../outside" "../new" "link" "up/outside" "up/new" "/etc/passwd")
+             ("is a loop of symbolic links" "loop")
+             ("is not a regular file" "pipe")
+             ("hidden, or may be run automatically"
+              ".git/config" ".git/hooks/pre-commit" "sub/.git/config" ".GIT/config"
+              "innocent/config" ".dir-locals.el" ".dir-locals-2.el"
+              "sub/.dir-locals.el" ".envrc" ".gemini/settings.json"
+              ".qwen/settings.json" ".husky/x" ".vscode/tasks.json"
+              "hooks/pre-commit" "githooks/pre-commit" "hooks/hooks.json"
+              "gemini-extension.json" "mise.toml" "mise.local.toml"
+              "lefthook.yml")))
+        (dolist (file files)
+          (funcall reviewed objection file session)))
       ;; Where that runs is not known.
-      (should (equal outside (gemini-companion-auto-test-reviewed
-                              "a" '(:id "one" :pid 1))))
+      (funcall reviewed "outside the project of the CLI" "a" '(:id "one" :pid 1))
       (should (equal "old\n" (gemini-companion-test-file-text "../outside"))))))
-
-(ert-deftest gemini-companion-auto-leaves-what-may-be-run-automatically-to-the-user ()
-  (gemini-companion-test-with-edits '()
-    (mapc (lambda (name) (make-directory name t))
-          '(".git/hooks" "sub/.git" ".gemini" ".qwen" ".husky" ".vscode"
-            "hooks" "githooks" "src/hooks"))
-    (make-symbolic-link ".git" "innocent")
-    (gemini-companion-auto-accept session)
-    (dolist (file '(".git/config" ".git/hooks/pre-commit" "sub/.git/config"
-                    ".GIT/config" "innocent/config" ".dir-locals.el"
-                    ".dir-locals-2.el" "sub/.dir-locals.el" ".envrc"
-                    ".gemini/settings.json" ".qwen/settings.json" ".husky/x"
-                    ".vscode/tasks.json" "hooks/pre-commit" "githooks/pre-commit" "hooks/hooks.json"
-                    "gemini-extension.json" "mise.toml" "mise.local.toml"
-                    "lefthook.yml"))
-      (should (equal "not auto-accepted: hidden, or may be run automatically"
-                     (gemini-companion-auto-test-reviewed file session))))
-    (dolist (file '("git" "src/hooks/use.ts" "promise.toml" "a.el"))
-      (should-not (gemini-companion-auto-test-reviewed file session)))))
 
 (ert-deftest gemini-companion-auto-ends-by-command-and-with-the-cli ()
   (gemini-companion-test-with-edits '()
@@ -163,7 +157,7 @@
                              (lambda () (gemini-companion-edit-shown)))))
                    (session (gemini-companion-edit-session diff)))
               (should (string-match-p "; C-c % r selects it" (car shown)))
-              (should (string-search "type C-c % r"
+              (should (string-search "1 to answer: C-c % r"
                                      (funcall (cdr (gemini-companion-part-lighter 'notify)))))
               (with-current-buffer (gemini-companion-review-main-buffer diff)
                 ;; The mode line reads two of them as one.
@@ -288,10 +282,7 @@
          '((t after-change-major-mode-hook change-major-mode-after-body-hook
               prog-mode-hook emacs-lisp-mode-hook special-mode-hook
               font-lock-mode-hook window-configuration-change-hook
-              kill-buffer-query-functions
-              ediff-prepare-buffer-hook ediff-mode-hook ediff-startup-hook
-              ediff-cleanup-hook ediff-select-hook ediff-unselect-hook
-              ediff-quit-hook gemini-companion-unified-mode-hook
+              kill-buffer-query-functions gemini-companion-unified-mode-hook
               gemini-companion-review-mode-hook gemini-companion-edit-functions
               gemini-companion-edit-opened-functions
               gemini-companion-edit-closed-functions)
