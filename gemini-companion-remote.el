@@ -76,24 +76,6 @@ takes the program as one line for a shell."
       (setq host (plist-put host (pop plist) (pop plist))))
     (setf (alist-get name gemini-companion-names-remotes nil nil #'equal) host)))
 
-(defun gemini-companion-remote-check (copy)
-  "Signal an error if the host of the file whose copy is COPY is lost."
-  (when-let* ((name (car (gemini-companion-names-of-copy copy))))
-    (unless (equal "connected" (gemini-companion-remote--get name :state))
-      (user-error "%s" (gemini-companion-remote-explain name)))))
-
-(defun gemini-companion-remote-write (copy old bytes done)
-  "Write BYTES to the remote file whose copy is COPY if it has the bytes OLD.
-If BYTES is nil, delete the file.  Call DONE later with nil, or with the
-problem."
-  (pcase-let ((`(,name . ,there) (gemini-companion-names-of-copy copy)))
-    (unless (gemini-companion-server-ask
-             'remote-write
-             `( ,name ,there ,(secure-hash 'sha256 old)
-                ,@(and bytes (list (base64-encode-string bytes t))))
-             (lambda (_) (funcall done nil)) done)
-      (funcall done "the server does not run"))))
-
 ;;;; Commands of the system
 
 (defun gemini-companion-remote--wrap (program hop kind)
