@@ -358,8 +358,7 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
 It is the root of a project, or the directory of the buffer.  Until the
 workspace root of a remote directory is known, that stands for it."
   `(,@(if (file-remote-p default-directory)
-          (pcase-let* ((`(,name . ,there) (gemini-companion-remote-here))
-                       (root (gemini-companion-remote-root name there)))
+          (pcase-let ((`(,name ,there ,root) (gemini-companion-remote-here)))
             (list :directory (file-name-as-directory
                               (concat name (or root there)))
                   :remote name :there there))
@@ -1006,7 +1005,7 @@ directory that is the same here and there; see
 `gemini-companion-remote-directories'.
 `gemini-companion-run' connects, too, and starts the CLI."
   (interactive)
-  (pcase-let ((`(,name . ,directory)
+  (pcase-let ((`(,name ,directory . ,_)
                (or (gemini-companion-remote-here)
                    (user-error "A local CLI connects by itself; switch to a \
 buffer on another host"))))

@@ -160,18 +160,20 @@ It runs in DIRECTORY of the host NAME."
 ;;;; Connecting
 
 (defun gemini-companion-remote-here ()
-  "Return what `gemini-companion-names-remote' has for the current directory."
-  (gemini-companion-names-remote
-   (or gemini-companion-remote-terminal default-directory)))
-
-(defun gemini-companion-remote-root (name directory)
-  "Return the workspace root of DIRECTORY on the host NAME, if it is known."
-  (let ((roots (gemini-companion-remote--get name :roots)))
-    (or (cadr (assoc directory roots))
-        (seq-find (lambda (root)
-                    (and root (string-prefix-p (file-name-as-directory root)
-                                               directory)))
-                  (mapcar #'cadr roots)))))
+  "Return the host of the current directory, its name there, and its root.
+That is the workspace root there, nil if it is not known.  Return nil if
+the directory is local and in none that is shared."
+  (pcase-let* ((`(,name . ,there)
+                (gemini-companion-names-remote
+                 (or gemini-companion-remote-terminal default-directory)))
+               (roots (gemini-companion-remote--get name :roots)))
+    (when name
+      (list name there
+            (or (cadr (assoc there roots))
+                (seq-find (lambda (root)
+                            (and root (string-prefix-p
+                                       (file-name-as-directory root) there)))
+                          (mapcar #'cadr roots)))))))
 
 (defun gemini-companion-remote-connect (name directory connected)
   "Connect the host NAME for a CLI in DIRECTORY, which is there.

@@ -58,15 +58,16 @@ a\\ it\\\\\\'s")))
 
 (ert-deftest gemini-companion-remote-knows-the-host-of-a-directory ()
   (gemini-companion-test-with-remote
-    (should (equal "/srv/p" (gemini-companion-remote-root "/ssh:far:"
-                                                          "/srv/p/x")))
+    (let ((default-directory "/ssh:far:/srv/p/x/"))
+      (should (equal '("/ssh:far:" "/srv/p/x" "/srv/p")
+                     (gemini-companion-remote-here))))
     ;; In a directory that is the same there, a CLI there can connect.
     (let ((default-directory (file-name-as-directory
                               (expand-file-name "q" directory))))
-      (should (equal '("/ssh:far:" . "/shared/q")
+      (should (equal '("/ssh:far:" "/shared/q" "/shared/q")
                      (gemini-companion-remote-here)))
       (let ((gemini-companion-remote-terminal "/ssh:far:/srv/p/"))
-        (should (equal '("/ssh:far:" . "/srv/p")
+        (should (equal '("/ssh:far:" "/srv/p" nil)
                        (gemini-companion-remote-here)))))))
 
 (ert-deftest gemini-companion-remote-shares-what-is-not-excluded-there ()
