@@ -134,24 +134,31 @@ class Asgi:
                 found = client
         return found
 
-    def _session(self, request: Request, is_lasting: bool) -> Session:
-        session_id = request.headers.get(SESSION_HEADER)
-        if session_id is None:
-            raise HTTPException(400, "Mcp-Session-Id is missing")
-        return self._known(request, session_id, is_lasting)
+    def _session(self, request: Request, body: bytes = b"") -> Session:
+        """Return the session of the client that sent ``request``.
 
-    def _known(self, request: Request, session_id: str, is_lasting: bool) -> Session:
-        """Return the session ``session_id`` of the client that sent ``request``."""
+        It is a new one if ``body`` initializes it.
+        """
         client, outpost = request.state.client, request.state.outpost
         remote = outpost.name if outpost else ""
+        session_id, version = request.headers.get(SESSION_HEADER), None
+        if session_id is None:
+            message = _message(body)
+            if message.get("method") != "initialize":
+                raise HTTPException(400, "Mcp-Session-Id is missing")
+            names = [request.headers.get(name, "") for name in client.identity]
+            session_id, version = "-".join(names) or uuid4().hex, _version(message)
         session = self._sessions.get(session_id, client, remote)
         if session.remote != remote:
             raise HTTPException(404, "Session not found")
+        if client.states_version:
+            session.version = version or session.version
         session.is_alive = outpost and outpost.is_alive
         if client.identity:
             pid = request.headers.get(client.identity[0], "")
             session.process = session.process or process_with(pid)
         else:
+            is_lasting = request.method == "GET"
             self._sessions.identify(session, request.scope["client"], is_lasting)
         return session
 
@@ -174,11 +181,7 @@ class Asgi:
     async def _post(self, request: Request) -> ASGIApp:
         body = await _body(request)
         is_new = SESSION_HEADER not in request.headers
-        if is_new:
-            session = self._new_session(request, _message(body))
-        else:
-            session = self._session(request, False)
-        request.state.session = session
+        session = request.state.session = self._session(request, body)
         if request.state.client.has_socket:
             # A call may last as long as a review.
             self._port.answered(request.scope["client"])
@@ -194,22 +197,10 @@ class Asgi:
 
         return answer
 
-    def _new_session(self, request: Request, message: Facts) -> Session:
-        """Return the session that ``message`` initializes."""
-        if message.get("method") != "initialize":
-            raise HTTPException(400, "Mcp-Session-Id is missing")
-        client = request.state.client
-        names = [request.headers.get(name, "") for name in client.identity]
-        session_id = "-".join(names) or uuid4().hex
-        session = self._known(request, session_id, False)
-        if client.states_version:
-            session.version = _version(message)
-        return session
-
     # GET
 
     def _get(self, request: Request) -> ASGIApp:
-        session = self._session(request, True)
+        session = self._session(request)
         logger.info("HTTP in: %s GET", session.short_id)
         self._port.answered(request.scope["client"])
 
