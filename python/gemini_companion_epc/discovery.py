@@ -8,6 +8,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .bridge import HOMES, content_of, is_own
@@ -18,19 +19,17 @@ from .system import IS_WINDOWS, make_directories, this_host
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class DiscoveryFiles:
     """The files of all clients, written and removed together."""
 
-    def __init__(
-        self, pid: int, port: int, token: str, environ: Mapping[str, str]
-    ) -> None:
-        self._pid = pid
-        self._port = port
-        self._token = token
-        self._environ = environ
-        self._written: set[Path] = set()
-        self.listen: Callable[[], None] | None = None
-        """Function that listens at the Unix socket, once this process may serve."""
+    _pid: int
+    _port: int
+    _token: str
+    _environ: Mapping[str, str]
+    _written: set[Path] = field(init=False, default_factory=set)
+    listen: Callable[[], None] | None = field(init=False, default=None)
+    """Function that listens at the Unix socket, once this process may serve."""
 
     def names(self) -> list[list[str]]:
         """Return the name of each client and of its file, written or not."""

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -34,28 +35,22 @@ _BACKSLASH = re.compile(rb"\\(?:\\|[0-7]{1,3})")
 _LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
 
 
+@dataclass(eq=False, repr=False)
 class Peer(asyncio.Protocol):
-    """A connection, whose first message must be a call of hello with ``secret``.
+    """A connection, whose first message must be a call of hello with a secret.
 
-    Then ``on_hello`` is called with the connection and the id of the call, and the
-    peer may call ``methods``.  ``on_close`` is called when it has disconnected.
+    Then ``_on_hello`` is called with the connection and the id of the call, and the
+    peer may call ``_methods``.  ``_on_close`` is called when it has disconnected.
     """
 
-    def __init__(
-        self,
-        secret: str,
-        methods: Mapping[str, Callable[..., object]],
-        on_hello: Callable[["Peer", int], None],
-        on_close: Callable[["Peer"], None],
-    ) -> None:
-        self._secret = secret
-        self._methods = methods
-        self._on_hello = on_hello
-        self._on_close = on_close
-        self._transport: asyncio.Transport
-        self._calls = EPCCallManager()
-        self._received = bytearray()
-        self._is_authenticated = False
+    _secret: str
+    _methods: Mapping[str, Callable[..., object]]
+    _on_hello: Callable[["Peer", int], None]
+    _on_close: Callable[["Peer"], None]
+    _transport: asyncio.Transport = field(init=False)
+    _calls: EPCCallManager = field(init=False, default_factory=EPCCallManager)
+    _received: bytearray = field(init=False, default_factory=bytearray)
+    _is_authenticated: bool = field(init=False, default=False)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
