@@ -30,8 +30,7 @@ _CLOSE = Tool(
 class Companion(Protocol):
     """The companion protocol."""
 
-    def tools(self) -> Sequence[Tool]:
-        return _OPEN, _CLOSE
+    tools = _OPEN, _CLOSE
 
     async def call(
         self, reviews: Reviews, tool: str, arguments: Mapping[str, object]

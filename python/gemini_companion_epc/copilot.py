@@ -46,8 +46,7 @@ class Copilot(Protocol):
         self._recent: dict[tuple[str, str, str], bool] = {}
         """The answers to these reviews, by session, file and proposal, for a moment."""
 
-    def tools(self) -> Sequence[Tool]:
-        return _OPEN, _CLOSE
+    tools = _OPEN, _CLOSE
 
     async def call(
         self, reviews: Reviews, tool: str, arguments: Mapping[str, object]

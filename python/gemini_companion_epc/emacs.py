@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 from sexpdata import Symbol
 
+from . import texts
 from .config import Config
 from .epc_server import Peer, Sexp, value_of
-from .texts import TextFiles
 from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, MalformedArgument
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,6 @@ class Emacs:
     """The Emacs that has started this process."""
 
     def __init__(self, config: Config) -> None:
-        self.files = TextFiles()
         self._config = config
         self._peer: Peer | None = None
         self._is_gone = False
@@ -65,7 +64,7 @@ class Emacs:
         logger.info("Emacs is connected")
         self._server.close()
         self._peer = peer
-        peer.answer(uid, {**self._methods["hello"](), "files": self.files.prefix})
+        peer.answer(uid, {**self._methods["hello"](), "files": texts.prefix()})
         for call in self._queue:
             peer.call(*call)
         self._queue.clear()
@@ -93,7 +92,7 @@ class Emacs:
 
         Raise EmacsError if that is not possible.
         """
-        text = self.files.pack(diff.proposal)
+        text = texts.pack(diff.proposal)
         path = diff.local_name or diff.path
         await self._request("open-diff", diff.id, session, path, text)
 
@@ -109,12 +108,12 @@ class Emacs:
             raise EmacsError(str(error)) from None
         return None if text == [] else str(text)
 
-    async def ask(self, kind: str, facts: Facts, texts: Sequence[str | None]) -> Facts:
+    async def ask(self, kind: str, facts: Facts, parts: Sequence[str | None]) -> Facts:
         """Return what Emacs answers to the question ``kind`` with ``facts``.
 
-        ``texts`` go with the facts.  Raise EmacsError if it cannot be asked.
+        The texts ``parts`` go with them.  Raise EmacsError if it cannot be asked.
         """
-        packed = [text and self.files.pack(text) for text in texts]
+        packed = [text and texts.pack(text) for text in parts]
         return dict(value_of(await self._request("ask", Symbol(kind), facts, *packed)))
 
     def warn(self, message: str) -> None:
@@ -168,7 +167,7 @@ class Emacs:
         """Return the value of ``form``; the text if it is in a file."""
         value = value_of(form)
         if isinstance(value, dict) and value.keys() == {"file"}:
-            return self.files.take(value["file"])
+            return texts.take(value["file"])
         return value
 
 

@@ -35,9 +35,8 @@ class Reviews(NamedTuple):
 class Protocol(ABC):
     """How a CLI calls an editor, and what it must be sent."""
 
-    @abstractmethod
-    def tools(self) -> Sequence[Tool]:
-        """Return the tools that the CLI may call."""
+    tools: Sequence[Tool]
+    """The tools that the CLI may call."""
 
     @abstractmethod
     async def call(

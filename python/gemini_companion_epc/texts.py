@@ -31,53 +31,53 @@ _PREFIX = f"gemini-companion-{sha256(this_host().encode()).hexdigest()[:12]}-"
 _NAME = re.compile(rf"{_PREFIX}(\d+)-.*", re.ASCII)
 
 
-class TextFiles:
-    """The private files of this process, whose names begin with ``prefix``.
+def prefix() -> str:
+    """Return how the names of the private files of this process begin.
 
     Raise StartError if there is no temporary directory.
     """
+    try:
+        directory = tempfile.gettempdir()
+    except OSError as error:
+        raise StartError(
+            f"Cannot use a temporary directory: {error.strerror or error}; "
+            "free disk space, or check TMPDIR"
+        ) from None
+    return os.path.join(directory, f"{_PREFIX}{os.getpid()}-")
 
-    def __init__(self) -> None:
-        try:
-            directory = tempfile.gettempdir()
-        except OSError as error:
-            raise StartError(
-                f"Cannot use a temporary directory: {error.strerror or error}; "
-                "free disk space, or check TMPDIR"
-            ) from None
-        self.prefix = os.path.join(directory, f"{_PREFIX}{os.getpid()}-")
 
-    def pack(self, text: str) -> Sexp:
-        """Return ``text`` for Emacs, in a new file if it is large.
+def pack(text: str) -> Sexp:
+    """Return ``text`` for Emacs, in a new file if it is large.
 
-        Raise EmacsError if that cannot be written.
-        """
-        if len(text) < LARGE_TEXT:
-            return text
-        directory, prefix = os.path.split(self.prefix)
-        try:
-            descriptor, name = tempfile.mkstemp(prefix=prefix, dir=directory)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text.encode(errors="replace"))
-        except OSError as error:
-            raise EmacsError(str(error)) from None
-        return [Symbol(":file"), name]
+    Raise EmacsError if that cannot be written.
+    """
+    if len(text) < LARGE_TEXT:
+        return text
+    directory, start = os.path.split(prefix())
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=start, dir=directory)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode(errors="replace"))
+    except OSError as error:
+        raise EmacsError(str(error)) from None
+    return [Symbol(":file"), name]
 
-    def take(self, name: str) -> str:
-        """Return the text in the file ``name``, and delete it.
 
-        Raise MalformedArgument if it cannot be read.
-        """
-        if not _plain(name).startswith(_plain(self.prefix)):
-            raise MalformedArgument("a text file must have the prefix of the server")
-        try:
-            content = Path(name).read_bytes()
-            os.unlink(name)
-        except OSError as error:
-            raise MalformedArgument(
-                f"cannot read a text file: {error.strerror or error}"
-            ) from None
-        return content.decode("utf-8", errors="replace")
+def take(name: str) -> str:
+    """Return the text in the file ``name``, and delete it.
+
+    Raise MalformedArgument if it cannot be read.
+    """
+    if not _plain(name).startswith(_plain(prefix())):
+        raise MalformedArgument("a text file must have the prefix of the server")
+    try:
+        content = Path(name).read_bytes()
+        os.unlink(name)
+    except OSError as error:
+        raise MalformedArgument(
+            f"cannot read a text file: {error.strerror or error}"
+        ) from None
+    return content.decode("utf-8", errors="replace")
 
 
 def _plain(name: str) -> str:
@@ -87,7 +87,7 @@ def _plain(name: str) -> str:
 
 def sweep(own_pid: int = 0) -> None:
     """Remove the files of servers that were killed, and those of ``own_pid``."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for path in Path(prefix()).parent.glob(f"{_PREFIX}*"):
         name = _NAME.fullmatch(path.name)
         if name and (int(name[1]) == own_pid or has_exited(int(name[1]))):
             # Another user may have made it.

@@ -6,6 +6,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -96,9 +97,11 @@ def test_a_large_text_goes_through_a_private_file(rig: Endpoint) -> None:
     assert not path.exists()
 
 
-def test_a_large_text_is_refused_when_no_file_can_be_written(rig: Endpoint) -> None:
+def test_a_large_text_is_refused_when_no_file_can_be_written(
+    rig: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
     peer = rig.peer()
-    rig.emacs.files.prefix = "/dev/null/"
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/null")
     with pytest.raises(EmacsError, match="Not a directory"):
         rig.run(rig.emacs.open_diff(diff_of("x" * LARGE_TEXT), SESSION))
     rig.open(diff_of("less"))

@@ -7,21 +7,20 @@ import pytest
 
 from conftest import dead_pid
 from gemini_companion_epc import texts
-from gemini_companion_epc.texts import LARGE_TEXT, TextFiles
+from gemini_companion_epc.texts import LARGE_TEXT
 
 
 def test_a_sweep_removes_the_files_of_dead_servers_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    files = TextFiles()
 
     def name(pid: int) -> str:
-        return files.prefix.replace(f"-{os.getpid()}-", f"-{pid}-") + "abc"
+        return texts.prefix().replace(f"-{os.getpid()}-", f"-{pid}-") + "abc"
 
     Path(name(dead_pid())).touch()
     Path(name(10**30), "sub").mkdir(parents=True)
-    own = Path(files.pack("x" * LARGE_TEXT)[1])
+    own = Path(texts.pack("x" * LARGE_TEXT)[1])
     # On another host, or of the user.
     others = {
         f"gemini-companion-{mark}{dead_pid()}-11" for mark in ("", "0123456789ab-")
@@ -39,7 +38,7 @@ def test_a_sweep_removes_nothing_of_another_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    hers = Path(TextFiles().prefix.replace(str(os.getpid()), str(10**9)) + "abc")
+    hers = Path(texts.prefix().replace(str(os.getpid()), str(10**9)) + "abc")
     hers.mkdir()
     os.chown(hers, 65534, -1)
     texts.sweep()
