@@ -95,22 +95,20 @@ MATCHER is a regexp for the names of tools, or nil."
   "Write the files of the extension.
 After an update of this package, the CLIs find the new ones."
   (pcase-dolist
-      (`(,name . ,text)
+      (`(,name . ,content)
        `(("gemini-extension.json"
-          . ,(json-encode (gemini-companion-tools--manifest "gemini")))
+          . ,(gemini-companion-tools--manifest "gemini"))
          ("hooks/hooks.json"
-          . ,(json-encode
-              `((hooks . ,(gemini-companion-tools--hooks
-                           "gemini" '((AfterTool . "write_file|replace")
-                                      (BeforeAgent) (AfterAgent)
-                                      (Notification)))))))
+          . ((hooks . ,(gemini-companion-tools--hooks
+                        "gemini" '((AfterTool . "write_file|replace")
+                                   (BeforeAgent) (AfterAgent)
+                                   (Notification))))))
          ("qwen-extension.json"
-          . ,(json-encode
-              `(,@(gemini-companion-tools--manifest "qwen")
-                (hooks . ,(gemini-companion-tools--hooks
-                           "qwen" '((PostToolUse . "write_file|edit")
-                                    (UserPromptSubmit) (Stop)
-                                    (Notification)))))))
+          . (,@(gemini-companion-tools--manifest "qwen")
+             (hooks . ,(gemini-companion-tools--hooks
+                        "qwen" '((PostToolUse . "write_file|edit")
+                                 (UserPromptSubmit) (Stop)
+                                 (Notification))))))
          ;; Python caches only modules that are imported; a hook runs after
          ;; each edit.
          ("__main__.py" . "import bridge\n\nbridge.main()\n")
@@ -120,7 +118,7 @@ After an update of this package, the CLIs find the new ones."
                                 gemini-companion-server-directory)))))
     (gemini-companion-tools--write
      (expand-file-name name (gemini-companion-install-extension-directory))
-     text)))
+     (if (stringp content) content (json-encode content)))))
 
 (defun gemini-companion-tools--write (file text)
   "Write TEXT to FILE atomically, unless FILE has it.
