@@ -160,7 +160,7 @@ class Session:
 
     def _wake(self) -> None:
         if self.stream is not None:
-            self.stream.wake()
+            self.stream.changed.set()
 
 
 class Stream:
@@ -168,7 +168,8 @@ class Stream:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._changed = asyncio.Event()
+        self.changed = asyncio.Event()
+        """Set when there may be events to write."""
         self._ending = False
         self._context: bytes | None = None
         self.closed = asyncio.Event()
@@ -176,12 +177,12 @@ class Stream:
     async def next(self, silence: float) -> bytes | None:
         """Return the next event, None at the end, or a comment after ``silence``."""
         if self._pending() is None and not self._ending:
-            self._changed.clear()
+            self.changed.clear()
             # `asyncio.wait_for` creates a task, which delays each event.
             loop = asyncio.get_running_loop()
-            timer = loop.call_later(silence, self._changed.set)
+            timer = loop.call_later(silence, self.changed.set)
             try:
-                await self._changed.wait()
+                await self.changed.wait()
             finally:
                 timer.cancel()
         is_alive = self._session.is_alive
@@ -201,14 +202,10 @@ class Stream:
         elif event is not COMMENT:
             self._context = event
 
-    def wake(self) -> None:
-        """Check again for events to write."""
-        self._changed.set()
-
     def end(self) -> None:
         """End the stream gracefully when everything is written."""
         self._ending = True
-        self.wake()
+        self.changed.set()
 
     def _pending(self) -> bytes | None:
         session = self._session
