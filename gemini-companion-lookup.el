@@ -252,22 +252,11 @@ NEIGHBOR is a buffer of a file of the same language."
      ( :uri ,(gemini-companion-lookup--uri file)
        :version ,(cl-incf gemini-companion-lookup--version)
        :languageId ,(with-current-buffer neighbor
-                      (gemini-companion-lookup--language))
+                      (plist-get (gemini-companion-lookup--eglot
+                                  'eglot--TextDocumentItem)
+                                 :languageId))
        :text ,text)))
   gemini-companion-lookup--version)
-
-(defun gemini-companion-lookup--language ()
-  "Return the language of this buffer for its server, as Eglot names it."
-  (or (get major-mode 'eglot-language-id)
-      (cl-loop for (modes) in (bound-and-true-p eglot-server-programs)
-               thereis (pcase modes
-                         (`(,(pred (eq major-mode)) :language-id ,name) name)
-                         ((pred consp)
-                          (plist-get (cdr-safe (assq major-mode
-                                                     (seq-filter #'consp modes)))
-                                     :language-id))))
-      (replace-regexp-in-string "\\(?:-ts\\)?-mode\\'" ""
-                                (symbol-name major-mode))))
 
 (defun gemini-companion-lookup--close (file server)
   (jsonrpc-notify server :textDocument/didClose
