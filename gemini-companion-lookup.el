@@ -22,6 +22,7 @@
 (require 'flymake)
 (require 'gemini-companion-context)
 (require 'gemini-companion-code)
+(require 'gemini-companion-names)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
@@ -83,12 +84,6 @@ the last one first."
 
 ;;;; Files
 
-(defun gemini-companion-lookup--buffer (file)
-  "Return the buffer that visits FILE, a true name, or nil."
-  (cl-find (abbreviate-file-name file) (buffer-list)
-           :key (apply-partially #'buffer-local-value 'buffer-file-truename)
-           :test #'equal))
-
 (defun gemini-companion-lookup--shared-p (file)
   "Return non-nil if FILE, a true name, may be shared."
   (and (not gemini-companion-paused)
@@ -110,14 +105,14 @@ Signal an error if FILE does not exist or may not be shared."
 (defun gemini-companion-lookup--insert (file)
   "Insert the text of FILE, a true name, unless it is too large."
   (unless (gemini-companion-lookup--large-p file)
-    (if-let* ((buffer (gemini-companion-lookup--buffer file)))
+    (if-let* ((buffer (gemini-companion-names-buffer file)))
         (insert (gemini-companion-text-of-buffer buffer))
       (gemini-companion-text-insert-file file)))
   (goto-char (point-min)))
 
 (defun gemini-companion-lookup--large-p (file)
   (< (* 1024 1024)                      ; bytes
-     (if-let* ((buffer (gemini-companion-lookup--buffer file)))
+     (if-let* ((buffer (gemini-companion-names-buffer file)))
          (buffer-size buffer)
        (or (file-attribute-size (file-attributes file)) 0))))
 
@@ -176,7 +171,7 @@ innermost."
 REQUESTS is a list of (METHOD . PARAMS), without the location of SYMBOL.
 FILE is open in the server meanwhile, unless it is too large.  Call THEN
 with the results, some of which may be (error MESSAGE), or else ANSWER."
-  (pcase-let* ((visited (gemini-companion-lookup--buffer file))
+  (pcase-let* ((visited (gemini-companion-names-buffer file))
                (buffer (or visited (gemini-companion-lookup--neighbor file)))
                (server (or (and buffer (gemini-companion-lookup--server buffer))
                            (user-error "No language server runs for this file; \
@@ -189,7 +184,7 @@ use grep_search")))
                             (:uri ,(gemini-companion-lookup--uri file))
                             :position (:line ,(1- at) :character ,column))))
     (cl-flet ((ask ()
-                (let ((open (not (or large (gemini-companion-lookup--buffer file)))))
+                (let ((open (not (or large (gemini-companion-names-buffer file)))))
                   (when open
                     (gemini-companion-lookup--open file server text buffer))
                   (with-current-buffer buffer
@@ -201,7 +196,7 @@ use grep_search")))
                    (lambda (results)
                      (gemini-companion-lookup--guarded answer
                        ;; It may be visited meanwhile.
-                       (when (and open (not (gemini-companion-lookup--buffer file)))
+                       (when (and open (not (gemini-companion-names-buffer file)))
                          (gemini-companion-lookup--close file server))
                        (when (and large (seq-empty-p (car results)))
                          (user-error "%s is too large to be \
@@ -584,7 +579,7 @@ there is no answer."
   "Call ANSWER with the diagnostics of FILE when its text has been checked.
 Wait until END at most, which is a `float-time'."
   (gemini-companion-lookup--guarded answer
-    (let ((buffer (gemini-companion-lookup--buffer file)))
+    (let ((buffer (gemini-companion-names-buffer file)))
       (cond ((or (null buffer)
                  (with-current-buffer buffer
                    (gemini-companion-lookup--answerable-p)))
@@ -613,7 +608,7 @@ Have it checked if necessary."
 (defun gemini-companion-lookup--of-file (file)
   "Return the diagnostics of FILE, lists of LINE, SEVERITY and TEXT.
 Signal an error if it is not checked."
-  (if-let* ((buffer (gemini-companion-lookup--buffer file))
+  (if-let* ((buffer (gemini-companion-names-buffer file))
             ((with-current-buffer buffer (gemini-companion-lookup--checkable-p))))
       (with-current-buffer buffer
         (gemini-companion-lookup--of-buffer))
@@ -720,7 +715,7 @@ there are none, or if they are not known within three seconds."
   "Find out who knows about the file of CHECK, and which texts to ask about.
 Return nil if no checker knows about it, or if it may not be shared."
   (let-alist check
-    (let* ((buffer (gemini-companion-lookup--buffer .file))
+    (let* ((buffer (gemini-companion-names-buffer .file))
            (source (and (gemini-companion-lookup--shared-p .file)
                         (or buffer (gemini-companion-lookup--neighbor .file))))
            (server (and source (gemini-companion-lookup--server source)))
@@ -823,7 +818,7 @@ report others for a while."
 (defun gemini-companion-lookup--buffer-with (file text)
   "Return the buffer that visits FILE, or nil.
 Signal an error unless it has TEXT."
-  (when-let* ((buffer (gemini-companion-lookup--buffer file)))
+  (when-let* ((buffer (gemini-companion-names-buffer file)))
     (unless (string= text (gemini-companion-text-of-buffer buffer))
       (error "The buffer has another text"))
     buffer))
@@ -1006,7 +1001,7 @@ Return nil if the server does not support that."
     (let ((version (plist-get params :version))
           (errors (gemini-companion-lookup--errors
                    (plist-get params :diagnostics)))
-          (buffer (gemini-companion-lookup--buffer file)))
+          (buffer (gemini-companion-names-buffer file)))
       (if buffer
           (with-current-buffer buffer
             (when (and (eq server (gemini-companion-lookup--server buffer))
@@ -1058,7 +1053,7 @@ The buffer that visits FILE is omitted."
             (gemini-companion-lookup--current)
             (let ((case-fold-search nil))
               (string-match-p names (gemini-companion-text-of-buffer))))))
-   (remq (gemini-companion-lookup--buffer file) (buffer-list))))
+   (remq (gemini-companion-names-buffer file) (buffer-list))))
 
 (defun gemini-companion-lookup--keep-reports ()
   "Remember the last report about each buffer, as a text is replaced.
