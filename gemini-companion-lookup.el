@@ -922,29 +922,27 @@ Until clangd has read them, it reports what the previous ones make of the text."
       (gemini-companion-lookup--eglot 'eglot--signal-textDocument/didClose)
       (gemini-companion-lookup--eglot 'eglot--signal-textDocument/didOpen))))
 
-(defun gemini-companion-lookup--command-p (regexp)
-  (seq-some (apply-partially #'string-match-p regexp)
-            (gemini-companion-lookup--eglot
-             'eglot-server-capable :executeCommandProvider :commands)))
-
 (defun gemini-companion-lookup--error-requests (path)
   "Return the requests for the errors in the file PATH.
 Return nil if this buffer has no server, or one that does not support any."
-  (cond
-   ((not (gemini-companion-lookup--server (current-buffer))) nil)
-   ((or (gemini-companion-lookup--eglot 'eglot-server-capable :diagnosticProvider)
-        ;; Pyright publishes a version with errors of the text before, and does
-        ;; not offer the request to clients that do not announce it.
-        (gemini-companion-lookup--command-p "pyright\\.createtypestub\\'"))
-    `((:textDocument/diagnostic
-       :textDocument (:uri ,(gemini-companion-lookup--uri path)))))
-   ;; This server publishes errors bit by bit.
-   ((gemini-companion-lookup--command-p "\\`typescript\\.tsserverRequest\\'")
-    (mapcar (lambda (command)
-              `(:workspace/executeCommand
-                :command "typescript.tsserverRequest"
-                :arguments [,command (:file ,path)]))
-            '("syntacticDiagnosticsSync" "semanticDiagnosticsSync")))))
+  (when (gemini-companion-lookup--server (current-buffer))
+    (let ((commands (gemini-companion-lookup--eglot
+                     'eglot-server-capable :executeCommandProvider :commands)))
+      (cond
+       ((or (gemini-companion-lookup--eglot 'eglot-server-capable :diagnosticProvider)
+            ;; Pyright publishes a version with errors of the text before, and does
+            ;; not offer the request to clients that do not announce it.
+            (seq-intersection commands '("pyright.createtypestub"
+                                         "basedpyright.createtypestub")))
+        `((:textDocument/diagnostic
+           :textDocument (:uri ,(gemini-companion-lookup--uri path)))))
+       ;; This server publishes errors bit by bit.
+       ((seq-contains-p commands "typescript.tsserverRequest")
+        (mapcar (lambda (command)
+                  `(:workspace/executeCommand
+                    :command "typescript.tsserverRequest"
+                    :arguments [,command (:file ,path)]))
+                '("syntacticDiagnosticsSync" "semanticDiagnosticsSync")))))))
 
 (defun gemini-companion-lookup--request-errors (file done)
   "Request the errors in FILE of the server of this buffer, for DONE.
