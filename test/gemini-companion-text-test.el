@@ -151,24 +151,22 @@ These are at the beginning and the end of the line."
     (make-symbolic-link "Project" "project")
     (gemini-companion-test-write "Project/a" "")
     (gemini-companion-test-write "other/a" "")
-    (pcase-dolist (`(,a ,b ,same)
-                   '(("Project/a" "Project/a" t) ("Project/a" "project/a" t)
-                     ("other/a" "Other/a" nil) ("other/a" "Project/a" nil)
-                     ("new" "new" t) ("new" "New" nil)))
-      (ert-info (b)
-        (should (eq same (and (gemini-companion-text-same-file-p
-                               (expand-file-name a) (expand-file-name b))
-                              t)))))
-    (pcase-dolist (`(,file ,directory ,inside)
-                   '(("Project/a" "Project" t) ("Project/a" "project" t)
-                     ("project/" "Project" t) ("Project/new" "project" t)
-                     ("other/a" "Other" nil) ("Projects/a" "Project" nil)
-                     ("Project/a" "other" nil)))
-      (ert-info (file)
-        (should (eq inside (and (gemini-companion-text-in-directory-p
-                                 (expand-file-name file)
-                                 (expand-file-name directory))
-                                t)))))))
+    (pcase-dolist
+        (`(,predicate . ,cases)
+         '((gemini-companion-text-same-file-p
+            ("Project/a" "Project/a" t) ("Project/a" "project/a" t)
+            ("other/a" "Other/a" nil) ("other/a" "Project/a" nil)
+            ("new" "new" t) ("new" "New" nil))
+           (gemini-companion-text-in-directory-p
+            ("Project/a" "Project" t) ("Project/a" "project" t)
+            ("project/" "Project" t) ("Project/new" "project" t)
+            ("other/a" "Other" nil) ("Projects/a" "Project" nil)
+            ("Project/a" "other" nil))))
+      (pcase-dolist (`(,file ,other ,expected) cases)
+        (ert-info ((format "%s %s %s" predicate file other))
+          (should (eq expected (and (funcall predicate (expand-file-name file)
+                                             (expand-file-name other))
+                                    t))))))))
 
 (ert-deftest gemini-companion-text-reads-no-pipe-and-no-device ()
   (gemini-companion-test-with-directory '(("a" "text"))
@@ -389,34 +387,18 @@ The hunks were just compared."
                          (substring text end)))))
   text)
 
-(defun gemini-companion-hunk-test-edit (diff beg count text)
-  "Replace COUNT characters of the proposal of DIFF from BEG on by TEXT."
-  (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
-    (undo-boundary)
-    (when (< 0 count)
-      (delete-region (1+ beg) (+ 1 beg count))
-      (gemini-companion-hunk-test-change beg count ""))
-    (unless (string-empty-p text)
-      (goto-char (1+ beg))
-      (insert text)
-      (gemini-companion-hunk-test-change beg 0 text))))
-
-(defun gemini-companion-hunk-test-undo (diff)
-  "Undo the last edit of the proposal of DIFF."
+(defun gemini-companion-hunk-test-edit (diff edit)
+  "Call EDIT in the proposal of DIFF, and change the model in the same way."
   (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
     (undo-boundary)
     (let ((change (lambda (beg end count)
                     (gemini-companion-hunk-test-change
                      (1- beg) count
-                     (buffer-substring-no-properties beg end))))
-          (last-command nil))
+                     (buffer-substring-no-properties beg end)))))
       (unwind-protect
           (progn (add-hook 'after-change-functions change nil t)
-                 (ignore-error user-error (undo)))
+                 (funcall edit))
         (remove-hook 'after-change-functions change t)))))
-
-(defvar gemini-companion-hunk-test-time 0
-  "Time of the file, so that each change of it is noticed.")
 
 (defun gemini-companion-hunk-test-go (diff)
   "Go somewhere in the view of DIFF."
@@ -471,17 +453,25 @@ Return what was done."
       ('toggle (list step (gemini-companion-hunk-test-toggle diff)))
       ('edit
        (let* ((beg (random (1+ length)))
-              (edit (list beg (random (min 8 (1+ (- length beg))))
-                          (gemini-companion-hunk-test-random 2))))
-         (apply #'gemini-companion-hunk-test-edit diff edit)
-         (cons step edit)))
-      ('undo (gemini-companion-hunk-test-undo diff) step)
+              (count (random (min 8 (1+ (- length beg)))))
+              (text (gemini-companion-hunk-test-random 2)))
+         (gemini-companion-hunk-test-edit
+          diff (lambda ()
+                 (delete-region (1+ beg) (+ 1 beg count))
+                 (goto-char (1+ beg))
+                 (insert text)))
+         (list step beg count text)))
+      ('undo
+       (gemini-companion-hunk-test-edit
+        diff (lambda ()
+               (let ((last-command nil))
+                 (ignore-error user-error (undo)))))
+       step)
       ('file
        (let ((text (gemini-companion-hunk-test-mutate
                     (gemini-companion-test-file-text file))))
          (unless (string= text (gemini-companion-edit-proposed diff))
-           (write-region text nil file nil 'silent)
-           (set-file-times file (cl-incf gemini-companion-hunk-test-time))
+           (gemini-companion-test-rewrite file text)
            (gemini-companion-test-eventually
              (gemini-companion-test-run-timers)
              (equal text (gemini-companion-test-text "*gemini original: a*")))
