@@ -351,41 +351,36 @@ prompts, the last first, and `saved' what would be saved."
                      (getenv "REMOTE_CONTAINERS")))
       (gemini-companion-mode -1)
       ;; Buffers with an environment of their own, from before and afterwards.
-      (let ((buffers (list (get-buffer-create "earlier")
-                           (get-buffer-create "later")
-                           (get-buffer-create "other")))
-            (own (lambda (&rest _)
-                   (setq-local process-environment
-                               (cons "MINE=x"
-                                     (default-value 'process-environment))))))
-        (unwind-protect
-            (let ((before (with-current-buffer "earlier" (funcall own))))
-              (dolist (on '(t nil t nil))
-                (gemini-companion-mode (if on 1 -1))
-                (when on
-                  (gemini-companion-test-eventually
-                    (gemini-companion-server-ready-p))
-                  (with-current-buffer "later" (funcall own)))
-                (dolist (buffer buffers)
-                  (with-current-buffer buffer
-                    (should
-                     (equal (if on
-                                (list (gemini-companion-run-test-port)
-                                      (number-to-string (emacs-pid)) nil nil
-                                      (gemini-companion-run-test-port) nil)
-                              '("7" nil "/elsewhere" "theirs" "8" "/elsewhere"))
-                            (mapcar #'getenv
-                                    '("GEMINI_CLI_IDE_SERVER_PORT"
-                                      "GEMINI_CLI_IDE_PID"
-                                      "GEMINI_CLI_IDE_WORKSPACE_PATH"
-                                      "GEMINI_CLI_IDE_AUTH_TOKEN"
-                                      "QWEN_CODE_IDE_SERVER_PORT"
-                                      "QWEN_CODE_IDE_WORKSPACE_PATH"))))
-                    (unless (equal buffer (nth 2 buffers))
-                      (should (getenv "MINE"))))))
-              (should (equal before (buffer-local-value 'process-environment
-                                                        (car buffers)))))
-          (mapc #'kill-buffer buffers))))))
+      (let* ((own (lambda (buffer)
+                    (with-current-buffer buffer
+                      (setq-local process-environment
+                                  (cons "MINE=x"
+                                        (default-value 'process-environment))))))
+             (buffers (mapcar #'get-buffer-create '("earlier" "later" "other")))
+             (before (funcall own "earlier")))
+        (dolist (on '(t nil t nil))
+          (gemini-companion-mode (if on 1 -1))
+          (when on
+            (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+            (funcall own "later"))
+          (dolist (buffer buffers)
+            (with-current-buffer buffer
+              (should (equal (if on
+                                 (list (gemini-companion-run-test-port)
+                                       (number-to-string (emacs-pid)) nil nil
+                                       (gemini-companion-run-test-port) nil)
+                               '("7" nil "/elsewhere" "theirs" "8" "/elsewhere"))
+                             (mapcar #'getenv
+                                     '("GEMINI_CLI_IDE_SERVER_PORT"
+                                       "GEMINI_CLI_IDE_PID"
+                                       "GEMINI_CLI_IDE_WORKSPACE_PATH"
+                                       "GEMINI_CLI_IDE_AUTH_TOKEN"
+                                       "QWEN_CODE_IDE_SERVER_PORT"
+                                       "QWEN_CODE_IDE_WORKSPACE_PATH"))))
+              (should (eq (equal "other" (buffer-name)) (null (getenv "MINE")))))))
+        (should (equal before (buffer-local-value 'process-environment
+                                                  (car buffers))))
+        (mapc #'kill-buffer buffers)))))
 
 ;;;; Hint
 

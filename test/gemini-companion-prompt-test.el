@@ -17,7 +17,6 @@
 (require 'org)
 (require 'org-src)
 (require 'shell)
-(require 'term)
 (require 'vc-annotate)
 
 (defmacro gemini-companion-send-test-with-reason (answer session &rest body)
@@ -426,7 +425,6 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
   (gemini-companion-point-test-with
     (write-region "one\ntwo\nthree\n" nil "ab" nil 'silent)
     (gemini-companion-point-test-in (gemini-companion-point-test-hits "t" "ab")
-      (gemini-companion-point-test-sends "@ab (line 2): ab:2:two")
       (push-mark (point) t t)
       (forward-line 2)
       (gemini-companion-point-test-sends
