@@ -318,8 +318,7 @@ If EDIT is non-nil, call it in the proposal instead."
         (with-current-buffer (find-file-noselect "a")
           (gemini-companion-test-eventually views)
           (gemini-companion-test-rewrite "a" written)
-          (gemini-companion-test-eventually
-            (gemini-companion-test-run-timers)
+          (gemini-companion-test-in-the-end
             (not views))
           (gemini-companion-test-eventually (equal visible (buffer-string)))
           (should (verify-visited-file-modtime)))
@@ -435,8 +434,7 @@ if `answer' is non-nil."
                                        "written without your edits")
                       (gemini-companion-test-messages
                         (funcall end diff written)
-                        (gemini-companion-test-eventually
-                          (gemini-companion-test-run-timers)
+                        (gemini-companion-test-in-the-end
                           (not (gemini-companion-test-timers)))))))
           (when (< 0 count)
             (should (equal "mine new\n"
@@ -469,8 +467,7 @@ if `answer' is non-nil."
           (setq gemini-companion-edit-send-function #'ignore)
           (gemini-companion-edit-accept diff)
           (gemini-companion-test-write "a" cli)
-          (gemini-companion-test-eventually
-            (gemini-companion-test-run-timers)
+          (gemini-companion-test-in-the-end
             (gemini-companion-edit-file-state diff))
           (should (equal last (gemini-companion-text-read "a")))
           (should (eq 'accepted (gemini-companion-edit-status diff)))
@@ -478,8 +475,7 @@ if `answer' is non-nil."
                          (gemini-companion-edit-after diff)))
           (should (equal kept (gemini-companion-test-last-proposal)))
           (when buffer
-            (gemini-companion-test-eventually
-              (gemini-companion-test-run-timers)
+            (gemini-companion-test-in-the-end
               (equal (gemini-companion-text-normalized last)
                      (gemini-companion-text-of-buffer buffer)))
             (should-not (buffer-modified-p buffer))
@@ -499,8 +495,7 @@ if `answer' is non-nil."
             (gemini-companion-edit-close 1 'closed)
           (gemini-companion-edit-accept diff))
         (gemini-companion-test-write "a" "new\n")
-        (gemini-companion-test-eventually
-          (gemini-companion-test-run-timers)
+        (gemini-companion-test-in-the-end
           (gemini-companion-edit-file-state diff))
         (should (equal "new\n" (gemini-companion-text-read "a")))
         (should (equal "mine new\n" (gemini-companion-test-last-proposal)))))))

@@ -100,8 +100,10 @@
           names)
       (buffer-enable-undo)
       (dolist (hook '(before-change-functions after-change-functions))
-        (add-hook hook (lambda (&rest _) (push buffer-file-name names)) -1 t)
-        (add-hook hook (lambda (&rest _) (error "Boom")) nil t))
+        (add-hook hook (lambda (&rest _)
+                         (push buffer-file-name names)
+                         (error "Boom"))
+                  nil t))
       (gemini-companion-test-rewrite file "1\nzwei\ndrei\n3\n")
       (gemini-companion-test-demoted
         (gemini-companion-revert file))
@@ -145,12 +147,9 @@
             (should (eq merge (buffer-modified-p)))))))))
 
 (ert-deftest gemini-companion-revert-leaves-the-places-of-the-user ()
-  (gemini-companion-test-with-directory '()
-    (let ((file (expand-file-name "a" directory))
-          (line (lambda (number) (format "line %d\n" number))))
-      (gemini-companion-test-rewrite
-       file (mapconcat line (number-sequence 1 2000) ""))
-      (find-file file)
+  (let ((line (lambda (number) (format "line %d\n" number))))
+    (gemini-companion-revert-test-with (mapconcat line (number-sequence 1 2000) "")
+      (switch-to-buffer (current-buffer))
       (read-only-mode)
       (delete-other-windows)
       (let ((other (split-window))
@@ -395,13 +394,13 @@ the text that there is then, and the bytes that are saved of that."
                    (= position (window-point window)))))
           (should (equal "*scratch*" (buffer-name (window-buffer))))
           (should (= 2 (length (window-list))))))
-      (delete-other-windows)
       ;; A terminal stays, and a review of another CLI.
       (dolist (set-up (list (lambda () (make-pipe-process :name "cli" :noquery t
                                                           :buffer "*other*"))
                             (lambda () (setq-local gemini-companion-edit-here t))))
         (let ((file (expand-file-name "a" directory))
               (split-height-threshold nil))
+          (delete-other-windows)
           (with-current-buffer (get-buffer-create "*other*")
             (funcall set-up))
           (set-window-buffer (split-window) "*other*")
@@ -410,8 +409,7 @@ the text that there is then, and the bytes that are saved of that."
           (gemini-companion-test-eventually
             (get-buffer-window (get-file-buffer file)))
           (should (get-buffer-window "*other*"))
-          (kill-buffer "*other*")
-          (delete-other-windows)))
+          (kill-buffer "*other*")))
       (delete-other-windows))))
 
 (ert-deftest gemini-companion-revert-merges-unsaved-text-on-request ()

@@ -472,8 +472,7 @@ Return what was done."
                     (gemini-companion-test-file-text file))))
          (unless (string= text (gemini-companion-edit-proposed diff))
            (gemini-companion-test-rewrite file text)
-           (gemini-companion-test-eventually
-             (gemini-companion-test-run-timers)
+           (gemini-companion-test-in-the-end
              (equal text (gemini-companion-test-text "*gemini original: a*")))
            (gemini-companion-hunk-test-compare diff)
            (list step text))))
