@@ -116,10 +116,8 @@ class Asgi:
             return False
         if not self._config.is_exposed:
             return True
-        pids = self._sessions.pids_of(request.headers.get(SESSION_HEADER))
-        return await asyncio.to_thread(
-            is_own_peer, request.scope["client"], self._port.number, pids
-        )
+        ends = request.scope["client"], self._port.number
+        return await asyncio.to_thread(is_own_peer, *ends, self._sessions.pids())
 
     def _client(self, authorization: bytes, request: Request) -> Client | None:
         """Return the client with the bearer ``authorization``, in constant time.
@@ -169,7 +167,7 @@ class Asgi:
         question = _message(await _body(request))
         if question.get("method") == "connected":
             pids = await asyncio.to_thread(ancestors, question.get("pid"))
-            if not self._sessions.has_process(pids):
+            if not set(pids).intersection(self._sessions.pids()):
                 raise HTTPException(404, "The CLI is not connected")
             return JSONResponse({})
         try:

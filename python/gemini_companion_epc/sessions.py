@@ -276,14 +276,9 @@ class Sessions:
         """Return whether ``session`` has not ended."""
         return self._sessions.get(session.id) is session
 
-    def pids_of(self, session_id: str | None) -> list[int]:
-        """Return the process of the session ``session_id``, if both are known."""
-        session = self._sessions.get(session_id or "")
-        return [session.process.pid] if session and session.process else []
-
-    def has_process(self, pids: Sequence[int]) -> bool:
-        """Return whether the process of a session is one of ``pids``."""
-        return any(s.process and s.process.pid in pids for s in self._sessions.values())
+    def pids(self) -> list[int]:
+        """Return the processes of the sessions, as far as they are known."""
+        return [one.process.pid for one in self._sessions.values() if one.process]
 
     def end(self, session_id: str, reason: CloseReason = "disconnected") -> None:
         """End the session ``session_id``."""
