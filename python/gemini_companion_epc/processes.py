@@ -36,14 +36,12 @@ def process_with(pid: str) -> Process | None:
 
 
 def _described(process: psutil.Process) -> Process:
-    directory = None
-    command: list[str] = []
+    facts: Facts = {}
     with suppress(psutil.Error, OSError):
-        directory = process.cwd()
-    with suppress(psutil.Error, OSError):
-        command = process.cmdline()
+        facts = process.as_dict(["cwd", "cmdline"])
+    command, directory = facts.get("cmdline") or [], facts.get("cwd") or None
     is_acp = any(word.split("=")[0] in _ACP_OPTIONS for word in command)
-    return Process(process.pid, directory or None, is_acp, hash(process))
+    return Process(process.pid, directory, is_acp, hash(process))
 
 
 def running(port: int) -> list[Facts]:
