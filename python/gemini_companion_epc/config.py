@@ -2,19 +2,14 @@
 """Start-up configuration and limits."""
 
 import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from secrets import token_urlsafe
 
 from .types import StartError
 
 LARGEST_BODY = 64 * 1024 * 1024
 """Number of bytes above which the body of a request is refused."""
-
-
-def new_token() -> str:
-    """Return a random bearer token."""
-    return secrets.token_urlsafe(32)
 
 
 @dataclass(frozen=True)
@@ -27,7 +22,7 @@ class Config:
     port: int = 0
     is_successor: bool = False
     """Whether another process serves at ``port`` until this one is to listen."""
-    token: str = field(default_factory=new_token, repr=False)
+    token: str = field(default_factory=token_urlsafe, repr=False)
     is_exposed: bool = False
     """Whether another user may know the token; if so, only this user may use it."""
     offer_tools: bool = True

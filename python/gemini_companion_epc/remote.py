@@ -23,10 +23,10 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import count
 from pathlib import Path, PurePosixPath
+from secrets import token_urlsafe
 from typing import NamedTuple, TypeAlias
 
 from .clients import CLIENTS
-from .config import new_token
 from .types import Facts, MalformedArgument, RemoteError, clean
 
 logger = logging.getLogger(__name__)
@@ -263,7 +263,7 @@ class Outpost:
 
     def __init__(self, remote: Remote, remotes: "Remotes") -> None:
         self.name = remote.name
-        self.token = remote.token or new_token()
+        self.token = remote.token or token_urlsafe()
         self.mirror = Mirror(remote)
         self.tunnel = Tunnel(remotes.server_port, self._carry)
         self._remote = remote
@@ -485,7 +485,7 @@ class Outpost:
         if self._facts["port"] not in (0, sent["port"]):
             # The program that has the previous port may have got the token.
             self._facts["port"] = sent["port"]
-            self.token = new_token()
+            self.token = token_urlsafe()
             self._greet()
             return
         self._facts = sent

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from errno import EMFILE, ENFILE
 from functools import partial
+from secrets import token_urlsafe
 
 from . import __version__, log, texts
-from .config import Config, new_token, parse_start_line
+from .config import Config, parse_start_line
 from .diffs import Diffs
 from .discovery import DiscoveryFiles, true_names
 from .emacs import Emacs, watch_stdin
@@ -51,7 +52,7 @@ class Server:
         is_busy = config.port not in (0, number)
         if is_busy:
             # The program that has the port now receives the previous token.
-            config = replace(config, token=new_token(), is_exposed=False)
+            config = replace(config, token=token_urlsafe(), is_exposed=False)
         self._config = config
         if not config.is_successor:
             self._port.listen()
