@@ -81,24 +81,6 @@
         (gemini-companion-changes-test-refuses a "line 1 has changed since")
         (should (equal "unsavednew\n" (buffer-string)))))))
 
-(ert-deftest gemini-companion-changes-names-a-way-that-leads-to-reverting ()
-  (gemini-companion-test-with-edits '(("a" "old\n"))
-    (with-current-buffer (find-file-noselect (expand-file-name "a"))
-      (buffer-enable-undo)
-      (dolist (text '("new\n" "newer\n"))
-        (gemini-companion-test-accept "a" text)
-        (gemini-companion-revert-now (expand-file-name "a")))
-      (pcase-let ((`(,first ,later) (gemini-companion-edits)))
-        (gemini-companion-changes-test-refuses first "line 1 has changed since")
-        (undo-boundary)
-        (insert "unsaved")
-        (gemini-companion-changes-test-refuses later "line 1 has changed since")
-        (undo-boundary)
-        (undo)
-        (gemini-companion-changes-revert later)
-        (gemini-companion-changes-revert first)
-        (should (equal "old\n" (buffer-string)))))))
-
 ;;;; Marks
 
 (defmacro gemini-companion-changes-test-with (files &rest body)
