@@ -95,19 +95,17 @@
            (before (progn (delete-other-windows)
                           (gemini-companion-arrival-view diff)
                           (gemini-companion-test-window-names))))
-      (dolist (again (list #'ediff-recenter
-                           (lambda () (gemini-companion-arrival-view diff))))
-        (delete-other-windows)
-        (with-current-buffer gemini-companion-ediff-test-panel
-          (funcall again))
-        (should (equal before (gemini-companion-test-window-names)))
-        (should (equal gemini-companion-ediff-test-panel
-                       (buffer-name (window-buffer)))))
+      (delete-other-windows)
+      (with-current-buffer gemini-companion-ediff-test-panel
+        (ediff-recenter))
+      (should (equal before (gemini-companion-test-window-names)))
       (dolist (name before)
         (dolist (delete (list #'delete-window #'delete-other-windows))
           (funcall delete (get-buffer-window name))
           (gemini-companion-arrival-view diff)
-          (should (equal before (gemini-companion-test-window-names)))))
+          (should (equal before (gemini-companion-test-window-names)))
+          (should (equal gemini-companion-ediff-test-panel
+                         (buffer-name (window-buffer))))))
       (delete-other-windows)
       (gemini-companion-edit-reject diff)
       (should (equal layout (gemini-companion-test-layout))))))

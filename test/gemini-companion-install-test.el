@@ -55,12 +55,7 @@ The answer to each question is `answer'; `asked' has the questions,
             (answer t)
             asked warnings)
        (ignore answer asked warnings)
-       (make-directory "python")
-       (dolist (file (directory-files (expand-file-name "python" package) t
-                                      "\\`[^.]"))
-         (if (file-directory-p file)
-             (make-symbolic-link file "python/")
-           (copy-file file "python/")))
+       (copy-directory (expand-file-name "python" package) "python" t)
        (pcase-dolist (`(,name . ,lines) ,programs)
          (apply #'gemini-companion-install-test-program name lines))
        (cl-letf (((symbol-function 'y-or-n-p)

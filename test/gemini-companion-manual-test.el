@@ -28,11 +28,6 @@
      (insert-file-contents (expand-file-name ,file gemini-companion-test-root))
      ,@body))
 
-(defmacro gemini-companion-manual-test-with (&rest body)
-  "Evaluate BODY in a buffer with the manual."
-  (declare (indent 0) (debug t))
-  `(gemini-companion-manual-test-in "doc/gemini-companion.org" ,@body))
-
 (defun gemini-companion-manual-test-options (&optional group)
   "Return all options of GROUP, by default ours, and of its subgroups."
   (seq-mapcat (pcase-lambda (`(,name ,type))
@@ -42,7 +37,7 @@
               (get (or group 'gemini-companion) 'custom-group)))
 
 (ert-deftest gemini-companion-manual-has-every-option-and-command-of-the-menu ()
-  (gemini-companion-manual-test-with
+  (gemini-companion-manual-test-in "doc/gemini-companion.org"
     (dolist (symbol (append (gemini-companion-manual-test-options)
                             (mapcar #'cadr (gemini-companion-commands-in 'global))))
       (goto-char (point-min))
@@ -53,7 +48,7 @@
                  nil t))))))
 
 (ert-deftest gemini-companion-manual-names-only-what-exists ()
-  (gemini-companion-manual-test-with
+  (gemini-companion-manual-test-in "doc/gemini-companion.org"
     (let ((case-fold-search nil)
           unknown)
       (while (re-search-forward
@@ -78,7 +73,7 @@
 (defun gemini-companion-manual-test-keys (&optional section)
   "Return the keys that the manual describes, conses (KEY . COMMAND).
 If SECTION is non-nil, only those of that section."
-  (gemini-companion-manual-test-with
+  (gemini-companion-manual-test-in "doc/gemini-companion.org"
     (let (keys end)
       (when section
         (re-search-forward (format "^\\*+ %s$" section))
@@ -153,7 +148,7 @@ If SECTION is non-nil, only those of that section."
                   "history" "proxy" "uv" "Nix" "MELPA" "straight" "Flymake" "Magit"
                   "Dired" "kill ring" "TRAMP" "vterm" "tmux" "undoing" "merging"))
     (ert-info (word)
-      (gemini-companion-manual-test-with
+      (gemini-companion-manual-test-in "doc/gemini-companion.org"
         (should (re-search-forward (format "^#\\+cindex: %s\\_>" word) nil t))))))
 
 (ert-deftest gemini-companion-manual-fits-an-info-window ()

@@ -127,7 +127,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
                                     (expand-file-name "a") "new"))
       (should (equal " ?3 Gemini:2" (cadr (gemini-companion-lighter))))
       (should (string-match-p "\
-3 reviews and questions wait; type M-x gemini-companion-review
+3 to answer: M-x gemini-companion-review
 Gemini CLI .*: connected\nGemini CLI .*: connected\n"
                               (gemini-companion-test-help)))
       (gemini-companion-mode -1)

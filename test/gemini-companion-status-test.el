@@ -152,14 +152,11 @@
   "Run BODY in a new `directory' that is HOME and TMPDIR, too."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-directory nil
-     (let ((process-environment (default-value 'process-environment)))
-       (cl-letf (((default-value 'process-environment)
-                  (append (list (concat "HOME=" directory)
-                                (concat "TMPDIR=" directory)
-                                "GEMINI_CLI_HOME" "QWEN_HOME")
-                          process-environment)))
-         (let ((process-environment (default-value 'process-environment)))
-           ,@body)))))
+     (let ((process-environment
+            (append (list (concat "HOME=" directory) (concat "TMPDIR=" directory)
+                          "GEMINI_CLI_HOME" "QWEN_HOME")
+                    process-environment)))
+       ,@body)))
 
 (defun gemini-companion-status-test--find (title &optional directory)
   "Return the findings of the check TITLE for DIRECTORY."
@@ -182,9 +179,8 @@
 
 (ert-deftest gemini-companion-status-test-works-with-nothing-there ()
   (gemini-companion-status-test--with-home
-    (cl-letf (((default-value 'exec-path) nil)
-              (exec-path nil)
-              (gemini-companion-last-problem nil))
+    (let ((exec-path nil)
+          (gemini-companion-last-problem nil))
       (gemini-companion-status-test--with-status gemini-companion-status-checks
         (goto-char (point-min))
         (should (looking-at "Not connected: gemini-companion-mode is off"))
@@ -257,27 +253,21 @@ is not connected: %s"
             (not (process-attributes (process-id process)))))))))
 
 (ert-deftest gemini-companion-status-test-blames-no-cli-of-another-editor ()
-  (cl-letf (((symbol-function 'gemini-companion-server-ask)
-             (lambda (_method _args done)
-               (funcall done '((:pid 7 :client "qwen" :directory "/"
-                                :elsewhere t))))))
-    (gemini-companion-status-test--with-status
-        (list (assoc "Running CLIs" gemini-companion-status-checks))
-      (should (string-prefix-p "Not connected: No CLI runs" (buffer-string)))
-      (should (search-forward "(process 7, in /) is not connected: it is \
-connected to another editor" nil t)))))
-
-(ert-deftest gemini-companion-status-test-searches-once-the-server-is-ready ()
-  (let ((info nil))
-    (cl-letf (((symbol-function 'gemini-companion-server-info) (lambda () info))
+  (let ((clis nil))
+    (cl-letf (((symbol-function 'gemini-companion-server-info)
+               (lambda () (car clis)))
               ((symbol-function 'gemini-companion-server-ask)
-               (lambda (_method _args done)
-                 (funcall done (and info (list info))))))
+               (lambda (_method _args done) (funcall done clis))))
       (gemini-companion-status-test--with-status
           (list (assoc "Running CLIs" gemini-companion-status-checks))
+        ;; It searches once the server is ready.
         (should-not (gemini-companion-status-test--find "Running CLIs"))
-        (setq info '(:pid 1 :client "gemini"))
-        (should (gemini-companion-status-test--find "Running CLIs"))))))
+        (setq clis '((:pid 7 :client "qwen" :directory "/" :elsewhere t)))
+        (should (gemini-companion-status-test--find "Running CLIs"))
+        (gemini-companion-page-refresh)
+        (should (string-prefix-p "Not connected: No CLI runs" (buffer-string)))
+        (should (search-forward "(process 7, in /) is not connected: it is \
+connected to another editor" nil t))))))
 
 ;;;; Settings
 
