@@ -15,6 +15,7 @@ import random
 import signal
 import sys
 import time
+from asyncio import to_thread
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ from cli import Cli, Log
 from harness.scratch import Scratch
 from harness.tools import Tools
 from harness.wait import eventually
-from user import Emacs
+from user import User
 from verdict import judge
 
 CLIS = 3
@@ -87,10 +88,10 @@ class Soak:
             for visited in range(3):
                 name = f"c{number}/accept-{visited}-open.txt"
                 self._scratch.file(name, "one\ntwo \U0001d11e\nthree\n" * 20)
-        emacs = Emacs(self._tools, self._scratch, self._seed)
+        emacs = User(self._tools, self._scratch, self._seed)
         try:
-            await emacs.eval("(soak-start)")
-            await emacs.until("(= 1 soak-ready)")
+            await to_thread(emacs.eval, "(soak-start)")
+            await to_thread(emacs.holds, "(= 1 soak-ready)")
             self._clis = self._make_clis()
             await self._soak(emacs)
             await self._stop(emacs)
@@ -119,7 +120,7 @@ class Soak:
             for number in range(CLIS)
         ]
 
-    async def _soak(self, emacs: Emacs) -> None:
+    async def _soak(self, emacs: User) -> None:
         # Each event stream and each request has a thread.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))
         running = [asyncio.create_task(cli.run()) for cli in self._clis]
@@ -135,7 +136,7 @@ class Soak:
 
     # Disruptions
 
-    async def _direct(self, emacs: Emacs) -> None:
+    async def _direct(self, emacs: User) -> None:
         """Break the server in the middle, and sample the memory around that."""
         await self._opened(self._reviews // 5)
         await self._sample(emacs)
@@ -147,10 +148,10 @@ class Soak:
         async with self.log.changed:
             await self.log.changed.wait_for(lambda: self.log.opened >= count)
 
-    async def _break(self, emacs: Emacs, until: int) -> None:
+    async def _break(self, emacs: User, until: int) -> None:
         while self.log.opened < until:
             await asyncio.sleep(0.5 + 3 * self._random.random())
-            pid = await emacs.server_pid()
+            pid = await to_thread(emacs.server_pid)
             if pid is None:
                 continue  # the next process is starting
             kind = self._random.choices(
@@ -159,26 +160,26 @@ class Soak:
             began = time.monotonic()
             if "restart" in kind:
                 self.chaos.restarts += 1
-                await emacs.eval("(gemini-companion-restart)")
+                await to_thread(emacs.eval, "(gemini-companion-restart)")
             if "kill" in kind:
                 await asyncio.sleep(self._random.random() if "restart" in kind else 0)
-                self._kill(emacs)
+                self._kill()
             await self._until_other(emacs, pid)
             if kind == "restart":
                 took = time.monotonic() - began
                 self.chaos.slowest = max(self.chaos.slowest, took)
 
-    def _kill(self, emacs: Emacs) -> None:
+    def _kill(self) -> None:
         servers = self._scratch.servers()
         if servers:
             self.chaos.kills += 1
             self.chaos.last_kill = time.monotonic()
             self._random.choice(servers).kill()
 
-    async def _until_other(self, emacs: Emacs, previous: int | None) -> None:
+    async def _until_other(self, emacs: User, previous: int | None) -> None:
         deadline = time.monotonic() + LONGEST_RESTART
         while time.monotonic() < deadline:
-            pid = await emacs.server_pid()
+            pid = await to_thread(emacs.server_pid)
             if pid not in (None, previous) and len(self._scratch.servers()) == 1:
                 return
             is_spared = pid == previous and self._is_excused()
@@ -187,14 +188,14 @@ class Soak:
             await asyncio.sleep(0.1)
         self.log.problem("no new server in time")
 
-    async def _sample(self, emacs: Emacs) -> None:
-        live = int(await emacs.eval("(soak-live-bytes)")) / 2**20
+    async def _sample(self, emacs: User) -> None:
+        live = int(await to_thread(emacs.eval, "(soak-live-bytes)")) / 2**20
         servers = self._scratch.servers()
         rss = servers[0].memory_info().rss / 2**20 if servers else 0.0
         sample = Sample(self.log.opened, emacs.rss(), live, rss)
         self.chaos.samples.append(sample)
 
-    async def _report(self, emacs: Emacs) -> None:
+    async def _report(self, emacs: User) -> None:
         while True:
             await asyncio.sleep(15)
             print(
@@ -206,19 +207,20 @@ class Soak:
 
     # End
 
-    async def _stop(self, emacs: Emacs) -> None:
+    async def _stop(self, emacs: User) -> None:
         scratch = self._scratch
         # The server waits half a minute for a CLI whose connection was cut.
-        await emacs.until("(null (gemini-companion-edits-open))")
+        await to_thread(emacs.holds, "(null (gemini-companion-edits-open))")
         for cli in self._clis:
             await cli.open_some()
-        await emacs.until(f"(= {5 * CLIS} (length (gemini-companion-edits-open)))")
+        opened = f"(= {5 * CLIS} (length (gemini-companion-edits-open)))"
+        await to_thread(emacs.holds, opened)
         for cli in self._clis:
             # The server is stopped when the CLI opens the next stream.
             assert cli.session is not None
             cli.session.is_leaving = True
-        await emacs.eval("(progn (gemini-companion-mode 0) (soak-rest) nil)")
-        await asyncio.to_thread(eventually, lambda: not scratch.servers(), "gone")
+        await to_thread(emacs.eval, "(progn (gemini-companion-mode 0) (soak-rest) nil)")
+        await to_thread(eventually, lambda: not scratch.servers(), "gone")
         for cli in self._clis:
             session = cli.session
             assert session is not None
@@ -226,19 +228,17 @@ class Soak:
                 self.log.problem(f"{diff.path}: open after the server has stopped")
             session.lose("server stopped")
         await self._nothing_is_left(emacs)
-        await emacs.eval("(gemini-companion-mode)")
-        await emacs.until("(= 2 soak-ready)")
-        await emacs.quit()
-        await asyncio.to_thread(eventually, lambda: not scratch.processes(), "end")
+        await to_thread(emacs.eval, "(gemini-companion-mode)")
+        await to_thread(emacs.holds, "(= 2 soak-ready)")
+        await to_thread(emacs.quit)
+        await to_thread(eventually, lambda: not scratch.processes(), "end")
         self._no_file_is_left()
 
-    async def _nothing_is_left(self, emacs: Emacs) -> None:
-        before = await emacs.value("soak-before")
-        assert isinstance(before, dict)
+    async def _nothing_is_left(self, emacs: User) -> None:
+        before = await to_thread(emacs.value, "soak-before")
         # A view that is closed has a timer, and so has a highlight.
         for _ in range(50):
-            state = await emacs.value("(soak-state)")
-            assert isinstance(state, dict)
+            state = await to_thread(emacs.value, "(soak-state)")
             kinds = "buffers", "processes", "timers"
             more = [Counter(state[kind]) - Counter(before[kind]) for kind in kinds]
             if not any(more):
@@ -246,8 +246,7 @@ class Soak:
             await asyncio.sleep(0.1)
         else:
             self.log.problem(f"left in Emacs: {more}")
-        problems = await emacs.value("soak-problems")
-        assert isinstance(problems, list | None)
+        problems = await to_thread(emacs.value, "soak-problems")
         for problem in (problems or [])[:20]:
             self.log.problem(f"in Emacs: {problem}")
         self._no_file_is_left()

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The real Emacs, in which soak.el is the user."""
 
-import asyncio
 import json
 from pathlib import Path
 
 import psutil
-from harness.emacs import Emacs as OnScreen
-from harness.emacs import lisp
+from harness.emacs import Emacs, lisp
 from harness.scratch import Scratch
 from harness.terminal import Tmux
 from harness.tools import ROOT, Tools
@@ -15,43 +13,33 @@ from harness.tools import ROOT, Tools
 HERE = Path(__file__).resolve().parent
 
 
-class Emacs:
-    """An Emacs, each call of which waits in a thread."""
+class User(Emacs):
+    """An Emacs, and the simulated user in it."""
 
     def __init__(self, tools: Tools, scratch: Scratch, seed: int) -> None:
         self._journal = scratch.root / "journal"
-        self._tmux = Tmux(scratch)
         setup = f"""
             (random "{seed}")
             (setq soak-journal {lisp(self._journal)})
             (load {lisp(HERE / "soak.el")})"""
         files = sorted(scratch.project.glob("c*/*.txt"))
-        self._emacs = OnScreen(
+        self._tmux = Tmux(scratch)
+        super().__init__(
             tools, scratch, self._tmux, files, mode=False, extra=setup, root=ROOT
         )
-        self._process = psutil.Process(self._emacs.pid)
+        self._process = psutil.Process(self.pid)
 
-    async def eval(self, code: str) -> str:
-        return await asyncio.to_thread(self._emacs.eval, code)
-
-    async def value(self, code: str) -> object:
-        found: object = await asyncio.to_thread(self._emacs.value, code)
-        return found
-
-    async def until(self, code: str) -> None:
-        await asyncio.to_thread(self._emacs.holds, code)
-
-    async def server_pid(self) -> int | None:
+    def server_pid(self) -> int | None:
         """Return the process id of the server that Emacs uses."""
-        text = await self.eval("(plist-get (gemini-companion-server-info) :pid)")
+        text = self.eval("(plist-get (gemini-companion-server-info) :pid)")
         return None if text == "nil" else int(text)
 
     def rss(self) -> float:
         """Return its memory in MiB."""
         return float(self._process.memory_info().rss) / 2**20
 
-    async def quit(self) -> None:
-        await asyncio.to_thread(self._emacs.quit)
+    def quit(self) -> None:
+        super().quit()
         self._tmux.close()
 
     def entries(self) -> list[dict[str, str]]:
