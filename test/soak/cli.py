@@ -5,12 +5,12 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import texts
-from connection import Lost, Wrong, call, listen
 
 from fake_cli import Events, FakeCli
 
@@ -31,6 +31,32 @@ WEIGHTS = {
     "race": 6,
 }
 DISRUPTIONS = ("cut", "reopen")
+
+
+class Lost(Exception):
+    """The connection closed before the end of the answer."""
+
+
+class Wrong(Exception):
+    """The answer is malformed or wrong, or none came in time."""
+
+
+async def call(function: Callable[..., Any], *args: Any) -> Any:
+    """Return what ``function`` of a `FakeCli` returns."""
+    try:
+        return await asyncio.to_thread(function, *args)
+    except (AssertionError, KeyError, TimeoutError) as error:
+        raise Wrong(f"{function.__name__}: {error!r}"[:300]) from None
+    except (OSError, HTTPException) as error:
+        raise Lost(f"{function.__name__}: {error!r}") from None
+
+
+async def listen(fake: FakeCli) -> Events:
+    """Return a new event stream of ``fake``."""
+    events: Events = await call(fake.listen)
+    if events.response.status != 200:
+        raise Wrong(f"GET was answered {events.response.status}")
+    return events
 
 
 class Opened:
