@@ -11,7 +11,6 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +23,6 @@ from fake_emacs import PYTHON_PATH, FakeEmacs
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.diffs import Diffs
 from gemini_companion_epc.port import Port
-from gemini_companion_epc.processes import process_of
 from gemini_companion_epc.questions import Questions
 from gemini_companion_epc.remote import Remotes
 from gemini_companion_epc.server import load_http
@@ -188,7 +186,7 @@ class StubEmacs:
 class Alone(Loop):
     """The HTTP part on a real socket in a thread, with a stub for Emacs."""
 
-    def __init__(self, config: Config, finds_processes: bool) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__()
         self.token = config.token
         self.emacs = StubEmacs()
@@ -197,10 +195,6 @@ class Alone(Loop):
         self._http_port = Port(0)
         self._http_port.listen()
         self.port = self._http_port.number
-        if finds_processes:
-            self.find_process = partial(
-                process_of, server_port=self.port, emacs_pid=os.getpid()
-            )
         self.sessions = Sessions(
             config,
             lambda peer: self.find_process(peer),
@@ -251,9 +245,9 @@ def serve_alone() -> Iterator[ServeAlone]:
     """A function that serves the HTTP part alone; takes fields of Config."""
     served: list[Alone] = []
 
-    def serve(finds_processes: bool = False, **fields: Any) -> Alone:
+    def serve(**fields: Any) -> Alone:
         fields = {"secret": "s", "emacs_pid": os.getpid(), **fields}
-        served.append(Alone(Config(**fields), finds_processes))
+        served.append(Alone(Config(**fields)))
         return served[-1]
 
     yield serve

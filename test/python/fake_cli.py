@@ -45,10 +45,10 @@ class Events:
         )
         return event
 
-    def nothing(self, timeout: float = 0.1) -> bool:
+    def nothing(self) -> bool:
         """Return whether no notification comes for a while."""
         try:
-            return self._received.get(timeout=timeout) is None
+            return self._received.get(timeout=0.1) is None
         except queue.Empty:
             return True
 
@@ -142,12 +142,10 @@ class FakeCli:
     def post(self, message: Any, peer: Peer = None) -> Answer:
         return self.request("POST", json.dumps(message).encode(), peer=peer)
 
-    def ask(
-        self, method: str, params: dict[str, Any], peer: Peer = None
-    ) -> dict[str, Any]:
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Return the JSON-RPC answer to a request."""
         message = {"jsonrpc": "2.0", "id": next(self._ids), "method": method}
-        status, headers, body = self.post({**message, "params": params}, peer)
+        status, headers, body = self.post({**message, "params": params})
         assert status == 200, (status, body)
         self.session_id = headers.get("mcp-session-id", self.session_id)
         answer: dict[str, Any] = json.loads(body)
@@ -182,12 +180,10 @@ class FakeCli:
         """Return the whole answer to tools/call."""
         return self.ask("tools/call", {"name": name, "arguments": arguments})
 
-    def open_diff(self, path: str, text: str, peer: Peer = None) -> None:
-        arguments = {"filePath": path, "newContent": text}
-        params = {"name": "openDiff", "arguments": arguments}
-        answer = self.ask("tools/call", params, peer)
-        assert answer["result"]["content"] == [], answer
-        assert not answer["result"].get("isError"), answer
+    def open_diff(self, path: str, text: str) -> None:
+        result = self.tool("openDiff", filePath=path, newContent=text)["result"]
+        assert result["content"] == [], result
+        assert not result.get("isError"), result
 
     def close_diff(self, path: str) -> dict[str, Any]:
         """Return the answer to closeDiff, decoded from JSON."""

@@ -4,7 +4,6 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
@@ -165,34 +164,3 @@ def test_the_exit_of_a_process_is_seen_before_its_parent_asks_for_it() -> None:
         os.kill(pid, signal.SIGKILL)
         until(lambda: has_exited(pid))
     assert has_exited(parent.pid)
-
-
-CLIENT = """
-import sys
-from fake_cli import FakeCli
-cli = FakeCli(int(sys.argv[1]), sys.argv[2])
-cli.connect()
-# Wait until its process is found.
-tools = cli.ask("tools/list", {})["result"]["tools"]
-cli.open_diff("/a", "x")
-print(len(tools), flush=True)
-input()
-"""
-
-
-@pytest.mark.parametrize(("options", "tools"), [([], 2), (["--acp"], 0)])
-def test_the_process_of_a_cli_decides_on_its_tools_and_its_reviews(
-    serve_alone: ServeAlone, options: list[str], tools: int
-) -> None:
-    alone = serve_alone(finds_processes=True, session_grace=BOUND, list_limit=BOUND)
-    with subprocess.Popen(
-        [sys.executable, "-c", CLIENT, str(alone.port), alone.token, *options],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
-        stdin=PIPE,
-        stdout=PIPE,
-    ) as cli:
-        assert cli.stdout is not None
-        assert int(cli.stdout.readline()) == tools
-        assert "pid" in alone.emacs.facts
-        cli.kill()
-        alone.emacs.until(lambda emacs: [why for _, why in emacs.closed] == ["exited"])
