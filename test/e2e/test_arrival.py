@@ -95,20 +95,7 @@ def test_review_waits_until_the_user_is_idle(world: World) -> None:
         reviews.reject()
 
 
-def test_text_that_is_being_typed_stays_in_its_window(world: World) -> None:
-    emacs, file = started(world)
-    reviews = Reviews(emacs)
-    prose = "annul a pack of quiet aardvarks, please"
-    for number, letter in enumerate(prose):
-        emacs.terminal.text(letter)
-        if number == 3:
-            propose(emacs, file, "uno\n")
-
-    reviews.shown("a.txt")
-    emacs.becomes('(with-current-buffer "a.txt" (buffer-string))', prose + "one\n")
-    assert reviews.proposal() == "uno\n"
-
-
+BEGUN = "a quick note:"
 PROSE = " annul a quiet box, equal to a new pack; rest anywhere\t!"
 NOTES = '(with-current-buffer "notes.txt" (buffer-string))'
 
@@ -121,27 +108,31 @@ NOTES = '(with-current-buffer "notes.txt" (buffer-string))'
         ("ediff", (160, 45)),
     ],
 )
-def test_arrival_leaves_the_keys_to_the_window_in_use(
+def test_text_that_is_typed_stays_in_its_window(
     world: World, view: str, size: tuple[int, int]
 ) -> None:
     emacs, file = started(world, option("view", view), size=size)
     emacs.eval(f"(progn (find-file {lisp(world.file('notes.txt'))}) nil)")
-    emacs.text("note:")
     before = emacs.value(ARRANGEMENT)
-    reviews = arrive(emacs, file, "uno\ntwo\n")
+    for number, letter in enumerate(BEGUN):
+        emacs.terminal.text(letter)
+        if number == 3:
+            propose(emacs, file, "uno\ntwo\n")
+    reviews = Reviews(emacs)
+    reviews.shown("a.txt")
     emacs.wait_for("selects it")
 
     emacs.text(PROSE)
     emacs.keys("Enter")
 
-    emacs.becomes(NOTES, f"note:{PROSE}\n")
+    emacs.becomes(NOTES, f"{BEGUN}{PROSE}\n")
     assert reviews.states() == ["shown"]
     assert reviews.proposal() == "uno\ntwo\n"
     emacs.wait_for(PROSE[:20])
     emacs.wait_for("uno")
     reviews.reject()
     emacs.becomes(ARRANGEMENT, before)
-    emacs.becomes("(window-point)", len(f"note:{PROSE}\n") + 1)
+    emacs.becomes("(window-point)", len(f"{BEGUN}{PROSE}\n") + 1)
 
 
 IN_TERMINAL = """

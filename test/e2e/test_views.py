@@ -128,8 +128,8 @@ def test_review_waits_again_if_its_frame_is_deleted(world: World) -> None:
     emacs.keys("C-x", "5", "0")
 
     emacs.holds("(= 1 (length (frame-list)))")
-    place = reviews.shown("a.txt")
-    reviews.accept(place)
+    reviews.shown("a.txt")
+    reviews.accept()
     cli.wait_for("all done")
     emacs.becomes("(e2e-windows)", "a.txt")
     assert file.read_text() == "uno\n"

@@ -168,6 +168,9 @@ FAILURE_REPORT = """
 """
 
 
+# The oldest diff that is unsettled, and its proposal.
+OLDEST = "(car (gemini-companion-edits-open))"
+PROPOSAL = f"(gemini-companion-edit-proposal-buffer {OLDEST})"
 # The only CLI, its state and its turn.
 SESSION = "(car (gemini-companion-sessions))"
 STATE = f"(gemini-companion-session-state {SESSION})"
@@ -417,8 +420,8 @@ class Reviews:
         self.wait_until(0)
         self.emacs.becomes("(e2e-layout)", self._before)
 
-    def shown(self, name: str) -> int:
-        """Wait until a diff of the file ``name`` is shown; return its place."""
+    def shown(self, name: str) -> None:
+        """Wait until a diff of the file ``name`` is shown."""
         shown = f"""
             (seq-find (lambda (diff)
                         (and (eq 'shown (gemini-companion-edit-status diff))
@@ -426,39 +429,32 @@ class Reviews:
                               {lisp(name)} (gemini-companion-edit-file diff))))
                       (gemini-companion-edits-open))"""
         self.emacs.holds(shown, f"a review of {name} is shown")
-        return self.place(name)
-
-    def place(self, name: str) -> int:
-        """Return the place of the newest diff of the file ``name``."""
-        return max(
-            place for place, path in enumerate(self.paths()) if path.endswith(name)
-        )
 
     def wait_until(self, count: int) -> None:
         """Wait until ``count`` diffs are unsettled."""
         eventually(lambda: len(self.paths()) == count, f"{count} diffs unsettled")
 
-    def proposal(self, place: int = 0) -> str:
-        """Return the text of the proposal at ``place``."""
-        return str(self.emacs.value(self._in_proposal(place, "(buffer-string)")))
-
-    def edit(self, old: str, new: str, place: int = 0) -> None:
-        """Replace ``old`` by ``new`` in the proposal at ``place``."""
-        self.emacs.eval(
-            self._in_proposal(
-                place,
-                f"(goto-char (point-min)) (search-forward {lisp(old)})"
-                f" (replace-match {lisp(new)} t t)",
-            )
+    def proposal(self) -> str:
+        """Return the text of the oldest proposal."""
+        return str(
+            self.emacs.value(f"(with-current-buffer {PROPOSAL} (buffer-string))")
         )
 
-    def accept(self, place: int = 0) -> None:
-        """Accept the diff at ``place`` by the function."""
-        self._call("accept", place)
+    def edit(self, old: str, new: str) -> None:
+        """Replace ``old`` by ``new`` in the oldest proposal."""
+        self.emacs.eval(
+            f"(with-current-buffer {PROPOSAL}"
+            f" (goto-char (point-min)) (search-forward {lisp(old)})"
+            f" (replace-match {lisp(new)} t t))"
+        )
 
-    def reject(self, place: int = 0) -> None:
-        """Reject the diff at ``place`` by the function."""
-        self._call("reject", place)
+    def accept(self) -> None:
+        """Accept the oldest diff by the function."""
+        self._call("accept")
+
+    def reject(self) -> None:
+        """Reject the oldest diff by the function."""
+        self._call("reject")
 
     def select(self, *keys: str) -> None:
         """Select the displayed review by the command, and press ``keys``."""
@@ -466,31 +462,21 @@ class Reviews:
         if keys:
             self.emacs.keys(*keys)
 
-    def select_proposal(self, place: int = 0) -> None:
-        """Select the window that shows the proposal at ``place``.
+    def select_proposal(self) -> None:
+        """Select the window that shows the oldest proposal.
 
         The command first, after which keys work also in a review that has just
         appeared.
         """
         self.select()
-        self.emacs.eval(
-            "(select-window (get-buffer-window"
-            f" (gemini-companion-edit-proposal-buffer {self._diff(place)}) t))"
-        )
+        self.emacs.eval(f"(select-window (get-buffer-window {PROPOSAL} t))")
 
     def _all(self, slot: str) -> list[str]:
         code = f"(mapcar #'gemini-companion-edit-{slot} (gemini-companion-edits-open))"
         return list(self.emacs.value(code) or [])
 
-    def _call(self, verb: str, place: int) -> None:
+    def _call(self, verb: str) -> None:
         # After a command, the next review would be selected.
-        call = f"(gemini-companion-edit-{verb} {self._diff(place)})"
-        self.emacs.eval(f"(let (real-this-command) {call})")
-
-    def _in_proposal(self, place: int, body: str) -> str:
-        buffer = f"(gemini-companion-edit-proposal-buffer {self._diff(place)})"
-        return f"(with-current-buffer {buffer} {body})"
-
-    @staticmethod
-    def _diff(place: int) -> str:
-        return f"(nth {place} (gemini-companion-edits-open))"
+        self.emacs.eval(
+            f"(let (real-this-command) (gemini-companion-edit-{verb} {OLDEST}))"
+        )

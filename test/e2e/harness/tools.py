@@ -11,7 +11,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 DEPS = ROOT / ".deps"
-COPILOT = "node_modules/.bin/copilot"
 
 MELPA = "https://melpa.org/packages/"
 
