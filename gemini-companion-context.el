@@ -394,7 +394,7 @@ No change waits to be sent, and all messages are answered."
 The server drops the context while no CLI is connected, and a CLI reads
 ignore files when it starts."
   (setq gemini-companion-context--sent nil)
-  (gemini-companion-privacy-recheck)
+  (gemini-companion-privacy-refresh 'if-changed)
   (gemini-companion-context--send))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'context)))

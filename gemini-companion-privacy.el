@@ -105,21 +105,20 @@ the home directory and in /."
 (defvar gemini-companion-privacy-problem nil
   "Symbol of the last error in a check, or nil.")
 
-(defun gemini-companion-privacy-refresh ()
-  "Drop the cached values."
-  (clrhash gemini-companion-privacy--cache)
-  (setq gemini-companion-privacy-problem nil))
-
-(defun gemini-companion-privacy-recheck ()
-  "Drop the cached values if a file that decides what is shared has changed.
-No hook runs when another program writes it."
-  (when (cl-loop for key being the hash-keys of gemini-companion-privacy--cache
-                 using (hash-values time)
-                 thereis (pcase key
-                           (`(time ,file)
-                            (not (equal time (gemini-companion-privacy--time
-                                              file))))))
-    (gemini-companion-privacy-refresh)))
+(defun gemini-companion-privacy-refresh (&optional if-changed)
+  "Drop the cached values.
+If IF-CHANGED is non-nil, do so only if a file that decides what is
+shared has changed.  No hook runs when another program writes it."
+  (unless (and if-changed
+               (cl-loop
+                for key being the hash-keys of gemini-companion-privacy--cache
+                using (hash-values time)
+                never (pcase key
+                        (`(time ,file)
+                         (not (equal time (gemini-companion-privacy--time
+                                           file)))))))
+    (clrhash gemini-companion-privacy--cache)
+    (setq gemini-companion-privacy-problem nil)))
 
 (defun gemini-companion-privacy--time (file)
   (let ((file-name-handler-alist nil))

@@ -160,7 +160,7 @@
       (gemini-companion-privacy-refresh)
       (let* ((name (expand-file-name "src/a"))
              (hidden (lambda ()
-                       (gemini-companion-privacy-recheck)
+                       (gemini-companion-privacy-refresh 'if-changed)
                        (gemini-companion-privacy-name-hidden-p name))))
         (should-not (funcall hidden))
         (write-region text nil file nil 'silent)
