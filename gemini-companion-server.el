@@ -204,7 +204,8 @@ functions without arguments that are called for each process: they
 return its command (nil if its packages are missing), the initial
 workspace roots, and whether CLIs that connect are offered reviews.
 `:methods' is an alist of (NAME . FUNCTION), the methods that the
-server may call.
+server may call; one whose value is known later returns a function,
+which is called with a function to call with the value.
 
 `:on-ready' is called when the server can be called: with `started',
 with `restarted' after `gemini-companion-server-restart', with
@@ -578,7 +579,7 @@ cannot connect."
                            (gemini-companion-server-record
                             'received method
                             (gemini-companion-server--recorded method args))
-                           (gemini-companion-server--plain
+                           (gemini-companion-server--answer
                             (apply handler method args)))))
     (epc:init-epc-layer manager)
     manager))
@@ -621,14 +622,15 @@ not one of the call.  Return nil if the call could not be sent."
                              "\"" "\""))))
     t))
 
-(defun gemini-companion-server-later (start)
-  "Return a value of a method that is known later.
-Call START with a function, which is to be called with the value."
-  (let ((answer (deferred:new #'identity)))
-    (funcall start (lambda (value)
-                     (deferred:callback-post
-                      answer (gemini-companion-server--plain value))))
-    answer))
+(defun gemini-companion-server--answer (value)
+  "Return the VALUE of a method for EPC, or one that is known later."
+  (if (not (functionp value))
+      (gemini-companion-server--plain value)
+    (let ((answer (deferred:new #'identity)))
+      (funcall value (lambda (value)
+                       (deferred:callback-post
+                        answer (gemini-companion-server--plain value))))
+      answer)))
 
 (defun gemini-companion-server--plain (value)
   "Return VALUE with only the characters of its strings, also in lists.

@@ -206,26 +206,25 @@ priority = 100
 ;;;; Questions
 
 (defun gemini-companion-tools-ask (kind facts &rest texts)
-  "Return the answer to a question of KIND, which is known later.
+  "Return a function that answers a question of KIND, maybe later.
 It is about FACTS, a plist, and TEXTS."
-  (gemini-companion-server-later
-   (lambda (answer)
-     (save-match-data
-       (pcase-let (((map :path :symbol :line :after :event) facts))
-         (pcase-exhaustive kind
-           ('edited
-            (apply #'gemini-companion-tools--edited facts answer texts))
-           ('turn
-            (gemini-companion-tools--report facts (intern event))
-            (funcall answer nil))
-           ((guard gemini-companion-paused)
-            (funcall answer '(:problem "Sharing is paused in Emacs")))
-           ('references
-            (gemini-companion-lookup-references path symbol line after answer))
-           ('definition
-            (gemini-companion-lookup-definition path symbol line answer))
-           ('diagnostics
-            (gemini-companion-lookup-diagnostics path answer))))))))
+  (lambda (answer)
+    (save-match-data
+      (pcase-let (((map :path :symbol :line :after :event) facts))
+        (pcase-exhaustive kind
+          ('edited
+           (apply #'gemini-companion-tools--edited facts answer texts))
+          ('turn
+           (gemini-companion-tools--report facts (intern event))
+           (funcall answer nil))
+          ((guard gemini-companion-paused)
+           (funcall answer '(:problem "Sharing is paused in Emacs")))
+          ('references
+           (gemini-companion-lookup-references path symbol line after answer))
+          ('definition
+           (gemini-companion-lookup-definition path symbol line answer))
+          ('diagnostics
+           (gemini-companion-lookup-diagnostics path answer)))))))
 
 (defun gemini-companion-tools--report (facts event)
   "Report EVENT of the CLI that FACTS name; return its session, or nil."
