@@ -606,12 +606,13 @@ For `completion-at-point-functions'."
 (defun gemini-companion-compose--file-names ()
   "Return the names of the files of the project, quoted for the CLI."
   (or gemini-companion-compose--files
-      (let ((default-directory (file-truename default-directory)))
+      (when-let* ((default-directory (file-truename default-directory))
+                  (project (project-current)))
         (setq gemini-companion-compose--files
               (mapcar (lambda (file)
                         (gemini-companion-send--escape
                          (string-remove-prefix default-directory file)))
-                      (gemini-companion-prompt-files))))))
+                      (project-files project (list default-directory)))))))
 
 (defun gemini-companion-compose--client ()
   (or (plist-get gemini-companion-compose--session :client)

@@ -108,16 +108,12 @@ an @ with the text property `gemini-companion-reference' names a file."
 (defun gemini-companion-prompt--names (session)
   "Return the names of files here, for a search by the CLI of SESSION.
 Each is after a newline, in lower case and without its directory."
-  (if (gemini-companion-clients-get (plist-get session :client) :searches)
+  (if-let* (((gemini-companion-clients-get (plist-get session :client) :searches))
+            (project (project-current)))
       (downcase (mapconcat (lambda (file)
                              (concat "\n" (file-name-nondirectory file)))
-                           (gemini-companion-prompt-files) ""))
+                           (project-files project (list default-directory)) ""))
     ""))
-
-(defun gemini-companion-prompt-files ()
-  "Return the absolute names of the files of the project in this directory."
-  (when-let* ((project (project-current)))
-    (project-files project (list default-directory))))
 
 (defun gemini-companion-prompt--write (process string)
   (ignore-errors (process-send-string process string)))
