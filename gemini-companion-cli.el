@@ -32,6 +32,7 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'json)
+(require 'map)
 (require 'tabulated-list)
 
 (declare-function eat-exec "ext:eat")
@@ -1008,7 +1009,19 @@ buffer on another host"))))
        name directory
        (lambda (root problem)
          (message "%s" (or problem
-                           (gemini-companion-remote-instruction name root))))))))
+                           (gemini-companion-cli--instruction name root))))))))
+
+(defun gemini-companion-cli--instruction (name root)
+  "Return how to start a CLI in ROOT of the host NAME, which is connected."
+  (pcase-let ((title (gemini-companion-names-title name))
+              ((map :problems :container)
+               (cdr (assoc name gemini-companion-names-remotes))))
+    (if problems
+        (format "%s is connected, but the discovery file could not be written \
+there (%s); M-x gemini-companion-status"
+                title (string-join problems "; "))
+      (format "Connected to %s; run %sgemini or qwen in %s there"
+              title (if container "REMOTE_CONTAINERS=1 " "") root))))
 
 ;;;###autoload
 (defun gemini-companion-disconnect (name)

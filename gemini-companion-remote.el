@@ -221,21 +221,6 @@ One of them is nil.  Return nil until the host is connected."
                (format "No CLI can connect from %s on %s: it does not exist, \
 or is the home directory or /" directory title)))))))
 
-(defun gemini-companion-remote-instruction (name root)
-  "Return how to start a CLI in ROOT of the host NAME, which is connected."
-  (let ((title (gemini-companion-names-title name))
-        (problems (gemini-companion-remote--get name :problems)))
-    (if problems
-        (format "%s is connected, but the discovery file could not be written \
-there (%s); M-x gemini-companion-status"
-                title (string-join problems "; "))
-      (format "Connected to %s; run %sgemini or qwen in %s there"
-              title
-              (if (gemini-companion-remote--get name :container)
-                  "REMOTE_CONTAINERS=1 "
-                "")
-              root))))
-
 (defun gemini-companion-remote--start (name)
   (when-let* (((gemini-companion-server-ready-p))
               (mirror (cdr (assoc name gemini-companion-names-mirrors))))

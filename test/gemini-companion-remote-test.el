@@ -5,9 +5,11 @@
 ;;; Code:
 
 (require 'gemini-companion-test-helper)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-session)
 (require 'gemini-companion-remote)
 (require 'gemini-companion-privacy)
+(require 'ert-x)
 (require 'tramp)
 
 (defun gemini-companion-remote-test-command (name)
@@ -159,8 +161,14 @@ then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
                    (("EACCES: /tmp/gemini" "EROFS: /home")
                     "could not be written there (EACCES: /tmp/gemini; EROFS")))
     (let ((gemini-companion-names-remotes
-           `(("/ssh:far:" :state "connected" :problems ,problems))))
-      (should (string-search wanted (gemini-companion-remote-instruction
-                                     "/ssh:far:" "/srv/p"))))))
+           `(("/ssh:far:" :state "connected" :problems ,problems)))
+          (gemini-companion-remote-directories '(("/ssh:far:")))
+          (gemini-companion-mode t)
+          (default-directory "/ssh:far:/srv/p/"))
+      (cl-letf (((symbol-function 'gemini-companion-remote-connect)
+                 (lambda (_name directory then) (funcall then directory nil))))
+        (ert-with-message-capture shown
+          (gemini-companion-connect)
+          (should (string-search wanted shown)))))))
 
 ;;; gemini-companion-remote-test.el ends here
