@@ -167,7 +167,9 @@ By default, a window must show one of its buffers."
 (cl-defgeneric gemini-companion-view-mark (view redraw)
   "Display in VIEW which hunks are excluded, and whether the review has ended.
 If REDRAW is nil, the view will be compared again anyway; that must not
-be done now, in the midst of an undo.")
+be done now, in the midst of an undo.  By default, compare."
+  (when redraw
+    (gemini-companion-view-compare view)))
 
 (cl-defgeneric gemini-companion-view-edited (_view)
   "Update a view soon, as the user has edited its proposal."
@@ -275,19 +277,51 @@ by itself.  Signal an error if EDIT cannot be shown."
     (unless (gemini-companion-edit-hunks edit)
       (user-error "Proposal for %s contains no changes"
                   (gemini-companion-edit-name edit)))
-    (let ((frame (gemini-companion-windows-frame
+    (let ((frame (gemini-companion-review--frame
                   (delq nil (list (gemini-companion-session-terminal
                                    (gemini-companion-edit-session edit))
                                   (gemini-companion-names-buffer
                                    (gemini-companion-edit-file edit)))))))
       (gemini-companion-review--open
-       edit (gemini-companion-review--kind edit frame)
-       (gemini-companion-windows-layout frame)
+       edit (gemini-companion-review--kind edit frame) frame
        gemini-companion-review--by-itself)
       (setq view (gemini-companion-edit-view edit))
       (when (memq select '(nil next))
         (gemini-companion-review--focus view select))
       view)))
+
+(defun gemini-companion-review--frame (buffers)
+  "Return the frame for a review, one that displays one of BUFFERS.
+Prefer the selected frame, and return it if no frame displays one."
+  (let ((frames (seq-filter
+                 (lambda (frame)
+                   ;; It is visible on some terminal, and no child frame.
+                   (and (eq t (frame-visible-p frame))
+                        (not (frame-parameter frame 'parent-frame))
+                        (not (equal "initial_terminal"
+                                    (terminal-name (frame-terminal frame))))
+                        (or (display-graphic-p frame)
+                            (eq frame (tty-top-frame frame)))))
+                 (cons (selected-frame) (frame-list)))))
+    (or (seq-find (lambda (frame)
+                    (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                              buffers))
+                  frames)
+        (car frames)
+        (selected-frame))))
+
+(defun gemini-companion-review--fits-ediff-p (edit frame)
+  "Return non-nil if Ediff fits into FRAME beside the terminal of EDIT's CLI."
+  (let* ((root (frame-root-window frame))
+         (terminal (gemini-companion-windows-terminal edit frame))
+         (columns (window-total-width root))
+         (lines (window-total-height root)))
+    (cond ((memq terminal (list nil root)))
+          ((window-full-width-p terminal)
+           (setq lines (- lines (window-total-height terminal))))
+          (t (setq columns (- columns (window-total-width terminal)))))
+    (and (<= gemini-companion-windows-ediff-columns columns)
+         (<= gemini-companion-windows-ediff-lines lines))))
 
 (defun gemini-companion-review--focus (view selected)
   "Select VIEW, which appears by itself, if the user wants that.
@@ -314,7 +348,7 @@ That is `gemini-companion-review-view', unless Ediff does not fit."
   (if (and (assq gemini-companion-review-view gemini-companion-review-kinds)
            (or (not (eq 'ediff gemini-companion-review-view))
                (and (not (memq 'new (gemini-companion-edit-remarks edit)))
-                    (gemini-companion-windows-fits-ediff-p edit frame)
+                    (gemini-companion-review--fits-ediff-p edit frame)
                     ;; Ediff shows all of a line.
                     (seq-every-p
                      (lambda (buffer)
@@ -324,15 +358,15 @@ That is `gemini-companion-review-view', unless Ediff does not fit."
       gemini-companion-review-view
     'diff))
 
-(defun gemini-companion-review--open (edit kind layout &optional keep)
-  "Open a view of EDIT of KIND on the frame of LAYOUT, the windows before.
+(defun gemini-companion-review--open (edit kind frame &optional keep chosen)
+  "Open a view of EDIT of KIND on FRAME.
 If Ediff has no room or fails, it is a unified diff; if that fails,
 restore the windows.  If KEEP is non-nil, the selected window stays
-visible and selected."
-  (let* ((frame (car layout))
+visible and selected.  CHOSEN is the kind that the user has chosen, or nil."
+  (let* ((layout (gemini-companion-windows-layout frame))
          (selected (frame-selected-window frame))
          (view (funcall (alist-get kind gemini-companion-review-kinds)
-                        :edit edit :kind kind :layout layout)))
+                        :edit edit :kind kind :chosen chosen :layout layout)))
     (condition-case problem
         (progn
           (with-selected-frame frame
@@ -347,7 +381,7 @@ visible and selected."
          (signal (car problem) (cdr problem)))
        (unless (eq (car problem) 'gemini-companion-ediff-too-small)
          (message "%s; showing a unified diff" (error-message-string problem)))
-       (gemini-companion-review--open edit 'diff layout keep)))))
+       (gemini-companion-review--open edit 'diff frame keep chosen)))))
 
 (defun gemini-companion-review--record-windows (view)
   "Record the frame and windows of VIEW, and the window of the CLI there.
@@ -423,18 +457,23 @@ If KEEP is non-nil, the selected window stays visible and selected."
 It is at the same hunk.  If that fails, open one as before; if that fails
 too, the edit waits again.  If KEEP is non-nil, the selected window stays
 visible and selected."
-  (let* ((edit (gemini-companion-view-edit view))
-         (line (gemini-companion-review--line view)))
+  (let ((edit (gemini-companion-view-edit view))
+        (line (gemini-companion-review--line view))
+        (chosen (gemini-companion-view-chosen view)))
     (gemini-companion-windows-at-once
       (gemini-companion-review--restore-windows view)
       (gemini-companion-edit-set-view edit nil)
       (gemini-companion-view-close view)
       (condition-case problem
-          (gemini-companion-review--reopen view kind keep)
+          (gemini-companion-review--open edit kind (selected-frame) keep chosen)
         ((error quit)
-         (gemini-companion-review--reopen
-          view (gemini-companion-view-kind view) keep)
+         (gemini-companion-review--open edit (gemini-companion-view-kind view)
+                                        (selected-frame) keep chosen)
          (user-error "%s" (error-message-string problem))))
+      ;; Emacs 30.1 otherwise crashes when garbage is collected before it has
+      ;; drawn the frame: it uses strings of the previous windows.
+      (unless (display-graphic-p)
+        (redraw-frame))
       (gemini-companion-review--go-to edit line)
       (gemini-companion-edit-view edit))))
 
@@ -448,15 +487,6 @@ visible and selected."
           (line-number-at-pos nil 'absolute)
         (or (gemini-companion-view-line view)
             (nth 2 (gemini-companion-review--hunk view)))))))
-
-(defun gemini-companion-review--reopen (view kind keep)
-  "Open a view of KIND in place of VIEW, which is closed.
-For KEEP, see `gemini-companion-review--open'."
-  (let ((edit (gemini-companion-view-edit view)))
-    (gemini-companion-review--open
-     edit kind (gemini-companion-windows-layout (selected-frame)) keep)
-    (setf (gemini-companion-view-chosen (gemini-companion-edit-view edit))
-          (gemini-companion-view-chosen view))))
 
 (defun gemini-companion-review--resized (window)
   (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame

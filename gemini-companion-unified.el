@@ -54,6 +54,12 @@ Only so many of the characters in hunks are compared word by word.")
 (defconst gemini-companion-unified--least-columns 60
   "Minimum number of columns of a window for a diff, beside others.")
 
+(defconst gemini-companion-unified--file-lines 12
+  "Least height of the window of a file in which a review takes its place.")
+
+(defvar gemini-companion-unified--previous nil
+  "Cons of the edit that was reviewed last in one window, and that window.")
+
 (defvar-local gemini-companion-unified--view nil
   "The view that this buffer belongs to.")
 
@@ -522,7 +528,7 @@ Its buffers are that of the diff and the proposal.")
   "Show VIEW as a unified diff; KEEP is as in the generic function."
   (let* ((edit (gemini-companion-view-edit view))
          (original (gemini-companion-edit-original edit))
-         (window (gemini-companion-windows-of-file edit keep))
+         (window (gemini-companion-unified--place edit keep))
          (row (gemini-companion-unified--row edit window))
          (buffer (with-current-buffer original ; for its directory
                    (generate-new-buffer
@@ -556,12 +562,6 @@ Its buffers are that of the diff and the proposal.")
     (user-error "Hunks can be excluded only in the diff"))
   (get-text-property (point) 'gemini-companion-hunk))
 
-(cl-defmethod gemini-companion-view-mark
-  ((view gemini-companion-unified-view) redraw)
-  "Draw VIEW again if REDRAW is non-nil."
-  (when redraw
-    (gemini-companion-view-compare view)))
-
 (cl-defmethod gemini-companion-view-compare
   ((view gemini-companion-unified-view))
   "Compare again, and draw VIEW again."
@@ -576,6 +576,29 @@ Its buffers are that of the diff and the proposal.")
 (cl-defmethod gemini-companion-view-close ((view gemini-companion-unified-view))
   "Kill the buffer of the diff of VIEW."
   (gemini-companion-edit-discard (gemini-companion-unified--buffer view)))
+
+(defun gemini-companion-unified--place (edit &optional keep)
+  "Return the window of this frame for a review of EDIT in one window.
+It is the window of the edit before in this turn, or one that shows the
+file.  Return nil if there is none, if it is low, or if KEEP is non-nil
+and the user works there."
+  (pcase-let ((`(,last . ,window) gemini-companion-unified--previous)
+              (file (gemini-companion-names-buffer
+                     (gemini-companion-edit-file edit)))
+              (others (list (gemini-companion-windows-terminal edit)
+                            (and keep (or (minibuffer-selected-window)
+                                          (selected-window))))))
+    (seq-find (lambda (window)
+                (and (eq (window-frame window) (selected-frame))
+                     (<= gemini-companion-unified--file-lines
+                         (window-body-height window))
+                     (not (memq window others))))
+              (append (and (window-live-p window)
+                           (not (eq last edit))
+                           (eq (gemini-companion-edit-turn last)
+                               (gemini-companion-edit-turn edit))
+                           (list window))
+                      (and file (get-buffer-window-list file))))))
 
 (defun gemini-companion-unified--row (edit window)
   "Return the line of point in WINDOW and its row, a cons.
@@ -612,8 +635,10 @@ If KEEP is non-nil, the selected window stays visible.  The user's
    (or (display-buffer
         buffer
         (list (list (lambda (buffer _)
-                      (and window
-                           (gemini-companion-windows-take buffer edit window)))
+                      (when window
+                        (set-window-dedicated-p window nil)
+                        (set-window-buffer window buffer)
+                        window))
                     ;; The terminal may be in the selected window.
                     (lambda (buffer alist)
                       (unless (or (gemini-companion-windows-terminal edit)
@@ -631,7 +656,8 @@ If KEEP is non-nil, the selected window stays visible.  The user's
               '(inhibit-switch-frame . t)
               (cons 'inhibit-same-window keep)))
        (user-error "No window for the review of %s"
-                   (gemini-companion-edit-name edit)))))
+                   (gemini-companion-edit-name edit))))
+  (setq gemini-companion-unified--previous (cons edit (selected-window))))
 
 ;;;; Text
 

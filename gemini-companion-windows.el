@@ -28,33 +28,8 @@
          (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024))))
      ,@body))
 
-;;;; Frame
-
-(defun gemini-companion-windows-frame (buffers)
-  "Return the frame for a review, one that displays one of BUFFERS.
-Prefer the selected frame, and return it if no frame displays one."
-  (let ((frames (seq-filter
-                 (lambda (frame)
-                   ;; It is visible on some terminal, and no child frame.
-                   (and (eq t (frame-visible-p frame))
-                        (not (frame-parameter frame 'parent-frame))
-                        (not (equal "initial_terminal"
-                                    (terminal-name (frame-terminal frame))))
-                        (or (display-graphic-p frame)
-                            (eq frame (tty-top-frame frame)))))
-                 (cons (selected-frame) (frame-list)))))
-    (or (seq-find (lambda (frame)
-                    (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                              buffers))
-                  frames)
-        (car frames)
-        (selected-frame))))
-
 ;; The terminal of the CLI stays visible beside a review, and so does the
 ;; selected window if the review appears by itself.
-
-(defconst gemini-companion-windows--file-lines 12
-  "Least height of the window of a file in which a review takes its place.")
 
 (defconst gemini-companion-windows--side-columns 80
   "Least width of each of two windows beside each other.")
@@ -65,19 +40,6 @@ Prefer the selected frame, and return it if no frame displays one."
 
 (defconst gemini-companion-windows-ediff-lines 15
   "Least height of an Ediff session.  With less, a unified diff shows more.")
-
-(defun gemini-companion-windows-fits-ediff-p (edit frame)
-  "Return non-nil if Ediff fits into FRAME beside the terminal of EDIT's CLI."
-  (let* ((root (frame-root-window frame))
-         (terminal (gemini-companion-windows-terminal edit frame))
-         (columns (window-total-width root))
-         (lines (window-total-height root)))
-    (cond ((memq terminal (list nil root)))
-          ((window-full-width-p terminal)
-           (setq lines (- lines (window-total-height terminal))))
-          (t (setq columns (- columns (window-total-width terminal)))))
-    (and (<= gemini-companion-windows-ediff-columns columns)
-         (<= gemini-companion-windows-ediff-lines lines))))
 
 (defun gemini-companion-windows-make (buffer edit lines columns &optional keep)
   "Show BUFFER of EDIT in a window of the selected frame, and return it.
@@ -103,43 +65,11 @@ LINES and COLUMNS are its least height and width."
          (window (or beside
                      (unless used (car (gemini-companion-windows--main))))))
     (when window
-      (gemini-companion-windows-take buffer edit window)
+      (set-window-dedicated-p window nil)
+      (set-window-buffer window buffer)
       (unless beside
         (delete-other-windows window))
       window)))
-
-(defvar gemini-companion-windows--last nil
-  "Cons of the edit that was reviewed last in one window, and that window.")
-
-(defun gemini-companion-windows-take (buffer edit window)
-  "Show BUFFER of EDIT in WINDOW, and return it."
-  (setq gemini-companion-windows--last (cons edit window))
-  (set-window-dedicated-p window nil)
-  (set-window-buffer window buffer)
-  window)
-
-(defun gemini-companion-windows-of-file (edit &optional keep)
-  "Return the window of this frame for a review of EDIT in one window.
-It is the window of the edit before in this turn, or one that shows the
-file.  Return nil if there is none, if it is low, or if KEEP is non-nil
-and the user works there."
-  (pcase-let ((`(,last . ,window) gemini-companion-windows--last)
-              (file (gemini-companion-names-buffer
-                     (gemini-companion-edit-file edit)))
-              (others (list (gemini-companion-windows-terminal edit)
-                            (and keep (or (minibuffer-selected-window)
-                                          (selected-window))))))
-    (seq-find (lambda (window)
-                (and (eq (window-frame window) (selected-frame))
-                     (<= gemini-companion-windows--file-lines
-                         (window-body-height window))
-                     (not (memq window others))))
-              (append (and (window-live-p window)
-                           (not (eq last edit))
-                           (eq (gemini-companion-edit-turn last)
-                               (gemini-companion-edit-turn edit))
-                           (list window))
-                      (and file (get-buffer-window-list file))))))
 
 (defun gemini-companion-windows--main ()
   "Return the windows of the selected frame, but for its side windows."
