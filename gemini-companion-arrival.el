@@ -186,24 +186,18 @@ is not linked.  Otherwise the review waits until the turn ends.")
 
 ;;;; Start and end
 
-(cl-defmethod gemini-companion-part-start ((_part (eql 'arrival)))
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'arrival)))
   "Show new edits, and close the views of settled ones."
-  (add-hook 'delete-frame-functions #'gemini-companion-arrival--frame-deleted)
-  (add-hook 'gemini-companion-edit-functions #'gemini-companion-arrival--follow)
-  ;; A daemon may have had no frame.
-  (add-hook 'server-after-make-frame-hook
-            #'gemini-companion-arrival--schedule))
+  '((delete-frame-functions gemini-companion-arrival--frame-deleted)
+    (gemini-companion-edit-functions gemini-companion-arrival--follow)
+    ;; A daemon may have had no frame.
+    (server-after-make-frame-hook gemini-companion-arrival--schedule)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'arrival)))
   "Show no more edits, and turn auto-accept off.
 Views that are not closed yet are."
   (setq gemini-companion-arrival--answered nil
-        gemini-companion-auto--sessions nil)
-  (remove-hook 'delete-frame-functions #'gemini-companion-arrival--frame-deleted)
-  (remove-hook 'gemini-companion-edit-functions
-               #'gemini-companion-arrival--follow)
-  (remove-hook 'server-after-make-frame-hook
-               #'gemini-companion-arrival--schedule))
+        gemini-companion-auto--sessions nil))
 
 (defun gemini-companion-arrival--frame-deleted (frame)
   "Hide the edit that FRAME alone displays, as FRAME is being deleted.

@@ -626,23 +626,16 @@ With ALL, a prefix argument, keep those in all files of the turn."
 
 ;;;; Life
 
-(defconst gemini-companion-changes--hooks
-  '((gemini-companion-edit-functions . gemini-companion-changes--follow)
-    (find-file-hook . gemini-companion-changes--visited)
-    (after-revert-hook . gemini-companion-changes--visited)
-    (after-save-hook . gemini-companion-changes--visited)
-    (kill-buffer-hook . gemini-companion-changes--saved))
-  "Alist of hooks and functions.")
-
-(cl-defmethod gemini-companion-part-start ((_part (eql 'changes)))
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'changes)))
   "Mark what CLIs write from now on."
-  (pcase-dolist (`(,hook . ,function) gemini-companion-changes--hooks)
-    (add-hook hook function)))
+  '((gemini-companion-edit-functions gemini-companion-changes--follow)
+    (find-file-hook gemini-companion-changes--visited)
+    (after-revert-hook gemini-companion-changes--visited)
+    (after-save-hook gemini-companion-changes--visited)
+    (kill-buffer-hook gemini-companion-changes--saved)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Mark nothing any more."
-  (pcase-dolist (`(,hook . ,function) gemini-companion-changes--hooks)
-    (remove-hook hook function))
   (mapc #'gemini-companion-changes--keep (gemini-companion-edits))
   (apply #'gemini-companion-changes--update (buffer-list))
   (setq gemini-companion-changes--unsaved nil))

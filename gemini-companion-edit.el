@@ -405,12 +405,20 @@ without the excluded hunks."
   "Return non-nil if TEXT is neither empty nor the proposal of EDIT."
   (not (member text (list "" (gemini-companion-edit-proposed edit)))))
 
+(defun gemini-companion-edit--same-written-p (a b)
+  "Return non-nil if the text A may be B as a CLI has written it.
+A CLI keeps the line ends and the last newline of a file."
+  (apply #'string= (mapcar (lambda (text)
+                             (string-trim-right
+                              (gemini-companion-text-normalized text) "\n+"))
+                           (list a b))))
+
 (defun gemini-companion-edit-in-file-p (edit &optional text)
   "Return non-nil if the file of EDIT has TEXT, as a CLI writes it.
 By default, that is the text that the edit has written."
   (let ((file (gemini-companion-edit-file edit)))
     (and (gemini-companion-edit-keepable-p file)
-         (gemini-companion-text-same-written-p
+         (gemini-companion-edit--same-written-p
           (or text (gemini-companion-edit-after edit))
           (gemini-companion-text-read file)))))
 
@@ -962,7 +970,7 @@ again."
                        (not (eq 'rejected (gemini-companion-edit-decision edit)))
                        (or (not (gemini-companion-edit-reported edit))
                            (not (gemini-companion-edit-written-p edit)))
-                       (gemini-companion-text-same-written-p
+                       (gemini-companion-edit--same-written-p
                         after (gemini-companion-edit-text edit))))
                 gemini-companion-edit--all)))
     (unless edit
@@ -1158,10 +1166,9 @@ M-x gemini-companion-last-proposal shows the text that you accepted"
 
 ;;;; Life
 
-(cl-defmethod gemini-companion-part-start ((_part (eql 'edit)))
-  "Follow the files."
-  (gemini-companion-revert-start)
-  (add-hook 'kill-emacs-query-functions #'gemini-companion-edit-drop-p))
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'edit)))
+  "Ask before edits of the user are dropped."
+  '((kill-emacs-query-functions gemini-companion-edit-drop-p)))
 
 (defun gemini-companion-edit-settle-all (decision &optional now)
   "Settle all open edits with DECISION.
@@ -1175,10 +1182,8 @@ exit; else between two commands."
         (gemini-companion-edit-finish edit)))))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'edit)))
-  "Stop following the files, and drop all edits.
+  "Drop all edits.
 The last texts of the user that were not written are kept."
-  (remove-hook 'kill-emacs-query-functions #'gemini-companion-edit-drop-p)
-  (gemini-companion-revert-stop)
   (dolist (edit gemini-companion-edit--all)
     (setf (gemini-companion-edit-outcome edit) nil))
   (setq gemini-companion-edit--all

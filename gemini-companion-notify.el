@@ -247,14 +247,12 @@ A service that hangs would block Emacs for 25 seconds."
 
 ;;;; Life
 
-(cl-defmethod gemini-companion-part-start ((_part (eql 'notify)))
-  "Start to show the states of the CLIs."
-  (add-hook 'gemini-companion-state-functions #'gemini-companion-notify--follow))
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'notify)))
+  "Show the states of the CLIs."
+  '((gemini-companion-state-functions gemini-companion-notify--follow)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'notify)))
   "Stop showing the states, and withdraw all notifications."
-  (remove-hook 'gemini-companion-state-functions
-               #'gemini-companion-notify--follow)
   (cancel-function-timers #'gemini-companion-notify--settle)
   (mapc #'gemini-companion-notify--withdraw
         (mapcar #'car gemini-companion-notify--open)))

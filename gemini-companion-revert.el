@@ -167,19 +167,17 @@ that is the time at which the file was visited or saved.")
 
 ;;;; Start
 
-(defun gemini-companion-revert-start ()
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'revert)))
   "Keep the text of each file buffer before it is edited.
 Bring buffers up to date before commands."
-  (add-hook 'first-change-hook #'gemini-companion-revert--keep-ancestor)
-  ;; After functions that end a search.
-  (add-hook 'pre-command-hook #'gemini-companion-revert--before-command 90))
+  '((first-change-hook gemini-companion-revert--keep-ancestor)
+    ;; After functions that end a search.
+    (pre-command-hook gemini-companion-revert--before-command 90)))
 
-(defun gemini-companion-revert-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'revert)))
   "Stop watching all files, and keep no texts."
   (mapc #'gemini-companion-revert--end gemini-companion-revert--watches)
   (setq gemini-companion-revert--to-show nil)
-  (remove-hook 'first-change-hook #'gemini-companion-revert--keep-ancestor)
-  (remove-hook 'pre-command-hook #'gemini-companion-revert--before-command)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (kill-local-variable 'gemini-companion-revert--ancestor))))
@@ -269,7 +267,7 @@ KEYS, `gemini-companion-revert-now'."
                     (free (and changed (gemini-companion-revert--free-p now))))
                (when (and wrote over)
                  (ignore-error file-error
-                   (gemini-companion-text-write-over
+                   (gemini-companion-revert--write-over
                     file (car over) (cdr over)))
                  (setq over nil))
                (when free
@@ -286,6 +284,13 @@ KEYS, `gemini-companion-revert-now'."
            ;; A CLI may have written it before it closed the review.
            'changed))
     (push watch gemini-companion-revert--watches)))
+
+(defun gemini-companion-revert--write-over (file old new)
+  "Write NEW to FILE, with the same line ends, if its text is OLD."
+  (let ((now (gemini-companion-text-read file)))
+    (when (apply #'string= (mapcar #'gemini-companion-text-normalized
+                                   (list old now)))
+      (gemini-companion-text-write file (gemini-companion-text-fit new now)))))
 
 (defun gemini-companion-revert--end (watch)
   (setq gemini-companion-revert--watches

@@ -39,10 +39,20 @@
 
 ;;;; Parts
 
+(cl-defgeneric gemini-companion-part-hooks (_part)
+  "Return the functions of PART that are on hooks while the mode is on.
+The value is a list of (HOOK FUNCTION DEPTH), for `add-hook'."
+  nil)
+
 (cl-defgeneric gemini-companion-part-start (_part)
   "Start PART, a symbol, as the mode is turned on.
 PART may have started before."
   nil)
+
+(cl-defmethod gemini-companion-part-start :before (part)
+  "Put the functions of PART on their hooks."
+  (pcase-dolist (`(,hook ,function ,depth) (gemini-companion-part-hooks part))
+    (add-hook hook function depth)))
 
 (cl-defgeneric gemini-companion-part-ready (_part _how)
   "Tell PART that the server can be called.
@@ -59,6 +69,11 @@ the tooltip or a function that returns that line."
 (cl-defgeneric gemini-companion-part-stop (_part)
   "Stop PART, as the mode is turned off."
   nil)
+
+(cl-defmethod gemini-companion-part-stop :before (part)
+  "Remove the functions of PART from their hooks."
+  (pcase-dolist (`(,hook ,function) (gemini-companion-part-hooks part))
+    (remove-hook hook function)))
 
 ;;;; Customization
 

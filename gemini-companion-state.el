@@ -230,21 +230,16 @@ A turn is seen in the title and reported by a hook, in either order."
 
 ;;;; Life
 
-(cl-defmethod gemini-companion-part-start ((_part (eql 'state)))
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'state)))
   "Follow the CLIs and their reviews."
-  (add-hook 'gemini-companion-session-changed-functions
-            #'gemini-companion-state--sessions-changed)
-  (add-hook 'gemini-companion-edit-functions
-            #'gemini-companion-state--edit-changed))
+  '((gemini-companion-session-changed-functions
+     gemini-companion-state--sessions-changed)
+    (gemini-companion-edit-functions gemini-companion-state--edit-changed)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'state)))
   "Stop following the CLIs."
   (cancel-function-timers #'gemini-companion-state--interrupted)
-  (setq gemini-companion-state--records nil)
-  (remove-hook 'gemini-companion-session-changed-functions
-               #'gemini-companion-state--sessions-changed)
-  (remove-hook 'gemini-companion-edit-functions
-               #'gemini-companion-state--edit-changed))
+  (setq gemini-companion-state--records nil))
 
 (provide 'gemini-companion-state)
 ;;; gemini-companion-state.el ends here

@@ -78,14 +78,6 @@ If OWN is non-nil and both have CRLF, it keeps its line ends."
                    (string-remove-prefix mark text))
                   (t (string-replace "\n" "\r\n" plain))))))
 
-(defun gemini-companion-text-same-written-p (a b)
-  "Return non-nil if the text A may be B as a CLI has written it.
-A CLI keeps the line ends and the last newline of a file."
-  (apply #'string= (mapcar (lambda (text)
-                             (string-trim-right
-                              (gemini-companion-text-normalized text) "\n+"))
-                           (list a b))))
-
 (defun gemini-companion-text-run (function texts program &rest options)
   "Compare TEXTS by PROGRAM with OPTIONS, and return the value of FUNCTION.
 FUNCTION is called with the exit status; the output is the current
@@ -369,13 +361,6 @@ if it is a string of bytes."
         (coding-system-for-write 'utf-8-emacs-unix))
     ;; Emacs would lock the file, and ask if a buffer has an older text of it.
     (write-region text nil file nil 'silent "/")))
-
-(defun gemini-companion-text-write-over (file old new)
-  "Write NEW to FILE, with the same line ends, if its text is OLD."
-  (let ((now (gemini-companion-text-read file)))
-    (when (apply #'string= (mapcar #'gemini-companion-text-normalized
-                                   (list old now)))
-      (gemini-companion-text-write file (gemini-companion-text-fit new now)))))
 
 (defvar-local gemini-companion-page--write nil
   "Function that writes the text of this page.")

@@ -261,7 +261,7 @@ ENTRY is a row of `gemini-companion-commands'."
 ;;;; Parts
 
 (defconst gemini-companion--parts
-  '(remote state session edit notify arrival changes context review cli
+  '(remote state session revert edit notify arrival changes context review cli
     prompt compose tools list)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',

@@ -73,7 +73,7 @@
   `(gemini-companion-test-with-directory (list (list "a" ,text))
      (let ((file (expand-file-name "a"))
            (inhibit-message t))
-       (gemini-companion-revert-start)
+       (gemini-companion-part-start 'revert)
        (with-current-buffer (find-file-noselect file)
          ,@body))))
 
@@ -324,7 +324,7 @@ the text that there is then, and the bytes that are saved of that."
       (delete-file file)
       (make-directory file)
       (ignore-errors (gemini-companion-revert-expect file))
-      (gemini-companion-revert-stop)
+      (gemini-companion-part-stop 'revert)
       (gemini-companion-test-leaves-only things))))
 
 (ert-deftest gemini-companion-revert-highlights-what-changed ()
@@ -347,7 +347,7 @@ the text that there is then, and the bytes that are saved of that."
                                   (overlay-start overlay)
                                   (overlay-end overlay)))
                                overlays))))
-      (gemini-companion-revert-stop)
+      (gemini-companion-part-stop 'revert)
       (gemini-companion-test-in-the-end
         (not (overlays-in (point-min) (point-max)))))))
 
@@ -445,7 +445,7 @@ the text that there is then, and the bytes that are saved of that."
 (ert-deftest gemini-companion-revert-merges-one-buffer-after-another ()
   (gemini-companion-test-with-directory '(("a" "1\n2\n3\n") ("b" "1\n2\n3\n")
                                           ("unsaved" "1\n") ("written" "1\n"))
-    (gemini-companion-revert-start)
+    (gemini-companion-part-start 'revert)
     (let ((inhibit-message t))
       (dolist (name '("a" "unsaved" "b" "written"))
         (with-current-buffer (find-file-noselect name)
@@ -485,7 +485,7 @@ the text that there is then, and the bytes that are saved of that."
           (gemini-companion-test-rewrite file "1\n2\n")
           (with-current-buffer (let ((file-name-handler-alist nil))
                                  (find-file-noselect file))
-            (gemini-companion-revert-start)
+            (gemini-companion-part-start 'revert)
             (funcall mode)
             (cl-letf (((symbol-function 'y-or-n-p) ask)
                       ((symbol-function 'yes-or-no-p) ask)
@@ -517,9 +517,9 @@ else without review.  Return nil if merging is not possible; assert that
 it is offered if it is."
   (gemini-companion-revert-test-with before
     (when (eq how 'late)
-      (gemini-companion-revert-stop))
+      (gemini-companion-part-stop 'revert))
     (insert "mine ")
-    (gemini-companion-revert-start)
+    (gemini-companion-part-start 'revert)
     (let* ((messages
             (ert-with-message-capture messages
               (dolist (text texts)

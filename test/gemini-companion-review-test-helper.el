@@ -31,11 +31,13 @@ at once."
          ;; Texts that are kept would outlive the part.
          (dolist (edit (gemini-companion-edits))
            (setf (gemini-companion-edit-kept edit) nil))
-         (gemini-companion-part-stop 'edit)))))
+         (gemini-companion-part-stop 'edit)
+         (gemini-companion-part-stop 'revert)))))
 
 (defun gemini-companion-test-diff-start (show outcome)
   "Show diffs by the function SHOW, and call OUTCOME with settled ones."
   (setq gemini-companion-edit-send-function outcome)
+  (gemini-companion-part-start 'revert)
   (gemini-companion-part-start 'edit)
   (setq gemini-companion-arrival-show-function show)
   (gemini-companion-part-start 'arrival))

@@ -118,8 +118,8 @@ RESET = f"""
   (mapc #'gemini-companion-edit-reject (gemini-companion-edits-open))
   (mapc #'gemini-companion-edit-finish (gemini-companion-edits-ending))
   ;; Otherwise a message about an unwritten file follows.
-  (gemini-companion-revert-stop)
-  (gemini-companion-revert-start)
+  (gemini-companion-part-stop 'revert)
+  (gemini-companion-part-start 'revert)
   (set-window-dedicated-p nil nil)
   (delete-other-windows (frame-first-window))
   (dolist (buffer (buffer-list))
