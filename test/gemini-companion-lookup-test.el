@@ -83,28 +83,11 @@ test without Eglot."
                ,@body)
            (gemini-companion-lookup-stop)
            (when command
-             (let ((inhibit-message t)
-                   (kill-buffer-query-functions nil))
+             (let ((kill-buffer-query-functions nil))
                (eglot-shutdown-all)
-               (dolist (buffer (buffer-list))
-                 (when (string-match-p "EGLOT" (buffer-name buffer))
-                   (kill-buffer buffer)))))
+               (kill-matching-buffers "EGLOT" 'internal-too 'no-ask)))
            (setq gemini-companion-roots-last nil)
            (gemini-companion-privacy-refresh))))))
-
-(defun gemini-companion-test-view ()
-  "Return what the user sees."
-  (list (mapcar (lambda (window)
-                  (list window (window-start window) (window-point window)
-                        (eq window (selected-window))))
-                (window-list))
-        (current-buffer)
-        (mapcar (lambda (buffer)
-                  (with-current-buffer buffer
-                    (list buffer (point) (mark t) (buffer-modified-p)
-                          (buffer-narrowed-p))))
-                (seq-filter #'buffer-file-name (buffer-list)))
-        (with-current-buffer (messages-buffer) (buffer-string))))
 
 (defun gemini-companion-test-answer-of (function &rest args)
   "Return what FUNCTION, called with ARGS, answers."
@@ -519,15 +502,20 @@ The text of the first one is the first line."
 
 (ert-deftest gemini-companion-lookup-names-only-what-is-new ()
   (gemini-companion-lookup-test-with '("versions") '(("a.txt" "error old"))
-    (let ((text "1\n2\nerror old\nerror b")
-          (view (gemini-companion-test-view)))
+    (let* ((text "1\n2\nerror old\nerror b")
+           (look (lambda ()
+                   (list (window-state-get nil t) (current-buffer) (point) (mark t)
+                         (buffer-modified-p) (buffer-narrowed-p)
+                         (seq-filter #'buffer-file-name (buffer-list))
+                         (gemini-companion-test-text (messages-buffer)))))
+           (view (funcall look)))
       (gemini-companion-test-write "a.txt" text)
       (should (equal (gemini-companion-test-answer-of
                       #'gemini-companion-lookup-after-edit
                       (expand-file-name "a.txt") "error old" text)
                      `( :path ,(expand-file-name "a.txt") :count 1
                         :errors ((4 "b is wrong" "test")) :others nil)))
-      (should (equal view (gemini-companion-test-view))))
+      (should (equal view (funcall look))))
     (make-directory "real/ä %b" t)
     (make-symbolic-link "real" "link")
     (pcase-dolist
