@@ -179,9 +179,6 @@ class StubEmacs:
     def warn(self, message: str) -> None:
         self.warnings.append(message)
 
-    def until(self, condition: Callable[["StubEmacs"], object]) -> None:
-        until(lambda: condition(self))
-
 
 class Alone(Loop):
     """The HTTP part on a real socket in a thread, with a stub for Emacs."""

@@ -174,7 +174,7 @@ def test_a_stream_goes_on_until_another_opens(alone: Alone, cli_of: CliOf) -> No
     assert second.response.status == 200
     assert first.end()
     assert paths_of(second.next()) == ["/b"]
-    alone.emacs.until(lambda emacs: emacs.sessions[-1] == [cli.session_id])
+    until(lambda: alone.emacs.sessions[-1] == [cli.session_id])
     cli.open_diff("/a", "x")
     alone.do(alone.diffs.decide, 1)
     assert second.next()["method"] == "ide/diffRejected"
@@ -191,7 +191,7 @@ def test_a_stalled_client_delays_no_other(alone: Alone, cli_of: CliOf) -> None:
     stalled, awake = cli_of(alone), cli_of(alone)
     stalled.initialize()
     with stalled.stall() as peer:
-        alone.emacs.until(lambda emacs: emacs.sessions)
+        until(lambda: alone.emacs.sessions)
         stalled.open_diff("/a", "x")
         alone.do(alone.diffs.decide, 1, "x" * 20_000_000)
         events = awake.connect()
@@ -199,4 +199,4 @@ def test_a_stalled_client_delays_no_other(alone: Alone, cli_of: CliOf) -> None:
             alone.do(alone.sessions.broadcast, context_of(f"/{number}"))
             assert paths_of(events.next()) == [f"/{number}"]
         peer.shutdown(socket.SHUT_RDWR)
-    alone.emacs.until(lambda emacs: emacs.sessions[-1] == [awake.session_id])
+    until(lambda: alone.emacs.sessions[-1] == [awake.session_id])

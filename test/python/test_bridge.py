@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from conftest import BOUND, Alone, ServeAlone, edit
+from conftest import BOUND, Alone, ServeAlone, edit, until
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.discovery import DiscoveryFiles
@@ -293,7 +293,7 @@ def test_a_slow_question_does_not_keep_others_waiting(
     alone.emacs.on_question = slowly
     bridge = start_bridge(tmp_path)
     bridge.send(id=0, method="tools/call", params={"name": "diagnostics"})
-    alone.emacs.until(lambda emacs: emacs.asked)
+    until(lambda: alone.emacs.asked)
     assert bridge.ask("ping") == {}
     answer(alone, {"rows": [["/a", 0, 0]]})
     assert "no errors" in bridge.call("diagnostics")

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from conftest import BOUND, Alone
+from conftest import BOUND, Alone, until
 from fake_cli import FakeCli
 from gemini_companion_epc.copilot import COPILOT
 from gemini_companion_epc.types import File
@@ -82,7 +82,7 @@ def test_a_review_may_be_closed_before_it_is_open(
     opens = asyncio.Event()
     alone.emacs.before_opening = opens.wait
     review = cli.review("/b", "x", "2")
-    alone.emacs.until(lambda emacs: len(emacs.opened) == 2)
+    until(lambda: len(alone.emacs.opened) == 2)
     cli.later("close_diff", tab_name="2").result(BOUND)
     alone.do(opens.set)
     assert review.result(BOUND)["result"] == "REJECTED"
@@ -93,7 +93,7 @@ def test_a_review_stays_open_when_the_cli_connects_again(
     alone: Alone, cli: FakeCopilot
 ) -> None:
     first = cli.review("/a", "x", "1")
-    alone.emacs.until(lambda emacs: emacs.acknowledged)
+    until(lambda: alone.emacs.acknowledged)
     second = cli.review("/a", "x", "2")
     assert first.result(BOUND)["result"] == "REJECTED"  # nobody reads it
     closed = cli.later("close_diff", tab_name="2")
@@ -112,7 +112,7 @@ def test_an_answer_waits_for_the_cli_that_connects_again(
     alone: Alone, cli: FakeCopilot
 ) -> None:
     first = cli.review("/a", "x", "1")
-    alone.emacs.until(lambda emacs: emacs.acknowledged)
+    until(lambda: alone.emacs.acknowledged)
     session = alone.do(alone.sessions.get, cli.id)
     alone.do(session.release, "/a")  # as if its server had crashed
     first.result(BOUND)
@@ -126,13 +126,13 @@ def test_an_answer_for_another_proposal_is_not_taken(
     alone: Alone, cli: FakeCopilot
 ) -> None:
     first = cli.review("/a", "x", "1")
-    alone.emacs.until(lambda emacs: emacs.acknowledged)
+    until(lambda: alone.emacs.acknowledged)
     session = alone.do(alone.sessions.get, cli.id)
     alone.do(session.release, "/a")
     first.result(BOUND)
     alone.do(alone.diffs.decide, 1, "x")
     second = cli.review("/a", "y", "2")
-    alone.emacs.until(lambda emacs: len(emacs.acknowledged) == 2)
+    until(lambda: len(alone.emacs.acknowledged) == 2)
     alone.do(alone.diffs.decide, 2)
     assert second.result(BOUND)["result"] == "REJECTED"
     assert alone.emacs.written == [2]
@@ -142,9 +142,9 @@ def test_another_proposal_for_a_file_is_another_review(
     alone: Alone, cli: FakeCopilot
 ) -> None:
     first = cli.review("/a", "x", "1")
-    alone.emacs.until(lambda emacs: len(emacs.acknowledged) == 1)
+    until(lambda: len(alone.emacs.acknowledged) == 1)
     second = cli.review("/a", "y", "2")
-    alone.emacs.until(lambda emacs: len(emacs.acknowledged) == 2)
+    until(lambda: len(alone.emacs.acknowledged) == 2)
     assert alone.emacs.closed == [(1, "closed")]
     alone.do(alone.diffs.decide, 2, "y")
     assert second.result(BOUND)["result"] == "SAVED"

@@ -141,7 +141,7 @@ def test_a_long_search_delays_no_client(serve_alone: ServeAlone, cli_of: CliOf) 
     cli.open_diff("/a", "x")
     assert "pid" not in alone.emacs.facts
     searched.set()
-    alone.emacs.until(lambda emacs: len(emacs.sessions) == 2)
+    until(lambda: len(alone.emacs.sessions) == 2)
     cli.open_diff("/b", "x")
     assert alone.emacs.facts["pid"] == 7
     assert alone.emacs.facts["directory"] == "/project"

@@ -263,7 +263,7 @@ def test_each_host_has_its_own_token_and_its_own_files(
     b.connect(shared=(("/workspace", str(shared)),))
     clis = {"here": cli_of(alone), "a": a.cli(), "b": b.cli()}
     streams = [cli.connect() for cli in clis.values()]
-    alone.emacs.until(lambda emacs: [len(ids) for ids in emacs.sessions][-1:] == [3])
+    until(lambda: [len(ids) for ids in alone.emacs.sessions][-1:] == [3])
     copies = [str(far.copy(Path("/srv", far.directory.name))) for far in (a, b)]
     names = ["/here", *copies, str(shared / "c")]
     # A link may lead to another file on the other host.
@@ -332,7 +332,7 @@ def test_an_outcome_waits_for_the_next_outpost_but_no_context_does(far: Far) -> 
     context = [File(str(far.copy(file)), 1)]
     cli = far.cli()
     events = cli.connect()
-    far.alone.emacs.until(lambda emacs: emacs.sessions)
+    until(lambda: far.alone.emacs.sessions)
     far.alone.do(far.alone.sessions.broadcast, context)
     assert events.next()["method"] == "ide/contextUpdate"
     cli.open_diff(str(file), "new\n")
@@ -355,7 +355,7 @@ def test_an_outcome_waits_for_the_next_outpost_but_no_context_does(far: Far) -> 
     far.cli().connect().close()
     events = cli.listen()
     assert events.next()["params"]["content"] == "mine\n"
-    far.alone.emacs.until(lambda emacs: emacs.written == [diff.id])
+    until(lambda: far.alone.emacs.written == [diff.id])
     # Emacs decides again what is shared.
     assert events.nothing()
     far.alone.do(far.alone.sessions.broadcast, context)
