@@ -45,9 +45,8 @@ def test_no_file_is_active_while_a_secret_one_is_selected(world: World) -> None:
     emacs.act('(switch-to-buffer "*scratch*")')
     assert cli.context() == {"otherOpenFiles": [str(plain)]}
     emacs.becomes(SHARED, [str(plain)])
-    is_shared_nowhere("hunter2", world.scratch, cli)
-    is_shared_nowhere("env.local", world.scratch, cli)
-    is_shared_nowhere("elsewhere", world.scratch, cli)
+    for word in ("hunter2", "env.local", "elsewhere"):
+        is_shared_nowhere(word, world.scratch, cli)
 
     emacs.act(f'(find-file "{plain}")')
     assert cli.context()["activeFile"]["path"] == str(plain)

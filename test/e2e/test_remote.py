@@ -17,7 +17,7 @@ from harness.needs import needs_qwen
 from harness.qwen import Qwen
 from harness.remote import QUESTION, Host, why_not
 from harness.scratch import Scratch
-from harness.wait import eventually
+from harness.wait import eventually, wait_until_saved
 from harness.world import World
 from test_restart import has_followed
 
@@ -165,9 +165,7 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     emacs.becomes(text_of(far, there), "one\ntwo\n")
     project = far.project
     eventually(lambda: not (project / "new.txt").exists(), "it is deleted there")
-    eventually(
-        lambda: (project / "a.txt").read_text() == "one\ntwo\n", "it is written there"
-    )
+    wait_until_saved(project / "a.txt", "one\ntwo\n")
     assert emacs.value("e2e-tramp") is None
     assert here.read_text() == "here\n"
 
@@ -329,4 +327,4 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     emacs.command("gemini-companion-connect")
     emacs.says("Connected to docker:far; run ")
     emacs.eval(REVERT)
-    eventually(lambda: (far.project / "a.txt").read_text() == "one\n", "reverted")
+    wait_until_saved(far.project / "a.txt", "one\n")

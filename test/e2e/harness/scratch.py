@@ -36,11 +36,6 @@ class Scratch:
             subprocess.run([git, "init", "-q", str(self.project)], check=True)
 
     @property
-    def discovery(self) -> Path:
-        """The directory in which the CLI searches for discovery files."""
-        return self.tmp / "gemini" / "ide"
-
-    @property
     def environment(self) -> dict[str, str]:
         """The whole environment of the processes of the test."""
         return {
@@ -63,7 +58,7 @@ class Scratch:
         return path
 
     def discovery_files(self) -> list[Path]:
-        return sorted(self.discovery.glob("gemini-ide-server-*.json"))
+        return sorted(self.tmp.glob("gemini/ide/gemini-ide-server-*.json"))
 
     def temporary_files(self) -> list[Path]:
         return sorted(path for path in self.tmp.rglob("*") if path.is_file())

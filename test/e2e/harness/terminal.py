@@ -31,7 +31,6 @@ class Tmux:
             errors="replace",
         )
         assert self._answer()[0], "no tmux server"
-        self.pid = int(self.call("display-message", "-p", "#{pid}"))
         self.terminals: list[Terminal] = []
 
     def start(

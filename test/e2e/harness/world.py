@@ -38,6 +38,8 @@ class World:
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
         self.scratch = Scratch(tools)
+        self.project, self.home = self.scratch.project, self.scratch.home
+        self.file = self.scratch.file
         self.tmux = Tmux(self.scratch)
         self.emacsen: list[Emacs] = []
         # The row of the contract that is being tested.
@@ -46,18 +48,6 @@ class World:
         self._cli: Gemini | None = None
         self._ends = ExitStack()
         gemini.configure(self.scratch)
-
-    @property
-    def project(self) -> Path:
-        return self.scratch.project
-
-    @property
-    def home(self) -> Path:
-        return self.scratch.home
-
-    def file(self, name: str, content: str | bytes = "") -> Path:
-        """Write ``content`` to ``name`` in the project and return its path."""
-        return self.scratch.file(name, content)
 
     def emacs(
         self, *files: Path, name: str = "emacs", extra: str = "", **options: Any
