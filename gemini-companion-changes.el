@@ -57,7 +57,8 @@
                 "was new and has changed since; delete it by hand")
                ((null unsaved) nil)
                ((not (with-current-buffer unsaved
-                       (gemini-companion-revert-plain-p file)))
+                       (and enable-multibyte-characters
+                            (gemini-companion-revert-plain-p file))))
                 "has unsaved changes; save them first")
                ((gemini-companion-revert-unmerged-p unsaved)
                 (substitute-command-keys "has unsaved changes and was written; \
