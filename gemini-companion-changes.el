@@ -204,18 +204,39 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
    (gemini-companion-names-visited (gemini-companion-edit-file edit)) 'nowarn))
 
 (defun gemini-companion-changes--saved ()
-  "Check what was reverted in the current buffer, and may not be saved."
-  (pcase-dolist ((and change `(,edit . ,hunk)) gemini-companion-changes--unsaved)
-    (when (gemini-companion-changes--visited-p edit)
-      (setq gemini-companion-changes--unsaved
-            (delq change gemini-companion-changes--unsaved))
-      (let* ((now (gemini-companion-text-read (gemini-companion-edit-file edit)))
-             (undone (gemini-companion-edit-undone edit))
-             (merged (gemini-companion-changes--merged edit hunk now))
-             (gone (or (car merged) (string= now (cdr merged)))))
-        (gemini-companion-edit-set-reverted
-         edit (if (or hunk (not gone)) 'written 'reverted)
-         (if gone undone (remove hunk undone)))))))
+  "Check what was reverted in the current buffer: it may not be saved.
+What was saved may be undone, unless a later edit has written it again."
+  (let* ((edits (seq-filter #'gemini-companion-changes--visited-p
+                            (gemini-companion-edits)))
+         (last (car (last edits))))
+    (dolist (edit edits)
+      (when (and (or (eq 'unsaved (gemini-companion-edit-file-state edit))
+                     (and (eq edit last)
+                          (or (gemini-companion-edit-undone edit)
+                              (eq 'reverted
+                                  (gemini-companion-edit-file-state edit)))))
+                 (executable-find "diff3"))
+        (gemini-companion-changes--check-file edit)))))
+
+(defun gemini-companion-changes--check-file (edit)
+  "Check whether what was reverted of EDIT has gone from its file."
+  (let* ((now (ignore-error file-error
+                (gemini-companion-text-read (gemini-companion-edit-file edit))))
+         (undone (gemini-companion-edit-undone edit))
+         (left (and now
+                    (mapcar #'car (gemini-companion-changes--lines
+                                   edit (gemini-companion-edit-hunks edit) now))))
+         (gone-p (lambda (hunk)
+                   (and now
+                        ;; Most have gone, and to merge takes longer.
+                        (or (not (if hunk (member hunk left) left))
+                            (pcase (gemini-companion-changes--merged edit hunk now)
+                              (`(nil . ,text) (string= now text))
+                              (_ t)))))))
+    (gemini-companion-edit-set-reverted
+     edit
+     (if (or undone (not (funcall gone-p nil))) 'written 'reverted)
+     (seq-filter gone-p undone))))
 
 ;;;; Texts
 
@@ -341,8 +362,8 @@ In a file that is not visited, that is all hunks that are not reverted."
                 append (mapcar (apply-partially #'cons edit)
                                (gemini-companion-changes--hunks edit)))))))
 
-(defun gemini-companion-changes--lines (edit)
-  "Return the hunks of EDIT that this buffer still has, with their lines now."
+(defun gemini-companion-changes--lines (edit hunks text)
+  "Return those of HUNKS of EDIT that TEXT still has, with their lines in it."
   (let ((changes (gemini-companion-text-diff
                   (mapcar (lambda (text)
                             (concat (string-remove-suffix
@@ -363,26 +384,38 @@ In a file that is not visited, that is all hunks that are not reverted."
                                  finally return (+ new moved))))))
 
 (defun gemini-companion-changes--mark ()
-  "Mark each change in the current buffer, and nothing else."
-  (mapc #'gemini-companion-changes--unmark gemini-companion-changes--marks)
-  (save-restriction
-    (widen)
-    (dolist (edit (gemini-companion-changes--edits))
-      (when (gemini-companion-changes--visited-p edit)
-        (puthash edit (current-buffer) gemini-companion-changes--places)
-        (pcase-dolist (`(,hunk . ,line) (gemini-companion-changes--lines edit))
-          (push (gemini-companion-changes--make-mark edit hunk line)
-                gemini-companion-changes--marks)))))
+  "Mark each change in the current buffer, and nothing else.
+An indirect buffer has no marks, and none of those that were cloned."
+  (setq gemini-companion-changes--marks nil)
+  (save-excursion
+    (save-restriction
+      (widen)
+      (remove-overlays nil nil 'gemini-companion-mark t)
+      (dolist (edit (gemini-companion-changes--edits))
+        (when (gemini-companion-changes--visited-p edit)
+          (puthash edit (current-buffer) gemini-companion-changes--places)
+          (let ((previous 1))
+            (goto-char (point-min))
+            (pcase-dolist (`(,hunk . ,line)
+                           (gemini-companion-changes--lines
+                            edit (gemini-companion-changes--hunks edit)
+                            (gemini-companion-text-of-buffer)))
+              ;; To count from the first line for each of them would take long.
+              (forward-line (- line previous))
+              (setq previous line)
+              (push (gemini-companion-changes--make-mark edit hunk)
+                    gemini-companion-changes--marks)))))))
   (setq gemini-companion-changes--marks
         (seq-sort-by #'overlay-start #'< gemini-companion-changes--marks))
   (gemini-companion-changes--set-margin))
 
-(defun gemini-companion-changes--make-mark (edit hunk line)
-  "Mark HUNK of EDIT, which is at LINE of the current buffer."
+(defun gemini-companion-changes--make-mark (edit hunk)
+  "Mark HUNK of EDIT, which begins at point."
   (pcase-let*
       ((count (nth 3 hunk))
-       (mark (make-overlay (gemini-companion-hunk-line line)
-                           (gemini-companion-hunk-line (+ line count)) nil t))
+       (mark (make-overlay (point)
+                           (save-excursion (forward-line count) (point))
+                           nil t))
        (`(,bitmap ,char ,ascii) (if (zerop count)
                                     '(horizontal-bar ?_ "_")
                                   '(gemini-companion-mark ?\u2503 "|")))
@@ -392,17 +425,19 @@ In a file that is not visited, that is all hunks that are not reverted."
                 (propertize "!" 'display `(right-fringe ,bitmap
                                                         gemini-companion-mark))
                 (propertize "!" 'display `((margin right-margin) ,sign)))))
+    (overlay-put mark 'gemini-companion-mark t)
     (overlay-put mark 'gemini-companion-change (cons edit hunk))
     (overlay-put mark 'gemini-companion-text (gemini-companion-changes--text mark))
     (dolist (hooks '(modification-hooks insert-in-front-hooks))
       (overlay-put mark hooks '(gemini-companion-changes--touched)))
     ;; A string is displayed once only, so each line has an overlay.
-    (dotimes (i (min (max 1 count) 200))
-      (let ((start (gemini-companion-hunk-line (+ line i))))
-        (push (make-overlay start start nil t t)
-              (overlay-get mark 'gemini-companion-lines))
-        (overlay-put (car (overlay-get mark 'gemini-companion-lines))
-                     'before-string string)))
+    (save-excursion
+      (dotimes (_ (min (max 1 count) 200))
+        (let ((sign (make-overlay (point) (point) nil t t)))
+          (overlay-put sign 'gemini-companion-mark t)
+          (overlay-put sign 'before-string string)
+          (push sign (overlay-get mark 'gemini-companion-lines)))
+        (forward-line)))
     mark))
 
 (defun gemini-companion-changes--unmark (mark)
@@ -649,3 +684,5 @@ With ALL, a prefix argument, keep those in all files of the turn."
 
 (provide 'gemini-companion-changes)
 ;;; gemini-companion-changes.el ends here
+    (after-change-major-mode-hook . gemini-companion-changes--set-margin)
+    (clone-indirect-buffer-hook . gemini-companion-changes--mark)

@@ -182,6 +182,22 @@
     (save-buffer)
     (should (equal '(1 4 8) (gemini-companion-changes-test-marked "a")))))
 
+(ert-deftest gemini-companion-changes-are-not-marked-in-a-clone ()
+  (gemini-companion-changes-test-with
+      `(("a" ,gemini-companion-changes-test-lines))
+    (find-file "a")
+    (gemini-companion-changes-test-accept
+     "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (let ((clone (clone-indirect-buffer "clone" nil)))
+      (gemini-companion-keep-changes)
+      (with-current-buffer clone
+        (should-error (gemini-companion-undo-change) :type 'user-error)
+        (should-not (seq-filter (lambda (overlay)
+                                  (overlay-get overlay 'before-string))
+                                (overlays-in (point-min) (point-max))))
+        (should (equal 0 right-margin-width))
+        (kill-buffer)))))
+
 (ert-deftest gemini-companion-changes-of-the-next-turn-replace-the-marks ()
   (gemini-companion-changes-test-with
       `(("a" ,gemini-companion-changes-test-lines) ("b" "B\n"))
