@@ -428,7 +428,7 @@ An indirect buffer has no marks, and none of those that were cloned."
     (overlay-put mark 'gemini-companion-mark t)
     (overlay-put mark 'gemini-companion-change (cons edit hunk))
     (overlay-put mark 'gemini-companion-text (gemini-companion-changes--text mark))
-    (dolist (hooks '(modification-hooks insert-in-front-hooks))
+    (dolist (hooks '(modification-hooks insert-in-front-hooks insert-behind-hooks))
       (overlay-put mark hooks '(gemini-companion-changes--touched)))
     ;; A string is displayed once only, so each line has an overlay.
     (save-excursion
@@ -451,9 +451,12 @@ An indirect buffer has no marks, and none of those that were cloned."
   (let ((empty (if (eq (overlay-start mark) (overlay-end mark)) 1 0)))
     (save-restriction
       (widen)
-      (buffer-substring-no-properties
-       (max (point-min) (- (overlay-start mark) empty))
-       (min (point-max) (+ (overlay-end mark) empty))))))
+      (if (= beg end)
+          (list (char-before beg) (char-after end))
+        (list (buffer-substring-no-properties beg end)
+              (null (memq (char-before beg) '(?\n nil)))
+              (null (seq-intersection (list (char-before end) (char-after end))
+                                      '(?\n nil))))))))
 
 (defun gemini-companion-changes--touched (mark after &rest _)
   "Delete MARK if the user has edited its text; AFTER is nil before that.

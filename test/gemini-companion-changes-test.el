@@ -182,6 +182,19 @@
     (save-buffer)
     (should (equal '(1 4 8) (gemini-companion-changes-test-marked "a")))))
 
+(ert-deftest gemini-companion-changes-lose-marks-if-their-lines-get-longer ()
+  (pcase-dolist (`(,position ,text . ,marked)
+                 '((1 "x" 5 9) (1 "x\n" 2 6 10) (13 "x" 1 9) (17 "x\n" 1 5 10)
+                   (26 "x" 1 5) (26 "\n" 1 5 9)))
+    (gemini-companion-changes-test-with
+        `(("a" ,gemini-companion-changes-test-lines))
+      (find-file "a")
+      (gemini-companion-changes-test-accept
+       "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine" session)
+      (goto-char position)
+      (insert text)
+      (should (equal marked (gemini-companion-changes-test-marked "a"))))))
+
 (ert-deftest gemini-companion-changes-are-not-marked-in-a-clone ()
   (gemini-companion-changes-test-with
       `(("a" ,gemini-companion-changes-test-lines))
