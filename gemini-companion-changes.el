@@ -476,12 +476,15 @@ A formatter may have replaced it with the same text."
   (let ((on (and gemini-companion-changes--marks
                  (or gemini-companion-changes--margin
                      (= 0 right-margin-width (cadr (window-fringes)))))))
-    (unless (eq on gemini-companion-changes--margin)
+    ;; A major mode resets the width.
+    (when (or on gemini-companion-changes--margin)
       (setq gemini-companion-changes--margin on
             right-margin-width (if on 1 0))
       (dolist (window (get-buffer-window-list nil nil t))
-        (set-window-margins window (car (window-margins window))
-                            right-margin-width)))))
+        (pcase-let ((`(,left . ,right) (window-margins window)))
+          ;; A wider one is of a mode that centers the text.
+          (when (<= (or right 0) 1)
+            (set-window-margins window left right-margin-width)))))))
 
 (defun gemini-companion-changes--follow (edit event)
   "Mark each change of EDIT after EVENT.

@@ -195,6 +195,25 @@
       (insert text)
       (should (equal marked (gemini-companion-changes-test-marked "a"))))))
 
+(ert-deftest gemini-companion-changes-leave-the-margins-of-others ()
+  (gemini-companion-changes-test-with
+      `(("a" ,gemini-companion-changes-test-lines))
+    (find-file "a")
+    (let ((text "one\n2\n3\n4\n5\n6\n7\n8\n9\n")
+          (buffer (current-buffer)))
+      (set-window-margins nil 20 20)
+      (gemini-companion-changes-test-accept "a" text session)
+      (should (equal '(20 . 20) (window-margins)))
+      ;; The mode sets variables again.
+      (normal-mode)
+      (set-window-buffer nil "*scratch*")
+      (set-window-buffer nil buffer)
+      (should (equal '(nil . 1) (window-margins)))
+      (set-window-margins nil 20 20)
+      (gemini-companion-keep-changes)
+      (should (equal '(20 . 20) (window-margins)))
+      (set-window-margins nil nil))))
+
 (ert-deftest gemini-companion-changes-are-not-marked-in-a-clone ()
   (gemini-companion-changes-test-with
       `(("a" ,gemini-companion-changes-test-lines))
