@@ -328,7 +328,10 @@ To search among all buffers for each file of a turn would take long.")
 (defun gemini-companion-changes--marked-buffer (edit)
   "Return the buffer where EDIT is marked, or nil."
   (let ((buffer (gethash edit gemini-companion-changes--places)))
-    (and (buffer-live-p buffer) buffer)))
+    (and (buffer-live-p buffer)
+         ;; It may have been written to another file since.
+         (with-current-buffer buffer (gemini-companion-changes--visited-p edit))
+         buffer)))
 
 (defun gemini-companion-changes--hunks (edit)
   "Return the hunks of EDIT that are not reverted."
@@ -490,7 +493,10 @@ A formatter may have replaced it with the same text."
   "Mark each change of EDIT after EVENT.
 Those of earlier turns of its CLI in the file have no marks any more."
   (when (eq event 'written)
-    (setq gemini-companion-changes--index 0)
+    (unless (cl-find (gemini-companion-edit-turn edit)
+                     (remq edit (gemini-companion-changes--edits))
+                     :key #'gemini-companion-edit-turn)
+      (setq gemini-companion-changes--index 0))
     (dolist (other (gemini-companion-changes--edits))
       (when (and (equal (gemini-companion-edit-true-name edit)
                         (gemini-companion-edit-true-name other))
@@ -539,7 +545,8 @@ END is called at the next report, or at another key."
 (defun gemini-companion-changes--here ()
   "Return the mark of the line at point."
   (or (seq-find (lambda (mark)
-                  (or (= (overlay-start mark) (line-beginning-position))
+                  (or (<= (line-beginning-position) (overlay-start mark)
+                          (line-end-position))
                       (< (1- (overlay-start mark)) (point) (overlay-end mark))))
                 gemini-companion-changes--marks)
       (user-error (substitute-command-keys "No change here; \
@@ -574,20 +581,36 @@ After the last one in the current buffer, that is in the next file."
                         (and (eq edit other) (equal hunk place)))
                       (buffer-local-value 'gemini-companion-changes--marks buffer))))
     (if (null mark)
-        ;; It was not visited, and its lines have changed.
-        (gemini-companion-changes--go back)
+        (progn
+          ;; It was visited without hooks, or its lines have changed.
+          (gemini-companion-changes--update buffer)
+          ;; It is another file, as links have changed.
+          (unless (eq buffer (gemini-companion-changes--marked-buffer edit))
+            (gemini-companion-changes--keep edit))
+          (gemini-companion-changes--go back))
       (unless (eq buffer (current-buffer))
         (pop-to-buffer buffer
                        (if buffer-file-name
                            '(display-buffer-same-window)
                          '((display-buffer-reuse-window
                             gemini-companion-windows-display-covering)))))
-      (goto-char (overlay-start mark))
+      (gemini-companion-changes--reveal (overlay-start mark))
       (setq gemini-companion-changes--index
             (seq-position changes (gemini-companion-changes--change mark) #'eq))
       (gemini-companion-changes--report
        (format "%d of %d, %s" (1+ gemini-companion-changes--index)
                (length changes) (gemini-companion-edit-name edit 'plain))))))
+(defun gemini-companion-changes--reveal (position)
+  "Go to POSITION, also outside of a narrowing or in text that is folded."
+  (unless (<= (point-min) position (point-max))
+    (widen))
+  (goto-char position)
+  (dolist (overlay (overlays-at position))
+    (when-let* ((open (overlay-get overlay 'isearch-open-invisible)))
+      (funcall open overlay)))
+  ;; Otherwise Emacs leaves what is still invisible.
+  (setq disable-point-adjustment t))
+
 
 ;;;###autoload
 (defun gemini-companion-next-change ()
@@ -635,6 +658,7 @@ deleted."
   (interactive)
   (pcase-let* ((`(,edit . ,hunk) (gemini-companion-changes--change
                                   (gemini-companion-changes--here)))
+    (gemini-companion-changes-check edit)
                (new (eq 'new (gemini-companion-edit-before edit))))
     (when (and new
                (not (y-or-n-p (format "%s was new; delete it? "

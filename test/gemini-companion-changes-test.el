@@ -294,6 +294,50 @@
                                (gemini-companion-changes-test-keys "k"))))
     (should-not (gemini-companion-part-lighter 'changes))))
 
+(ert-deftest gemini-companion-changes-are-gone-to-wherever-they-are ()
+  (gemini-companion-changes-test-with
+      `(("a" ,gemini-companion-changes-test-lines))
+    (find-file "a")
+    (gemini-companion-changes-test-accept
+     "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)
+    (narrow-to-region 2 4)
+    (let ((fold (make-overlay 14 (buffer-size))))
+      (overlay-put fold 'invisible t)
+      (overlay-put fold 'isearch-open-invisible #'delete-overlay)
+      (pcase-dolist (`(,said ,line) '(("2 of 3" 5) ("3 of 3" 9) ("1 of 3" 1)))
+        (should (string-prefix-p said (gemini-companion-changes-test-keys
+                                       'gemini-companion-next-change)))
+        (should (equal line (line-number-at-pos nil 'absolute)))
+        (should-not (invisible-p (point)))))))
+
+(ert-deftest gemini-companion-changes-of-a-file-that-is-another-are-left-out ()
+  (gemini-companion-changes-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (make-symbolic-link "b" "link")
+    (gemini-companion-changes-test-accept "a" "new\n" session)
+    (gemini-companion-changes-test-accept "link" "new\n" session)
+    (make-symbolic-link "c" "link" 'ok-if-exists)
+    ;; As a preview does.
+    (let (find-file-hook)
+      (find-file-noselect "a"))
+    (gemini-companion-next-change)
+    (should (string-prefix-p "1 of 1, a" (gemini-companion-changes-test-keys "n")))
+    ;; The buffer is of another file.
+    (with-current-buffer "a"
+      (write-file "z"))
+    (should (string-prefix-p "1 of 1, a" (gemini-companion-changes-test-keys "n")))
+    (delete-file "a")
+    (make-directory "a")
+    (should-error (gemini-companion-next-change) :type 'user-error)))
+
+(ert-deftest gemini-companion-changes-are-walked-on-with-while-more-come ()
+  (gemini-companion-changes-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (dolist (file '("a" "b" "c"))
+      (gemini-companion-changes-test-accept file "new\n" session))
+    (gemini-companion-changes-test-keys 'gemini-companion-next-change "n")
+    (gemini-companion-changes-test-accept "d" "new\n" session)
+    (should (string-prefix-p "2 of 3, c"
+                             (gemini-companion-changes-test-keys "k" "n")))))
+
 (ert-deftest gemini-companion-changes-in-unsaved-text-are-not-saved ()
   (gemini-companion-changes-test-with
       `(("a" ,gemini-companion-changes-test-lines))
@@ -326,6 +370,17 @@
           (should (eq status (funcall now))))
         (should (equal (or text written)
                        (gemini-companion-test-file-text "a")))))))
+
+(ert-deftest gemini-companion-changes-are-undone-behind-the-last-line ()
+  (gemini-companion-changes-test-with '(("a" "1\n2\n3"))
+    (find-file "a")
+    (setq-local require-final-newline nil)
+    (gemini-companion-changes-test-accept "a" "1\n2\n" session)
+    (goto-char (point-max))
+    (delete-char -1)
+    (save-buffer)
+    (gemini-companion-changes-test-keys 'gemini-companion-next-change "u")
+    (should (equal "1\n2\n3" (gemini-companion-test-file-text "a")))))
 
 (ert-deftest gemini-companion-changes-that-conflict-can-be-resolved ()
   (gemini-companion-changes-test-with '(("a" "1\n2\n3\n"))
