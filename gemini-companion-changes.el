@@ -83,9 +83,6 @@
 
 ;;;; Reverting
 
-(defvar gemini-companion-changes--unsaved nil
-  "What was reverted in unsaved buffers, conses of an edit and a hunk or nil.")
-
 (defun gemini-companion-changes-revert (edit &optional hunk done)
   "Take back what EDIT has changed in its file, or only its HUNK.
 A new file is deleted, and its buffer is killed.  If the buffer of the
@@ -160,7 +157,7 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
                        (format "Cannot revert %s (%s)" name problem))))
     (unless problem
       (pcase state
-        ('unsaved (push (cons edit hunk) gemini-companion-changes--unsaved))
+        ('unsaved nil)
         ('deleted (when (and buffer (not (buffer-modified-p buffer)))
                     (kill-buffer buffer)))
         (_ (gemini-companion-revert (gemini-companion-edit-file edit))))
@@ -172,7 +169,8 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
           (gemini-companion-edit-set-reverted other 'reverted)))
       (gemini-companion-edit-set-reverted
        edit (if hunk 'written state)
-       (and hunk (cons hunk (gemini-companion-edit-undone edit)))))
+       (and hunk (cl-adjoin hunk (gemini-companion-edit-undone edit)
+                            :test #'equal))))
     (let ((said (message
                  "%s" (or problem
                           (format (pcase state
@@ -372,10 +370,9 @@ In a file that is not visited, that is all hunks that are not reverted."
                             (concat (string-remove-suffix
                                      "\n" (gemini-companion-text-normalized text))
                                     "\n"))
-                          (list (gemini-companion-edit-after edit)
-                                (gemini-companion-text-of-buffer))))))
+                          (list (gemini-companion-edit-after edit) text)))))
     (cl-loop
-     for hunk in (gemini-companion-changes--hunks edit)
+     for hunk in hunks
      for (_ _ new count) = hunk
      unless (cl-loop for (old old-count) in changes
                      thereis (or (and (= 0 count old-count) (= old new))
@@ -450,8 +447,10 @@ An indirect buffer has no marks, and none of those that were cloned."
   (mapc #'delete-overlay (cons mark (overlay-get mark 'gemini-companion-lines))))
 
 (defun gemini-companion-changes--text (mark)
-  "Return the text of MARK, or the two characters around it if it is empty."
-  (let ((empty (if (eq (overlay-start mark) (overlay-end mark)) 1 0)))
+  "Return the text of MARK, and whether it begins and ends where lines do.
+If it is empty, return the characters around it."
+  (let ((beg (overlay-start mark))
+        (end (overlay-end mark)))
     (save-restriction
       (widen)
       (if (= beg end)
@@ -600,6 +599,7 @@ After the last one in the current buffer, that is in the next file."
       (gemini-companion-changes--report
        (format "%d of %d, %s" (1+ gemini-companion-changes--index)
                (length changes) (gemini-companion-edit-name edit 'plain))))))
+
 (defun gemini-companion-changes--reveal (position)
   "Go to POSITION, also outside of a narrowing or in text that is folded."
   (unless (<= (point-min) position (point-max))
@@ -610,7 +610,6 @@ After the last one in the current buffer, that is in the next file."
       (funcall open overlay)))
   ;; Otherwise Emacs leaves what is still invisible.
   (setq disable-point-adjustment t))
-
 
 ;;;###autoload
 (defun gemini-companion-next-change ()
@@ -658,8 +657,8 @@ deleted."
   (interactive)
   (pcase-let* ((`(,edit . ,hunk) (gemini-companion-changes--change
                                   (gemini-companion-changes--here)))
-    (gemini-companion-changes-check edit)
                (new (eq 'new (gemini-companion-edit-before edit))))
+    (gemini-companion-changes-check edit)
     (when (and new
                (not (y-or-n-p (format "%s was new; delete it? "
                                       (gemini-companion-edit-name edit)))))
@@ -695,6 +694,8 @@ With ALL, a prefix argument, keep those in all files of the turn."
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'changes)))
   "Mark what CLIs write from now on."
   '((gemini-companion-edit-functions gemini-companion-changes--follow)
+    (after-change-major-mode-hook gemini-companion-changes--set-margin)
+    (clone-indirect-buffer-hook gemini-companion-changes--mark)
     (find-file-hook gemini-companion-changes--visited)
     (after-revert-hook gemini-companion-changes--visited)
     (after-save-hook gemini-companion-changes--visited)
@@ -703,8 +704,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Mark nothing any more."
   (mapc #'gemini-companion-changes--keep (gemini-companion-edits))
-  (apply #'gemini-companion-changes--update (buffer-list))
-  (setq gemini-companion-changes--unsaved nil))
+  (apply #'gemini-companion-changes--update (buffer-list)))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
   "Return a text for the mode line if there is a change left, or nil."
@@ -714,5 +714,3 @@ With ALL, a prefix argument, keep those in all files of the turn."
 
 (provide 'gemini-companion-changes)
 ;;; gemini-companion-changes.el ends here
-    (after-change-major-mode-hook . gemini-companion-changes--set-margin)
-    (clone-indirect-buffer-hook . gemini-companion-changes--mark)
