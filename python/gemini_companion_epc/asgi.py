@@ -68,19 +68,18 @@ class Asgi:
         try:
             await self._admit(request)
             if request.scope["path"] == TOOLS_PATH:
-                answer = await self._ask(request)
+                await JSONResponse(await self._ask(request))(scope, receive, send)
             elif request.method == "POST":
-                answer = await self._post(request)
+                await self._post(request, send)
             else:
-                answer = self._get(request)
+                await self._get(request, send)
         except HTTPException as refusal:
-            logger.info("HTTP out: %d %s", refusal.status_code, refusal.detail)
-            answer = PlainTextResponse(
-                refusal.detail, refusal.status_code, refusal.headers
-            )
+            status, detail = refusal.status_code, refusal.detail
+            logger.info("HTTP out: %d %s", status, detail)
+            answer = PlainTextResponse(detail, status, refusal.headers)
+            await answer(scope, receive, send)
         except ClientDisconnect:
-            return
-        await answer(scope, receive, send)
+            pass
 
     async def _admit(self, request: Request) -> None:
         """Raise HTTPException unless the body of ``request`` may be read."""
@@ -162,21 +161,20 @@ class Asgi:
 
     # POST
 
-    async def _ask(self, request: Request) -> ASGIApp:
-        """Answer a request of the bridge, which needs no session."""
+    async def _ask(self, request: Request) -> Facts:
+        """Return the answer to a request of the bridge, which needs no session."""
         question = _message(await _body(request))
         if question.get("method") == "connected":
             pids = await asyncio.to_thread(ancestors, question.get("pid"))
             if not set(pids).intersection(self._sessions.pids()):
                 raise HTTPException(404, "The CLI is not connected")
-            return JSONResponse({})
+            return {}
         try:
-            client = request.state.client
-            return JSONResponse(await self._questions.answer(client, question))
+            return await self._questions.answer(request.state.client, question)
         except MalformedArgument as error:
             raise HTTPException(400, f"Bad Request: {error}") from None
 
-    async def _post(self, request: Request) -> ASGIApp:
+    async def _post(self, request: Request, send: Send) -> None:
         body = await _body(request)
         is_new = SESSION_HEADER not in request.headers
         session = request.state.session = self._session(request, body)
@@ -184,38 +182,33 @@ class Asgi:
             # A call may last as long as a review.
             self._port.answered(request.scope["client"])
 
-        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            async def name_session(message: Message) -> None:
-                if is_new and message["type"] == "http.response.start":
-                    MutableHeaders(scope=message)[SESSION_HEADER] = session.id
-                await send(message)
+        async def name_session(message: Message) -> None:
+            if is_new and message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[SESSION_HEADER] = session.id
+            await send(message)
 
-            with self._sessions.request(session):
-                await self._answer(scope, _replayed(body, receive), name_session)
-
-        return answer
+        receive = _replayed(body, request.receive)
+        with self._sessions.request(session):
+            await self._answer(request.scope, receive, name_session)
 
     # GET
 
-    def _get(self, request: Request) -> ASGIApp:
+    async def _get(self, request: Request, send: Send) -> None:
         session = self._session(request)
         logger.info("HTTP in: %s GET", session.short_id)
         self._port.answered(request.scope["client"])
 
-        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            stream = self._sessions.open_stream(session)
-            headers = {
-                "Content-Type": "text/event-stream",
-                "Cache-Control": "no-cache, no-transform",
-                SESSION_HEADER: session.id,
-            }
-            events = self._events(session, stream)
-            try:
-                await StreamingResponse(events, 200, headers)(scope, receive, send)
-            finally:
-                self._sessions.close_stream(session, stream)
-
-        return answer
+        stream = self._sessions.open_stream(session)
+        headers = {
+            "Content-Type": "text/event-stream",
+            "Cache-Control": "no-cache, no-transform",
+            SESSION_HEADER: session.id,
+        }
+        answer = StreamingResponse(self._events(session, stream), 200, headers)
+        try:
+            await answer(request.scope, request.receive, send)
+        finally:
+            self._sessions.close_stream(session, stream)
 
     async def _events(self, session: Session, stream: Stream) -> AsyncIterator[bytes]:
         yield COMMENT
