@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeAlias
 
 from sexpdata import Symbol
 
@@ -19,8 +18,6 @@ from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, MalformedArg
 
 logger = logging.getLogger(__name__)
 
-Reply: TypeAlias = Callable[[Sexp], None]
-
 
 class Emacs:
     """The Emacs that has started this process."""
@@ -29,7 +26,7 @@ class Emacs:
         self._config = config
         self._peer: Peer | None = None
         self._is_gone = False
-        self._queue: list[tuple[str, list[Sexp], Reply, Reply]] = []
+        self._queue: list[tuple[Sexp, ...]] = []
 
     async def listen(self, methods: Mapping[str, Callable[..., Sexp]]) -> int:
         """Accept connections, and return the port.
@@ -55,7 +52,7 @@ class Emacs:
             # it, and Emacs would lose the calls that it has not read.
             with suppress(EmacsError, asyncio.TimeoutError):
                 await asyncio.wait_for(
-                    self._request("outcome-written", 0), self._config.end_limit
+                    self._call("outcome-written", 0), self._config.end_limit
                 )
             self._forget_peer()
             peer.close()
@@ -94,14 +91,14 @@ class Emacs:
         """
         text = texts.pack(diff.proposal)
         path = diff.local_name or diff.path
-        await self._request("open-diff", diff.id, session, path, text)
+        await self._call("open-diff", diff.id, session, path, text)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         """Close the review of ``diff_id`` and return the text of its proposal.
 
         Return None if Emacs has none.  Raise EmacsError if it cannot close it.
         """
-        reply = await self._request("close-diff", diff_id, Symbol(reason))
+        reply = await self._call("close-diff", diff_id, Symbol(reason))
         try:
             text = self._argument(reply)
         except MalformedArgument as error:
@@ -114,7 +111,7 @@ class Emacs:
         The texts ``parts`` go with them.  Raise EmacsError if it cannot be asked.
         """
         packed = [text and texts.pack(text) for text in parts]
-        return dict(value_of(await self._request("ask", Symbol(kind), facts, *packed)))
+        return dict(value_of(await self._call("ask", Symbol(kind), facts, *packed)))
 
     def warn(self, message: str) -> None:
         """Show ``message`` to the user."""
@@ -124,39 +121,23 @@ class Emacs:
     def report(self, name: str, *args: Sexp) -> None:
         """Call ``name`` with ``args``, without waiting for the answer."""
 
-        def fail(error: Exception) -> None:
-            if not isinstance(error, EmacsGone):
+        def log(answer: "asyncio.Future[Sexp]") -> None:
+            error = answer.exception()
+            if error is not None and not isinstance(error, EmacsGone):
                 logger.warning("%s failed in Emacs: %s", name, error)
 
-        self._call(name, list(args), lambda reply: None, fail)
+        self._call(name, *args).add_done_callback(log)
 
-    async def _request(self, name: str, *args: Sexp) -> Sexp:
-        """Return what Emacs answers to the call of ``name``.
-
-        Raise EmacsError if it cannot answer.
-        """
-        answer: asyncio.Future[Sexp] = asyncio.get_running_loop().create_future()
-
-        # Emacs may answer although nothing waits for it any more.
-        def succeed(value: Sexp) -> None:
-            if not answer.done():
-                answer.set_result(value)
-
-        def fail(error: Exception) -> None:
-            if not answer.done():
-                is_ours = isinstance(error, EmacsGone)
-                answer.set_exception(error if is_ours else EmacsError(str(error)))
-
-        self._call(name, list(args), succeed, fail)
-        return await answer
-
-    def _call(self, name: str, args: list[Sexp], succeed: Reply, fail: Reply) -> None:
+    def _call(self, name: str, *args: Sexp) -> "asyncio.Future[Sexp]":
+        """Return what Emacs answers, or an EmacsError, to the call of ``name``."""
+        answer = asyncio.get_running_loop().create_future()
         if self._is_gone:
-            fail(EmacsGone("Emacs has disconnected"))
+            answer.set_exception(EmacsGone("Emacs has disconnected"))
         elif self._peer is None:
-            self._queue.append((name, args, succeed, fail))
+            self._queue.append((answer, name, *args))
         else:
-            self._peer.call(name, args, succeed, fail)
+            self._peer.call(answer, name, *args)
+        return answer
 
     # Arguments of Emacs
 

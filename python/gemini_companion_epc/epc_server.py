@@ -22,7 +22,7 @@ from sexpdata import Symbol
 
 from . import __version__
 from .system import acknowledge
-from .types import MalformedArgument, RemoteError, clean
+from .types import EmacsError, MalformedArgument, RemoteError, clean
 
 logger = logging.getLogger(__name__)
 
@@ -167,15 +167,20 @@ class Peer(asyncio.Protocol):
 
     # Writing
 
-    def call(
-        self,
-        name: str,
-        args: list[Sexp],
-        succeed: Callable[[Sexp], None],
-        fail: Callable[[Exception], None],
-    ) -> None:
-        """Call ``name`` with ``args``, and one of the functions with the answer."""
-        self._calls.call(self, name, args, succeed, fail)
+    def call(self, answer: "asyncio.Future[Sexp]", name: str, *args: Sexp) -> None:
+        """Call ``name`` with ``args``; ``answer`` is set, maybe to an EmacsError."""
+
+        # The answer may come although nothing waits for it any more.
+        def succeed(value: Sexp) -> None:
+            if not answer.done():
+                answer.set_result(value)
+
+        def fail(error: Exception) -> None:
+            if not answer.done():
+                is_ours = isinstance(error, EmacsError)
+                answer.set_exception(error if is_ours else EmacsError(str(error)))
+
+        self._calls.call(self, name, list(args), succeed, fail)
 
     def give_up(self, error: Exception) -> None:
         """Let all calls that have no answer fail with ``error``."""

@@ -49,8 +49,8 @@ class Server:
     def __init__(self, config: Config) -> None:
         self._port = Port(config.port)
         number = self._port.number
-        is_busy = config.port not in (0, number)
-        if is_busy:
+        self._is_moved = config.port not in (0, number)
+        if self._is_moved:
             # The program that has the port now receives the previous token.
             config = replace(config, token=token_urlsafe(), is_exposed=False)
         self._config = config
@@ -74,11 +74,6 @@ class Server:
         self._may_serve = asyncio.Event()
         self._stop = asyncio.Event()
         self._has_successor = False
-        if is_busy:
-            self._emacs.warn(
-                f"Port {config.port} is in use, so the server uses {number}; "
-                "run /ide enable in each CLI"
-            )
 
     async def run(self) -> None:
         """Serve until Emacs asks to stop or disconnects, or a signal arrives."""
@@ -88,6 +83,11 @@ class Server:
         watch_stdin(self.stop)
         port = await self._listen_to_emacs()
         texts.sweep()
+        if self._is_moved:
+            self._emacs.warn(
+                f"Port {self._config.port} is in use, so the server uses "
+                f"{self._port.number}; run /ide enable in each CLI"
+            )
         self._discovery.sweep()
         self.roots_update(self._config.roots)
         print(port, flush=True)
