@@ -118,37 +118,44 @@ Type \\[describe-mode] there for its keys."
                     (seq-find (lambda (finding)
                                 (memq (nth 1 finding) '(bad wait)))
                               findings)))
-         (marked (seq-group-by #'cadr (remq verdict findings)))
-         (good (alist-get 'good marked)))
+         (marked (seq-group-by #'cadr (remq verdict findings))))
     (gemini-companion-page-replace
      (with-temp-buffer
        (gemini-companion-status--insert-verdict verdict)
-       (gemini-companion-status--insert-section
-        "Problems" #'gemini-companion-status--insert-finding
-        (alist-get 'bad marked))
-       (gemini-companion-status--insert-section
-        "Sessions" #'gemini-companion-status--insert-session
-        (gemini-companion-sessions))
-       (gemini-companion-status--insert-shared)
-       (gemini-companion-status--insert-section
-        "Workspace roots"
-        (lambda (root)
-          (gemini-companion-status--insert
-           (concat "    " (gemini-companion-name-absolute root))))
-        (gemini-companion-roots-all))
-       (gemini-companion-status--insert-section
-        "Notes" #'gemini-companion-status--insert-finding
-        (append (alist-get 'wait marked) (alist-get 'note marked)))
-       (gemini-companion-status--insert-section
-        (format (ngettext "%d check passed" "%d checks passed" (length good))
-                (length good))
-        #'gemini-companion-status--insert-finding
-        (and gemini-companion-status--passed-shown good)
-        `((,(if gemini-companion-status--passed-shown "Hide" "Show")
-           . ,(lambda ()
-                (setq gemini-companion-status--passed-shown
-                      (not gemini-companion-status--passed-shown))))))
+       (pcase-dolist
+           (`(,heading ,rows . ,actions)
+            `(("Problems" ,(mapcar #'gemini-companion-status--finding-row
+                                   (alist-get 'bad marked)))
+              ("Sessions" ,(mapcar #'gemini-companion-status--session-row
+                                   (gemini-companion-sessions)))
+              ,(gemini-companion-status--shared)
+              ("Workspace roots"
+               ,(mapcar (lambda (root)
+                          (list (concat "    "
+                                        (gemini-companion-name-absolute root))))
+                        (gemini-companion-roots-all)))
+              ("Notes" ,(mapcar #'gemini-companion-status--finding-row
+                                `(,@(alist-get 'wait marked)
+                                  ,@(alist-get 'note marked))))
+              ,(gemini-companion-status--passed (alist-get 'good marked))))
+         (when (or rows actions)
+           (insert "\n")
+           (apply #'gemini-companion-status--insert
+                  (propertize heading 'face 'bold) nil actions)
+           (dolist (row rows)
+             (apply #'gemini-companion-status--insert row))))
        (buffer-string)))))
+
+(defun gemini-companion-status--passed (findings)
+  "Return the section of FINDINGS about what is as it should be."
+  `(,(format (ngettext "%d check passed" "%d checks passed" (length findings))
+             (length findings))
+    ,(and gemini-companion-status--passed-shown
+          (mapcar #'gemini-companion-status--finding-row findings))
+    (,(if gemini-companion-status--passed-shown "Hide" "Show")
+     . ,(lambda ()
+          (setq gemini-companion-status--passed-shown
+                (not gemini-companion-status--passed-shown))))))
 
 (defun gemini-companion-status--insert (text &optional remedy &rest actions)
   "Insert TEXT and REMEDY, with buttons for ACTIONS behind the first line."
@@ -191,28 +198,18 @@ Type \\[describe-mode] there for its keys."
   (when-let* ((terminal (gemini-companion-session-terminal cli)))
     `(("Terminal" . ,(apply-partially #'gemini-companion-cli-show terminal)))))
 
-(defun gemini-companion-status--insert-section
-    (heading insert items &optional action)
-  "Insert HEADING, and call INSERT with each of ITEMS, unless all are nil.
-A button for ACTION follows HEADING."
-  (when (or items action)
-    (insert "\n")
-    (apply #'gemini-companion-status--insert (propertize heading 'face 'bold)
-           nil (ensure-list action))
-    (mapc insert items)))
-
-(defun gemini-companion-status--insert-finding (finding)
+(defun gemini-companion-status--finding-row (finding)
+  "Return FINDING as arguments of `gemini-companion-status--insert'."
   (pcase-let* ((`(,title ,mark ,text . ,more) finding)
                (`(,character ,ascii ,face)
                 (alist-get mark '((good ?✓ "ok" success)
                                   (bad ?✗ "NO" error)
                                   (note ?• "--" shadow)
                                   (wait ?… ".." shadow)))))
-    (apply #'gemini-companion-status--insert
-           (concat (propertize (gemini-companion-text-sign character ascii)
-                               'face face)
-                   " " title ": " text)
-           more)))
+    (cons (concat (propertize (gemini-companion-text-sign character ascii)
+                              'face face)
+                  " " title ": " text)
+          more)))
 
 (defun gemini-companion-status--insert-verdict (problem)
   "Insert one line about which CLIs are connected, or why none is.
@@ -230,7 +227,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
       (apply #'gemini-companion-status--insert
              (concat (propertize "Not connected: " 'face 'error) text) more))))
 
-(defun gemini-companion-status--insert-session (session)
+(defun gemini-companion-status--session-row (session)
   (pcase-let* (((map :directory :version) session)
                (facts
                 (list (concat (gemini-companion-session-name session)
@@ -241,20 +238,23 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                       (gemini-companion-notify-description session)
                       (and (gemini-companion-auto-on-p session)
                            "auto-accept"))))
-    (apply #'gemini-companion-status--insert
-           (concat "    " (string-join (delq nil facts) ", ")) nil
-           (gemini-companion-status--terminal-button session))))
+    `(,(concat "    " (string-join (delq nil facts) ", ")) nil
+      ,@(gemini-companion-status--terminal-button session))))
 
-(defun gemini-companion-status--insert-shared ()
+(defun gemini-companion-status--shared ()
+  "Return the section of the files that are shared, or nil."
   (when (or (gemini-companion-sessions) gemini-companion-paused)
     (let ((files (gemini-companion-shared)))
-      (gemini-companion-status--insert-section
-       (cond (gemini-companion-paused "Shared: nothing, sharing is paused")
-             (files "Shared")
-             (t "Shared: nothing"))
-       (pcase-lambda ((map :path :active :line :character :selected-text))
-         (gemini-companion-status--insert
-          (concat "    " (gemini-companion-name-absolute path)
+      `(,(cond (gemini-companion-paused "Shared: nothing, sharing is paused")
+               (files "Shared")
+               (t "Shared: nothing"))
+        ,(mapcar #'gemini-companion-status--file-row files)
+        (,(if gemini-companion-paused "Resume" "Pause")
+         . gemini-companion-pause)))))
+
+(defun gemini-companion-status--file-row (file)
+  (pcase-let (((map :path :active :line :character :selected-text) file))
+    (list (concat "    " (gemini-companion-name-absolute path)
                   (and active
                        (format ", active, line %s, character %s"
                                line character)))
@@ -262,10 +262,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                (format "    %d characters selected: %s" (length selected-text)
                        (let ((print-escape-newlines t))
                          (gemini-companion-name-shown
-                          (format "%S" selected-text)))))))
-       files
-       `((,(if gemini-companion-paused "Resume" "Pause")
-          . gemini-companion-pause))))))
+                          (format "%S" selected-text))))))))
 
 ;;;; Checks
 
