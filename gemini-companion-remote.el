@@ -14,7 +14,6 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-names)
 (require 'gemini-companion-server)
-(require 'map)
 
 (declare-function tramp-compute-multi-hops "tramp-sh")
 (declare-function tramp-dissect-file-name "tramp")
