@@ -693,7 +693,8 @@ Elsewhere outside the project, it does not read them, or asks."
          (intern (concat "image/" (file-name-extension file)))
          (gemini-companion-text-bytes file))
       (unless (bolp) (just-one-space))
-      (insert (gemini-companion-compose--describe (list (list file nil nil)))
+      (insert (gemini-companion-send--description
+               (list (list file nil nil)) (gemini-companion-compose--target))
               " ")))
   'private)
 
@@ -717,13 +718,11 @@ Elsewhere outside the project, it does not read them, or asks."
       gemini-companion-compose--session
     (car (gemini-companion-send--sessions default-directory))))
 
-(defun gemini-companion-compose--describe (things)
-  "Return the text for THINGS, as `gemini-companion-send-alist' has them.
-Their names are for the CLI of this buffer, or for one to start."
-  (gemini-companion-send--description
-   things (or (gemini-companion-compose--find-session)
-              (list :directory default-directory
-                    :client (gemini-companion-compose--client)))))
+(defun gemini-companion-compose--target ()
+  "Return the session for the prompt, or what is known of one to start."
+  (or (gemini-companion-compose--find-session)
+      (list :directory default-directory
+            :client (gemini-companion-compose--client))))
 
 (defun gemini-companion-compose-submit (&optional insert)
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
@@ -735,8 +734,7 @@ While the CLI works, it queues the prompt."
       (user-error "Nothing to submit"))
     (gemini-companion-compose--check-command text)
     (setq text (gemini-companion-prompt-quote
-                text (or session
-                         (list :client (gemini-companion-compose--client)))))
+                text (gemini-companion-compose--target)))
     (cond ((null session)
            (gemini-companion-compose--start text))
           ((eq 'waiting (gemini-companion-session-state session))
@@ -788,12 +786,13 @@ the CLI does; submit it? "
                       (other-buffer (current-buffer) t) t)))
   (let ((window (get-buffer-window buffer t)))
     (unless (bolp) (insert "\n"))
-    (insert (gemini-companion-compose--describe
+    (insert (gemini-companion-send--description
              (with-current-buffer buffer
                (save-excursion
                  (when window
                    (goto-char (window-point window)))
-                 (gemini-companion-send--things))))
+                 (gemini-companion-send--things)))
+             (gemini-companion-compose--target))
             "\n")))
 
 ;;;; Mode
