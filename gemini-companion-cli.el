@@ -1066,8 +1066,7 @@ prints objects of JSON."
                   objects)))))
     (mapcar (pcase-lambda (`(,id ,time ,words))
               (list id (vector time (gemini-companion-name-escaped
-                                     (replace-regexp-in-string
-                                      "[ \t\n\r]+" " " words)))))
+                                     (string-clean-whitespace words)))))
             (append (nreverse objects) printed))))
 
 (defun gemini-companion-resume--list ()
