@@ -388,7 +388,7 @@ until it does, so that the windows do not jump."
                 (not (active-minibuffer-window)))
            (gemini-companion-arrival--show next 'next))
           ((gemini-companion-arrival--next-expected-p edit)
-           (gemini-companion-edit-notify edit 'waits))
+           (gemini-companion-view-follow (gemini-companion-edit-view edit) 'waits))
           (t (gemini-companion-edit-finish edit)))))
 
 (defun gemini-companion-arrival--next-expected-p (edit)

@@ -111,13 +111,12 @@ the server.")
 (defvar gemini-companion-edit-functions nil
   "Functions called with an edit and what has happened to it.
 That is `opened', `shown', `hidden' or `changed' while it is open, and for
-its view `file-changed', `toggled', `restored' and `hide'; `accepting'
-before it is accepted and its file may be written; `settled' when it has
-ended, `answered' after that if the user has settled it from inside,
-`waits' if its view then awaits the next edit, and `closed' when its view
-is closed; and `written', `unwritten' or
-`reverted' when its file is, or a hunk of it.  These functions must be
-fast.  An error in one is only reported.")
+its view `file-changed', `toggled', `restored' and `hide', and `waits' if
+that awaits the next edit; `accepting' before it is accepted and its file
+may be written; `settled' when it has ended, `answered' after that if the
+user has settled it from inside, and `closed' when its view is closed; and
+`written', `unwritten' or `reverted' when its file is, or a hunk of it.
+These functions must be fast.  An error in one is only reported.")
 
 (cl-defgeneric gemini-companion-view-follow (_view _event)
   "Update a view after an event of its edit; see `gemini-companion-edit-functions'."
@@ -267,7 +266,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
                    (memq edit kept))))
            (cons edit gemini-companion-edit--all)))))
 
-(defun gemini-companion-edit-notify (edit event)
+(defun gemini-companion-edit--notify (edit event)
   "Call `gemini-companion-edit-functions' with EDIT and EVENT.
 Call also the functions that the user has for it."
   (force-mode-line-update t)
@@ -502,9 +501,11 @@ Only the lines of edits that were written count, if all are known."
          (delq nil (list (format (ngettext "%d file" "%d files" files) files)
                          lines)))))
 
-(defun gemini-companion-edit-summary (edit &optional plain)
+(defun gemini-companion-edit-summary (&optional edit plain)
   "Return the name of the file of EDIT, and its amount of change if known.
-For PLAIN, see `gemini-companion-edit-name'."
+EDIT is the current one by default.  For PLAIN, see
+`gemini-companion-edit-name'."
+  (setq edit (or edit (gemini-companion-edit-current)))
   (concat (gemini-companion-edit-name edit plain)
           (pcase (and (equal (gemini-companion-edit--texts-state edit)
                              (gemini-companion-edit-compared edit))
@@ -532,7 +533,7 @@ excluded now.  Ask before excluding the last one."
       (user-error "Hunk not excluded"))
     (prog1 (gemini-companion-hunk-toggle
             hunk (gemini-companion-edit-original edit) proposal)
-      (gemini-companion-edit-notify edit 'toggled))))
+      (gemini-companion-edit--notify edit 'toggled))))
 
 (defun gemini-companion-edit--restore (edit &optional hunks original)
   "Restore the excluded hunks of EDIT that were edited, and report that.
@@ -545,13 +546,13 @@ With HUNKS of ORIGINAL, restore also those that are not among them."
                  "%1$d excluded hunks of %2$s have changed and were restored"
                  count)
        count (gemini-companion-edit-name edit 'plain))
-      (gemini-companion-edit-notify edit 'restored))))
+      (gemini-companion-edit--notify edit 'restored))))
 
 (defun gemini-companion-edit--edited (&rest _)
   "Restore the excluded hunks in the current buffer that were just edited."
   (when-let* ((edit gemini-companion-edit-here))
     (gemini-companion-edit--restore edit)
-    (gemini-companion-edit-notify edit 'changed)))
+    (gemini-companion-edit--notify edit 'changed)))
 (put 'gemini-companion-edit--edited 'permanent-local-hook t)
 
 ;;;; Comments
@@ -583,7 +584,7 @@ If TEXT is nil, delete that comment.  It follows edits of the proposal."
                     (_ key))
                   text)
             (gemini-companion-edit-commented edit))))
-  (gemini-companion-edit-notify edit 'changed))
+  (gemini-companion-edit--notify edit 'changed))
 
 ;;;; Opening
 
@@ -613,7 +614,7 @@ edited text is kept."
              (and changed (gemini-companion-edit--file-changed edit now)))))
     (gemini-companion-edit--add edit)
     ;; The rest is done later: the server is waiting for the answer.
-    (gemini-companion-edit-notify edit 'opened)
+    (gemini-companion-edit--notify edit 'opened)
     t))
 
 (defun gemini-companion-edit-adopt (edit)
@@ -705,7 +706,7 @@ An edit that was settled is not changed.  Its view is still to be closed."
       ;; Qwen Code writes the file before it closes the review.
       (unless (gemini-companion-edit--find-in-file edit)
         (gemini-companion-edit--read edit)))
-    (gemini-companion-edit-notify edit 'settled)))
+    (gemini-companion-edit--notify edit 'settled)))
 
 (defun gemini-companion-edit-close (id reason)
   "Dismiss the edit ID and return the text that it had then.
@@ -749,7 +750,7 @@ AUTOMATIC is non-nil if that is done without a review."
   (let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
         (text (gemini-companion-edit-text edit)))
     (gemini-companion-edit--read edit)
-    (gemini-companion-edit-notify edit 'accepting)
+    (gemini-companion-edit--notify edit 'accepting)
     (gemini-companion-edit--expect
      edit text automatic
      (when (gemini-companion-edit--own-text-p edit text)
@@ -771,7 +772,7 @@ AUTOMATIC is non-nil if that is done without a review."
   (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
   (gemini-companion-edit--discard-original edit)
   (setf (gemini-companion-edit-proposal-buffer edit) nil)
-  (gemini-companion-edit-notify edit 'closed)
+  (gemini-companion-edit--notify edit 'closed)
   (gemini-companion-edit--display-file))
 
 (defun gemini-companion-edit--display-file ()
@@ -803,7 +804,7 @@ If it signals an error, record that as the problem of EDIT."
               (format "Cannot show the review of %s: "
                       (gemini-companion-edit-name edit)))
             (error-message-string problem)))))
-  (gemini-companion-edit-notify
+  (gemini-companion-edit--notify
    edit (if (gemini-companion-edit-view edit) 'shown 'hidden)))
 
 (defun gemini-companion-edit-offer (edit objection)
@@ -818,9 +819,9 @@ If it signals an error, record that as the problem of EDIT."
 (defun gemini-companion-edit-hide (edit)
   "Close the view of EDIT, if it has one."
   (when (gemini-companion-edit-view edit)
-    (gemini-companion-edit-notify edit 'hide)
+    (gemini-companion-edit--notify edit 'hide)
     (setf (gemini-companion-edit-view edit) nil)
-    (gemini-companion-edit-notify edit 'hidden)))
+    (gemini-companion-edit--notify edit 'hidden)))
 
 (defun gemini-companion-edit-ask (edit ask)
   "Return the user's answer about EDIT, the value of calling ASK.
@@ -902,7 +903,7 @@ between two commands unless NOW is non-nil."
          (gemini-companion-edit--read edit)
          (unless (gemini-companion-edit-view edit)
            (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
-         (gemini-companion-edit-notify edit 'file-changed)
+         (gemini-companion-edit--notify edit 'file-changed)
          t)))
 
 (defun gemini-companion-edit--expect (edit text &optional automatic over)
@@ -928,7 +929,7 @@ AUTOMATIC is non-nil if the user has not answered it.  For OVER, see
              (gemini-companion-edit--keep
               edit text "%s was accepted a minute ago but was not written; \
 %s shows the text"))))
-    (gemini-companion-edit-notify edit (if written 'written 'unwritten))
+    (gemini-companion-edit--notify edit (if written 'written 'unwritten))
     (gemini-companion-edit--display-file)))
 
 (defun gemini-companion-edit--find-in-file (edit &optional written)
@@ -986,13 +987,13 @@ again."
       (gemini-companion-edit--add edit))
     (setf (gemini-companion-edit-reported edit) t
           (gemini-companion-edit-file-state edit) 'written)
-    (gemini-companion-edit-notify edit 'written)))
+    (gemini-companion-edit--notify edit 'written)))
 
 (defun gemini-companion-edit-set-reverted (edit state &optional undone)
   "Set the file state STATE of EDIT, of which the hunks UNDONE are reverted."
   (setf (gemini-companion-edit-file-state edit) state
         (gemini-companion-edit-undone edit) undone)
-  (gemini-companion-edit-notify edit 'reverted))
+  (gemini-companion-edit--notify edit 'reverted))
 
 ;;;; Commands
 
@@ -1052,7 +1053,7 @@ If the user is in the review, it may stay until the next one takes its
 place."
   (if (and real-this-command (gemini-companion-edit-view edit)
            (eq edit gemini-companion-edit-here))
-      (gemini-companion-edit-notify edit 'answered)
+      (gemini-companion-edit--notify edit 'answered)
     (gemini-companion-edit-finish edit))
   (let ((left (length (gemini-companion-edits-open))))
     (message "%s%s" text

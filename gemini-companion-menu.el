@@ -54,7 +54,7 @@ It has the commands that apply in PLACE; see `gemini-companion-commands'."
  'gemini-companion-review-menu "Display the commands for a review in a menu."
  'view
  (apply-partially #'gemini-companion-menu-state
-                  'gemini-companion-review-subject))
+                  'gemini-companion-edit-summary))
 
 (gemini-companion-menu--define
  'gemini-companion-list-menu

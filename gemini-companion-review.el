@@ -241,10 +241,6 @@ also as a part of another line, becomes a part of it."
 
 ;; A user error of these functions means nil in a menu.
 
-(defun gemini-companion-review-subject ()
-  "Return the file name and the amount of change of the current review."
-  (gemini-companion-edit-summary (gemini-companion-edit-current)))
-
 (defun gemini-companion-review-hunk-p ()
   "Return the hunk of a review at point, or nil."
   (gemini-companion-review--hunk (gemini-companion-review-of-buffer)))

@@ -235,7 +235,7 @@ ENTRY is a row of `gemini-companion-commands'."
     `("Gemini"
       ["Review" nil :active nil :visible ,open
        :label (or (gemini-companion-menu-state
-                   'gemini-companion-review-subject)
+                   'gemini-companion-edit-summary)
                   "No review is displayed")]
       ["Go to the review" gemini-companion-review :visible ,open]
       ,@(mapcar (lambda (entry) (gemini-companion--menu-item entry open))
@@ -265,7 +265,7 @@ ENTRY is a row of `gemini-companion-commands'."
     prompt compose tools list)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
-`-ready', `-lighter' and `-stop' that it needs.")
+`-hooks', `-ready', `-lighter' and `-stop' that it needs.")
 
 (defconst gemini-companion--late-parts '(prompt compose tools list)
   "The parts that are not loaded with the mode, but when used.")

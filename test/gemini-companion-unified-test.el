@@ -281,7 +281,7 @@ is for all of a whole new line of other text\n")))
           (narrow-to-region (line-beginning-position) (point-max)))
         ;; Hunks of what was just typed are not known yet.
         (should (eq (equal edit "none")
-                    (not (equal "a.el" (gemini-companion-review-subject)))))
+                    (not (equal "a.el" (gemini-companion-edit-summary)))))
         (gemini-companion-review-edit))
       (with-current-buffer (window-buffer)
         (should (string-search "*gemini diff" (buffer-name)))
