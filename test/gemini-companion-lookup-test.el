@@ -11,7 +11,6 @@
 ;;; Code:
 
 (require 'flymake)
-(require 'gemini-companion-code)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
@@ -894,27 +893,5 @@ The text of the first one is the first line."
                   (should-not lines))
                 (should-not (gemini-companion-lookup-test-edit
                              file broken fine))))))))))
-
-(ert-deftest gemini-companion-code-new-errors-only-a-syntax-error-hides-others ()
-  (let ((new (lambda (errors old-errors lines old-lines)
-               (mapcar #'caar (gemini-companion-code-new-errors
-                               errors (string-join lines "\n")
-                               old-errors (string-join old-lines "\n"))))))
-    (pcase-dolist
-        (`(,gone ,expected)
-         '(("Import \"os\" could not be resolved" (1 2))
-           ("invalid syntax" nil)
-           ("'(' was never closed" nil)
-           ("Unindent not expected" nil)
-           ("Too many errors emitted, stopping now" nil)))
-      (should (equal expected
-                     (funcall new '((1 "undefined name 'os'")
-                                    (2 "undefined name 'os'"))
-                              `((1 ,gone))
-                              '("os.x" "os.y") '("import os" "os.x" "os.y")))))
-    ;; An indentation that has changed makes a new line.
-    (should (equal '(2) (funcall new '((2 "unexpected indent"))
-                                 '((1 "invalid syntax"))
-                                 '("x" "    y") '("x x" "y"))))))
 
 ;;; gemini-companion-lookup-test.el ends here
