@@ -103,18 +103,16 @@ Signal an error if FILE does not exist or may not be shared."
     name))
 
 (defun gemini-companion-lookup--insert (file)
-  "Insert the text of FILE, a true name, unless it is too large."
-  (unless (gemini-companion-lookup--large-p file)
-    (if-let* ((buffer (gemini-companion-names-buffer file)))
-        (insert (gemini-companion-text-of-buffer buffer))
-      (gemini-companion-text-insert-file file)))
-  (goto-char (point-min)))
-
-(defun gemini-companion-lookup--large-p (file)
-  (< (* 1024 1024)                      ; bytes
-     (if-let* ((buffer (gemini-companion-names-buffer file)))
-         (buffer-size buffer)
-       (or (file-attribute-size (file-attributes file)) 0))))
+  "Insert the text of FILE, a true name; return nil if it is too large."
+  (let* ((buffer (gemini-companion-names-buffer file))
+         (size (if buffer
+                   (buffer-size buffer)
+                 (file-attribute-size (file-attributes file)))))
+    (when (<= (or size 0) (* 1024 1024))
+      (if buffer
+          (insert (gemini-companion-text-of-buffer buffer))
+        (gemini-companion-text-insert-file file))
+      (goto-char (point-min)))))
 
 ;;;; Language servers
 
@@ -399,10 +397,9 @@ They are lists of LINE, SEVERITY and TEXT."
 They belong to the whole word SYMBOL that is nearest to LINE, or the
 first one if LINE is nil.  The column is in UTF-16 code units.
 Signal an error if FILE does not have SYMBOL, or is too large."
-  (when (gemini-companion-lookup--large-p file)
-    (user-error "%s is too large; use grep_search" file))
   (with-temp-buffer
-    (gemini-companion-lookup--insert file)
+    (unless (gemini-companion-lookup--insert file)
+      (user-error "%s is too large; use grep_search" file))
     (or (car (seq-sort-by (lambda (location)
                             (abs (- (car location) (or line 0))))
                           #'<
