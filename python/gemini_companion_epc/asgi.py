@@ -154,7 +154,7 @@ class Asgi:
         if client.identity:
             pid = request.headers.get(client.identity[0], "")
             session.process = session.process or process_with(pid)
-        else:
+        elif not remote:  # or the peer is this process
             is_lasting = request.method == "GET"
             self._sessions.identify(session, request.scope["client"], is_lasting)
         return session

@@ -322,9 +322,6 @@ class Sessions:
         Search again for a connection that is lasting: others may be closed before
         they are found.
         """
-        if session.remote:
-            # The peer is this process.
-            return
         if session.process is None and (session.search is None or is_lasting):
             loop = asyncio.get_running_loop()
             session.search = loop.create_task(self._search(session, peer))
