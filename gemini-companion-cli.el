@@ -866,14 +866,11 @@ PREVIOUS are the CLIs that were connected before."
 
 ;;;; Desktop
 
+;; A handler of another package for a terminal comes first.
 ;;;###autoload
-(add-to-list 'desktop-buffer-mode-handlers
-             '(gemini-companion-resume-mode . gemini-companion-cli-restore) t)
-
-(defconst gemini-companion-cli--desktop-handlers
-  (mapcar (lambda (mode) (cons mode 'gemini-companion-cli-restore))
-          '(vterm-mode eat-mode term-mode))
-  "Elements of `desktop-buffer-mode-handlers' while the mode is on.")
+(dolist (mode '(gemini-companion-resume-mode vterm-mode eat-mode term-mode))
+  (add-to-list 'desktop-buffer-mode-handlers
+               (cons mode 'gemini-companion-cli-restore) t))
 
 ;;;###autoload
 (defun gemini-companion-cli-restore (_file name run)
@@ -903,10 +900,7 @@ it is nil, or if its directory does not exist."
 (cl-defmethod gemini-companion-part-start ((_part (eql 'cli)))
   "Watch the terminals of the CLIs that connect."
   (add-hook 'gemini-companion-session-changed-functions
-            #'gemini-companion-cli--watch)
-  (setq desktop-buffer-mode-handlers
-        (append gemini-companion-cli--desktop-handlers
-                (bound-and-true-p desktop-buffer-mode-handlers))))
+            #'gemini-companion-cli--watch))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'cli)) _how)
   "Start the CLIs that waited for the server, and prepare for others."
@@ -930,9 +924,6 @@ it is nil, or if its directory does not exist."
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-cli--watch)
   (mapc #'gemini-companion-cli--unwatch (process-list))
-  (setq desktop-buffer-mode-handlers
-        (seq-difference desktop-buffer-mode-handlers
-                        gemini-companion-cli--desktop-handlers))
   (gemini-companion-cli--start-waiting "The server is not running")
   (gemini-companion-cli--export nil)
   (cancel-function-timers #'gemini-companion-cli--hint))
