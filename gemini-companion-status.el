@@ -158,7 +158,8 @@ Type \\[describe-mode] there for its keys."
                 (not gemini-companion-status--passed-shown))))))
 
 (defun gemini-companion-status--insert (text &optional remedy &rest actions)
-  "Insert TEXT and REMEDY, with buttons for ACTIONS behind the first line."
+  "Insert TEXT and REMEDY, with buttons for ACTIONS behind the first line.
+Omit REMEDY if it is there already, of an earlier finding."
   (pcase-let ((`(,line . ,more) (split-string text "\n")))
     (insert line)
     (pcase-dolist (`(,label . ,function) actions)
@@ -175,7 +176,9 @@ Type \\[describe-mode] there for its keys."
                      (with-current-buffer gemini-companion-status--name
                        (revert-buffer)))))))
     (insert "\n")
-    (dolist (line (append more (ensure-list remedy)))
+    (when (and remedy (not (string-search remedy (buffer-string))))
+      (setq more (append more (list remedy))))
+    (dolist (line more)
       (insert "    " line "\n"))))
 
 (defun gemini-companion-status--type (client command)
@@ -269,23 +272,13 @@ PROBLEM is the first finding that is a problem or awaits an answer."
 (defun gemini-companion-status--findings (directory)
   "Check all in DIRECTORY, and return the findings.
 They are lists (TITLE MARK TEXT REMEDY ACTION...)."
-  (gemini-companion-status--once
-   (seq-mapcat
-    (pcase-lambda (`(,title . ,check))
-      (mapcar (apply-partially #'cons title)
-              (condition-case problem
-                  (funcall check directory)
-                (error `((bad ,(error-message-string problem)))))))
-    gemini-companion-status-checks)))
-
-(defun gemini-companion-status--once (findings)
-  "Return FINDINGS without the remedies that are in earlier ones."
-  (let (said)
-    (mapcar (pcase-lambda (`(,title ,mark ,text ,remedy . ,actions))
-              (prog1 `(,title ,mark ,text
-                              ,(unless (member remedy said) remedy) ,@actions)
-                (push remedy said)))
-            findings)))
+  (seq-mapcat
+   (pcase-lambda (`(,title . ,check))
+     (mapcar (apply-partially #'cons title)
+             (condition-case problem
+                 (funcall check directory)
+               (error `((bad ,(error-message-string problem)))))))
+   gemini-companion-status-checks))
 
 (defun gemini-companion-status--server (_directory)
   (let ((info (gemini-companion-server-info))
