@@ -62,7 +62,7 @@ def measure(directory: Path) -> Iterator[Row]:
                 samples = alternate(rounds, ours=ours, comparator=alone)
                 what = f"review, {name}, {change}"
                 if count + size < 2_000:
-                    yield _elapsed(what, samples, Goal(more=15))
+                    yield _elapsed(what, samples, Goal(times=2.5))
                 yield _used(what, samples, Goal(times=1.9))
         node = Node(directory / "node")
         stack.callback(node.close)
