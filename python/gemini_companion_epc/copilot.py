@@ -96,9 +96,6 @@ class Copilot(Protocol):
         }
         return {"jsonrpc": "2.0", "method": "selection_changed", "params": params}
 
-    def outcome(self, path: str, content: str | None) -> None:
-        return None
-
     def discovery(
         self, port: int, bearer: str, roots: Sequence[str]
     ) -> dict[str, object]:
