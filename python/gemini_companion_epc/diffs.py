@@ -68,7 +68,21 @@ class Diffs:
         remote = remote or ""  # Emacs has an empty list in place of a name.
         self._sessions.get(session_id, remote=remote)
         path = self._remotes.remote_name(remote, name) or name
-        self._diffs[diff_id] = Diff(diff_id, session_id, path, text, name)
+        diff = self._diffs[diff_id] = Diff(diff_id, session_id, path, text, name)
+        loop = asyncio.get_running_loop()
+        loop.call_later(self._config.session_grace, self._end_unless_reopened, diff)
+
+    def _end_unless_reopened(self, diff: Diff) -> None:
+        """Dismiss ``diff`` if a call should wait for its outcome, and none does.
+
+        The user has answered in the terminal while there was no server.
+        """
+        if diff.id in self._diffs:
+            session = self._sessions.get(diff.session_id)
+            is_asked = diff.path in session.waiting
+            if session.client and session.client.has_socket and not is_asked:
+                del self._diffs[diff.id]
+                self._dismiss(diff, "interrupted")
 
     def decide(self, diff_id: int, content: str | None = None) -> None:
         """Accept a diff, so that its client writes ``content``, or reject it."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import asyncio
 
+from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.diffs import LARGEST_PROPOSAL
 from gemini_companion_epc.sessions import COMMENT
 from scene import BOUND, Rig, accepted, in_loop, rejected, take, until
@@ -142,6 +143,23 @@ async def test_an_adopted_diff_is_settled_when_its_session_reconnects(rig: Rig) 
     assert await rig.diffs.close(session, "/b") == "proposal"
     await rig.diffs.open(session, "/c", "x")
     assert [diff.path for diff in rig.emacs.opened] == ["/c"]
+
+
+@in_loop(session_grace=0.05)
+async def test_a_review_that_is_not_opened_again_ends(rig: Rig) -> None:
+    (copilot,) = [client for client in CLIENTS if client.has_socket]
+    session, _ = rig.session()
+    other, _ = rig.session()
+    session.client = copilot
+    for path, owner in (("/a", session), ("/b", session), ("/c", other)):
+        rig.diffs.adopt(ord(path[1]), owner.id, path, "x")
+    call = asyncio.create_task(session.decided("/b", "x"))
+    await until(lambda: rig.emacs.closed)
+    await asyncio.sleep(0.05)
+    assert rig.emacs.closed == [(ord("a"), "interrupted")]
+    assert set(rig.diffs.of(session)) == {"/b"}
+    rig.diffs.decide(ord("b"), "x")
+    assert await call
 
 
 @in_loop(session_grace=0.01)
