@@ -87,7 +87,23 @@ If it has to be reviewed nevertheless, record why."
             ((gemini-companion-edit-touched-file-p edit)
              "file changed since the proposal")
             ((gemini-companion-revert-unsaved file)
-             "unsaved changes here")))))
+             "unsaved changes here")
+            ((gemini-companion-auto--undoes-p edit)
+             "may undo your edits of this turn")))))
+
+(defun gemini-companion-auto--undoes-p (edit)
+  "Return non-nil if EDIT may be made from a text that Emacs has written over.
+The CLI does not know that text until it reads the file again."
+  (and (gemini-companion-edit-client-get edit :writes-own-text)
+       (seq-some (lambda (other)
+                   (and (eq (gemini-companion-edit-turn other)
+                            (gemini-companion-edit-turn edit))
+                        (equal (gemini-companion-edit-true-name other)
+                               (gemini-companion-edit-true-name edit))
+                        (gemini-companion-edit-written-p other)
+                        (not (equal (gemini-companion-edit-after other)
+                                    (gemini-companion-edit-proposed other)))))
+                 (gemini-companion-edits))))
 
 ;;;; Start and end
 

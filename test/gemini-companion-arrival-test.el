@@ -54,6 +54,21 @@
         (should (equal (concat "not auto-accepted: " objection)
                        (gemini-companion-edit-objection diff)))))))
 
+;; Another edit of the same answer was made from the text of the CLI.
+(ert-deftest gemini-companion-auto-undoes-no-edits-of-the-user ()
+  (pcase-dolist (`(,client ,mine ,reviewed)
+                 '(("copilot" "mine " t) ("copilot" "" nil) ("gemini" "mine " nil)))
+    (gemini-companion-test-with-edits '(("a" "old\n"))
+      (let* ((session `(:client ,client ,@(gemini-companion-test-session "one" 1)))
+             (diff (gemini-companion-test-open "a" "new\n" 1 session)))
+        (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+          (insert mine))
+        (gemini-companion-edit-accept diff)
+        (gemini-companion-auto-accept session)
+        (should (equal (and reviewed
+                            "not auto-accepted: may undo your edits of this turn")
+                       (gemini-companion-auto-test-reviewed "a" session)))))))
+
 (ert-deftest gemini-companion-auto-accepts-only-what-is-safe-in-the-project ()
   (gemini-companion-test-with-edits '(("outside" "old\n") ("project/x" ""))
     (let* ((default-directory (concat directory "project/"))
