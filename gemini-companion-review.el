@@ -782,9 +782,10 @@ What guards text comes first, the longest last: a long name may not fit."
          '((4 "file ") (0 "changed") (4 " since the proposal") (0 "; ")))
        (when (memq 'not-utf-8 remarks)
          '((0 "not UTF-8; ")))
-       (when (or (gemini-companion-edit-edited-p edit)
-                 (gemini-companion-hunk-marks
-                  (gemini-companion-edit-proposal-buffer edit)))
+       (when (and (gemini-companion-edit-open-p edit)
+                  (or (gemini-companion-edit-edited-p edit)
+                      (gemini-companion-hunk-marks
+                       (gemini-companion-edit-proposal-buffer edit))))
          (gemini-companion-header--of-edits edit))))
      (list (list nil name))
      (mapcar
