@@ -897,10 +897,11 @@ it is nil, or if its directory does not exist."
 
 ;;;; Life
 
-(cl-defmethod gemini-companion-part-start ((_part (eql 'cli)))
-  "Watch the terminals of the CLIs that connect."
-  (add-hook 'gemini-companion-session-changed-functions
-            #'gemini-companion-cli--watch))
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'cli)))
+  "Watch the terminals of the CLIs that connect, and check their settings."
+  '((gemini-companion-session-changed-functions gemini-companion-cli--watch)
+    (gemini-companion-session-changed-functions
+     gemini-companion-cli--check-settings)))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'cli)) _how)
   "Start the CLIs that waited for the server, and prepare for others."
@@ -913,16 +914,10 @@ it is nil, or if its directory does not exist."
      ;; indicates that its editor is in the container.
      ,@(when (seq-some #'file-exists-p '("/.dockerenv" "/run/.containerenv"))
          (list "REMOTE_CONTAINERS=1"))))
-  (add-hook 'gemini-companion-session-changed-functions
-            #'gemini-companion-cli--check-settings)
   (gemini-companion-cli--start-waiting))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'cli)))
   "Stop starting CLIs and watching terminals, and restore the environment."
-  (remove-hook 'gemini-companion-session-changed-functions
-               #'gemini-companion-cli--check-settings)
-  (remove-hook 'gemini-companion-session-changed-functions
-               #'gemini-companion-cli--watch)
   (mapc #'gemini-companion-cli--unwatch (process-list))
   (gemini-companion-cli--start-waiting "The server is not running")
   (gemini-companion-cli--export nil)

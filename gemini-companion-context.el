@@ -189,23 +189,26 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
 
 ;;;; Tracking
 
-(defconst gemini-companion-context--hooks
-  '((post-command-hook . gemini-companion-context--notice)
-    (pre-redisplay-functions . gemini-companion-context--notice)
-    (buffer-list-update-hook . gemini-companion-context--notice)
-    (activate-mark-hook . gemini-companion-context--notice)
-    (deactivate-mark-hook . gemini-companion-context--notice)
-    (find-file-hook . gemini-companion-context--file-changed)
-    (after-save-hook . gemini-companion-context--file-changed)
-    (after-revert-hook . gemini-companion-context--file-changed)
-    (after-set-visited-file-name-hook . gemini-companion-context--note-change)
-    (after-change-major-mode-hook . gemini-companion-context--buffer-changed)
-    (kill-buffer-hook . gemini-companion-context--buffer-changed)
-    (gemini-companion-remote-changed-hook
-     . gemini-companion-context--rules-changed)
-    (gemini-companion-session-changed-functions
-     . gemini-companion-context--send-again))
-  "Alist of (HOOK . FUNCTION) while the mode is on.")
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'context)))
+  "Notice what may change what is shared.
+Others on `kill-buffer-hook' may wait, and a report would come too early."
+  (mapcar
+   (pcase-lambda (`(,hook . ,function)) (list hook function 90))
+   '((post-command-hook . gemini-companion-context--notice)
+     (pre-redisplay-functions . gemini-companion-context--notice)
+     (buffer-list-update-hook . gemini-companion-context--notice)
+     (activate-mark-hook . gemini-companion-context--notice)
+     (deactivate-mark-hook . gemini-companion-context--notice)
+     (find-file-hook . gemini-companion-context--file-changed)
+     (after-save-hook . gemini-companion-context--file-changed)
+     (after-revert-hook . gemini-companion-context--file-changed)
+     (after-set-visited-file-name-hook . gemini-companion-context--note-change)
+     (after-change-major-mode-hook . gemini-companion-context--buffer-changed)
+     (kill-buffer-hook . gemini-companion-context--buffer-changed)
+     (gemini-companion-remote-changed-hook
+      . gemini-companion-context--rules-changed)
+     (gemini-companion-session-changed-functions
+      . gemini-companion-context--send-again))))
 
 (defconst gemini-companion-context--options
   (cons 'gemini-companion-share gemini-companion-privacy-options)
@@ -214,9 +217,6 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
 (cl-defmethod gemini-companion-part-start ((_part (eql 'context)))
   "Start tracking the context, and sending each change."
   (gemini-companion-privacy-refresh)
-  (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
-    ;; Others in `kill-buffer-hook' may wait, and a report would come too early.
-    (add-hook hook function 90))
   (dolist (option gemini-companion-context--options)
     (add-variable-watcher option #'gemini-companion-context--rules-changed))
   ;; The command that turned the mode on may have selected a terminal.
@@ -228,8 +228,6 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'context)))
   "Stop tracking and drop the recorded state."
-  (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
-    (remove-hook hook function))
   (dolist (option gemini-companion-context--options)
     (remove-variable-watcher option #'gemini-companion-context--rules-changed))
   (when gemini-companion-context--timer
