@@ -528,7 +528,7 @@ Its buffers are that of the diff and the proposal.")
   "Show VIEW as a unified diff; KEEP is as in the generic function."
   (let* ((edit (gemini-companion-view-edit view))
          (original (gemini-companion-edit-original edit))
-         (window (gemini-companion-unified--place edit keep))
+         (window (gemini-companion-unified--window edit keep))
          (row (gemini-companion-unified--row edit window))
          (buffer (with-current-buffer original ; for its directory
                    (generate-new-buffer
@@ -577,7 +577,7 @@ Its buffers are that of the diff and the proposal.")
   "Kill the buffer of the diff of VIEW."
   (gemini-companion-edit-discard (gemini-companion-unified--buffer view)))
 
-(defun gemini-companion-unified--place (edit &optional keep)
+(defun gemini-companion-unified--window (edit &optional keep)
   "Return the window of this frame for a review of EDIT in one window.
 It is the window of the edit before in this turn, or one that shows the
 file.  Return nil if there is none, if it is low, or if KEEP is non-nil
