@@ -303,7 +303,7 @@ At the end call END, see `gemini-companion-install-start'."
   (funcall end nil))
 
 (defun gemini-companion-install--fail (output end)
-  (gemini-companion-install-cancel)
+  (gemini-companion-part-stop 'install)
   (let* ((case-fold-search nil)
          ;; Some programs wrap their lines.
          (output (replace-regexp-in-string "[ \r\n]+" " " output))
@@ -321,7 +321,7 @@ installed.  %s.\n\nTo try again: M-x gemini-companion-mode, or \
 M-x gemini-companion-install-server.\nThe output is in the buffer %s."
                          sentence gemini-companion-install--log))))
 
-(defun gemini-companion-install-cancel ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'install)))
   "Cancel the installation in progress, if any, and delete its environment."
   (when-let* ((directory gemini-companion-install--directory))
     (setq gemini-companion-install--directory nil)

@@ -261,8 +261,8 @@ ENTRY is a row of `gemini-companion-commands'."
 ;;;; Parts
 
 (defconst gemini-companion--parts
-  '(remote state session revert edit notify arrival changes context review cli
-    prompt compose tools list)
+  '(install remote state session revert edit notify arrival changes context
+    review cli prompt compose tools list)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter' and `-stop' that it needs.")
@@ -411,7 +411,6 @@ Install the packages of the server first, if needed."
 Close their views immediately if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
-  (gemini-companion-install-cancel)
   (gemini-companion-edit-settle-all state now)
   (gemini-companion-server-stop)
   (mapc #'gemini-companion-part-stop (reverse (gemini-companion--loaded-parts)))
