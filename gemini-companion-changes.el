@@ -246,8 +246,11 @@ The value is as that of `gemini-companion-revert-merged'."
                 (gemini-companion-edit-name edit)))
   (pcase-let*
       ;; It belongs to no line: the first one may be taken back.
-      ((mark (if (string-prefix-p "\uFEFF" now) "\uFEFF" ""))
-       (now (string-remove-prefix mark now))
+      ((mark (if (or (string-prefix-p "\uFEFF" now)
+                     (gemini-companion-changes--restores-mark-p edit hunk))
+                 "\uFEFF"
+               ""))
+       (now (string-remove-prefix "\uFEFF" now))
        (written (gemini-companion-text-fit (gemini-companion-edit-after edit) now))
        (before (gemini-companion-changes--before edit now))
        (`(,line . ,text)
@@ -258,6 +261,15 @@ The value is as that of `gemini-companion-revert-merged'."
            before)
          "now" "written" "before")))
     (cons line (concat mark text))))
+
+(defun gemini-companion-changes--restores-mark-p (edit hunk)
+  "Return non-nil if taking back EDIT, or its HUNK, restores a byte order mark.
+A buffer has it in its coding system."
+  (and (= 1 (or (car hunk) 1))
+       (string-prefix-p "\357\273\277" (gemini-companion-edit-before edit))
+       (not (string-prefix-p "\uFEFF" (gemini-companion-edit-after edit)))
+       (not (gemini-companion-edit-client-get edit :restores-mark))
+       (not (gemini-companion-revert-unsaved (gemini-companion-edit-file edit)))))
 
 (defun gemini-companion-changes--before (edit now)
   "Return the text before EDIT as a file has it whose text is NOW."

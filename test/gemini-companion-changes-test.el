@@ -471,6 +471,9 @@
          ("\357\273\2771\n\303\251\n3\n4\n5\n" "one\n\u00e9\n3\n4\nfive\n"
           "\357\273\277one\n\303\251\n\303\266\n4\nfive\n"
           "\357\273\2771\n\303\251\n\303\266\n4\n5\n")
+         ;; The CLI has dropped the mark.
+         ("\357\273\2771\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n"
+          "one\n2\nmine\n4\nfive\n" "\357\273\2771\n2\nmine\n4\n5\n")
          ("caf\351\n2\n3\n4\n5\n" "cafe\n2\n3\n4\nfive\n"
           "cafe\n2\nmine\n4\nfive\n" "caf\351\n2\nmine\n4\n5\n")))
     (ert-info ((format "%S" now))
