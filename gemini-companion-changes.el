@@ -299,7 +299,7 @@ A buffer has it in its coding system."
 (put 'gemini-companion-changes--marks 'permanent-local t)
 
 (defvar-local gemini-companion-changes--margin nil
-  "Non-nil if the right margin is there for the marks.")
+  "Non-nil if a right margin is for the marks, where there is no fringe.")
 (put 'gemini-companion-changes--margin 'permanent-local t)
 
 (defvar gemini-companion-changes--places (make-hash-table :weakness 'key)
@@ -486,19 +486,27 @@ A formatter may have replaced it with the same text."
     (force-mode-line-update t)))
 
 (defun gemini-companion-changes--set-margin ()
-  "Show a right margin if it is needed for a mark, or hide it again."
-  (let ((on (and gemini-companion-changes--marks
-                 (or gemini-companion-changes--margin
-                     (= 0 right-margin-width (cadr (window-fringes)))))))
-    ;; A major mode resets the width.
+  "Show a right margin where it is needed for a mark, or hide it again."
+  (let* ((on (and gemini-companion-changes--marks
+                  (or gemini-companion-changes--margin
+                      (= 0 right-margin-width))))
+         (width (lambda (window)
+                  (if (and on (= 0 (cadr (window-fringes window)))) 1 0))))
     (when (or on gemini-companion-changes--margin)
       (setq gemini-companion-changes--margin on
-            right-margin-width (if on 1 0))
+            right-margin-width (funcall width nil))
       (dolist (window (get-buffer-window-list nil nil t))
         (pcase-let ((`(,left . ,right) (window-margins window)))
           ;; A wider one is of a mode that centers the text.
           (when (<= (or right 0) 1)
-            (set-window-margins window left right-margin-width)))))))
+            (set-window-margins window left (funcall width window))))))))
+
+(defun gemini-companion-changes--displayed (frame)
+  "Show or hide the right margins in FRAME, whose windows have other buffers.
+Another frame may have fringes, and a major mode resets the variable."
+  (dolist (window (window-list frame 'no-minibuffer))
+    (with-current-buffer (window-buffer window)
+      (gemini-companion-changes--set-margin))))
 
 (defun gemini-companion-changes--follow (edit event)
   "Mark each change of EDIT after EVENT.
@@ -706,7 +714,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'changes)))
   "Mark what CLIs write from now on."
   '((gemini-companion-edit-functions gemini-companion-changes--follow)
-    (after-change-major-mode-hook gemini-companion-changes--set-margin)
+    (window-buffer-change-functions gemini-companion-changes--displayed)
     (clone-indirect-buffer-hook gemini-companion-changes--mark)
     (find-file-hook gemini-companion-changes--visited)
     (after-revert-hook gemini-companion-changes--visited)

@@ -208,11 +208,31 @@
       (normal-mode)
       (set-window-buffer nil "*scratch*")
       (set-window-buffer nil buffer)
+      (run-hook-with-args 'window-buffer-change-functions (selected-frame))
       (should (equal '(nil . 1) (window-margins)))
       (set-window-margins nil 20 20)
       (gemini-companion-keep-changes)
       (should (equal '(20 . 20) (window-margins)))
       (set-window-margins nil nil))))
+
+(ert-deftest gemini-companion-changes-are-in-the-margin-without-a-fringe-only ()
+  (gemini-companion-changes-test-with
+      `(("a" ,gemini-companion-changes-test-lines))
+    (find-file "a")
+    ;; The other one is as in a graphical frame.
+    (let ((text-window (split-window)))
+      (cl-letf (((symbol-function 'window-fringes)
+                 (lambda (&optional window)
+                   (if (eq window text-window) '(0 0) '(8 8)))))
+        (gemini-companion-changes-test-accept
+         "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+        (should (equal '((nil) (nil . 1))
+                       (mapcar #'window-margins
+                               (list nil text-window))))
+        (set-window-buffer text-window "*scratch*")
+        (set-window-buffer text-window (current-buffer))
+        (run-hook-with-args 'window-buffer-change-functions (selected-frame))
+        (should (equal '(nil . 1) (window-margins text-window)))))))
 
 (ert-deftest gemini-companion-changes-are-not-marked-in-a-clone ()
   (gemini-companion-changes-test-with
