@@ -247,7 +247,7 @@ The value is as that of `gemini-companion-revert-merged'."
   (pcase-let*
       ;; It belongs to no line: the first one may be taken back.
       ((mark (if (or (string-prefix-p "\uFEFF" now)
-                     (gemini-companion-changes--restores-mark-p edit hunk))
+                     (gemini-companion-changes--byte-order-mark-p edit hunk))
                  "\uFEFF"
                ""))
        (now (string-remove-prefix "\uFEFF" now))
@@ -262,8 +262,8 @@ The value is as that of `gemini-companion-revert-merged'."
          "now" "written" "before")))
     (cons line (concat mark text))))
 
-(defun gemini-companion-changes--restores-mark-p (edit hunk)
-  "Return non-nil if taking back EDIT, or its HUNK, restores a byte order mark.
+(defun gemini-companion-changes--byte-order-mark-p (edit hunk)
+  "Return non-nil if a byte order mark is part of EDIT, or of its HUNK.
 A buffer has it in its coding system."
   (and (= 1 (or (car hunk) 1))
        (string-prefix-p "\357\273\277" (gemini-companion-edit-before edit))
