@@ -866,11 +866,14 @@ PREVIOUS are the CLIs that were connected before."
 
 ;;;; Desktop
 
-;; A handler of another package for a terminal comes first.
 ;;;###autoload
-(dolist (mode '(gemini-companion-resume-mode vterm-mode eat-mode term-mode))
-  (add-to-list 'desktop-buffer-mode-handlers
-               (cons mode 'gemini-companion-cli-restore) t))
+(add-to-list 'desktop-buffer-mode-handlers
+             '(gemini-companion-resume-mode . gemini-companion-cli-restore) t)
+
+(defconst gemini-companion-cli--desktop-handlers
+  (mapcar (lambda (mode) (cons mode 'gemini-companion-cli-restore))
+          '(vterm-mode eat-mode term-mode))
+  "Elements of `desktop-buffer-mode-handlers' while the mode is on.")
 
 ;;;###autoload
 (defun gemini-companion-cli-restore (_file name run)
@@ -903,6 +906,12 @@ it is nil, or if its directory does not exist."
     (gemini-companion-session-changed-functions
      gemini-companion-cli--check-settings)))
 
+(cl-defmethod gemini-companion-part-start ((_part (eql 'cli)))
+  "Restore the terminals of CLIs from a desktop."
+  (setq desktop-buffer-mode-handlers
+        (append gemini-companion-cli--desktop-handlers
+                (bound-and-true-p desktop-buffer-mode-handlers))))
+
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'cli)) _how)
   "Start the CLIs that waited for the server, and prepare for others."
   (gemini-companion-cli--export
@@ -919,6 +928,9 @@ it is nil, or if its directory does not exist."
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'cli)))
   "Stop starting CLIs and watching terminals, and restore the environment."
   (mapc #'gemini-companion-cli--unwatch (process-list))
+  (setq desktop-buffer-mode-handlers
+        (seq-difference desktop-buffer-mode-handlers
+                        gemini-companion-cli--desktop-handlers))
   (gemini-companion-cli--start-waiting "The server is not running")
   (gemini-companion-cli--export nil)
   (cancel-function-timers #'gemini-companion-cli--hint))
