@@ -779,14 +779,22 @@ Wait until the user pauses and has answered what it asks."
                                        (gemini-companion-sessions)))))
     (if (and (gemini-companion-idle-user-p)
              (not (gemini-companion-cli--asks-p buffer)))
-        (let ((run (buffer-local-value 'gemini-companion-cli-parameters buffer)))
-          (gemini-companion-revert-announce
-           (format "%s is not connected; %s \
+        (letrec ((run (buffer-local-value 'gemini-companion-cli-parameters buffer))
+                 (withdraw
+                  (gemini-companion-revert-announce
+                   (format "%s is not connected; %s \
 \(M-x gemini-companion-status shows why)"
-                   (gemini-companion-session-name run)
-                   (gemini-companion-cli--remedy
-                    (gemini-companion-cli-obstacle
-                     (plist-get run :client) (plist-get run :directory))))))
+                           (gemini-companion-session-name run)
+                           (gemini-companion-cli--remedy
+                            (gemini-companion-cli-obstacle
+                             (plist-get run :client)
+                             (plist-get run :directory))))))
+                 (changed
+                  (lambda (&rest _)
+                    (remove-hook 'gemini-companion-session-changed-functions
+                                 changed)
+                    (funcall withdraw))))
+          (add-hook 'gemini-companion-session-changed-functions changed))
       (run-at-time 1 nil #'gemini-companion-cli--hint buffer process))))
 
 (defun gemini-companion-cli--asks-p (buffer)
