@@ -243,8 +243,9 @@ are its texts."
                (session (or (gemini-companion-tools--report facts 'edit)
                             ;; It is linked, and not connected.
                             (list :id (concat "?" client) :client client))))
-    (gemini-companion-revert path before)
+    ;; Before its buffer shows that an edit that was reverted is there again.
     (gemini-companion-edit-written session path before after)
+    (gemini-companion-revert path before)
     (gemini-companion-lookup-after-edit path before after answer)))
 
 ;;;; Status

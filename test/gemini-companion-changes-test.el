@@ -10,6 +10,7 @@
 
 (require 'ert-x)
 (require 'gemini-companion-changes)
+(require 'gemini-companion-tools)
 (require 'gemini-companion-review-test-helper)
 
 (defun gemini-companion-changes-test-refuses (edit reason)
@@ -507,6 +508,27 @@
           (gemini-companion-test-write "a" now)
           (gemini-companion-changes-revert edit)
           (should (equal after (gemini-companion-text-bytes "a"))))))))
+
+;; As its buffer is reverted, the edit is found to be in the file again.
+(ert-deftest gemini-companion-changes-counts-what-is-written-again-once ()
+  (gemini-companion-changes-test-with '(("a" "A\n"))
+    (find-file "a")
+    (let ((write (lambda ()
+                   (gemini-companion-test-write "a" "B\n")
+                   (funcall (gemini-companion-tools-ask
+                             'edited
+                             (list :path buffer-file-name
+                                   :pids (list (plist-get session :pid)))
+                             "A\n" "B\n")
+                            #'ignore))))
+      (funcall write)
+      (gemini-companion-changes-revert (car (gemini-companion-edits)))
+      (should (equal "A\n" (buffer-string)))
+      (funcall write)
+      (should (equal "B\n" (buffer-string)))
+      (should (equal '(written) (mapcar #'gemini-companion-edit-file-state
+                                        (gemini-companion-edits))))
+      (should (equal '(1) (gemini-companion-changes-test-marked "a"))))))
 
 ;;;; Random turns
 
