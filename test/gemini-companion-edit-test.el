@@ -99,26 +99,6 @@ If EDIT is non-nil, call it in the proposal instead."
       (should-not (gemini-companion-edits-open))
       (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
 
-(ert-deftest gemini-companion-edit-waits-again-if-its-frame-is-deleted ()
-  (gemini-companion-edit-test-with '(("a" "old\n"))
-    (let ((diff (gemini-companion-edit-test-edited))
-          (delete (lambda ()
-                    (run-hook-with-args 'delete-frame-functions
-                                        (selected-frame)))))
-      (gemini-companion-test-eventually (gemini-companion-edit-shown))
-      (switch-to-buffer (gemini-companion-edit-proposal-buffer diff))
-      ;; Batch Emacs has one frame only.
-      (cl-letf* ((frames (list (selected-frame) 'other))
-                 ((symbol-function 'window-list-1)
-                  (lambda (&rest _) (make-list 2 (selected-window))))
-                 ((symbol-function 'window-frame) (lambda (_) (pop frames))))
-        (funcall delete))
-      (should (eq 'shown (gemini-companion-edit-status diff)))
-      (funcall delete)
-      (should (eq 'pending (gemini-companion-edit-status diff)))
-      (gemini-companion-test-eventually (gemini-companion-edit-shown))
-      (should (equal "mine new\n" (gemini-companion-edit-text diff))))))
-
 (ert-deftest gemini-companion-edit-shows-one-kept-proposal-after-the-other ()
   (gemini-companion-edit-test-with '(("a" "old\n"))
     (dotimes (n 12)

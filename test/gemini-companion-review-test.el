@@ -199,7 +199,9 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                  (edges (mapcar #'window-edges (window-list))))
             (should (get-buffer-window "*gemini proposal: a*"))
             (gemini-companion-test-open "b" "2\n" 2)
-            (gemini-companion-test-accept-inside diff)
+            (should (member "Accepted a: 1 hunk (+1 −1); 1 more waiting"
+                            (gemini-companion-test-messages
+                              (gemini-companion-test-accept-inside diff))))
             (should (get-buffer-window "*gemini proposal: b*"))
             (should (equal edges (mapcar #'window-edges (window-list))))))
       (set-frame-size nil 160 45))))

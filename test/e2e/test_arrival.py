@@ -188,63 +188,6 @@ def test_terminal_of_the_cli_stays_visible_beside_a_review(
         emacs.becomes(ARRANGEMENT, before)
 
 
-SIZES = [(80, 24), (120, 40), (140, 42), (160, 45), (200, 50)]
-# Windows, the selected one first; whether one of them is the place of the review.
-LAYOUTS = [
-    (["a.txt"], False),
-    (["a.txt", "*cli*"], False),
-    (["*cli*", "a.txt"], True),
-    (["*cli*"], False),
-    (["b.txt", "a.txt"], True),
-]
-LAY_OUT = """
-(defun e2e-points ()
-  "Return where point is in each window, the selected one first."
-  (mapcar #'window-point (window-list nil 'no-minibuffer)))
-(defun e2e-lay-out (selected &optional other)
-  "Show SELECTED, and OTHER beside it; a.txt is shown from line 20 on."
-  (delete-other-windows)
-  (switch-to-buffer selected)
-  (when other
-    (set-window-buffer (split-window-right) other))
-  (when-let* ((window (get-buffer-window "a.txt")))
-    (with-selected-window window
-      (goto-char (point-min))
-      (forward-line 22)
-      (recenter 3)))
-  nil)
-"""
-
-
-def edges(emacs: Emacs) -> list[Any]:
-    return sorted(edges for _, edges in emacs.value(ARRANGEMENT).values())
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_windows_are_as_before_the_review(world: World, size: tuple[int, int]) -> None:
-    old = "".join(f"{number}\n" for number in range(1, 101))
-    emacs, file = started(world, IN_TERMINAL + LAY_OUT, old, size=size)
-    other = world.file("b.txt", "mine\n")
-    emacs.eval(f"(progn (find-file-noselect {lisp(other)}) nil)")
-    text = old.replace("\n25\n", "\nnew\n").replace("\n60\n", "\nlast\n")
-    for names, takes_place in LAYOUTS:
-        emacs.eval(f"(e2e-lay-out {' '.join(map(lisp, names))})")
-        before, points = emacs.value(ARRANGEMENT), emacs.value("(e2e-points)")
-        places = edges(emacs)
-        reviews = arrive_from_there(emacs, file, text)
-        emacs.wait_for("+new")
-        if takes_place:
-            assert edges(emacs) == places
-        emacs.becomes(SELECTED, names[0])
-        reviews.select()
-        emacs.keys("x", "x", "n")
-        if takes_place:
-            assert edges(emacs) == places
-        reviews.reject()
-        emacs.becomes(ARRANGEMENT, before)
-        assert emacs.value("(e2e-points)") == points
-
-
 @pytest.mark.parametrize(
     ("split", "columns"), [("split-window-below", 170), ("split-window-right", 340)]
 )
@@ -403,34 +346,3 @@ def test_nothing_asks_while_a_review_appears(world: World) -> None:
 
     emacs.becomes("(or (active-minibuffer-window) (boundp 'e2e-bad))", None)
     emacs.wait_for("changed by another")
-
-
-R_HERE = '(with-current-buffer (window-buffer) (key-binding "r"))'
-
-
-@pytest.mark.parametrize("view", ["ediff", "diff"])
-def test_next_review_takes_the_place_of_the_last(world: World, view: str) -> None:
-    old = "".join(f"{n}\n" for n in range(1, 41))
-    new = old.replace("\n5\n", "\nfive\n").replace("\n30\n", "\nthirty\n")
-    files = [world.file(name, old) for name in ("a.txt", "b.txt", "c.txt")]
-    extra = OWN + option("view", view) + option("arrival", "now")
-    emacs = world.emacs(*reversed(files), extra=extra)
-    reviews = Reviews(emacs)
-    for file in files:
-        propose(emacs, file, new)
-    reviews.shown("a.txt")
-    reviews.select()
-    places = edges(emacs)
-
-    for said, following in (
-        ("Rejected a.txt; 2 more waiting", "b.txt"),
-        ("Rejected b.txt; 1 more waiting", "c.txt"),
-    ):
-        emacs.keys("r")
-        emacs.says(said)
-        reviews.shown(following)
-        emacs.holds(f"(eq 'gemini-companion-edit-reject {R_HERE})", "keys work")
-        assert edges(emacs) == places
-    emacs.keys("C-x", "k", "Enter")
-    emacs.says("Rejected c.txt")
-    emacs.holds("(one-window-p)")

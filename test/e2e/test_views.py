@@ -2,6 +2,7 @@
 """The Ediff and the unified view, their keys, windows, frames and tabs."""
 
 import pytest
+from harness.emacs import PROPOSAL
 from harness.model import say, write_file
 from harness.world import World
 
@@ -124,15 +125,21 @@ def test_review_waits_again_if_its_frame_is_deleted(world: World) -> None:
     emacs.keys("C-x", "5", "2")
     emacs.holds("(= 2 (length (frame-list)))")
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
+    reviews.edit("uno", "mine")
+    # Another frame displays it, too.
+    reviews.select("C-x", "5", "2", "C-x", "5", "0")
+    emacs.holds("(= 2 (length (frame-list)))")
+    assert reviews.states() == ["shown"]
+    emacs.eval(f"(select-frame (window-frame (get-buffer-window {PROPOSAL} t)))")
 
     emacs.keys("C-x", "5", "0")
 
     emacs.holds("(= 1 (length (frame-list)))")
-    reviews.shown("a.txt")
+    emacs.wait_for("+mine")
     reviews.accept()
     cli.wait_for("all done")
     emacs.becomes("(e2e-windows)", "a.txt")
-    assert file.read_text() == "uno\n"
+    assert file.read_text() == "mine\n"
 
 
 @pytest.mark.once
