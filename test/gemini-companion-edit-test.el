@@ -193,22 +193,6 @@ If EDIT is non-nil, call it in the proposal instead."
         (gemini-companion-edit-reject diff)
         (should (equal '((1 rejected nil)) outcomes))))))
 
-(ert-deftest gemini-companion-edit-viewed-puts-the-shown-one-back ()
-  (dolist (killed '(nil t))
-    (gemini-companion-edit-test-with '(("a" "old\n"))
-      (let ((first (gemini-companion-test-open "a" "new\n"))
-            (second (gemini-companion-test-open "b" "new\n" 2)))
-        (gemini-companion-test-eventually (equal (list first) views))
-        (gemini-companion-arrival-view second)
-        (should (equal (list second) views))
-        (should (eq 'pending (gemini-companion-edit-status first)))
-        (if killed
-            (kill-buffer (gemini-companion-edit-proposal-buffer first))
-          (gemini-companion-edit-reject))
-        (should (equal (list (list (if killed 1 2) 'rejected nil)) outcomes))
-        (gemini-companion-test-eventually
-          (equal (list (if killed second first)) views))))))
-
 (ert-deftest gemini-companion-edit-waits-for-the-view-of-one-that-ended ()
   (gemini-companion-edit-test-with '(("a" "old\n"))
     (let* ((first (gemini-companion-test-open "a" "new\n"))

@@ -206,36 +206,6 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
             (should (equal edges (mapcar #'window-edges (window-list))))))
       (set-frame-size nil 160 45))))
 
-(ert-deftest gemini-companion-review-is-complete-after-the-list-and-a-switch ()
-  (gemini-companion-test-in-each-view '(("a" "1\n") ("b" "2\n"))
-    (find-file (expand-file-name "a" directory))
-    (with-selected-window (split-window-right)
-      (find-file (expand-file-name "b" directory)))
-    (unwind-protect
-        (let* ((layout (gemini-companion-test-layout))
-               (diff (gemini-companion-test-show "a" "one\n"))
-               (review (gemini-companion-test-layout)))
-          (gemini-companion-review 'list)
-          (should (equal "*gemini edits*" (buffer-name (window-buffer))))
-          (quit-window)
-          (should (equal review (gemini-companion-test-layout)))
-          (gemini-companion-list)
-          (gemini-companion-review)
-          (should (equal review (gemini-companion-test-layout)))
-          ;; It begins with the windows of the user.
-          (gemini-companion-test-call #'gemini-companion-review-switch-view)
-          (when (eq view 'ediff)
-            (should (equal '("*gemini diff: a*" "b")
-                           (gemini-companion-test-window-names))))
-          (gemini-companion-list)
-          (gemini-companion-edit-accept diff)
-          (should (equal "*gemini edits*" (buffer-name (window-buffer))))
-          (quit-window)
-          ;; Which window is selected depends on how the list was opened.
-          (should (equal (mapcar #'butlast layout)
-                         (mapcar #'butlast (gemini-companion-test-layout)))))
-      (gemini-companion-part-stop 'list))))
-
 (defun gemini-companion-review-test-state ()
   "Return the options and hooks that a review must leave as they are."
   (cons (gemini-companion-test-hooks)
