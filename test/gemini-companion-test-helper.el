@@ -294,7 +294,12 @@ of files."
        (when (featurep 'gemini-companion-revert)
          (gemini-companion-part-stop 'revert))
        (dolist (buffer (buffer-list))
-         (when (string-prefix-p directory (or (buffer-file-name buffer) ""))
+         ;; It may also be one of Dired.
+         (when (string-prefix-p
+                directory (expand-file-name
+                           (or (buffer-file-name buffer)
+                               (buffer-local-value 'list-buffers-directory buffer)
+                               "/")))
            (with-current-buffer buffer (set-buffer-modified-p nil))
            (kill-buffer buffer)))
        (delete-directory directory t))))
