@@ -721,6 +721,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
     (after-save-hook gemini-companion-changes--visited)
     (kill-buffer-hook gemini-companion-changes--saved)))
 
+    (after-set-visited-file-name-hook gemini-companion-changes--visited)
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Mark nothing any more."
   (mapc #'gemini-companion-changes--keep (gemini-companion-edits))

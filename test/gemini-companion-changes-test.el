@@ -346,7 +346,10 @@
     (with-current-buffer "a"
       (write-file "z"))
     (should (string-prefix-p "1 of 1, a" (gemini-companion-changes-test-keys "n")))
-    (delete-file "a")
+    (with-current-buffer "a"
+      (rename-file "a" "renamed")
+      (set-visited-file-name "renamed" nil 'along-with-file)
+      (should-not (gemini-companion-changes-test-marked "renamed")))
     (make-directory "a")
     (should-error (gemini-companion-next-change) :type 'user-error)))
 
