@@ -382,18 +382,20 @@ In a file that is not visited, that is all hunks that are not reverted."
                             (concat (string-remove-suffix
                                      "\n" (gemini-companion-text-normalized text))
                                     "\n"))
-                          (list (gemini-companion-edit-after edit) text)))))
+                          (list (gemini-companion-edit-after edit) text))))
+        (moved 0))
+    ;; Both are in the order of lines.
     (cl-loop
      for hunk in hunks
      for (_ _ new count) = hunk
-     unless (cl-loop for (old old-count) in changes
-                     thereis (or (and (= 0 count old-count) (= old new))
-                                 (and (< old (+ new count))
-                                      (< new (+ old old-count)))))
-     collect (cons hunk (cl-loop for (old old-count _ new-count) in changes
-                                 when (<= (+ old old-count) new)
-                                 sum (- new-count old-count) into moved
-                                 finally return (+ new moved))))))
+     for changed = nil
+     do (cl-loop for (old old-count _ new-count) = (car changes)
+                 while (and changes (<= (+ old old-count) new))
+                 do (setq changed (and (= 0 count old-count) (= old new)))
+                 (cl-incf moved (- new-count old-count))
+                 (pop changes))
+     unless (or changed (and changes (< (caar changes) (+ new count))))
+     collect (cons hunk (+ new moved)))))
 
 (defun gemini-companion-changes--mark ()
   "Mark each change in the current buffer, and nothing else.
@@ -719,9 +721,9 @@ With ALL, a prefix argument, keep those in all files of the turn."
     (find-file-hook gemini-companion-changes--visited)
     (after-revert-hook gemini-companion-changes--visited)
     (after-save-hook gemini-companion-changes--visited)
+    (after-set-visited-file-name-hook gemini-companion-changes--visited)
     (kill-buffer-hook gemini-companion-changes--saved)))
 
-    (after-set-visited-file-name-hook gemini-companion-changes--visited)
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Mark nothing any more."
   (mapc #'gemini-companion-changes--keep (gemini-companion-edits))
