@@ -22,7 +22,6 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
-(require 'gemini-companion-remote)
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
 

@@ -13,7 +13,6 @@
 ;;; Code:
 
 (require 'gemini-companion-edit)
-(require 'gemini-companion-names)
 (require 'gemini-companion-session)
 
 ;;;; Several changes
