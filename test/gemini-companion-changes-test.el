@@ -102,8 +102,8 @@
     (gemini-companion-edit-written session (expand-file-name file) nil text)))
 
 (defun gemini-companion-changes-test-marked (file)
-  "Return the lines of FILE that have a mark in its buffer."
-  (with-current-buffer (get-file-buffer file)
+  "Return the lines that have a mark in FILE, a buffer or the name of its file."
+  (with-current-buffer (if (bufferp file) file (get-file-buffer file))
     (sort (mapcar (lambda (overlay)
                     (line-number-at-pos (overlay-start overlay)))
                   (seq-filter (lambda (overlay)
@@ -245,9 +245,7 @@
       (gemini-companion-keep-changes)
       (with-current-buffer clone
         (should-error (gemini-companion-undo-change) :type 'user-error)
-        (should-not (seq-filter (lambda (overlay)
-                                  (overlay-get overlay 'before-string))
-                                (overlays-in (point-min) (point-max))))
+        (should-not (gemini-companion-changes-test-marked clone))
         (should (equal 0 right-margin-width))
         (kill-buffer)))))
 
