@@ -50,7 +50,6 @@ NONE: dict[str, Any] = {"diagnostics": []}
 
 
 def send(**message: Any) -> None:
-    """Send `message`."""
     body = json.dumps({"jsonrpc": "2.0", **message}).encode()
     with LOCK:
         sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
@@ -58,12 +57,10 @@ def send(**message: Any) -> None:
 
 
 def notify(method: str, **params: Any) -> None:
-    """Send the notification `method`."""
     send(method=method, params=params)
 
 
 def diagnostics(text: str) -> list[dict[str, Any]]:
-    """Return what there is to say of `text`."""
     found_all = [
         {
             "range": {
@@ -108,14 +105,12 @@ def change(document: dict[str, Any], text: str) -> None:
 
 
 def report_others(document: dict[str, Any]) -> None:
-    """Report what is wrong in the texts that are open, but for `document`."""
     for uri in TEXTS:
         if uri != document["uri"]:
             report(uri)
 
 
 def report(uri: str) -> None:
-    """Report what is wrong in the text of `uri`."""
     loads = "loads" in FLAGS and len(REPORTED) == 1
     text = "error loading\n" * loads + TEXTS[uri]
     found = {"uri": uri, "diagnostics": diagnostics(text)}
@@ -143,7 +138,6 @@ def known_text(uri: str) -> str:
 
 
 def references(uri: str, position: dict[str, int]) -> list[dict[str, Any]]:
-    """Return the places of the word at `position` of `uri`."""
     lines = known_text(uri).split("\n")
     if position["line"] >= len(lines):
         return []
@@ -162,7 +156,6 @@ def references(uri: str, position: dict[str, int]) -> list[dict[str, Any]]:
 
 
 def handle(message: dict[str, Any]) -> None:
-    """Answer `message`."""
     method, params = message.get("method"), message.get("params")
     if method == "initialize":
         can: dict[str, Any] = {"textDocumentSync": {"openClose": True, "change": 1}}

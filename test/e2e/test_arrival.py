@@ -60,7 +60,6 @@ def started(
 
 
 def option(name: str, value: str) -> str:
-    """Return Lisp that sets an option of reviews."""
     return f"(setq gemini-companion-review-{name} '{value})"
 
 

@@ -15,7 +15,6 @@ HERE = "(list (buffer-name (window-buffer)) (line-number-at-pos (window-point)))
 
 
 def goes(emacs: Emacs, key: str, message: str, line: int) -> None:
-    """Press ``key``, which goes to ``line`` and says ``message``."""
     emacs.keys(key)
     emacs.says(message)
     emacs.becomes(f"(with-current-buffer (window-buffer) {HERE})",

@@ -58,7 +58,6 @@ KINDS = {
 
 
 def submit(emacs: Emacs, text: str) -> None:
-    """Write ``text`` as a prompt, and submit it by the key."""
     emacs.command("gemini-companion-compose")
     emacs.holds('(string-prefix-p "*prompt" (buffer-name (window-buffer)))')
     emacs.eval(f"(with-current-buffer (window-buffer) (insert {lisp(text)}) nil)")

@@ -14,7 +14,6 @@ SNAPSHOT = """
 
 
 def shares(emacs: Emacs, active: str, other: str) -> None:
-    """Wait until ``active`` is the active file, and ``other`` the other open one."""
     emacs.becomes(SNAPSHOT, [["active", active], ["open", other]])
 
 

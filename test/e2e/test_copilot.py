@@ -25,7 +25,6 @@ LAST = "(car (last (gemini-companion-edits)))"
 
 
 def pair(world: World) -> tuple[Emacs, Reviews, Copilot]:
-    """Return an Emacs that visits a.txt, and a CLI that is connected to it."""
     file = world.file("a.txt", "one\n")
     assert not world.home.joinpath(".copilot").exists()
     emacs = world.emacs(file)

@@ -46,13 +46,11 @@ class User:
         self.emacs.eval(f"(setq gemini-companion-review-view '{view})")
 
     def opens(self, new: str = NEW) -> None:
-        """Propose ``new``, and select the review."""
         propose(self.emacs, self.file, new)
         self.reviews.shown(self.file.name)
         self.reviews.select()
 
     def types(self, *keys: str, sees: str = "", is_in: str = "") -> None:
-        """Type ``keys``; wait for a text, and for a kind of buffer."""
         self.emacs.keys(*keys)
         if sees:
             self.emacs.wait_for(sees)

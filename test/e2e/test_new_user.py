@@ -98,7 +98,6 @@ def write(emacs: Terminal, text: str) -> None:
 
 
 def give(emacs: Terminal, command: str, *answers: str) -> None:
-    """Run ``command`` by M-x, and type ``answers`` to its questions."""
     emacs.keys("M-x")
     emacs.wait_for("M-x")
     for text in (command, *answers):

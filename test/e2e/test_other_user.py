@@ -85,7 +85,6 @@ print(connection.getresponse().status)
 
 
 def as_nobody(code: str, *arguments: object) -> bytes:
-    """Run the Python program ``code`` as another user; return its output."""
     return subprocess.run(
         [*AS_NOBODY, code, *map(str, arguments)], capture_output=True, check=True
     ).stdout

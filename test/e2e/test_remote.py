@@ -82,7 +82,6 @@ def outposts(scratch: Scratch) -> list[psutil.Process]:
 
 
 def start(world: World, far: Host, *files: Path) -> Emacs:
-    """Return an Emacs that visits ``files`` of ``far``."""
     terminal = "(setq gemini-companion-terminal 'term)"
     emacs = world.emacs(extra=far.init + CALLS + terminal)
     far.visit(emacs, *files)

@@ -37,7 +37,6 @@ def has_followed(previous: psutil.Process, emacs: Emacs, scratch: Scratch) -> No
 
 
 def restart(emacs: Emacs, scratch: Scratch) -> None:
-    """Restart the server of ``emacs``, and wait until it is replaced."""
     (server,) = scratch.servers()
     emacs.eval("(gemini-companion-restart)")
     has_followed(server, emacs, scratch)

@@ -96,7 +96,6 @@ def interrupt(emacs: Emacs, cli: Gemini) -> None:
 
 
 def result_of(cli: Gemini, *turns: Part) -> str:
-    """Prompt for ``turns``; return the answer of the last tool."""
     text = f"that is all of {len(cli.model.requests)}"
     cli.model.script(*turns, say(text))
     cli.prompt()

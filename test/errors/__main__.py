@@ -99,7 +99,6 @@ def go(share: str = "lib") -> Path:
 
 
 def environment() -> dict[str, str]:
-    """Return the variables with which Go is found."""
     return {
         "PATH": f"{go()}/bin:{os.environ['PATH']}",
         "GOROOT": str(go()),
@@ -130,7 +129,6 @@ def python_files() -> dict[str, str]:
 
 
 def package_files() -> dict[str, str]:
-    """Return the modules of a real package, which import each other."""
     package = Path(os.__file__).parent / "unittest"
     return {
         # Flymake needs seconds to show a thousand warnings.
@@ -142,7 +140,6 @@ def package_files() -> dict[str, str]:
 
 
 def typescript_files() -> dict[str, str]:
-    """Return the sources of a real package."""
     source = ROOT / ".deps/npm/node_modules/node-pty/src"
     names = [
         "terminal", "unixTerminal", "windowsTerminal", "windowsPtyAgent",
@@ -155,7 +152,6 @@ def typescript_files() -> dict[str, str]:
 
 
 def go_files() -> dict[str, str]:
-    """Return packages of the standard library as a module."""
     source = go("share") / "src"
     names = "text/tabwriter encoding/csv bufio text/scanner flag text/template/parse"
     found = {"go.mod": "module example.com/x\n\ngo 1.16\n"}
@@ -168,7 +164,6 @@ def go_files() -> dict[str, str]:
 
 
 def c_files() -> dict[str, str]:
-    """Return the sources of Brotli."""
     (source,) = (DEPS / "brotli").glob("*/c")
     return {
         str(path.relative_to(source)): path.read_text()
@@ -265,7 +260,6 @@ def of_lines(server: Server, edits: list[Edit]) -> list[dict[str, Errors]]:
 
 
 def pyright(edits: list[Edit], project: Path) -> list[dict[str, Errors]]:
-    """Return what basedpyright says of all texts, in one run."""
     with tempfile.TemporaryDirectory() as directory:
         # Each text has its own copy of the project, as files import each other.
         names: dict[tuple[str, str], Path] = {}
@@ -312,7 +306,6 @@ def new_errors(edit: Edit, errors: dict[str, Errors]) -> set[tuple[int, str]]:
 
 
 def reported(text: str) -> set[tuple[int, str]]:
-    """Return the errors in `text`, a report."""
     found = re.findall(r"^(\d+): error: (.*?)(?: \[[^]]+\])?$", text, re.MULTILINE)
     return {(int(line), plain(message)) for line, message in found}
 
@@ -331,7 +324,6 @@ class Score:
 
 
 def judge(name: str, tools: Tools, is_visited: bool, count: int, seed: int) -> Score:
-    """Judge one server in one Emacs."""
     server = servers()[name]
     scratch = Scratch(tools)
     try:
@@ -364,7 +356,6 @@ def compare(
     results: Results,
     by_line: bool,
 ) -> Score:
-    """Return the score of `results`."""
     score = Score()
     for number, (edit, errors, result) in enumerate(
         zip(edits, facts, results, strict=True)
@@ -404,7 +395,6 @@ def old_eglot() -> Path | None:
 
 
 def in_emacs(tools: Tools, scratch: Scratch, plan: dict[str, Any]) -> Results:
-    """Return what Emacs reports of the edits in `plan`."""
     (scratch.root / "plan").write_text(json.dumps(plan))
     variables = "".join(
         f"(setenv {lisp(k)} {lisp(v)})" for k, v in environment().items()
@@ -428,7 +418,6 @@ def in_emacs(tools: Tools, scratch: Scratch, plan: dict[str, Any]) -> Results:
 
 
 def emacsen() -> list[tuple[str, Tools]]:
-    """Return the version of each Emacs, and the programs to test with it."""
     found = []
     for line in (ROOT / ".deps/emacsen").read_text().splitlines():
         version, directory = line.split(" ", 1)
@@ -441,7 +430,6 @@ def emacsen() -> list[tuple[str, Tools]]:
 
 
 def main() -> int:
-    """Judge what was asked for, and print a table."""
     install()
     count = int(os.environ.get("GC_ERRORS_EDITS", "40"))
     seed = int(os.environ.get("GC_ERRORS_SEED", "1"))

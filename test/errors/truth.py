@@ -9,7 +9,6 @@ from pylsp.plugins.pyflakes_lint import PyflakesDiagnosticReport
 
 
 def errors(file: str, text: str) -> list[tuple[int, str]]:
-    """Return the line and message of each error in `text`."""
     report = PyflakesDiagnosticReport(text.splitlines(keepends=True))
     api.check(text, file, reporter=report)
     return [

@@ -43,7 +43,6 @@ def main() -> None:
 
 
 def listen(cli: FakeCli, stream: Events) -> None:
-    """Take the outcomes from ``stream`` and those that follow it."""
     while True:
         try:
             event = stream.next()
@@ -79,7 +78,6 @@ def propose(cli: FakeCli, path: str, text: str, waits: bool) -> None:
 
 
 def fail(problem: str) -> None:
-    """Print ``problem`` and exit."""
     print("WRONG", problem, flush=True)
     os._exit(1)
 

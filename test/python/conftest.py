@@ -57,7 +57,6 @@ def private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """A function that starts a server process and connects to it."""
     started: list[FakeEmacs] = []
     numbers = itertools.count(1)
 
@@ -105,7 +104,6 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def dead_pid() -> int:
-    """Return the PID of a process that has ended."""
     process = subprocess.Popen(["true"])
     process.wait()
     return process.pid
@@ -125,7 +123,6 @@ def run_python(*args: str) -> "subprocess.CompletedProcess[str]":
 
 
 async def never(*_: object) -> Any:
-    """Wait for an answer that does not come."""
     await asyncio.Event().wait()
 
 
@@ -239,7 +236,6 @@ ServeAlone = Callable[..., Alone]
 
 @pytest.fixture
 def serve_alone() -> Iterator[ServeAlone]:
-    """A function that serves the HTTP part alone; takes fields of Config."""
     served: list[Alone] = []
 
     def serve(**fields: Any) -> Alone:

@@ -14,7 +14,6 @@ NOBODY = 65534
 
 
 def main() -> None:
-    """Start the processes, and wait."""
     count, closed = map(int, sys.argv[1:])
     listener = socket.create_server(("127.0.0.1", 0), backlog=count + 1)
     here = listener.getsockname()

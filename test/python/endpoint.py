@@ -24,8 +24,6 @@ METHODS = "roots-update", "diff-accepted", "diff-rejected", "stop"
 
 
 class Loop:
-    """An event loop in a thread."""
-
     def __init__(self) -> None:
         ready: Future[None] = Future()
         main = self._run(ready)
@@ -40,7 +38,6 @@ class Loop:
         await self._end.wait()
 
     def start(self, call: Coroutine[Any, Any, Result]) -> "Future[Result]":
-        """Return what will have what ``call`` returns in the event loop."""
         return asyncio.run_coroutine_threadsafe(call, self._loop)
 
     def run(self, call: Coroutine[Any, Any, Result]) -> Result:
@@ -85,7 +82,6 @@ class Endpoint(Loop):
         return "late"
 
     def next(self) -> tuple[Any, ...]:
-        """Return the next call of Emacs."""
         return self.taken.get(timeout=BOUND)
 
     def open(self, diff: Diff) -> "Future[None]":

@@ -37,7 +37,6 @@ class Events:
         self._reader.start()
 
     def next(self, timeout: float | None = BOUND) -> dict[str, Any]:
-        """Return the next notification."""
         event = self._received.get(timeout=timeout)
         assert event is not None, (
             f"the event stream has ended, status {self.response.status}, "
@@ -143,7 +142,6 @@ class FakeCli:
         return self.request("POST", json.dumps(message).encode(), peer=peer)
 
     def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON-RPC answer to a request."""
         message = {"jsonrpc": "2.0", "id": next(self._ids), "method": method}
         status, headers, body = self.post({**message, "params": params})
         assert status == 200, (status, body)
@@ -177,7 +175,6 @@ class FakeCli:
         return peer
 
     def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """Return the whole answer to tools/call."""
         return self.ask("tools/call", {"name": name, "arguments": arguments})
 
     def open_diff(self, path: str, text: str) -> None:
@@ -186,7 +183,6 @@ class FakeCli:
         assert not result.get("isError"), result
 
     def close_diff(self, path: str) -> dict[str, Any]:
-        """Return the answer to closeDiff, decoded from JSON."""
         answer = self.tool("closeDiff", filePath=path, suppressNotification=True)
         (item,) = answer["result"]["content"]
         assert item["type"] == "text"

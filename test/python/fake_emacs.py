@@ -31,8 +31,6 @@ class ReturnedError(Exception):
 
 
 class EpcClient:
-    """One EPC connection."""
-
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), BOUND)
         self.socket.settimeout(None)
@@ -50,7 +48,6 @@ class EpcClient:
         self._uids = itertools.count(first)
 
     def call(self, name: str, *args: Any) -> Any:
-        """Call ``name`` in the server and return its answer."""
         uid = next(self._uids)
         reply = self.reply_to(uid)
         self.send([Symbol("call"), uid, Symbol(name), list(args)])

@@ -44,8 +44,6 @@ Scene = Callable[[Rig], Awaitable[None]]
 
 
 def run_scene(scene: Scene, **fields: Any) -> None:
-    """Run ``scene`` with the parts, whose configuration has ``fields``."""
-
     async def run() -> None:
         await asyncio.wait_for(scene(Rig(**fields)), BOUND)
 
@@ -66,7 +64,6 @@ def context_of(path: str) -> list[File]:
 
 
 def paths_of(event: dict[str, Any]) -> list[str]:
-    """Return the files in the contextUpdate ``event``."""
     assert event["method"] == "ide/contextUpdate"
     files = event["params"]["workspaceState"]["openFiles"]
     return [file["path"] for file in files]
@@ -82,12 +79,10 @@ async def take(stream: Stream) -> Any:
 
 
 def accepted(path: str, content: str) -> Any:
-    """Return what `take` returns for an accepted diff."""
     return "ide/diffAccepted", {"filePath": path, "content": content}
 
 
 def rejected(path: str) -> Any:
-    """Return what `take` returns for a rejected diff."""
     return "ide/diffRejected", {"filePath": path}
 
 

@@ -83,7 +83,6 @@ def test_a_body_that_is_too_large_is_not_kept(start: Start, cli_of: CliOf) -> No
     status = Path("/proc", str(emacs.process.pid), "status")
 
     def most() -> int:
-        """Return the largest memory in MB that the server has had."""
         (size,) = re.findall(r"VmHWM:\s+(\d+) kB", status.read_text())
         return int(size) // 1024
 

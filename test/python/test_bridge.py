@@ -28,15 +28,12 @@ START = f"exec(open({program.__file__!r}).read() + 'main()')"
 
 
 def discovery(tmp: Path, port: int, token: str, roots: tuple[str, ...] = ()) -> Path:
-    """Write the discovery file of an Emacs and return it."""
     files = DiscoveryFiles(1, port, token, {"TMPDIR": str(tmp)})
     assert files.update(roots) == []
     return Path(files.names()[0][1])
 
 
 class Bridge:
-    """A bridge that runs in a directory."""
-
     def __init__(self, directory: Path, tmp: Path, *arguments: str, **env: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", START, "gemini", *arguments],
@@ -49,7 +46,6 @@ class Bridge:
         self._last_id = 0
 
     def ask(self, method: object, **params: Any) -> Any:
-        """Return the result of ``method``."""
         self._last_id += 1
         self.send(id=self._last_id, method=method, params=params)
         while (answer := self.read()).get("id") != self._last_id:
@@ -69,7 +65,6 @@ class Bridge:
         return dict(json.loads(self._process.stdout.readline()))
 
     def call(self, name: str, **arguments: Any) -> str:
-        """Return the text that the tool ``name`` answers."""
         (part,) = self.ask("tools/call", name=name, arguments=arguments)["content"]
         return str(part["text"])
 
@@ -82,7 +77,6 @@ class Bridge:
 
 @pytest.fixture
 def start_bridge(tmp_path: Path) -> Iterator[Callable[..., Bridge]]:
-    """A function that starts a bridge in a directory."""
     started: list[Bridge] = []
 
     def start_bridge(directory: Path, **env: str) -> Bridge:

@@ -20,8 +20,6 @@ ROOTS = ["/", "/tmp"]
 
 
 class Scene:
-    """A client that is connected to a server."""
-
     def __init__(self, emacs: FakeEmacs) -> None:
         self.emacs = emacs
         self.cli = FakeCli(self.emacs.port, self.emacs.token)
@@ -35,14 +33,12 @@ class Scene:
         return self.cli.request("POST", json.dumps(PING), changed)[0]
 
     def schema(self, name: str) -> dict[str, Any]:
-        """Return the schema of the arguments of the tool ``name``."""
         tools = self.cli.ask("tools/list", {})["result"]["tools"]
         (schema,) = (tool["inputSchema"] for tool in tools if tool["name"] == name)
         types = {key: value["type"] for key, value in schema["properties"].items()}
         return {"type": schema["type"], "required": schema["required"], **types}
 
     def opened(self, path: str) -> int:
-        """Return the id of a new diff of ``path``."""
         self.cli.open_diff(path, "proposal")
         while (call := self.emacs.expect("open-diff"))[2] != path:
             pass
@@ -57,7 +53,6 @@ class Scene:
         return state
 
     def next(self, method: str) -> Any:
-        """Return the parameters of the next notification ``method``."""
         while (event := self.events.next())["method"] != method:
             pass
         return event["params"]

@@ -42,7 +42,6 @@ class FakeCopilot(FakeCli):
         return self.pool.submit(call)
 
     def review(self, path: str, text: str, name: str) -> "Future[Any]":
-        """Open a review called ``name``."""
         return self.later(
             "open_diff", original_file_path=path, new_file_contents=text, tab_name=name
         )

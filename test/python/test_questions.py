@@ -25,7 +25,6 @@ Answers = Callable[[str, Facts], Facts | None]
 def request(
     port: int, token: str, body: object, method: str = "POST", **headers: str
 ) -> tuple[int, Any]:
-    """Return status and content of the answer of /tools to ``body``."""
     cli = FakeCli(port, token)
     headers = {**cli.headers(), **headers}
     status, _, text = cli.request(method, json.dumps(body), headers, "/tools")
@@ -44,7 +43,6 @@ def answer_with(alone: Alone, answers: Answers) -> None:
 
 
 def call(alone: Alone, directory: Path, name: str, **arguments: Any) -> dict[str, Any]:
-    """Return the result of the tool ``name``."""
     body = {
         "directory": str(directory),
         "method": "call",
@@ -126,7 +124,6 @@ def test_malformed_arguments_are_named(
 
 
 def references(found: list[list[Any]], **facts: Any) -> Answers:
-    """Return answers with ``found`` and ``facts``."""
     return lambda kind, asked: {"total": len(found), "locations": found, **facts}
 
 

@@ -92,7 +92,6 @@ class Far:
     def write(
         self, file: Path, text: str | None = None, expected: bytes | None = None
     ) -> str:
-        """Write ``text`` to ``file``, or delete it; return the problem, or ""."""
         if expected is None:
             expected = file.read_bytes()
         hash_of = hashlib.sha256(expected).hexdigest()
@@ -104,7 +103,6 @@ class Far:
         return ""
 
     def copy(self, file: Path) -> Path:
-        """Return the name of the copy of ``file``."""
         return Path(f"{self.directory}/mirror{file}")
 
 

@@ -16,7 +16,6 @@ HASHED = re.compile(
 
 
 def asked_for() -> list[Requirement]:
-    """Return the dependencies of pyproject.toml."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     found = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
     assert found

@@ -31,7 +31,6 @@ def _discovery(emacs: FakeEmacs) -> dict[str, Any]:
 
 
 def _discovery_file(emacs: FakeEmacs) -> Path:
-    """Return the discovery file for Gemini CLI."""
     return Path(emacs.hello["discovery"][0][1])
 
 

@@ -58,8 +58,6 @@ class Sample:
 
 @dataclass
 class Chaos:
-    """A disruption of the server."""
-
     restarts: int = 0
     kills: int = 0
     last_kill: float = -1000.0
@@ -314,7 +312,6 @@ def main() -> int:
 
 
 def soak(reviews: int) -> list[str]:
-    """Run ``reviews``, print their table, and return the problems."""
     seed = int(os.environ.get("GC_SOAK_SEED") or random.randrange(2**31))
     print(f"soak: {reviews} reviews, GC_SOAK_SEED={seed}", flush=True)
     soak = Soak(seed, reviews)

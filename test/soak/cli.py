@@ -52,7 +52,6 @@ async def call(function: Callable[..., Any], *args: Any) -> Any:
 
 
 async def listen(fake: FakeCli) -> Events:
-    """Return a new event stream of ``fake``."""
     events: Events = await call(fake.listen)
     if events.response.status != 200:
         raise Wrong(f"GET was answered {events.response.status}")
@@ -115,7 +114,6 @@ class Session:
         self._reader: asyncio.Task[None] | None = None
 
     def follow(self, stream: Events) -> None:
-        """Take the events of ``stream``."""
         self._stream = stream
         self._reader = asyncio.create_task(self._read(stream))
 
@@ -254,7 +252,6 @@ class Cli:
     # Requests
 
     async def connect(self) -> Session:
-        """Do what the CLI does when it connects."""
         fake = FakeCli(*self._server)
         session = Session(self, fake)
         session.follow(await call(fake.connect))
@@ -291,7 +288,6 @@ class Cli:
             self.log.changed.notify_all()
 
     async def close_diff(self, session: Session, path: str) -> str | None:
-        """Call closeDiff and return the text in its answer, or None."""
         answer = await call(session.fake.close_diff, path)
         content = answer.get("content")
         if content is not None:
@@ -368,7 +364,6 @@ class Cli:
     # Disruptions
 
     async def disrupt(self, kind: str) -> None:
-        """Disrupt the connection as ``kind`` specifies."""
         session = await self.connected()
         self.log.counts[f"disruption: {kind}"] += 1
         try:

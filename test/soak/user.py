@@ -14,8 +14,6 @@ HERE = Path(__file__).resolve().parent
 
 
 class User(Emacs):
-    """An Emacs, and the simulated user in it."""
-
     def __init__(self, tools: Tools, scratch: Scratch, seed: int) -> None:
         self._journal = scratch.root / "journal"
         setup = f"""
@@ -30,12 +28,10 @@ class User(Emacs):
         self._process = psutil.Process(self.pid)
 
     def server_pid(self) -> int | None:
-        """Return the process id of the server that Emacs uses."""
         text = self.eval("(plist-get (gemini-companion-server-info) :pid)")
         return None if text == "nil" else int(text)
 
     def rss(self) -> float:
-        """Return its memory in MiB."""
         return float(self._process.memory_info().rss) / 2**20
 
     def quit(self) -> None:

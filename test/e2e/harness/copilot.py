@@ -14,17 +14,14 @@ SETTINGS = {"banner": "never", "showTipsOnStartup": False, "tabs": {"enabled": F
 
 
 def create(path: object, text: str) -> Part:
-    """Return a turn in which a model of Copilot CLI creates ``path``."""
     return call("create", path=str(path), file_text=text)
 
 
 def replace(path: object, old: str, new: str) -> Part:
-    """Return a turn in which a model of Copilot CLI edits ``path``."""
     return call("edit", path=str(path), old_str=old, new_str=new)
 
 
 def configure(scratch: Scratch) -> None:
-    """Write the settings of a Copilot CLI that is ready to work."""
     home = scratch.home / ".copilot"
     trusted = {"trustedFolders": [str(scratch.project)]}
     write_settings(home, {**SETTINGS, **trusted})
@@ -37,7 +34,6 @@ def configure(scratch: Scratch) -> None:
 
 
 def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
-    """Write a program that runs Copilot CLI, and return it."""
     values = {
         "COPILOT_OFFLINE": "true",
         "COPILOT_PROVIDER_BASE_URL": f"{model.url}/v1",
@@ -54,10 +50,8 @@ class Copilot(Gemini):
     question = QUESTION
 
     def wait_until_connected(self) -> None:
-        """Wait until it takes prompts."""
         self.terminal.wait_for(self.placeholder)
 
     def editor_context(self) -> str:
-        """Return what reaches the model with a new prompt."""
         self.is_free()
         return json.dumps(self.model.requests[-1]["messages"][-1])

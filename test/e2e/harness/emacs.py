@@ -178,7 +178,6 @@ TURN = f"(gemini-companion-session-turn {SESSION})"
 
 
 def lisp(text: object) -> str:
-    """Return ``text`` as a Lisp string."""
     escaped = str(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -247,7 +246,6 @@ class Emacs(Screen):
             self.wait_until_ready()
 
     def eval(self, code: str) -> str:
-        """Evaluate ``code`` and return the printed value."""
         answer = self._ask(code)
         if not answer:
             raise AssertionError(f"{code}\nEmacs has left")
@@ -307,7 +305,6 @@ class Emacs(Screen):
         self.keys("M-x", name, "Enter")
 
     def _wait_until_handled(self) -> None:
-        """Wait until Emacs has done what was typed, and waits for more."""
         self.terminal.written()
         self.holds(WAITS, "Emacs has handled all keys")
 
@@ -329,7 +326,6 @@ class Emacs(Screen):
         self.holds("(null (gemini-companion-edits-open))", "no review is left")
 
     def quit(self) -> None:
-        """Exit Emacs by Lisp, and wait until it has exited."""
         if self.terminal.is_open():
             self._ask("(kill-emacs)")
         self.wait_until_exited()
@@ -405,7 +401,6 @@ class Reviews:
         return self._all("file")
 
     def states(self) -> list[str]:
-        """Return the states of the unsettled diffs, oldest first."""
         return self._all("status")
 
     def proposed(self, cli: Gemini, file: Path, *turns: Part) -> None:
@@ -421,7 +416,6 @@ class Reviews:
         self.emacs.becomes("(e2e-layout)", self._before)
 
     def shown(self, name: str) -> None:
-        """Wait until a diff of the file ``name`` is shown."""
         shown = f"""
             (seq-find (lambda (diff)
                         (and (eq 'shown (gemini-companion-edit-status diff))
@@ -431,7 +425,6 @@ class Reviews:
         self.emacs.holds(shown, f"a review of {name} is shown")
 
     def wait_until(self, count: int) -> None:
-        """Wait until ``count`` diffs are unsettled."""
         eventually(lambda: len(self.paths()) == count, f"{count} diffs unsettled")
 
     def proposal(self) -> str:
@@ -441,7 +434,6 @@ class Reviews:
         )
 
     def edit(self, old: str, new: str) -> None:
-        """Replace ``old`` by ``new`` in the oldest proposal."""
         self.emacs.eval(
             f"(with-current-buffer {PROPOSAL}"
             f" (goto-char (point-min)) (search-forward {lisp(old)})"
@@ -449,11 +441,9 @@ class Reviews:
         )
 
     def accept(self) -> None:
-        """Accept the oldest diff by the function."""
         self._call("accept")
 
     def reject(self) -> None:
-        """Reject the oldest diff by the function."""
         self._call("reject")
 
     def select(self, *keys: str) -> None:

@@ -64,18 +64,15 @@ def pause_before_enter() -> None:
 
 
 def configure(scratch: Scratch, **changes: object) -> None:
-    """Write the settings of a CLI that is ready to work, with ``changes``."""
     write_settings(scratch.home / ".gemini", {**SETTINGS, **changes})
 
 
 def write_settings(directory: Path, settings: Mapping[str, object]) -> None:
-    """Write the ``settings`` of a CLI that has them in ``directory``."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
 
 
 def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
-    """Write a program that runs the CLI, and return it."""
     values = {
         "GEMINI_API_KEY": "fake",
         "GEMINI_CLI_NO_RELAUNCH": "1",
@@ -87,7 +84,6 @@ def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
 
 
 def write_program(path: Path, values: Mapping[str, str], command: str) -> Path:
-    """Write a program that runs ``command`` with ``values``; return its ``path``."""
     lines = ["#!/bin/sh", *(f"export {key}='{value}'" for key, value in values.items())]
     lines.append(f'exec {command} "$@"\n')
     path.write_text("\n".join(lines), encoding="utf-8")
@@ -113,8 +109,6 @@ class Gemini:
         self.terminal.wait_for_match(r"\d+ open files?")
 
     def type(self, text: str, is_sent: Callable[[], object]) -> None:
-        """Type ``text`` and press Enter until ``is_sent``."""
-
         def enter() -> None:
             screen = self.screen()
             if text in self._typed and "esc to cancel" in screen:
@@ -133,7 +127,6 @@ class Gemini:
         eventually(lambda: self._is_sent(command), f"{command!r} sent")
 
     def _enter(self, text: str) -> None:
-        """Type ``text`` and press Enter."""
         self._typed.append(text)
 
         def put() -> None:
@@ -201,7 +194,6 @@ class Gemini:
         return self.placeholder in self.screen()
 
     def prompt(self) -> None:
-        """Send a unique prompt."""
         self._prompts += 1
         text = f"prompt {self._prompts} please"
         asked = len(self.model.requests)
@@ -234,7 +226,6 @@ class Gemini:
         )
 
     def interrupt(self) -> None:
-        """Press C-c until the question is gone."""
         type_until(
             lambda: self.terminal.keys("C-c"),
             lambda: self.question not in self.screen(),

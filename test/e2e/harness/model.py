@@ -16,7 +16,6 @@ Context = dict[str, Any]
 
 
 def say(text: str) -> Part:
-    """Return a turn in which the model says ``text``."""
     return {"text": text}
 
 
@@ -39,7 +38,6 @@ def edit(path: object, old: str, new: str) -> Part:
 
 
 def replace(path: object, old: str, new: str) -> Part:
-    """Return a turn in which the model replaces ``old`` by ``new`` in ``path``."""
     return call(
         "replace",
         file_path=str(path),
@@ -50,7 +48,6 @@ def replace(path: object, old: str, new: str) -> Part:
 
 
 def call(name: str, **arguments: Any) -> Part:
-    """Return a turn in which the model calls the tool ``name``."""
     return {"functionCall": {"name": name, "args": arguments}}
 
 
@@ -119,7 +116,6 @@ class Model:
 
     @property
     def url(self) -> str:
-        """The address for GOOGLE_GEMINI_BASE_URL."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def script(self, *turns: Part) -> None:
@@ -127,7 +123,6 @@ class Model:
         self._turns = deque(turns)
 
     def is_to_say(self, text: str) -> bool:
-        """Return whether one of the next turns says ``text``."""
         return any(text in turn.get("text", "") for turn in tuple(self._turns))
 
     def close(self) -> None:
@@ -145,7 +140,6 @@ class Model:
         ]
 
     def context(self) -> Context:
-        """Return the editor context of the last request."""
         context: Context = {}
         for update in _updates(self.requests[-1]):
             context = _followed(context, update)

@@ -24,12 +24,10 @@ SETTINGS = {
 
 
 def configure(scratch: Scratch, **changes: object) -> None:
-    """Write the settings of a Qwen Code that is ready to work, with ``changes``."""
     write_settings(scratch.home / ".qwen", {**SETTINGS, **changes})
 
 
 def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
-    """Write a program that runs Qwen Code, and return it."""
     values = {
         "OPENAI_API_KEY": "fake",
         "OPENAI_MODEL": "model",
@@ -50,7 +48,6 @@ class Qwen(Gemini):
             self.ide("enable")
 
     def editor_context(self) -> str:
-        """Return the editor context that reaches the model with a new prompt."""
         self.is_free()
         text = json.dumps(self.model.requests[-1]["messages"][-1])
         found = re.search(r"Active file:.*", text)

@@ -230,7 +230,6 @@ class Host:
         emacs.says(f"Connected to {self.title}; run ")
 
     def discovery_files(self, client: str = "") -> list[Path]:
-        """Return the discovery files there, of ``client`` or of all."""
         files = [*self.tmp.glob("gemini/ide/*"), *self.home.glob(".qwen/ide/*")]
         return [file for file in files if client in file.name]
 

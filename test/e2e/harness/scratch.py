@@ -37,7 +37,6 @@ class Scratch:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The whole environment of the processes of the test."""
         return {
             "PATH": os.environ["PATH"],
             "LANG": os.environ.get("LC_ALL", "C.UTF-8"),
@@ -51,7 +50,6 @@ class Scratch:
         }
 
     def file(self, name: str, content: str | bytes = "") -> Path:
-        """Write ``content`` to ``name`` in the project and return its path."""
         path = self.project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -64,7 +62,6 @@ class Scratch:
         return sorted(path for path in self.tmp.rglob("*") if path.is_file())
 
     def logs(self) -> list[str]:
-        """Return the last lines of the logs of the CLIs."""
         return [
             f"=== {log.name}\n{log.read_text(errors='replace')[-2000:]}"
             for log in sorted(self.root.glob("*.log"))
@@ -89,7 +86,6 @@ class Scratch:
                 continue
 
     def clear(self) -> None:
-        """Delete the files of the project."""
         for path in self.project.iterdir():
             if path.name == ".git":
                 continue

@@ -64,7 +64,6 @@ class Tmux:
         return printed
 
     def close(self) -> None:
-        """Stop the server and all programs in it."""
         if self._client.poll() is None:
             self._client.communicate("kill-server\n", BOUND)
 
@@ -89,8 +88,6 @@ class Tmux:
 
 
 class Screen(ABC):
-    """A screen that can be typed into and read."""
-
     name: str
 
     @abstractmethod
@@ -106,12 +103,9 @@ class Screen(ABC):
         """Type ``text`` literally."""
 
     def wait_for(self, text: str) -> str:
-        """Return the screen once ``text`` is on it."""
         return self.wait_for_match(re.escape(text))
 
     def wait_for_match(self, pattern: str) -> str:
-        """Return the screen once ``pattern`` is on it."""
-
         def matching() -> str:
             screen = self.screen()
             return screen if re.search(pattern, screen) else ""
@@ -119,7 +113,6 @@ class Screen(ABC):
         return eventually(matching, f"{pattern!r} on {self.name}'s screen")
 
     def wait_until_gone(self, text: str) -> None:
-        """Wait until ``text`` is no longer on the screen."""
         eventually(
             lambda: text not in self.screen(),
             f"{text!r} gone from {self.name}'s screen",
@@ -139,7 +132,6 @@ class Terminal(Screen):
         return self._tmux.call("capture-pane", "-p", "-t", self._target, check=False)
 
     def resize(self, size: tuple[int, int]) -> None:
-        """Change the size to ``size`` (columns, rows)."""
         columns, rows = map(str, size)
         self._tmux.call("resize-window", "-t", self._target, "-x", columns, "-y", rows)
 

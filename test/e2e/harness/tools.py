@@ -25,8 +25,6 @@ def _program(variable: str, default: str) -> str:
 
 @dataclass(frozen=True)
 class Tools:
-    """The programs that the tests start."""
-
     emacs: str
     emacsclient: str
     elpa: str

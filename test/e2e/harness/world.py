@@ -84,14 +84,12 @@ class World:
         return cli
 
     def qwen(self, directory: Path | None = None, **settings: object) -> Qwen:
-        """Start Qwen Code outside Emacs with ``settings``; wait until it is ready."""
         qwen.configure(self.scratch, **settings)
         cli = self._start(qwen, Qwen, "qwen", directory)
         cli.wait_until_connected()
         return cli
 
     def copilot(self, name: str = "copilot") -> Copilot:
-        """Start Copilot CLI outside Emacs; wait until it is ready."""
         copilot.configure(self.scratch)
         cli = self._start(copilot, Copilot, name)
         cli.wait_until_connected()
@@ -104,7 +102,6 @@ class World:
         name: str,
         directory: Path | None = None,
     ) -> Cli:
-        """Start a CLI in its own terminal, by default in the project."""
         model = self.model()
         program = module.script(self.tools, self.scratch, model, name)
         place = directory or self.project
@@ -187,7 +184,6 @@ class World:
         return file, emacs, reviews, cli
 
     def reset(self) -> None:
-        """Restore the Emacs and the CLI of a shared world to their first state."""
         if self._emacs:
             self._emacs.reset()
         if self._cli:
