@@ -914,21 +914,29 @@ AUTOMATIC is non-nil if the user has not answered it.  For OVER, see
    (apply-partially #'gemini-companion-edit--follow edit text)
    (not automatic) over))
 
+(defun gemini-companion-edit--in-turn-p (edit session)
+  "Return non-nil if EDIT is of the last turn of SESSION, as far as known."
+  (memq (gemini-companion-session-turn session)
+        (list nil (gemini-companion-edit-turn edit))))
+
 (defun gemini-companion-edit--follow (edit text written)
   (let ((accepted (memq (gemini-companion-edit-decision edit)
                         '(accepted automatic))))
-    (cond ((gemini-companion-edit--find-in-file edit (and accepted written)))
-          ((and written accepted)
-           ;; A program may have formatted it since.
-           (setf (gemini-companion-edit-file-state edit) 'written))
-          ((not written)
-           (setf (gemini-companion-edit-file-state edit) 'unwritten)
-           ;; A user who interrupts Gemini CLI leaves a review that it ignores.
-           (when accepted
-             (gemini-companion-edit--keep
-              edit text "%s was accepted a minute ago but was not written; \
+    ;; What was refused, and is written in the next turn, is another edit.
+    (when (or accepted (gemini-companion-edit--in-turn-p
+                        edit (gemini-companion-edit-session edit)))
+      (cond ((gemini-companion-edit--find-in-file edit (and accepted written)))
+            ((and written accepted)
+             ;; A program may have formatted it since.
+             (setf (gemini-companion-edit-file-state edit) 'written))
+            ((not written)
+             (setf (gemini-companion-edit-file-state edit) 'unwritten)
+             ;; A user who interrupts Gemini CLI leaves a review that it ignores.
+             (when accepted
+               (gemini-companion-edit--keep
+                edit text "%s was accepted a minute ago but was not written; \
 %s shows the text"))))
-    (gemini-companion-edit--notify edit (if written 'written 'unwritten))
+      (gemini-companion-edit--notify edit (if written 'written 'unwritten)))
     (gemini-companion-edit--display-file)))
 
 (defun gemini-companion-edit--find-in-file (edit &optional written)
@@ -961,11 +969,10 @@ BEFORE is the previous text of FILE, nil if it did not exist, and AFTER
 the current one.  An edit of this turn that has that text is not recorded
 again."
   (let* ((true-name (gemini-companion-text-true-name file))
-         (turn (gemini-companion-session-turn session))
          (edit (seq-find
                 (lambda (edit)
                   (and (equal true-name (gemini-companion-edit-true-name edit))
-                       (memq turn (list nil (gemini-companion-edit-turn edit)))
+                       (gemini-companion-edit--in-turn-p edit session)
                        (not (eq 'rejected (gemini-companion-edit-decision edit)))
                        (or (not (gemini-companion-edit-reported edit))
                            (not (gemini-companion-edit-written-p edit)))

@@ -177,6 +177,9 @@ Of a name with a warning, only the path is shortened."
 (defvar gemini-companion-session--all nil
   "The sessions that the server has reported, a list of plists.")
 
+(defvar gemini-companion-session--turns nil
+  "Alist of sessions and their last turns, as far as known.")
+
 (defvar gemini-companion-session-changed-functions nil
   "Functions called after CLIs have connected or disconnected.
 Each is called with the previous value of `gemini-companion-sessions'.")
@@ -190,8 +193,9 @@ Each is called with the previous value of `gemini-companion-sessions'.")
     t))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'session)))
-  "Forget the CLIs."
-  (gemini-companion-session-update))
+  "Forget all CLIs, connected or not."
+  (gemini-companion-session-update)
+  (setq gemini-companion-session--turns nil))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'session)))
   "Return the number of the CLIs for the mode line, or a tooltip if it is 0."
@@ -227,9 +231,6 @@ BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
   (prompt nil) (began (float-time)) (ended nil)
   (reported nil :documentation "Non-nil if the CLI reported the prompt."))
 
-(defvar gemini-companion-session--turns nil
-  "Alist of sessions and their last turns, as far as known.")
-
 (defun gemini-companion-session-turn (session)
   "Return the current turn of SESSION, or else its last one, or nil.
 It is a record: see the accessors `gemini-companion-turn-prompt',
@@ -239,10 +240,15 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
              #'gemini-companion-session-same-p))
 
 (defun gemini-companion-session--set-turn (session turn)
-  "Set the current turn of SESSION to TURN, or forget it if TURN is nil."
-  (setf (alist-get session gemini-companion-session--turns nil 'remove
-                   #'gemini-companion-session-same-p)
-        turn))
+  "Set the current turn of SESSION to TURN.
+It is known until fifty other CLIs have begun one, as SESSION may connect
+again."
+  (setq gemini-companion-session--turns
+        (seq-take (cons (cons session turn)
+                        (cl-remove session gemini-companion-session--turns
+                                   :key #'car
+                                   :test #'gemini-companion-session-same-p))
+                  50)))
 
 (defun gemini-companion-session-title (session)
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."

@@ -119,12 +119,9 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
            (gemini-companion-sessions)))
     (dolist (record (seq-difference previous gemini-companion-state--records
                                     #'eq))
-      (gemini-companion-state--end record)
+      ;; Its turn goes on if it connects again.
       (run-hook-with-args 'gemini-companion-state-functions
-                          (gemini-companion-state--session record) 'unknown)
-      (setf (gemini-companion-session-turn
-             (gemini-companion-state--session record))
-            nil))
+                          (gemini-companion-state--session record) 'unknown))
     (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
 (defun gemini-companion-state--edit-changed (edit event)

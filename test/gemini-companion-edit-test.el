@@ -648,6 +648,33 @@ if `answer' is non-nil."
     (should (equal '(accepted accepted reverted reverted reverted)
                    (gemini-companion-edits-test-states)))))
 
+(ert-deftest gemini-companion-edit-refused-is-not-what-the-next-turn-writes ()
+  ;; Emacs may see the file before the report, or after it.
+  (dolist (order '((file report) (report file)))
+    (ert-info ((format "%s" order))
+      (gemini-companion-test-with-edits '(("a" "A\n"))
+        (let ((begin (lambda ()
+                       (setf (gemini-companion-session-turn session)
+                             (gemini-companion-turn-make)))))
+          (with-current-buffer (find-file-noselect "a")
+            (funcall begin)
+            (gemini-companion-test-open "a" "1\n" 1 session)
+            (gemini-companion-edit-close 1 'closed)
+            (funcall begin)
+            (dolist (event order)
+              (if (eq event 'report)
+                  (gemini-companion-edit-written session buffer-file-name
+                                                 "A\n" "1\n")
+                (gemini-companion-test-write "a" "1\n")
+                (gemini-companion-test-eventually
+                  (equal "1\n" (buffer-string)))))
+            (should (equal '(dismissed unreviewed)
+                           (gemini-companion-edits-test-states)))
+            (gemini-companion-changes-revert (cadr (gemini-companion-edits)))
+            (should (equal '(dismissed reverted)
+                           (gemini-companion-edits-test-states)))
+            (kill-buffer)))))))
+
 ;;;; Outcomes
 
 (ert-deftest gemini-companion-outcome-undelivered-keeps-what-was-accepted ()

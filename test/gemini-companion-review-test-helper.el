@@ -114,7 +114,7 @@ For ID and SESSION see `gemini-companion-test-open'."
                           (gemini-companion-edit-decision diff))
                     outcomes))))
          (progn
-           (gemini-companion-session-update nil)
+           (gemini-companion-part-stop 'session)
            (gemini-companion-part-stop 'state))
        ,@body)))
 

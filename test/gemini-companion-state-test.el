@@ -122,8 +122,14 @@ reported states, the last first."
       ;; A queued prompt.
       (gemini-companion-state-report session 'prompt "Three")
       (should (equal '("Three" nil) (funcall seen)))
+      ;; It may connect again meanwhile.
       (let ((last (funcall turn)))
         (gemini-companion-session-update nil)
+        (gemini-companion-session-update (list session))
+        (funcall title "✦  Working…")
+        (should (eq last (funcall turn)))
+        (should-not (gemini-companion-turn-ended last))
+        (funcall title "◇  Ready")
         (should (gemini-companion-turn-ended last))))))
 
 (ert-deftest gemini-companion-state-ready-for-a-second-ends-what-was-asked ()

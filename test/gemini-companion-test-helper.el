@@ -153,7 +153,7 @@ Edits, whose outcomes are sent nowhere, are dismissed in the end."
            (gemini-companion-session-update (and ,session (list ,session)))
            ,@body)
        (gemini-companion-edit-settle-all 'dismissed)
-       (gemini-companion-session-update)
+       (gemini-companion-part-stop 'session)
        (mapc #'gemini-companion-part-stop (reverse parts)))))
 
 ;;;; Timers
