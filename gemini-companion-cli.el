@@ -57,12 +57,6 @@
 
 ;;;; Customization
 
-(defconst gemini-companion-cli--choices
-  (mapcar (lambda (client)
-            `(const :tag ,(plist-get (cdr client) :title) ,(car client)))
-          gemini-companion-clients)
-  "The CLIs as alternatives of a custom type.")
-
 (defgroup gemini-companion-terminal nil
   "CLIs in terminals of this Emacs."
   :group 'gemini-companion)
@@ -95,7 +89,7 @@ selected one."
 CLIENT is \"gemini\", \"qwen\" or \"copilot\".  COMMAND is a program, or a list
 \(PROGRAM ARG...).  A CLI that is not in the alist is started by the
 program of its name."
-  :type `(alist :key-type (choice ,@gemini-companion-cli--choices)
+  :type '(alist :key-type (string :tag "CLI")
                 :value-type (choice (string :tag "Program")
                                     (repeat :tag "Program and arguments"
                                             string)))
@@ -106,7 +100,8 @@ program of its name."
 Nil means the one that is installed.  If several are, the command
 asks, and sets this option."
   :type `(choice (const :tag "The one that is installed" nil)
-                 ,@gemini-companion-cli--choices)
+                 ,@(mapcar (lambda (row) `(const ,(car row)))
+                           gemini-companion-clients))
   :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
@@ -150,8 +145,7 @@ and the ones of buffers, which packages such as envrc and mise make."
 
 (defun gemini-companion-cli-command (client)
   "Return the command for CLIENT, a list."
-  (ensure-list (or (cdr (assoc client gemini-companion-run-commands))
-                   (gemini-companion-clients-get client :program))))
+  (ensure-list (or (cdr (assoc client gemini-companion-run-commands)) client)))
 
 (defun gemini-companion-cli-installed ()
   "Return the names of the CLIs that are installed."
@@ -363,14 +357,11 @@ workspace root of a remote directory is known, that stands for it."
             (list :directory (file-name-as-directory
                               (concat name (or root there)))
                   :remote name :there there))
-        (let ((directory (expand-file-name
-                          (if-let* ((project (project-current)))
-                              (project-root project)
-                            default-directory))))
-          (unless (file-accessible-directory-p directory)
-            (user-error "Directory %s does not exist; switch to another buffer"
-                        (abbreviate-file-name directory)))
-          (list :directory (file-name-as-directory directory))))
+        (list :directory (file-name-as-directory
+                          (expand-file-name
+                           (if-let* ((project (project-current)))
+                               (project-root project)
+                             default-directory)))))
     :environment ,process-environment :path ,exec-path))
 
 (defun gemini-companion-cli--buffer (run)

@@ -18,7 +18,6 @@
 (defconst gemini-companion-clients
   '(("gemini"
      :title "Gemini CLI"
-     :program "gemini"
      :package "@google/gemini-cli"
      :node "20"
      :oldest "0.31.0"
@@ -59,7 +58,6 @@ vim voice"
               ("\\`\u270b" . waiting)))
     ("qwen"
      :title "Qwen Code"
-     :program "qwen"
      :package "@qwen-code/qwen-code"
      :node "22"
      :oldest "0.15.10"
@@ -103,7 +101,6 @@ voice workflows"
               ("." . named)))
     ("copilot"
      :title "Copilot CLI"
-     :program "copilot"
      :package "@github/copilot"
      :node "22"
      :user-settings ("$COPILOT_HOME/settings.json" "~/.copilot/settings.json")
@@ -122,11 +119,10 @@ worktree"
      :writes-own-text t
      :drops-edits t))
   "Alist of (NAME . PLIST), the CLIs that connect.
-NAME is the `:client' of a session.  A CLI has no value for what it
-does not have.  Keys of PLIST:
+NAME is the `:client' of a session and the program.  A CLI has no value
+for what it does not have.  Keys of PLIST:
 `:title', the name for the user;
-`:program', `:package' and `:node', the program, its npm package and
-the version of Node.js that this needs;
+`:package', its npm package;
 `:oldest', the first version that finds Emacs;
 `:port-variable' and `:pid-variable', the variables that are set in
 terminals, to the port and to the process id of Emacs, if any, and
