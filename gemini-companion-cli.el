@@ -415,12 +415,9 @@ of its own, in %s"
          (program (car (gemini-companion-cli-command client)))
          (exec-path (plist-get run :path)))
     (unless (or (plist-get run :remote) (executable-find program))
-      (user-error "Cannot find the program %s; install it (npm install -g \
-%s, which needs Node.js %s), or customize `gemini-companion-run-commands'%s"
-                  program
-                  (gemini-companion-clients-get client :package)
-                  (gemini-companion-clients-get client :node)
-                  (gemini-companion-install-path-hint)))))
+      (user-error "Cannot find the program %s; install it (npm install -g %s), \
+or customize `gemini-companion-run-commands'"
+                  program (gemini-companion-clients-get client :package)))))
 
 ;;;; Terminals
 
