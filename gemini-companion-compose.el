@@ -36,11 +36,6 @@
 (declare-function flycheck-error-line "ext:flycheck")
 (declare-function flycheck-error-message "ext:flycheck")
 (declare-function flycheck-overlay-errors-in "ext:flycheck")
-(declare-function flymake-diagnostic-beg "flymake" t t)
-(declare-function flymake-diagnostic-buffer "flymake" t t)
-(declare-function flymake-diagnostic-text "flymake" t t)
-(declare-function flymake-diagnostics "flymake" t t)
-(declare-function gfm-mode "ext:markdown-mode")
 (declare-function magit-current-section "ext:magit-section")
 (declare-function magit-file-at-point "ext:magit-git")
 (declare-function slot-value "eieio")
@@ -879,7 +874,7 @@ the CLI does; submit it? "
                                       (gemini-companion-name-shown
                                        (file-name-nondirectory
                                         (directory-file-name directory)))))
-          (if (fboundp 'gfm-mode) (gfm-mode) (text-mode))
+          (text-mode)
           (setq default-directory directory)
           (when (file-exists-p file)
             (insert (gemini-companion-text-read file)))
