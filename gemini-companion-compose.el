@@ -609,13 +609,8 @@ For `completion-at-point-functions'."
                          (string-remove-prefix default-directory file)))
                       (project-files project (list default-directory)))))))
 
-(defun gemini-companion-compose--client ()
-  (or (plist-get gemini-companion-compose--session :client)
-      gemini-companion-run-client
-      (caar gemini-companion-clients)))
-
 (defun gemini-companion-compose--command-names ()
-  (let ((client (gemini-companion-compose--client)))
+  (let ((client (plist-get (gemini-companion-compose--target) :client)))
     (append (seq-mapcat #'gemini-companion-compose--commands-in
                         (pcase-let ((`(,project ,user)
                                      (mapcar #'file-name-directory
@@ -653,7 +648,7 @@ For `completion-at-point-functions'."
 (defun gemini-companion-compose--image-directory ()
   "Return the directory of images that were pasted into the CLI, or nil.
 Elsewhere outside the project, it does not read them, or asks."
-  (let* ((client (gemini-companion-compose--client))
+  (let* ((client (plist-get (gemini-companion-compose--target) :client))
          (name (gemini-companion-clients-get client :images))
          (home (gemini-companion-clients-home client))
          (project (gemini-companion-settings-get
@@ -717,7 +712,9 @@ Elsewhere outside the project, it does not read them, or asks."
   "Return the session for the prompt, or what is known of one to start."
   (or (gemini-companion-compose--find-session)
       (list :directory default-directory
-            :client (gemini-companion-compose--client))))
+            :client (or (plist-get gemini-companion-compose--session :client)
+                        gemini-companion-run-client
+                        (caar gemini-companion-clients)))))
 
 (defun gemini-companion-compose-submit (&optional insert)
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
