@@ -19,6 +19,7 @@
 (require 'diff-mode)
 (require 'dired)
 (require 'dnd)
+(require 'flymake)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-install)
@@ -41,7 +42,6 @@
 (declare-function slot-value "eieio")
 (defvar comint-last-input-start)
 (defvar eshell-last-input-start)
-(defvar flymake-mode)
 (defvar org-src--beg-marker)
 
 ;;;; What is at point
@@ -110,7 +110,7 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
     (delete-dups
      (mapcar (lambda (text) (string-trim (string-replace "\n" " " text)))
              (append
-              (and (bound-and-true-p flymake-mode)
+              (and flymake-mode
                    (mapcar #'flymake-diagnostic-text
                            (apply #'flymake-diagnostics line)))
               (and (bound-and-true-p flycheck-mode)
