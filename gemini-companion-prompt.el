@@ -29,10 +29,6 @@
 
 ;;;; State
 
-(defconst gemini-companion-prompt--most 200000
-  "Length of the longest text that is typed, in characters.
-A terminal takes a few thousand at once, and Emacs waits for the rest.")
-
 (defconst gemini-companion-prompt--check-seconds 0.1
   "Seconds between checks of a terminal.")
 
@@ -124,7 +120,8 @@ Each is after a newline, in lower case and without its directory."
    (concat "\e[200~" (gemini-companion-prompt--clean text) "\e[201~")))
 
 (defun gemini-companion-prompt--check-length (text)
-  (when (< gemini-companion-prompt--most (length text))
+  ;; A terminal takes a few thousand at once, and Emacs waits for the rest.
+  (when (< 200000 (length text))
     (user-error "Too much text for a prompt: %d characters; send the file"
                 (length text))))
 
@@ -145,13 +142,8 @@ Select the terminal.  Return a message."
                   (truncate-string-to-width (string-replace "\n" " " text)
                                             60 nil nil t)))
       (kill-new text)
-      (format
-       (cond ((not terminal)
-              "%s has no known terminal in Emacs; copied to the kill ring")
-             ((eq 'waiting (gemini-companion-session-state session))
-              "%s waits for an answer; copied to the kill ring")
-             (t "Terminal of %s takes no input now; copied to the kill ring"))
-       name))))
+      (format "%s takes no text in a terminal of Emacs now; copied to the kill ring"
+              name))))
 
 (defun gemini-companion-prompt--seen-as (text)
   "Return a regexp for the beginning or the end of TEXT in a terminal.
