@@ -1132,32 +1132,28 @@ number, and the first one."
   (when buffer-file-truename
     (gemini-companion-lookup--end-of (expand-file-name buffer-file-truename))))
 
-(defconst gemini-companion-lookup--hooks
-  '((eglot-managed-mode-hook . gemini-companion-lookup--managed)
-    (flymake-diagnostic-functions . gemini-companion-lookup--begins)
-    (flycheck-before-syntax-check-hook . gemini-companion-lookup--begins)
-    (flycheck-after-syntax-check-hook . gemini-companion-lookup--flycheck-ended)
-    (before-revert-hook . gemini-companion-lookup--before-revert))
-  "Functions that are on hooks while edits are checked.")
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'lookup)))
+  "Follow the checks of visited files."
+  '((eglot-managed-mode-hook gemini-companion-lookup--managed)
+    (flymake-diagnostic-functions gemini-companion-lookup--begins)
+    (flycheck-before-syntax-check-hook gemini-companion-lookup--begins)
+    (flycheck-after-syntax-check-hook gemini-companion-lookup--flycheck-ended)
+    (before-revert-hook gemini-companion-lookup--before-revert)))
 
 (defconst gemini-companion-lookup--advice
   '((eglot-handle-notification :after gemini-companion-lookup--notified)
     (jsonrpc-notify :before gemini-companion-lookup--note-sent))
   "Advice for functions of Eglot and jsonrpc, which may be loaded later.")
 
-(defun gemini-companion-lookup-start ()
+(cl-defmethod gemini-companion-part-start ((_part (eql 'lookup)))
   "Start keeping the errors of visited files."
   (dolist (advice gemini-companion-lookup--advice)
-    (apply #'advice-add advice))
-  (pcase-dolist (`(,hook . ,function) gemini-companion-lookup--hooks)
-    (add-hook hook function)))
+    (apply #'advice-add advice)))
 
-(defun gemini-companion-lookup-stop ()
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'lookup)))
   "End each check, and keep no errors."
   (mapc (lambda (check) (gemini-companion-lookup--end check nil))
         gemini-companion-lookup--checks)
-  (pcase-dolist (`(,hook . ,function) gemini-companion-lookup--hooks)
-    (remove-hook hook function))
   (pcase-dolist (`(,name ,_ ,function) gemini-companion-lookup--advice)
     (advice-remove name function))
   (clrhash gemini-companion-lookup--busy)

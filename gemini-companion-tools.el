@@ -195,13 +195,13 @@ priority = 100
   "Start answering questions if the extension exists."
   (when (gemini-companion-install-extension-p)
     (gemini-companion-tools--write-extension)
-    (gemini-companion-lookup-start)
+    (gemini-companion-part-start 'lookup)
     (gemini-companion-server-call 'tools-update t)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'tools)))
   "Stop answering questions."
   (gemini-companion-server-call 'tools-update nil)
-  (gemini-companion-lookup-stop))
+  (gemini-companion-part-stop 'lookup))
 
 ;;;; Questions
 

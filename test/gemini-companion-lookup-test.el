@@ -75,13 +75,13 @@ test without Eglot."
          (call-process "git" nil nil nil "init" "-q")
          (gemini-companion-privacy-refresh)
          (gemini-companion-roots directory)
-         (gemini-companion-lookup-start)
+         (gemini-companion-part-start 'lookup)
          (unwind-protect
              (save-current-buffer
                (when command
                  (gemini-companion-test-visit (car (car ,files))))
                ,@body)
-           (gemini-companion-lookup-stop)
+           (gemini-companion-part-stop 'lookup)
            (when command
              (let ((kill-buffer-query-functions nil))
                (eglot-shutdown-all)

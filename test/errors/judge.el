@@ -194,7 +194,7 @@ Without one, CHECKER is \"flymake\" or \"flycheck\"."
           python-flymake-command (plist-get plan :command)
           gemini-companion-lookup-timeout (plist-get plan :seconds))
     (gemini-companion-roots (plist-get plan :project))
-    (gemini-companion-lookup-start)
+    (gemini-companion-part-start 'lookup)
     (when (equal checker "flycheck")
       (judge-flycheck (plist-get plan :command)))
     (judge-visit (plist-get plan :home) checker)
