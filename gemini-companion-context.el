@@ -211,7 +211,8 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
       . gemini-companion-context--send-again))))
 
 (defconst gemini-companion-context--options
-  (cons 'gemini-companion-share gemini-companion-privacy-options)
+  '( gemini-companion-share gemini-companion-excluded
+     gemini-companion-share-outside-projects)
   "Options that affect what is shared.")
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'context)))
