@@ -1133,7 +1133,7 @@ number, and the first one."
     (gemini-companion-lookup--end-of (expand-file-name buffer-file-truename))))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'lookup)))
-  "Follow the checks of visited files."
+  "Follow Eglot, Flymake and Flycheck."
   '((eglot-managed-mode-hook gemini-companion-lookup--managed)
     (flymake-diagnostic-functions gemini-companion-lookup--begins)
     (flycheck-before-syntax-check-hook gemini-companion-lookup--begins)

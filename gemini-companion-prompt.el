@@ -120,8 +120,8 @@ Each is after a newline, in lower case and without its directory."
    (concat "\e[200~" (gemini-companion-prompt--clean text) "\e[201~")))
 
 (defun gemini-companion-prompt--check-length (text)
-  ;; A terminal takes a few thousand at once, and Emacs waits for the rest.
   (when (< 200000 (length text))
+    ;; A terminal takes a few thousand at once, and Emacs waits for the rest.
     (user-error "Too much text for a prompt: %d characters; send the file"
                 (length text))))
 
