@@ -134,6 +134,7 @@ class FakeCli:
             )
             response = connection.getresponse()
             found = {name.lower(): value for name, value in response.getheaders()}
+            assert found["connection"] == "close"
             return response.status, found, response.read()
         finally:
             connection.close()

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from fake_cli import PING, FakeCli
+from fake_cli import BOUND, PING, FakeCli
 from fake_emacs import FakeEmacs
 
 DESIGN = Path(__file__).parents[2] / "doc" / "design.org"
@@ -258,4 +259,8 @@ def test_notification_accepted(scene: Scene) -> None:
 
 
 def test_connection_closed(scene: Scene) -> None:
-    assert scene.cli.post(PING)[1]["connection"] == "close"
+    with socket.create_connection(("127.0.0.1", scene.cli.port), BOUND) as peer:
+        peer.sendall(b"POST /mcp HTTP/1.1\r\n\r\n")
+        # The stream ends although the client does not close its side.
+        answer = b"".join(iter(lambda: peer.recv(1000), b""))
+    assert b"connection: close\r\n" in answer
