@@ -3,7 +3,6 @@ import json
 import re
 import socket
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,6 @@ from fake_cli import PING
 from gemini_companion_epc.asgi import HOSTS, without_lone_surrogates
 from gemini_companion_epc.types import clean
 from scene import context_of, paths_of
-
-# Authentication
 
 
 def test_anything_but_the_bearer_is_unauthorized(alone: Alone, cli_of: CliOf) -> None:
@@ -58,9 +55,6 @@ def test_headers_decide_who_is_let_in(
     cli = cli_of(alone)
     headers = {**cli.headers("one"), **changes}
     assert cli.request("POST", json.dumps(PING), headers)[0] == status
-
-
-# Requests
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/tools"])
@@ -105,6 +99,7 @@ BAD_BODIES = ("", "{", "[]", "1", '"a"', f"[{json.dumps(PING)}]", "\xff", '{"id"
 
 def test_a_body_that_is_no_request_is_bad(alone: Alone, cli_of: CliOf) -> None:
     cli = cli_of(alone)
+    assert cli.post(PING)[0] == 400  # of no session
     for body in (*BAD_BODIES, 60000 * "["):
         for session_id in ("", "some"):
             headers = cli.headers(session_id)
@@ -130,33 +125,6 @@ def test_any_text_comes_out_clean(text: str) -> None:
     found = json.loads(without_lone_surrogates(body))
     assert found == {clean(text): [clean(text)]}
     assert without_lone_surrogates(body).decode()
-
-
-# Sessions
-
-
-def test_a_session_has_its_facts(alone: Alone, cli_of: CliOf) -> None:
-    begin = int(1000 * time.time())
-    cli = cli_of(alone)
-    result = cli.initialize()["result"]
-    assert result["serverInfo"]["name"] == "gemini-companion"
-    assert len(cli.session_id) == 32
-    cli.open_diff("/a", "x")
-    facts = alone.emacs.facts
-    # Of the CLI, as `FakeCli.initialize` has it.
-    assert facts["version"] == "1"
-    assert begin <= facts["since"] <= 1000 * time.time()
-
-
-def test_an_unknown_session_is_taken_in(alone: Alone, cli_of: CliOf) -> None:
-    cli = cli_of(alone)
-    assert cli.request("POST", json.dumps(PING))[0] == 400
-    cli.session_id = "from-before-a-restart"
-    assert cli.ask("ping", {})["result"] == {}
-    alone.do(alone.sessions.broadcast, context_of("/a"))
-    assert paths_of(cli.listen().next()) == ["/a"]
-    cli.open_diff("/a", "x")
-    assert alone.emacs.opened[0].session_id == "from-before-a-restart"
 
 
 def test_a_stream_goes_on_until_another_opens(alone: Alone, cli_of: CliOf) -> None:

@@ -10,6 +10,7 @@ import socket
 import stat
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ import pytest
 from sexpdata import Symbol
 
 from conftest import CliOf, Start, run_python, until
-from fake_cli import FakeCli
 from fake_emacs import BOUND, NO_ANSWER, FakeEmacs, ReturnedError, plist
 
 RUNS = "hypercorn: Running on"
@@ -72,12 +72,17 @@ def test_roots_reach_clients_and_clients_emacs(
         found = _discovery(emacs)
         assert found["workspacePath"] == os.pathsep.join(map(os.path.realpath, roots))
         assert (found["port"], found["authToken"]) == (emacs.port, emacs.token)
+    begin = int(1000 * time.time())
     cli = cli_of(emacs)
     cli.connect()
     facts = {"id": cli.session_id, "pid": os.getpid(), "directory": os.getcwd()}
-    emacs.until(
-        "sessions-update", lambda args: facts.items() <= plist(args[0][0]).items()
-    )
+
+    def has_facts(args: list[Any]) -> bool:
+        found = plist(args[0][0])
+        assert begin <= found["since"] <= 1000 * time.time()
+        return {**facts, "version": "1"}.items() <= found.items()
+
+    emacs.until("sessions-update", has_facts)
 
 
 def test_what_cannot_be_written_is_reported_and_the_server_runs(
@@ -112,21 +117,6 @@ def test_a_port_that_is_taken_is_replaced_with_the_token(start: Start) -> None:
         assert emacs.port != port
         assert emacs.token != "a-token"
         assert f"Port {port} is in use" in emacs.expect("warn")[0]
-
-
-def test_a_client_that_comes_early_waits(start: Start, cli_of: CliOf) -> None:
-    emacs = start(is_connected=False)
-    (path,) = (emacs.tmp / "gemini" / "ide").iterdir()
-    found = json.loads(path.read_text())
-    cli = FakeCli(found["port"], found["authToken"])
-    with ThreadPoolExecutor() as pool:
-        connecting = pool.submit(cli.connect)
-        emacs.connect()
-        connecting.result(BOUND).close()
-    until(lambda: RUNS in "".join(emacs.log))
-
-
-# Stop
 
 
 @pytest.mark.parametrize(
@@ -202,7 +192,8 @@ def test_a_stop_during_a_hand_over_rejects(start: Start, cli_of: CliOf) -> None:
     cli = cli_of(emacs)
     events = cli.connect()
     cli.open_diff("/a", "x")
-    with _connected(emacs):
+    # A connection on which nothing was sent.
+    with socket.create_connection(("127.0.0.1", emacs.port), BOUND):
         successor = _succeed(start, emacs)
         # It waits for its successor, so it finds both at once.
         emacs.process.send_signal(signal.SIGSTOP)
@@ -213,11 +204,6 @@ def test_a_stop_during_a_hand_over_rejects(start: Start, cli_of: CliOf) -> None:
         assert events.next()["method"] == "ide/diffRejected"
         assert events.end()
         _left_nothing(emacs)
-
-
-def _connected(server: FakeEmacs) -> socket.socket:
-    """Return a connection to ``server`` on which nothing was sent."""
-    return socket.create_connection(("127.0.0.1", server.port), BOUND)
 
 
 def test_a_stalled_client_does_not_prevent_a_stop(start: Start, cli_of: CliOf) -> None:
@@ -265,7 +251,7 @@ def test_the_log_has_every_event_but_no_text_and_no_secret(
     ):
         assert event in log
     stderr = "".join(emacs.log)
-    assert "HTTP port" in stderr
+    assert RUNS in stderr
     assert " DEBUG " not in stderr
     for hidden in (emacs.token, emacs.secret, " text"):
         assert hidden not in log
