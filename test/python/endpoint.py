@@ -9,7 +9,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from fake_emacs import BOUND, EpcClient
+from fake_cli import BOUND
+from fake_emacs import EpcClient
 from gemini_companion_epc import __version__
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.emacs import Emacs
@@ -87,12 +88,12 @@ class Endpoint(Loop):
     def open(self, diff: Diff) -> "Future[None]":
         return self.start(self.emacs.open_diff(diff, SESSION))
 
-    def epc(self) -> EpcClient:
+    def connect(self) -> EpcClient:
         self.clients.append(EpcClient(self.port))
         return self.clients[-1]
 
     def peer(self) -> EpcClient:
-        epc = self.epc()
+        epc = self.connect()
         epc.call("hello", SECRET, __version__)
         return epc
 

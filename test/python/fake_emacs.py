@@ -20,9 +20,9 @@ from typing import Any
 import sexpdata
 from sexpdata import Symbol
 
+from fake_cli import BOUND
 from gemini_companion_epc import __version__
 
-BOUND = 120.0
 PYTHON_PATH = str(Path(__file__).parents[2] / "python")
 
 

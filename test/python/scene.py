@@ -3,60 +3,104 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+import os
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
-from conftest import StubEmacs
+from fake_cli import BOUND
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.diffs import Diffs
 from gemini_companion_epc.remote import Remotes
 from gemini_companion_epc.sessions import Session, Sessions, Stream
-from gemini_companion_epc.types import Facts, File
+from gemini_companion_epc.types import (
+    CloseReason,
+    Diff,
+    EmacsGone,
+    Facts,
+    File,
+    Process,
+)
 
-BOUND = 120.0
+
+async def never() -> Any:
+    await asyncio.Event().wait()
+
+
+async def nothing() -> None:
+    """Do nothing."""
+
+
+class StubEmacs:
+    """An Emacs that only records the calls."""
+
+    def __init__(self) -> None:
+        self.opened: list[Diff] = []
+        self.closed: list[tuple[int, CloseReason]] = []
+        self.sessions: list[list[str]] = []
+        self.reported: defaultdict[str, list[int]] = defaultdict(list)
+        self.written = self.reported["outcome-written"]
+        self.undelivered = self.reported["outcome-undelivered"]
+        self.acknowledged = self.reported["diff-opened"]
+        self.warnings: list[str] = []
+        self.texts: dict[int, str | None] = {}
+        self.asked: list[tuple[str, Any, Sequence[str | None]]] = []
+        self.on_question: Callable[[], Awaitable[Facts]] = never
+        self.is_gone = self.is_silent = False
+        self.before_answer: Callable[[int], None] = lambda diff_id: None
+        self.before_opening: Callable[[], Awaitable[object]] = nothing
+
+    async def open_diff(self, diff: Diff, session: Facts) -> None:
+        self.facts = session
+        self.opened.append(diff)
+        await self.before_opening()
+
+    async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
+        self.closed.append((diff_id, reason))
+        if self.is_gone:
+            raise EmacsGone("gone")
+        if self.is_silent:
+            await never()
+        self.before_answer(diff_id)
+        return self.texts.get(diff_id)
+
+    async def ask(self, kind: str, facts: Facts, texts: Sequence[str | None]) -> Facts:
+        self.asked.append((kind, facts, texts))
+        return dict(await self.on_question())
+
+    def report(self, name: str, fact: Any) -> None:
+        if name == "sessions-update":
+            self.sessions.append([session["id"] for session in fact])
+        else:
+            self.reported[name].append(fact)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
 
 
 class Rig:
-    def __init__(self, **fields: Any) -> None:
+    """The parts between HTTP and EPC, with a stub for Emacs."""
+
+    def __init__(self, http_port: int = 0, **fields: Any) -> None:
+        config = Config(**{"secret": "s", "emacs_pid": os.getpid(), **fields})
+        self.config = config
         self.emacs = StubEmacs()
-        self.remote_facts: list[Facts] = []
-        config = Config(secret="s", emacs_pid=1, **fields)
+        self.find_process: Callable[[Any], Process | None] = lambda peer: None
         self.sessions = Sessions(
             config,
-            lambda peer: None,
+            lambda peer: self.find_process(peer),
             self.emacs.report,
         )
-        remotes = Remotes(0, self.remote_facts.append)
-        self.diffs = Diffs(config, self.sessions, self.emacs, remotes)
-
-    def stop(self) -> None:
-        self.sessions.is_stopping = True
-        self.diffs.reject_all()
+        self.remote_facts: list[dict[str, Any]] = []
+        self.remotes = Remotes(http_port, self.remote_facts.append)
+        self.sessions.remote_name = self.remotes.remote_name
+        self.diffs = Diffs(config, self.sessions, self.emacs, self.remotes)
 
     def session(self) -> tuple[Session, Stream]:
         session = self.sessions.get(uuid4().hex, CLIENTS[0])
         return session, self.sessions.open_stream(session)
-
-
-Scene = Callable[[Rig], Awaitable[None]]
-
-
-def run_scene(scene: Scene, **fields: Any) -> None:
-    async def run() -> None:
-        await asyncio.wait_for(scene(Rig(**fields)), BOUND)
-
-    asyncio.run(run())
-
-
-def in_loop(**fields: Any) -> Callable[[Scene], Callable[[], None]]:
-    """Return a decorator that makes a scene a test, see `run_scene`."""
-
-    def decorate(scene: Scene) -> Callable[[], None]:
-        return lambda: run_scene(scene, **fields)
-
-    return decorate
 
 
 def context_of(path: str) -> list[File]:

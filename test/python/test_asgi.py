@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import BOUND, Alone, CliOf, ServeAlone, Start, until
-from fake_cli import PING
+from conftest import Alone, CliOf, ServeAlone, Start, until
+from fake_cli import BOUND, PING
 from gemini_companion_epc.asgi import HOSTS, without_lone_surrogates
 from gemini_companion_epc.types import clean
 from scene import context_of, paths_of

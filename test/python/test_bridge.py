@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from conftest import BOUND, Alone, ServeAlone, edit, until
+from conftest import Alone, ServeAlone, edit, until
+from fake_cli import BOUND
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.discovery import DiscoveryFiles
@@ -88,16 +89,6 @@ def start_bridge(tmp_path: Path) -> Iterator[Callable[..., Bridge]]:
         bridge.end()
 
 
-def answer(alone: Alone, answers: Facts) -> None:
-    """Turn the questions on, and answer each with ``answers``."""
-    alone.questions.is_on = True
-
-    async def on_question(kind: str, facts: Facts) -> Facts:
-        return answers
-
-    alone.emacs.on_question = on_question
-
-
 def test_tools_are_those_of_the_emacs_that_has_the_directory(
     alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
 ) -> None:
@@ -107,7 +98,7 @@ def test_tools_are_those_of_the_emacs_that_has_the_directory(
     (tmp_path / "rootless").mkdir()
     discovery(tmp_path, alone.port, alone.token)
     alone.questions.roots = [str(root)]
-    answer(alone, {"rows": [[str(below / "a.py"), 1, 0]]})
+    alone.answer({"rows": [[str(below / "a.py"), 1, 0]]})
     bridge = start_bridge(below)
     start = bridge.ask("initialize", protocolVersion="2025-06-18")
     assert start["protocolVersion"] == "2025-06-18"
@@ -148,7 +139,7 @@ def test_the_best_of_several_emacsen_is_asked_first(
 ) -> None:
     def emacs(name: str, time: int, root: str) -> Alone:
         alone = serve_alone()
-        answer(alone, {"rows": [[f"/{name}", 1, 0]]})
+        alone.answer({"rows": [[f"/{name}", 1, 0]]})
         os.utime(discovery(tmp_path, alone.port, alone.token, (root,)), (time, time))
         return alone
 
@@ -187,7 +178,7 @@ def test_an_emacs_that_hangs_does_not_hide_another(
                         ended.wait(0.1)
 
     file, ended = tmp_path / "a.py", threading.Event()
-    answer(alone, {"path": str(file), "count": 1, "errors": [[3, "bad", None]]})
+    alone.answer({"path": str(file), "count": 1, "errors": [[3, "bad", None]]})
     discovery(tmp_path, alone.port, alone.token)
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         threading.Thread(target=drip, daemon=True).start()
@@ -235,7 +226,7 @@ def run_hook(tmp: Path, text: str) -> Any:
 def test_the_hook_adds_what_emacs_answers(alone: Alone, tmp_path: Path) -> None:
     discovery(tmp_path, alone.port, alone.token)
     file = tmp_path / "a.py"
-    answer(alone, {"path": str(file), "count": 1, "errors": [[3, "bad", None]]})
+    alone.answer({"path": str(file), "count": 1, "errors": [[3, "bad", None]]})
     assert run_hook(tmp_path, event(file)) == {
         "hookSpecificOutput": {
             "hookEventName": "AfterTool",
@@ -247,7 +238,7 @@ def test_the_hook_adds_what_emacs_answers(alone: Alone, tmp_path: Path) -> None:
     (kind, facts, old), (_, _, new) = alone.emacs.asked
     assert (kind, facts["client"], facts["path"]) == ("edited", "gemini", str(file))
     assert (list(old), list(new)) == (["old", "new"], [None, "new"])
-    answer(alone, {})
+    alone.answer({})
     assert run_hook(tmp_path, event(file)) == {}
 
 
@@ -280,7 +271,7 @@ def test_a_slow_question_does_not_keep_others_waiting(
     alone.questions.is_on = True
     go_on = asyncio.Event()
 
-    async def slowly(kind: str, facts: Facts) -> Facts:
+    async def slowly() -> Facts:
         await go_on.wait()
         return {"rows": []}
 
@@ -289,6 +280,6 @@ def test_a_slow_question_does_not_keep_others_waiting(
     bridge.send(id=0, method="tools/call", params={"name": "diagnostics"})
     until(lambda: alone.emacs.asked)
     assert bridge.ask("ping") == {}
-    answer(alone, {"rows": [["/a", 0, 0]]})
+    alone.answer({"rows": [["/a", 0, 0]]})
     assert "no errors" in bridge.call("diagnostics")
     alone.do(go_on.set)

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import pytest
 
-from conftest import BOUND, Alone, until
-from fake_cli import FakeCli
+from conftest import Alone, until
+from fake_cli import BOUND, FakeCli
 from gemini_companion_epc.copilot import COPILOT
 from gemini_companion_epc.types import File
 
@@ -64,7 +64,6 @@ def test_a_session_has_the_id_and_the_process_of_the_headers(
     session = alone.do(alone.sessions.get, cli.id)
     assert session.process is not None
     assert (session.process.pid, session.facts["client"]) == (os.getpid(), "copilot")
-    assert alone.searches == 0
     names = [tool["name"] for tool in cli.ask("tools/list", {})["result"]["tools"]]
     assert names == ["open_diff", "close_diff"]
 

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import asyncio
 
+import pytest
+
+from fake_cli import BOUND
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.diffs import LARGEST_PROPOSAL
 from gemini_companion_epc.sessions import COMMENT
-from scene import BOUND, Rig, accepted, in_loop, rejected, take, until
+from scene import Rig, accepted, rejected, take, until
+
+pytestmark = pytest.mark.anyio
 
 
-@in_loop()
 async def test_an_outcome_goes_to_the_session_that_asked_only(rig: Rig) -> None:
     (one, one_stream), (two, two_stream) = rig.session(), rig.session()
     await rig.diffs.open(one, "/same", "1")
@@ -19,7 +23,6 @@ async def test_an_outcome_goes_to_the_session_that_asked_only(rig: Rig) -> None:
     assert await one_stream.next(0.01) == COMMENT
 
 
-@in_loop()
 async def test_a_diff_has_one_outcome(rig: Rig) -> None:
     session, stream = rig.session()
     await rig.diffs.open(session, "/a", "x")
@@ -30,7 +33,6 @@ async def test_a_diff_has_one_outcome(rig: Rig) -> None:
     assert await stream.next(0.01) == COMMENT
 
 
-@in_loop()
 async def test_a_newer_proposal_takes_the_place_of_the_older(rig: Rig) -> None:
     session, stream = rig.session()
     await rig.diffs.open(session, "/a", "old")
@@ -42,7 +44,6 @@ async def test_a_newer_proposal_takes_the_place_of_the_older(rig: Rig) -> None:
     assert await take(stream) == accepted("/a", "new text")
 
 
-@in_loop()
 async def test_closing_returns_the_text_and_notifies_no_client(rig: Rig) -> None:
     session, stream = rig.session()
     await rig.diffs.open(session, "/a", "x")
@@ -54,7 +55,6 @@ async def test_closing_returns_the_text_and_notifies_no_client(rig: Rig) -> None
     assert rig.emacs.closed == [(1, "closed")]
 
 
-@in_loop()
 async def test_closing_takes_the_text_of_an_accept_that_crossed_it(rig: Rig) -> None:
     session, stream = rig.session()
     await rig.diffs.open(session, "/a", "x")
@@ -63,15 +63,14 @@ async def test_closing_takes_the_text_of_an_accept_that_crossed_it(rig: Rig) -> 
     assert await stream.next(0.01) == COMMENT
 
 
-@in_loop(diff_limit=0.01)
-async def test_closing_without_emacs_returns_the_proposal(rig: Rig) -> None:
+async def test_closing_without_emacs_returns_the_proposal() -> None:
+    rig = Rig(diff_limit=0.01)
     session, _ = rig.session()
     for rig.emacs.is_gone, rig.emacs.is_silent in ((True, False), (False, True)):
         await rig.diffs.open(session, "/a", "proposal")
         assert await rig.diffs.close(session, "/a") == "proposal"
 
 
-@in_loop()
 async def test_closing_reaches_emacs_although_the_client_has_gone(rig: Rig) -> None:
     session, _ = rig.session()
     await rig.diffs.open(session, "/a", "proposal")
@@ -82,7 +81,6 @@ async def test_closing_reaches_emacs_although_the_client_has_gone(rig: Rig) -> N
     assert rig.emacs.closed == [(1, "closed")]
 
 
-@in_loop()
 async def test_a_client_that_ctrl_c_left_waiting_is_freed(rig: Rig) -> None:
     session, stream = rig.session()
     await rig.diffs.open(session, "/crossed", "x")
@@ -107,8 +105,8 @@ async def test_a_client_that_ctrl_c_left_waiting_is_freed(rig: Rig) -> None:
     assert rig.emacs.written == [1, 2, 3]
 
 
-@in_loop(session_grace=0.05)
-async def test_diffs_and_outcomes_outlive_a_stream_by_the_grace_time(rig: Rig) -> None:
+async def test_diffs_and_outcomes_outlive_a_stream_by_the_grace_time() -> None:
+    rig = Rig(session_grace=0.05)
     session, stream = rig.session()
     for path in ("/a", "/b", "/c", "/open"):
         await rig.diffs.open(session, path, "x")
@@ -130,7 +128,6 @@ async def test_diffs_and_outcomes_outlive_a_stream_by_the_grace_time(rig: Rig) -
     assert rig.sessions.get(session.id) is not session
 
 
-@in_loop()
 async def test_an_adopted_diff_is_settled_when_its_session_reconnects(rig: Rig) -> None:
     rig.diffs.adopt(7, "previous", "/a", "proposal")
     rig.diffs.adopt(5, "previous", "/b", "proposal")
@@ -145,8 +142,8 @@ async def test_an_adopted_diff_is_settled_when_its_session_reconnects(rig: Rig) 
     assert [diff.path for diff in rig.emacs.opened] == ["/c"]
 
 
-@in_loop(session_grace=0.05)
-async def test_a_review_that_is_not_opened_again_ends(rig: Rig) -> None:
+async def test_a_review_that_is_not_opened_again_ends() -> None:
+    rig = Rig(session_grace=0.05)
     (copilot,) = [client for client in CLIENTS if client.has_socket]
     session, _ = rig.session()
     other, _ = rig.session()
@@ -162,8 +159,8 @@ async def test_a_review_that_is_not_opened_again_ends(rig: Rig) -> None:
     assert await call
 
 
-@in_loop(session_grace=0.01)
-async def test_the_id_of_an_adopted_diff_is_not_used_again(rig: Rig) -> None:
+async def test_the_id_of_an_adopted_diff_is_not_used_again() -> None:
+    rig = Rig(session_grace=0.01)
     rig.diffs.adopt(1, "previous", "/a", "proposal")
     # Its session does not reconnect.
     await until(lambda: rig.emacs.closed)
@@ -176,7 +173,6 @@ async def test_the_id_of_an_adopted_diff_is_not_used_again(rig: Rig) -> None:
     assert len(ids) == 4
 
 
-@in_loop()
 async def test_a_large_proposal_is_left_to_the_terminal(rig: Rig) -> None:
     session, stream = rig.session()
     large = "x" * (LARGEST_PROPOSAL + 1)
@@ -195,8 +191,8 @@ async def test_a_large_proposal_is_left_to_the_terminal(rig: Rig) -> None:
     assert await take(stream) == rejected("/large")
 
 
-@in_loop(cancel_window=0.01)
-async def test_a_session_does_not_grow_with_its_past(rig: Rig) -> None:
+async def test_a_session_does_not_grow_with_its_past() -> None:
+    rig = Rig(cancel_window=0.01)
     session, stream = rig.session()
     for number in range(50):
         await rig.diffs.open(session, f"/{number}", "x")
@@ -209,7 +205,6 @@ async def test_a_session_does_not_grow_with_its_past(rig: Rig) -> None:
     await until(lambda: not session.interrupted)
 
 
-@in_loop()
 async def test_a_diff_is_acknowledged_when_emacs_has_it(rig: Rig) -> None:
     is_free = asyncio.Event()
     rig.emacs.before_opening = is_free.wait
@@ -223,11 +218,12 @@ async def test_a_diff_is_acknowledged_when_emacs_has_it(rig: Rig) -> None:
     assert rig.emacs.acknowledged == [1]
 
 
-@in_loop(end_limit=BOUND)
-async def test_a_stop_rejects_everything_and_waits_until_it_has_left(rig: Rig) -> None:
+async def test_a_stop_rejects_everything_and_waits_until_it_has_left() -> None:
+    rig = Rig(end_limit=BOUND)
     session, stream = rig.session()
     await rig.diffs.open(session, "/a", "x")
-    rig.stop()
+    rig.sessions.is_stopping = True
+    rig.diffs.reject_all()
     await rig.diffs.open(session, "/b", "y")
     flushed = asyncio.ensure_future(rig.sessions.flush())
     assert await take(stream) == rejected("/a")

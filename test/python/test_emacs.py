@@ -15,7 +15,8 @@ import pytest
 
 from conftest import Start
 from endpoint import SESSION, Endpoint, diff_of
-from fake_emacs import BOUND, NO_ANSWER, ReturnedError, plist
+from fake_cli import BOUND
+from fake_emacs import NO_ANSWER, ReturnedError, plist
 from gemini_companion_epc.emacs import Emacs
 from gemini_companion_epc.texts import LARGE_TEXT
 from gemini_companion_epc.types import EmacsError, EmacsGone
@@ -60,57 +61,59 @@ def test_emacs_learns_where_a_client_runs_searches_and_is_connected(
     ],
 )
 def test_an_error_of_emacs_is_an_error(
-    rig: Endpoint, method: str, call: Callable[[Emacs], Coroutine[Any, Any, object]]
+    epc: Endpoint,
+    method: str,
+    call: Callable[[Emacs], Coroutine[Any, Any, object]],
 ) -> None:
-    peer = rig.peer()
+    peer = epc.peer()
     peer.answers[method] = lambda *args: NO_ANSWER
-    waiting = rig.start(call(rig.emacs))
+    waiting = epc.start(call(epc.emacs))
     peer.expect(method)
     peer.send_text('(return-error 1 "void-function")')
     with pytest.raises(EmacsError, match="void-function"):
         waiting.result(BOUND)
 
 
-def test_pending_calls_fail_when_emacs_leaves(rig: Endpoint) -> None:
-    peer = rig.peer()
+def test_pending_calls_fail_when_emacs_leaves(epc: Endpoint) -> None:
+    peer = epc.peer()
     peer.answers["close-diff"] = lambda diff_id, reason: NO_ANSWER
-    waiting = rig.start(rig.emacs.close_diff(1, "closed"))
+    waiting = epc.start(epc.emacs.close_diff(1, "closed"))
     peer.expect("close-diff")
     peer.close()
     with pytest.raises(EmacsGone):
         waiting.result(BOUND)
     with pytest.raises(EmacsGone):
-        rig.run(rig.emacs.close_diff(2, "closed"))
-    rig.do(rig.emacs.warn, "no peer receives it")
+        epc.run(epc.emacs.close_diff(2, "closed"))
+    epc.do(epc.emacs.warn, "no peer receives it")
 
 
-def test_a_large_text_goes_through_a_private_file(rig: Endpoint) -> None:
-    peer = rig.peer()
+def test_a_large_text_goes_through_a_private_file(epc: Endpoint) -> None:
+    peer = epc.peer()
     text = "\r\n\ufeff\0\U0001f600" * LARGE_TEXT
-    rig.open(diff_of(text))
+    epc.open(diff_of(text))
     path = Path(plist(peer.expect("open-diff")[3])["file"])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_bytes().decode("utf-8") == text
     path.write_bytes(b"held \xff")
     peer.answers["close-diff"] = lambda diff_id, reason: {"file": str(path)}
-    assert rig.run(rig.emacs.close_diff(1, "closed")) == "held \ufffd"
+    assert epc.run(epc.emacs.close_diff(1, "closed")) == "held \ufffd"
     assert not path.exists()
 
 
 def test_a_large_text_is_refused_when_no_file_can_be_written(
-    rig: Endpoint, monkeypatch: pytest.MonkeyPatch
+    epc: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    peer = rig.peer()
+    peer = epc.peer()
     monkeypatch.setattr(tempfile, "tempdir", "/dev/null")
     with pytest.raises(EmacsError, match="Not a directory"):
-        rig.run(rig.emacs.open_diff(diff_of("x" * LARGE_TEXT), SESSION))
-    rig.open(diff_of("less"))
+        epc.run(epc.emacs.open_diff(diff_of("x" * LARGE_TEXT), SESSION))
+    epc.open(diff_of("less"))
     assert peer.expect("open-diff")[3] == "less"
 
 
-def test_another_file_is_not_read_or_deleted(rig: Endpoint, tmp_path: Path) -> None:
+def test_another_file_is_not_read_or_deleted(epc: Endpoint, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("x")
     with pytest.raises(ReturnedError, match="prefix"):
-        rig.peer().call("diff-accepted", 1, {"file": str(other)})
+        epc.peer().call("diff-accepted", 1, {"file": str(other)})
     assert other.read_text() == "x"

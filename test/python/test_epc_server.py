@@ -11,7 +11,8 @@ import sexpdata
 from sexpdata import Symbol
 
 from endpoint import SECRET, Endpoint, diff_of
-from fake_emacs import BOUND, ReturnedError, plist
+from fake_cli import BOUND
+from fake_emacs import ReturnedError, plist
 from gemini_companion_epc import __version__
 from gemini_companion_epc.texts import LARGE_TEXT
 
@@ -29,15 +30,15 @@ from gemini_companion_epc.texts import LARGE_TEXT
         ("diff-accepted", [1, "x"]),
     ],
 )
-def test_another_first_call_fails(rig: Endpoint, method: str, args: list[Any]) -> None:
-    stranger = rig.epc()
+def test_another_first_call_fails(epc: Endpoint, method: str, args: list[Any]) -> None:
+    stranger = epc.connect()
     with pytest.raises(ConnectionError):
         stranger.call(method, *args)
     assert stranger.closed.wait(BOUND)
-    answer = plist(rig.epc().call("hello", SECRET, __version__))
+    answer = plist(epc.connect().call("hello", SECRET, __version__))
     assert answer["version"] == __version__
     assert (answer["port"], answer["token"], answer["discovery"]) == (1, "t", [])
-    assert rig.taken.empty()
+    assert epc.taken.empty()
 
 
 @pytest.mark.parametrize(
@@ -53,31 +54,31 @@ def test_another_first_call_fails(rig: Endpoint, method: str, args: list[Any]) -
         b"00000a(methods 1)"[:16],
     ],
 )
-def test_garbage_is_refused(rig: Endpoint, data: bytes) -> None:
-    stranger = rig.epc()
+def test_garbage_is_refused(epc: Endpoint, data: bytes) -> None:
+    stranger = epc.connect()
     stranger.send_bytes(data)
     with contextlib.suppress(OSError):  # it may have been closed by now
         stranger.socket.shutdown(socket.SHUT_WR)
     assert stranger.closed.wait(BOUND)
-    rig.peer()
+    epc.peer()
 
 
-def test_silent_connections_exclude_no_one(rig: Endpoint) -> None:
-    strangers = [rig.epc() for _ in range(50)]
+def test_silent_connections_exclude_no_one(epc: Endpoint) -> None:
+    strangers = [epc.connect() for _ in range(50)]
     strangers[0].send_bytes(b"0000")
-    peer = rig.peer()
+    peer = epc.peer()
     assert peer.call("diff-rejected", 1) is True
 
 
-def test_calls_arrive_in_the_order_of_their_sending(rig: Endpoint) -> None:
+def test_calls_arrive_in_the_order_of_their_sending(epc: Endpoint) -> None:
     """Defect 2: a thread for each message lets them overtake each other."""
-    peer = rig.peer()
+    peer = epc.peer()
     for number in range(300):
         text = "x" * (50_000 if number % 50 == 0 else 1)
         peer.send(
             [Symbol("call"), 1000 + number, Symbol("diff-accepted"), [number, text]]
         )
-    assert [rig.next()[1] for _ in range(300)] == list(range(300))
+    assert [epc.next()[1] for _ in range(300)] == list(range(300))
 
 
 @pytest.mark.parametrize(
@@ -91,21 +92,21 @@ def test_calls_arrive_in_the_order_of_their_sending(rig: Endpoint) -> None:
     ],
 )
 def test_a_wrong_call_is_answered_with_an_error(
-    rig: Endpoint, method: str, args: list[Any]
+    epc: Endpoint, method: str, args: list[Any]
 ) -> None:
-    peer = rig.peer()
+    peer = epc.peer()
     with pytest.raises(ReturnedError):
         peer.call(method, *args)
     assert peer.call("diff-rejected", 1) is True
 
 
-def test_a_call_is_answered_once_its_value_is_known(rig: Endpoint) -> None:
-    assert rig.peer().call("diff-rejected", 200) == "late"
+def test_a_call_is_answered_once_its_value_is_known(epc: Endpoint) -> None:
+    assert epc.peer().call("diff-rejected", 200) == "late"
 
 
-def test_what_is_not_a_message_is_passed_over(rig: Endpoint) -> None:
+def test_what_is_not_a_message_is_passed_over(epc: Endpoint) -> None:
     """Defect 3: the thread that reads ends at what it cannot decode."""
-    peer = rig.peer()
+    peer = epc.peer()
     cut = '(call 77 stop ("', "(call 77 stop", "(call 77 stop ())) x", "(call 77)"
     odd = "()", "(x)", "(call)", "(1 2)", "(other 1)", "x"
     for text in (*cut, *odd, "(return 99 nil)", "(return 98)", "(epc-error 97 nil)"):
@@ -113,12 +114,12 @@ def test_what_is_not_a_message_is_passed_over(rig: Endpoint) -> None:
     assert peer.call("diff-rejected", 1) is True
 
 
-def test_large_messages_do_not_mix(rig: Endpoint) -> None:
+def test_large_messages_do_not_mix(epc: Endpoint) -> None:
     """Defect 1: concurrent sends interleave."""
-    peer = rig.peer()
+    peer = epc.peer()
     texts = [chr(ord("a") + n) * (LARGE_TEXT - 1) for n in range(8)]
     for text in texts:
-        rig.open(diff_of(text))
+        epc.open(diff_of(text))
     threads = [
         threading.Thread(target=peer.call, args=("diff-rejected", n)) for n in range(8)
     ]
@@ -130,21 +131,21 @@ def test_large_messages_do_not_mix(rig: Endpoint) -> None:
         assert not thread.is_alive()
 
 
-def test_a_stopped_emacs_does_not_block_the_event_loop(rig: Endpoint) -> None:
-    with socket.create_connection(("127.0.0.1", rig.port), BOUND) as peer:
+def test_a_stopped_emacs_does_not_block_the_event_loop(epc: Endpoint) -> None:
+    with socket.create_connection(("127.0.0.1", epc.port), BOUND) as peer:
         hello = sexpdata.dumps(
             [Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]]
         )
         peer.sendall(b"%06x" % len(hello) + hello.encode())
         assert peer.recv(6)
         for _ in range(60):
-            rig.open(diff_of("x" * (LARGE_TEXT - 1)))
-        assert rig.do(lambda: True)
+            epc.open(diff_of("x" * (LARGE_TEXT - 1)))
+        assert epc.do(lambda: True)
 
 
-def test_a_message_that_is_too_long_fails_alone(rig: Endpoint) -> None:
+def test_a_message_that_is_too_long_fails_alone(epc: Endpoint) -> None:
     """Defect 4: its length overflows and the stream is lost."""
-    peer = rig.peer()
-    rig.do(rig.emacs.warn, "x" * 0x1000000)
-    rig.do(rig.emacs.warn, "short")
+    peer = epc.peer()
+    epc.do(epc.emacs.warn, "x" * 0x1000000)
+    epc.do(epc.emacs.warn, "short")
     assert peer.expect("warn") == ["short"]

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from sexpdata import Symbol
 
 from conftest import FUZZ_INPUTS, FUZZ_SEED, Alone, CliOf, ServeAlone, Start, until
-from fake_cli import Events, FakeCli
-from fake_emacs import BOUND
+from fake_cli import BOUND, Events, FakeCli
 
 Attack = Callable[[Any], None]
 

@@ -3,7 +3,8 @@ import socket
 
 import pytest
 
-from conftest import BOUND, Alone, ServeAlone
+from conftest import Alone, ServeAlone
+from fake_cli import BOUND
 
 
 @pytest.mark.parametrize(

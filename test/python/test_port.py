@@ -6,7 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from conftest import BOUND, Alone, CliOf, until
+from conftest import Alone, CliOf, until
+from fake_cli import BOUND
 from gemini_companion_epc import port as module
 from gemini_companion_epc.port import MAX_WAITING, Port
 from gemini_companion_epc.types import StartError
@@ -46,34 +47,32 @@ def test_a_port_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         Port(0)
 
 
-def test_two_processes_listen_at_a_port_and_lose_no_client() -> None:
-    async def scene() -> None:
-        port = Port(0)
-        port.listen()
-        first = port.listener
-        first.setblocking(False)
-        successor = Port(port.number)
-        assert successor.number == port.number
-        successor.listen()
-        second = successor.listener
-        second.settimeout(BOUND)
-        loop = asyncio.get_running_loop()
-        accepted: list[socket.socket] = []
+@pytest.mark.anyio
+async def test_two_processes_listen_at_a_port_and_lose_no_client() -> None:
+    port = Port(0)
+    port.listen()
+    first = port.listener
+    first.setblocking(False)
+    successor = Port(port.number)
+    assert successor.number == port.number
+    successor.listen()
+    second = successor.listener
+    second.settimeout(BOUND)
+    loop = asyncio.get_running_loop()
+    accepted: list[socket.socket] = []
 
-        def accept() -> None:
-            accepted.append(first.accept()[0])
+    def accept() -> None:
+        accepted.append(first.accept()[0])
 
-        with ExitStack() as clients:
-            for _ in range(50):
-                clients.enter_context(_connect(port.number))
-            loop.add_reader(first, accept)
-            await port.stop_listening()
-            for _ in range(50 - len(accepted)):
-                clients.enter_context(second.accept()[0])
+    with ExitStack() as clients:
+        for _ in range(50):
             clients.enter_context(_connect(port.number))
+        loop.add_reader(first, accept)
+        await port.stop_listening()
+        for _ in range(50 - len(accepted)):
             clients.enter_context(second.accept()[0])
-            for one in accepted:
-                one.close()
-        second.close()
-
-    asyncio.run(scene())
+        clients.enter_context(_connect(port.number))
+        clients.enter_context(second.accept()[0])
+        for one in accepted:
+            one.close()
+    second.close()

@@ -4,13 +4,15 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from subprocess import PIPE
 from typing import Any
 
 import psutil
 import pytest
 
-from conftest import BOUND, CliOf, ServeAlone, until
+from conftest import CliOf, ServeAlone, until
+from fake_cli import BOUND
 from gemini_companion_epc import system
 from gemini_companion_epc.processes import has_exited, process_of
 from gemini_companion_epc.types import Process
@@ -134,7 +136,15 @@ def test_a_process_is_not_taken_for_one_that_it_has_just_started() -> None:
 
 def test_a_long_search_delays_no_client(serve_alone: ServeAlone, cli_of: CliOf) -> None:
     alone = serve_alone(list_limit=0.01)
-    searched = alone.slow_search()
+    searched = threading.Event()
+    searches = []
+
+    def find(peer: tuple[str, int]) -> Process:
+        searches.append(peer)
+        assert searched.wait(BOUND)
+        return Process(7, "/project")
+
+    alone.find_process = find
     cli = cli_of(alone)
     cli.connect()
     assert len(cli.ask("tools/list", {})["result"]["tools"]) == 2
@@ -145,7 +155,7 @@ def test_a_long_search_delays_no_client(serve_alone: ServeAlone, cli_of: CliOf) 
     cli.open_diff("/b", "x")
     assert alone.emacs.facts["pid"] == 7
     assert alone.emacs.facts["directory"] == "/project"
-    assert alone.searches == 1
+    assert len(searches) == 1
 
 
 PARENT = """

@@ -3,23 +3,20 @@
 
 import json
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conftest import BOUND, Alone, ServeAlone, Start, edit, never
-from fake_cli import FakeCli
+from conftest import Alone, ServeAlone, Start, edit
+from fake_cli import BOUND, FakeCli
 from gemini_companion_epc.questions import (
     LONGEST_ANSWER,
     LONGEST_LINE,
     TOOLS,
 )
 from gemini_companion_epc.types import Facts
-
-Answers = Callable[[str, Facts], Facts | None]
 
 
 def request(
@@ -29,17 +26,6 @@ def request(
     headers = {**cli.headers(), **headers}
     status, _, text = cli.request(method, json.dumps(body), headers, "/tools")
     return status, json.loads(text) if status == 200 else text
-
-
-def answer_with(alone: Alone, answers: Answers) -> None:
-    """Turn /tools on; answer each question with the value of ``answers``, if any."""
-
-    async def on_question(kind: str, facts: Facts) -> Facts:
-        answer = answers(kind, facts)
-        return await never() if answer is None else answer
-
-    alone.questions.is_on = True
-    alone.emacs.on_question = on_question
 
 
 def call(alone: Alone, directory: Path, name: str, **arguments: Any) -> dict[str, Any]:
@@ -123,16 +109,13 @@ def test_malformed_arguments_are_named(
     assert not alone.emacs.asked
 
 
-def references(found: list[list[Any]], **facts: Any) -> Answers:
-    return lambda kind, asked: {"total": len(found), "locations": found, **facts}
-
-
 def test_references_are_grouped_by_file_and_line(alone: Alone, tmp_path: Path) -> None:
     root = tmp_path
     long = "y = " + "before." * 20 + "word" + ".after" * 20
     texts = ["def word():", long, "    word,", "  def word():"]
     found = [[str(root / "a.py"), line, text] for line, text in enumerate(texts, 1)]
-    answer_with(alone, references([*found, [str(root / "b.py"), 3, "def word():"]]))
+    found.append([str(root / "b.py"), 3, "def word():"])
+    alone.answer({"total": 5, "locations": found})
     text = text_of(call(alone, root, "references", file="a.py", symbol="word"))
     count, a, one, two, three, b, four = text.split("\n")
     assert [count, a, one, three, b, four] == [
@@ -147,7 +130,7 @@ def test_references_are_grouped_by_file_and_line(alone: Alone, tmp_path: Path) -
 def test_a_long_answer_is_cut_and_can_be_resumed(alone: Alone, tmp_path: Path) -> None:
     root = tmp_path
     found = [[str(root / f"{n}{40 * 'd'}"), n, "x" * 200] for n in range(100)]
-    answer_with(alone, references(found, total=1234))
+    alone.answer({"total": 1234, "locations": found})
     text = text_of(call(alone, root, "references", file="a.py", symbol="x", after=200))
     assert len(text) <= LONGEST_ANSWER
     *_, last_place, rest = text.split("\n")
@@ -197,14 +180,14 @@ def test_an_answer_is_a_text(
     text: str,
 ) -> None:
     here = json.loads(json.dumps(facts).replace("{root}", str(tmp_path)))
-    answer_with(alone, lambda kind, asked: here)
+    alone.answer(here)
     result = call(alone, tmp_path, name, **arguments)
     assert result == {"content": [{"type": "text", "text": text}]}
 
 
 def test_silence_ends(serve_alone: ServeAlone, tmp_path: Path) -> None:
     alone = serve_alone(question_limit=0.2, edit_limit=0.2)
-    answer_with(alone, lambda kind, facts: None)
+    alone.questions.is_on = True
     result = call(alone, tmp_path, "definition", file="a", symbol="x")
     assert text_of(result) == "Emacs did not answer within 0.2 s; use grep_search"
     result = call(alone, tmp_path, "diagnostics")
@@ -228,7 +211,7 @@ def test_silence_ends(serve_alone: ServeAlone, tmp_path: Path) -> None:
 def test_the_course_of_a_turn_reaches_emacs(
     alone: Alone, client: str, name: str, kind: str
 ) -> None:
-    answer_with(alone, lambda kind, facts: {})
+    alone.answer({})
     token = alone.token + client
     name, _, notification = name.partition(" ")
     event = {"hook_event_name": name, "cwd": "/p", "prompt": " Fix it\nplease"}
@@ -285,7 +268,7 @@ def test_a_large_edit_reaches_emacs_by_epc(start: Start) -> None:
     ],
 )  # fmt: skip
 def test_new_errors_are_a_short_text(alone: Alone, facts: Facts, text: str) -> None:
-    answer_with(alone, lambda kind, asked: {"path": "/a\t.py", **facts})
+    alone.answer({"path": "/a\t.py", **facts})
     edited = {"method": "event", "event": edit("/a")}
     output = request(alone.port, alone.token, edited)[1]["hookSpecificOutput"]
     assert output["additionalContext"] == "Emacs sees " + text

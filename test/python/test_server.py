@@ -20,7 +20,8 @@ import pytest
 from sexpdata import Symbol
 
 from conftest import CliOf, Start, run_python, until
-from fake_emacs import BOUND, NO_ANSWER, FakeEmacs, ReturnedError, plist
+from fake_cli import BOUND
+from fake_emacs import NO_ANSWER, FakeEmacs, ReturnedError, plist
 
 RUNS = "hypercorn: Running on"
 

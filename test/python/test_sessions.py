@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import asyncio
 
+import pytest
+
+from fake_cli import BOUND
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.sessions import COMMENT
-from scene import BOUND, Rig, context_of, in_loop, rejected, take, until
+from scene import Rig, context_of, rejected, take, until
+
+pytestmark = pytest.mark.anyio
 
 
-@in_loop()
 async def test_a_context_that_crosses_the_last_end_is_dropped(rig: Rig) -> None:
     session, _ = rig.session()
     await until(lambda: rig.emacs.sessions == [[session.id]])
@@ -21,8 +25,8 @@ async def test_a_context_that_crosses_the_last_end_is_dropped(rig: Rig) -> None:
     assert params["workspaceState"]["openFiles"][0]["path"] == "/new"
 
 
-@in_loop(session_grace=0.01)
-async def test_a_request_in_progress_keeps_a_session(rig: Rig) -> None:
+async def test_a_request_in_progress_keeps_a_session() -> None:
+    rig = Rig(session_grace=0.01)
     session = rig.sessions.get("one", CLIENTS[0])
     with rig.sessions.request(session):
         await rig.diffs.open(session, "/a", "x")
@@ -32,8 +36,8 @@ async def test_a_request_in_progress_keeps_a_session(rig: Rig) -> None:
     assert not rig.sessions.has(session)
 
 
-@in_loop(end_limit=0.01)
-async def test_streams_that_end_with_the_server_are_not_reported(rig: Rig) -> None:
+async def test_streams_that_end_with_the_server_are_not_reported() -> None:
+    rig = Rig(end_limit=0.01)
     session = rig.sessions.get("one")
     stream = rig.sessions.open_stream(session)
     await rig.sessions.end_streams()
@@ -41,15 +45,14 @@ async def test_streams_that_end_with_the_server_are_not_reported(rig: Rig) -> No
     assert len(rig.emacs.sessions) == 1
 
 
-@in_loop(port=1)
-async def test_clients_that_return_are_reported_together(rig: Rig) -> None:
+async def test_clients_that_return_are_reported_together() -> None:
+    rig = Rig(port=1)
     returned = [rig.session()[0].id for _ in range(2)]
     rig.sessions.begin_reports()
     await until(lambda: rig.emacs.sessions)
     assert rig.emacs.sessions == [returned]
 
 
-@in_loop()
 async def test_an_outcome_that_was_not_written_is_kept(rig: Rig) -> None:
     session, stalled = rig.session()
     await rig.diffs.open(session, "/a", "x")
@@ -62,7 +65,6 @@ async def test_an_outcome_that_was_not_written_is_kept(rig: Rig) -> None:
     assert await take(newer) == rejected("/a")
 
 
-@in_loop()
 async def test_the_latest_context_comes_first_and_is_not_repeated(rig: Rig) -> None:
     session = rig.sessions.get("one", CLIENTS[0])
     await rig.diffs.open(session, "/a", "x")

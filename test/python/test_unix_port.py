@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BOUND, Alone, CliOf, dead_pid
-from fake_cli import PING
+from conftest import Alone, CliOf, dead_pid
+from fake_cli import BOUND, PING
 from gemini_companion_epc.copilot import socket_name
 from gemini_companion_epc.unix_port import UnixPort
 
