@@ -57,6 +57,12 @@
 
 ;;;; Customization
 
+(defconst gemini-companion-cli--choices
+  (mapcar (lambda (client)
+            `(const :tag ,(plist-get (cdr client) :title) ,(car client)))
+          gemini-companion-clients)
+  "The CLIs as alternatives of a custom type.")
+
 (defgroup gemini-companion-terminal nil
   "CLIs in terminals of this Emacs."
   :group 'gemini-companion)
@@ -89,7 +95,7 @@ selected one."
 CLIENT is \"gemini\", \"qwen\" or \"copilot\".  COMMAND is a program, or a list
 \(PROGRAM ARG...).  A CLI that is not in the alist is started by the
 program of its name."
-  :type '(alist :key-type (string :tag "CLI")
+  :type `(alist :key-type (choice ,@gemini-companion-cli--choices)
                 :value-type (choice (string :tag "Program")
                                     (repeat :tag "Program and arguments"
                                             string)))
@@ -100,8 +106,7 @@ program of its name."
 Nil means the one that is installed.  If several are, the command
 asks, and sets this option."
   :type `(choice (const :tag "The one that is installed" nil)
-                 ,@(mapcar (lambda (row) `(const ,(car row)))
-                           gemini-companion-clients))
+                 ,@gemini-companion-cli--choices)
   :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
@@ -357,11 +362,14 @@ workspace root of a remote directory is known, that stands for it."
             (list :directory (file-name-as-directory
                               (concat name (or root there)))
                   :remote name :there there))
-        (list :directory (file-name-as-directory
-                          (expand-file-name
-                           (if-let* ((project (project-current)))
-                               (project-root project)
-                             default-directory)))))
+        (let ((directory (expand-file-name
+                          (if-let* ((project (project-current)))
+                              (project-root project)
+                            default-directory))))
+          (unless (file-accessible-directory-p directory)
+            (user-error "Directory %s does not exist; switch to another buffer"
+                        (abbreviate-file-name directory)))
+          (list :directory (file-name-as-directory directory))))
     :environment ,process-environment :path ,exec-path))
 
 (defun gemini-companion-cli--buffer (run)
@@ -415,9 +423,12 @@ of its own, in %s"
          (program (car (gemini-companion-cli-command client)))
          (exec-path (plist-get run :path)))
     (unless (or (plist-get run :remote) (executable-find program))
-      (user-error "Cannot find the program %s; install it (npm install -g %s), \
-or customize `gemini-companion-run-commands'"
-                  program (gemini-companion-clients-get client :package)))))
+      (user-error "Cannot find the program %s; install it (npm install -g \
+%s, which needs Node.js %s), or customize `gemini-companion-run-commands'%s"
+                  program
+                  (gemini-companion-clients-get client :package)
+                  (gemini-companion-clients-get client :node)
+                  (gemini-companion-install-path-hint)))))
 
 ;;;; Terminals
 

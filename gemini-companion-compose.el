@@ -37,6 +37,7 @@
 (declare-function flycheck-error-line "ext:flycheck")
 (declare-function flycheck-error-message "ext:flycheck")
 (declare-function flycheck-overlay-errors-in "ext:flycheck")
+(declare-function gfm-mode "ext:markdown-mode")
 (declare-function magit-current-section "ext:magit-section")
 (declare-function magit-file-at-point "ext:magit-git")
 (declare-function slot-value "eieio")
@@ -871,7 +872,7 @@ the CLI does; submit it? "
                                       (gemini-companion-name-shown
                                        (file-name-nondirectory
                                         (directory-file-name directory)))))
-          (text-mode)
+          (if (fboundp 'gfm-mode) (gfm-mode) (text-mode))
           (setq default-directory directory)
           (when (file-exists-p file)
             (insert (gemini-companion-text-read file)))

@@ -139,15 +139,22 @@ package index and the proxy that pip or uv uses")
 another index or another Python, %s")
     ("older than 3\\.10"
      . "Python 3.10 or later is needed; install it or uv \
-(docs.astral.sh/uv), %s")
+(docs.astral.sh/uv), %s%p")
     ("No working Python\\'"
      . "No working Python found; install Python 3.10 or later (on Debian and \
-Ubuntu: apt install python3-venv) or uv (docs.astral.sh/uv), %s")
+Ubuntu: apt install python3-venv) or uv (docs.astral.sh/uv), %s%p")
     ("Killed by a signal\\'" . "Installation was killed by a signal")
     ("" . "The installation failed; see its output, %s"))
   "Alist of (REGEXP . SENTENCE): output of a failed step, and the remedy.
-In a sentence %d stands for the directory, and %s for the option to use
-instead of an installation.")
+In a sentence %d stands for the directory, %s for the option to use
+instead of an installation and %p for a hint about the PATH.")
+
+(defun gemini-companion-install-path-hint ()
+  "Return a sentence about the PATH of Emacs on macOS, or an empty string."
+  (if (and (eq system-type 'darwin) (display-graphic-p))
+      ".  A graphical Emacs on macOS does not have the PATH of your shell; \
+the package exec-path-from-shell sets it"
+    ""))
 
 ;;;; Commands
 
@@ -306,7 +313,8 @@ At the end call END, see `gemini-companion-install-start'."
                           gemini-companion-install--problems))
            `((?d . ,(abbreviate-file-name gemini-companion-install-directory))
              (?s . "or set `gemini-companion-server-command' to a Python that \
-has the packages")))))
+has the packages")
+             (?p . ,(gemini-companion-install-path-hint))))))
     (gemini-companion-install--insert (concat "\n" sentence "\n"))
     (funcall end (format "The Python packages of gemini-companion were not \
 installed.  %s.\n\nTo try again: M-x gemini-companion-mode, or \

@@ -142,8 +142,13 @@ Select the terminal.  Return a message."
                   (truncate-string-to-width (string-replace "\n" " " text)
                                             60 nil nil t)))
       (kill-new text)
-      (format "%s takes no text in a terminal of Emacs now; copied to the kill ring"
-              name))))
+      (format
+       (cond ((not terminal)
+              "%s has no known terminal in Emacs; copied to the kill ring")
+             ((eq 'waiting (gemini-companion-session-state session))
+              "%s waits for an answer; copied to the kill ring")
+             (t "Terminal of %s takes no input now; copied to the kill ring"))
+       name))))
 
 (defun gemini-companion-prompt--seen-as (text)
   "Return a regexp for the beginning or the end of TEXT in a terminal.

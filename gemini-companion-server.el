@@ -238,7 +238,10 @@ could not start or crashed too often."
   "Replace the server's process by a new one.
 CLIs stay connected, and open reviews stay open."
   (unless (gemini-companion-server-ready-p)
-    (user-error "The server is not ready; M-x gemini-companion-status shows why"))
+    (user-error (if (gemini-companion-server-running-p)
+                    "The server is starting; try again soon"
+                  "The server is not running; M-x gemini-companion-mode \
+starts it")))
   (unless gemini-companion-server--next
     (setq gemini-companion-server--next (gemini-companion-server--open))))
 
@@ -385,15 +388,21 @@ The port is on a line of its own."
       (delete-process child))))
 
 (defun gemini-companion-server--report (child)
-  (with-current-buffer (process-buffer child)
-    (goto-char (point-max))
-    (forward-line -12)
-    (format "%s.\n\nCommand:\n  %s\n\nLast output:\n%s"
+  (let ((output (with-current-buffer (process-buffer child)
+                  (goto-char (point-max))
+                  (forward-line -12)
+                  (string-trim (buffer-substring (point) (point-max))))))
+    (format "%s.\n\nCommand:\n  %s\n\n%s"
             (or (process-get child 'reason)
-                (format "Process status: %s %d" (process-status child)
+                (format (if (eq (process-status child) 'signal)
+                            "Killed by signal %d"
+                          "Exited with status %d")
                         (process-exit-status child)))
             (mapconcat #'shell-quote-argument (process-command child) " ")
-            (string-trim (buffer-substring (point) (point-max))))))
+            (if (string-empty-p output)
+                "No output"
+              (concat "Last output:\n  "
+                      (string-replace "\n" "\n  " output))))))
 
 ;;;; From one process to the next
 

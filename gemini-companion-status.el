@@ -335,15 +335,17 @@ That is at least the first one."
                        (string-match "\\`[0-9]+\\.[0-9]+\\.[0-9]+" text)
                        (match-string 0 text)))
          (oldest (gemini-companion-clients-get client :oldest))
-         (install (concat "npm install -g "
-                          (gemini-companion-clients-get client :package))))
+         (install (format "npm install -g %s (needs Node.js %s)"
+                          (gemini-companion-clients-get client :package)
+                          (gemini-companion-clients-get client :node))))
     (cond ((null file)
            ;; A CLI that has run may be in the PATH of a terminal only.
            (list (if (file-directory-p (gemini-companion-clients-home client))
                      'note
                    'bad)
                  (format "The program %s is not in the PATH of Emacs" program)
-                 (concat "To install it: " install)))
+                 (concat "To install it: " install
+                         (gemini-companion-install-path-hint))))
           ((and version oldest (version< version oldest))
            `(bad ,(format "%s %s cannot find Emacs; %s or later is needed (%s)"
                           title version oldest file)

@@ -323,7 +323,9 @@ prompts, the last first, and `saved' what would be saved."
             (gemini-companion-remote-commands))
            ("Copilot CLI cannot connect from another host"
             (default-directory . "/ssh:elsewhere:/tmp/")
-            (gemini-companion-run-client . "copilot"))))
+            (gemini-companion-run-client . "copilot"))
+           ("does not exist; switch to another buffer"
+            (default-directory . "/no/such/directory/") (project-find-functions))))
       (cl-progv (mapcar #'car bindings) (mapcar #'cdr bindings)
         (should (string-match-p remedy (cadr (should-error (gemini-companion-run)
                                                            :type 'user-error)))))

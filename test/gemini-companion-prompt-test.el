@@ -88,7 +88,7 @@ PROGRAM, a command of the shell."
       (pcase-dolist
           (`(,mode ,text ,selected)
            `((term-char-mode ": x y" ,terminal)
-             (term-line-mode "takes no text in a terminal of Emacs now; copied" ,file)))
+             (term-line-mode "takes no input now; copied" ,file)))
         (with-current-buffer terminal
           (funcall mode))
         (switch-to-buffer file)
