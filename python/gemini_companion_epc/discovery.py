@@ -5,7 +5,6 @@ import json
 import logging
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from pathlib import Path
 from .bridge import HOMES, content_of, is_own
 from .clients import CLIENTS, Client
 from .processes import has_exited
-from .system import IS_WINDOWS, make_directories, this_host
+from .system import IS_WINDOWS, this_host
 
 logger = logging.getLogger(__name__)
 
@@ -125,19 +124,17 @@ def true_names(roots: Iterable[str]) -> tuple[str, ...]:
 def _replace(path: Path, content: bytes) -> None:
     """Write ``content`` to the file ``path`` atomically."""
     # Clients ignore this name, so they never read an incomplete file.
-    descriptor, draft = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        os.replace(draft, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(draft)
-        raise
+        draft.write_bytes(content)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _make_directory(path: Path) -> None:
-    make_directories(path)
+    with suppress(FileExistsError):
+        path.mkdir(parents=True)
     found = path.lstat()
     if not is_own(found):
         raise OSError(

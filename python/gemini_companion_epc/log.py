@@ -9,11 +9,8 @@ import logging
 import os
 import sys
 from contextlib import suppress
-from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-
-from .system import make_directories
 
 _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 _FILE_SIZE = 1024 * 1024
@@ -27,8 +24,8 @@ class _Lines(logging.Formatter):
         return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
 
 
-class _PrivateFile(RotatingFileHandler):
-    """Rotating log file of several Emacsen that only its owner can read."""
+class _SharedFile(RotatingFileHandler):
+    """Rotating log file of several Emacsen."""
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:
         with suppress(OSError):
@@ -38,11 +35,6 @@ class _PrivateFile(RotatingFileHandler):
                 self.stream = self._open()
                 stream.close()
         return bool(super().shouldRollover(record))
-
-    def _open(self) -> TextIOWrapper:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        descriptor = os.open(self.baseFilename, flags, 0o600)
-        return open(descriptor, "a", encoding="utf-8", errors="backslashreplace")
 
 
 def to_stderr() -> None:
@@ -59,7 +51,13 @@ def to_file(name: str) -> None:
     Create its directory if it does not exist.  Raise OSError if the file cannot be
     written.
     """
-    make_directories(Path(name).parent)
-    handler = _PrivateFile(name, maxBytes=_FILE_SIZE, backupCount=_FILES_KEPT)
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    handler = _SharedFile(
+        name,
+        maxBytes=_FILE_SIZE,
+        backupCount=_FILES_KEPT,
+        encoding="utf-8",
+        errors="backslashreplace",
+    )
     handler.setFormatter(_Lines(_FORMAT))
     logging.getLogger().addHandler(handler)

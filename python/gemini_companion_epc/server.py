@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 def run() -> int:
     """Serve the Emacs that started this process, and return the exit status."""
     try:
+        # All files are for this user only.
+        os.umask(0o077)
         config = parse_start_line(sys.stdin.buffer.readline())
         if config.is_successor:
             # Loaded later, it would keep the clients that connect to it waiting.

@@ -27,14 +27,6 @@ IS_WINDOWS = sys.platform == "win32"
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
 
 
-def make_directories(path: Path) -> None:
-    """Make the directory ``path``, and those above it, for this user only."""
-    if not path.is_dir():
-        make_directories(path.parent)
-        with suppress(FileExistsError):
-            path.mkdir(0o700)
-
-
 def this_host() -> str:
     """Return what tells processes with one number apart: host and namespace."""
     host = socket.gethostname()

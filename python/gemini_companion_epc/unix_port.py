@@ -9,7 +9,6 @@ from pathlib import Path
 
 from .copilot import socket_name
 from .processes import has_exited
-from .system import make_directories
 
 _CHUNK = 64 * 1024
 
@@ -27,7 +26,7 @@ class UnixPort:
         if self._listening is not None and path.exists():
             return
         self.close()
-        make_directories(path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.parent.chmod(0o700)
         for old in path.parent.glob("*.sock"):
             if old.stem.isdecimal() and has_exited(int(old.stem)):

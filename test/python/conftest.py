@@ -55,6 +55,8 @@ def private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     for name in ("QWEN_HOME", "COPILOT_HOME"):
         monkeypatch.delenv(name, raising=False)
+    # As the server does.
+    os.umask(0o077)
 
 
 @pytest.fixture

@@ -164,20 +164,6 @@ def test_what_has_no_end_is_not_read(
     assert json.loads(own.read_text())["host"] == system.this_host()
 
 
-def test_directories_are_private_whatever_the_umask(tmp_path: Path) -> None:
-    environ = {**_environ(tmp_path / "new"), "PATH": str(tmp_path)}
-    (tmp_path / "qwen").touch(0o700)
-    previous = os.umask(0)
-    try:
-        assert DiscoveryFiles(1, 2, "token", environ).update(()) == []
-        system.make_directories(tmp_path / "log" / "of" / "server")
-    finally:
-        os.umask(previous)
-    made = [path for path in tmp_path.rglob("*") if path.is_dir()]
-    assert len(made) == 8
-    assert {_mode(path) for path in made} == {0o700}
-
-
 def test_what_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     odd = tmp_path / f"a{os.pathsep}b"
