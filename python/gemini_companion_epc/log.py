@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Logging to stderr and to a file.
 
-Each event is one line, with the sizes of texts but never the texts themselves.  A
-traceback follows it on lines of its own.
+An event has the sizes of texts but never the texts themselves.
 """
 
 import logging
 import os
-import sys
 from contextlib import suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -15,13 +13,6 @@ from pathlib import Path
 _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 _FILE_SIZE = 1024 * 1024
 _FILES_KEPT = 3
-
-
-class _Lines(logging.Formatter):
-    """Formatter that writes each event on one line, before its traceback."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
 
 
 class _SharedFile(RotatingFileHandler):
@@ -39,9 +30,7 @@ class _SharedFile(RotatingFileHandler):
 
 def to_stderr() -> None:
     """Log to stderr, the end of which Emacs keeps."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines(_FORMAT))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.basicConfig(level=logging.INFO, format=_FORMAT)
     logging.getLogger("mcp").setLevel(logging.WARNING)
 
 
@@ -59,5 +48,5 @@ def to_file(name: str) -> None:
         encoding="utf-8",
         errors="backslashreplace",
     )
-    handler.setFormatter(_Lines(_FORMAT))
+    handler.setFormatter(logging.Formatter(_FORMAT))
     logging.getLogger().addHandler(handler)
