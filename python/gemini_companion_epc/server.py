@@ -11,6 +11,7 @@ from dataclasses import replace
 from errno import EMFILE, ENFILE
 from functools import partial
 from secrets import token_urlsafe
+from select import select
 
 from . import __version__, log, texts
 from .config import Config, parse_start_line
@@ -146,9 +147,9 @@ class Server:
                 )
 
     async def _serve(self) -> None:
-        # CLIs reconnect to the port of the previous server.
+        # CLIs reconnect to the port of the previous server; else wait for the first.
         if not self._config.port:
-            await self._first_client()
+            await asyncio.to_thread(select, [self._port.listener], [], [])
         serve = await asyncio.to_thread(load_http)
         # The clients know the diffs that Emacs hands over.
         await self._may_serve.wait()
@@ -164,17 +165,6 @@ class Server:
             self._questions,
             self._remotes,
         )
-
-    async def _first_client(self) -> None:
-        """Wait until a client connects."""
-        connected = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        try:
-            loop.add_reader(self._port.listener, connected.set)
-        except NotImplementedError:  # Windows
-            return
-        await connected.wait()
-        loop.remove_reader(self._port.listener)
 
     # Stop
 
