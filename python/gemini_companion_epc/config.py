@@ -74,12 +74,10 @@ def parse_start_line(line: bytes) -> Config:
 
     Raise StartError if it is malformed.
     """
-    if not line.strip():
-        raise StartError(
-            "No start line on stdin; this program is started by Emacs, with "
-            "M-x gemini-companion-mode"
-        )
     try:
         return Config(**json.loads(line))
     except (ValueError, TypeError) as error:
-        raise StartError(f"The start line is malformed: {error!r}") from None
+        raise StartError(
+            f"The start line is missing or malformed: {error!r}; this program is "
+            "started by Emacs, with M-x gemini-companion-mode"
+        ) from None
