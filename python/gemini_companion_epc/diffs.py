@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The diffs that await an outcome.
 
-This module depends neither on HTTP nor on EPC.  Everything runs in the event loop.
+This module does not depend on HTTP.  Everything runs in the event loop.
 """
 
 import asyncio
@@ -9,12 +9,12 @@ import logging
 from collections.abc import Awaitable
 from itertools import count
 from random import randrange
-from typing import Protocol
 
 from .config import Config
+from .emacs import Emacs
 from .remote import Remotes
 from .sessions import Session, Sessions
-from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, RemoteError
+from .types import CloseReason, Diff, EmacsError, EmacsGone, RemoteError
 
 logger = logging.getLogger(__name__)
 
@@ -22,24 +22,15 @@ LARGEST_PROPOSAL = 8_000_000
 """Number of characters above which a proposal is not reviewed in Emacs."""
 
 
-class Reviewer(Protocol):
-    """The Emacs in which diffs are reviewed, see `Emacs`."""
-
-    async def open_diff(self, diff: Diff, session: Facts) -> None: ...
-    async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None: ...
-    def report(self, name: str, diff_id: int, /) -> None: ...
-    def warn(self, message: str) -> None: ...
-
-
 class Diffs:
     """The open diffs, each of which has exactly one outcome."""
 
     def __init__(
-        self, config: Config, sessions: Sessions, reviewer: Reviewer, remotes: Remotes
+        self, config: Config, sessions: Sessions, emacs: Emacs, remotes: Remotes
     ) -> None:
         self._config = config
         self._sessions = sessions
-        self._reviewer = reviewer
+        self._emacs = emacs
         self._remotes = remotes
         sessions.on_end = self._abandon
         remotes.reviewed = self._reviewed
@@ -92,7 +83,7 @@ class Diffs:
             self._settle(diff, content)
         else:
             # It is not open any more.
-            self._reviewer.report("outcome-written", diff_id)
+            self._emacs.report("outcome-written", diff_id)
 
     def _settle(self, diff: Diff, content: str | None) -> None:
         session = self._sessions.get(diff.session_id)
@@ -128,13 +119,13 @@ class Diffs:
         diff = Diff(next(self._ids), session.id, path, proposal, local_name)
         self._diffs[diff.id] = diff
         if len(proposal) > LARGEST_PROPOSAL:
-            self._reviewer.warn(
+            self._emacs.warn(
                 f"Proposal for {path} has more than {LARGEST_PROPOSAL // 1_000_000} "
                 "MB and is not reviewed here; answer in the terminal of the CLI"
             )
             return False
         await self._open_in_emacs(diff, session)
-        self._reviewer.report("diff-opened", diff.id)
+        self._emacs.report("diff-opened", diff.id)
         return False
 
     async def _open_in_emacs(self, diff: Diff, session: Session) -> None:
@@ -142,16 +133,14 @@ class Diffs:
             if outpost := self._remotes.get(session.remote):
                 await outpost.update(diff.path)
             if diff.id in self._diffs:
-                await self._answer_to(self._reviewer.open_diff(diff, session.facts))
-        except EmacsGone:
-            logger.warning("Diff %d was not opened, as Emacs is gone", diff.id)
+                await self._answer_to(self._emacs.open_diff(diff, session.facts))
+        except (EmacsGone, asyncio.TimeoutError) as error:
+            logger.warning("Diff %d was not opened in Emacs: %r", diff.id, error)
         except (EmacsError, RemoteError) as error:
-            self._reviewer.warn(
+            self._emacs.warn(
                 f"Cannot show the proposal for {diff.path} ({error}); "
                 "answer in the terminal of the CLI"
             )
-        except asyncio.TimeoutError:
-            logger.warning("Emacs did not answer for diff %d", diff.id)
 
     def _answer_to(self, call: Awaitable[str | None]) -> Awaitable[str | None]:
         return asyncio.wait_for(call, self._config.diff_limit)
@@ -203,7 +192,7 @@ class Diffs:
             self._dismiss(diff, reason)
         for undelivered in session.outcomes:
             if undelivered.diff is not None:
-                self._reviewer.report("outcome-undelivered", undelivered.diff.id)
+                self._emacs.report("outcome-undelivered", undelivered.diff.id)
 
     def _dismiss(self, diff: Diff, reason: CloseReason) -> "asyncio.Task[str | None]":
         """Close ``diff`` in Emacs; the value of the task is its text, if any."""
@@ -216,7 +205,7 @@ class Diffs:
 
     async def _close_in_emacs(self, diff: Diff, reason: CloseReason) -> str | None:
         try:
-            return await self._answer_to(self._reviewer.close_diff(diff.id, reason))
+            return await self._answer_to(self._emacs.close_diff(diff.id, reason))
         except (EmacsError, asyncio.TimeoutError) as error:
             logger.warning("Diff %d was not dismissed in Emacs: %r", diff.id, error)
             return None

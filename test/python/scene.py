@@ -13,6 +13,7 @@ from fake_cli import BOUND
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.diffs import Diffs
+from gemini_companion_epc.emacs import Emacs
 from gemini_companion_epc.remote import Remotes
 from gemini_companion_epc.sessions import Session, Sessions, Stream
 from gemini_companion_epc.types import (
@@ -33,7 +34,7 @@ async def nothing() -> None:
     """Do nothing."""
 
 
-class StubEmacs:
+class StubEmacs(Emacs):
     """An Emacs that only records the calls."""
 
     def __init__(self) -> None:
@@ -66,11 +67,12 @@ class StubEmacs:
         self.before_answer(diff_id)
         return self.texts.get(diff_id)
 
-    async def ask(self, kind: str, facts: Facts, texts: Sequence[str | None]) -> Facts:
-        self.asked.append((kind, facts, texts))
+    async def ask(self, kind: str, facts: Facts, parts: Sequence[str | None]) -> Facts:
+        self.asked.append((kind, facts, parts))
         return dict(await self.on_question())
 
-    def report(self, name: str, fact: Any) -> None:
+    def report(self, name: str, *args: Any) -> None:
+        (fact,) = args
         if name == "sessions-update":
             self.sessions.append([session["id"] for session in fact])
         else:
