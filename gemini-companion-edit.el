@@ -1139,10 +1139,9 @@ does not reconnect; it opens no reviews until then.")))
 (defun gemini-companion-edit--hand-over (edit)
   (gemini-companion-server-call
    'adopt-diff (gemini-companion-edit-id edit)
-   (plist-get (gemini-companion-edit-session edit) :id)
+   (gemini-companion-edit-session edit)
    (gemini-companion-edit-file edit)
-   (gemini-companion-edit-proposed edit)
-   (plist-get (gemini-companion-edit-session edit) :remote)))
+   (gemini-companion-edit-proposed edit)))
 
 (defun gemini-companion-edit-acknowledge (id)
   "Record that the CLI has the answer that the edit ID is open."

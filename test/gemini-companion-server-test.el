@@ -140,8 +140,9 @@
 
 (ert-deftest gemini-companion-restart-sends-outcomes-that-a-crash-interrupted ()
   (gemini-companion-test-with-mode '(("a" "text"))
-    (gemini-companion-edit-open 1 '(:id "one") (expand-file-name "a") "new")
-    (gemini-companion-edit-open 2 '(:id "one") (expand-file-name "b") "new")
+    (dolist (edit '((1 "a") (2 "b")))
+      (gemini-companion-edit-open (car edit) '(:id "one" :client "gemini")
+                                  (expand-file-name (cadr edit)) "new"))
     (gemini-companion-restart)
     (gemini-companion-test-kill-server)
     (should-not (gemini-companion-server-ready-p))
@@ -150,7 +151,7 @@
     (gemini-companion-edit-close 2 'interrupted)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
     (let ((events (gemini-companion-test-events)))
-      (should (string-search " -> adopt-diff 1 \"one\" " events))
+      (should (string-search " -> adopt-diff 1 (:id \"one\" " events))
       (should (string-search " -> diff-accepted 1 \"new\"\n" events))
       (should (string-search " -> diff-rejected 2\n" events)))))
 

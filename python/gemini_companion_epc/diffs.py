@@ -10,11 +10,12 @@ from collections.abc import Awaitable
 from itertools import count
 from random import randrange
 
+from .clients import CLIENTS
 from .config import Config
 from .emacs import Emacs
 from .remote import Remotes
 from .sessions import Session, Sessions
-from .types import CloseReason, Diff, EmacsError, EmacsGone, RemoteError
+from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, RemoteError
 
 logger = logging.getLogger(__name__)
 
@@ -52,14 +53,12 @@ class Diffs:
 
     # From Emacs
 
-    def adopt(
-        self, diff_id: int, session_id: str, name: str, text: str, remote: str = ""
-    ) -> None:
-        """Take over a diff for the file ``name`` from the previous process."""
-        remote = remote or ""  # Emacs has an empty list in place of a name.
-        self._sessions.get(session_id, remote=remote)
-        path = self._remotes.remote_name(remote, name) or name
-        diff = self._diffs[diff_id] = Diff(diff_id, session_id, path, text, name)
+    def adopt(self, diff_id: int, facts: Facts, name: str, text: str) -> None:
+        """Take over a diff of the session with ``facts`` from the previous process."""
+        client = next(one for one in CLIENTS if one.name == facts["client"])
+        session = self._sessions.get(facts["id"], client, facts.get("remote", ""))
+        path = self._remotes.remote_name(session.remote, name) or name
+        diff = self._diffs[diff_id] = Diff(diff_id, session.id, path, text, name)
         loop = asyncio.get_running_loop()
         loop.call_later(self._config.session_grace, self._end_unless_reopened, diff)
 
@@ -71,7 +70,7 @@ class Diffs:
         if diff.id in self._diffs:
             session = self._sessions.get(diff.session_id)
             is_asked = diff.path in session.waiting
-            if session.client and session.client.has_socket and not is_asked:
+            if session.client.has_socket and not is_asked:
                 del self._diffs[diff.id]
                 self._dismiss(diff, "interrupted")
 

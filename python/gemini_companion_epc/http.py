@@ -151,7 +151,7 @@ async def _list_tools(
     # both are answered.
     if not config.offer_tools or (process and process.is_acp):
         return ListToolsResult(tools=[])
-    return ListToolsResult(tools=[*map(_declared, session.protocol.tools)])
+    return ListToolsResult(tools=[*map(_declared, session.client.protocol.tools)])
 
 
 def _declared(tool: protocol.Tool) -> Tool:
@@ -169,7 +169,7 @@ async def _call_tool(
     """Answer tools/call, with an error result only for malformed arguments."""
     session = _session(context)
     # Even if they are no longer offered: the CLI may have listed them before a restart.
-    if params.name not in [tool.name for tool in session.protocol.tools]:
+    if params.name not in [tool.name for tool in session.client.protocol.tools]:
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
     reviews = protocol.Reviews(
         session.id,
@@ -178,7 +178,9 @@ async def _call_tool(
         session.decided,
     )
     try:
-        text = await session.protocol.call(reviews, params.name, params.arguments or {})
+        text = await session.client.protocol.call(
+            reviews, params.name, params.arguments or {}
+        )
     except MalformedArgument as error:
         return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
     return CallToolResult(content=[TextContent(text=text)] if text else [])

@@ -36,20 +36,28 @@ class QueuedOutcome:
     path: str
     content: str | None
     diff: Diff | None
-    event: bytes = b""
-    """What is written to the stream, made once the client is known."""
+    event: bytes | None
+    """What is written to the stream, None if only a call has the outcome."""
 
 
 class Session:
-    """The session of one CLI, with its outbox; ``report`` see `Sessions`."""
+    """The session of one CLI, with its outbox; ``report`` see `Sessions`.
 
-    def __init__(self, session_id: str, report: Callable[[str, object], None]) -> None:
+    ``remote`` is the name of the host of the client, empty for this one.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        client: Client,
+        remote: str,
+        report: Callable[[str, object], None],
+    ) -> None:
         self.id = session_id
+        self.client = client
+        self.remote = remote
         self._report = report
         self.since = int(1000 * time.time())
-        self.client: Client | None = None
-        self.remote = ""
-        """The name of the host of the client, empty for this one."""
         self.is_alive: Callable[[], Awaitable[bool]] | None = None
         """Function that waits for a sign of life of that host, if it is another."""
         self.version: str | None = None
@@ -71,13 +79,7 @@ class Session:
     @property
     def short_id(self) -> str:
         """The client and ID of the session in the log."""
-        name = "" if self.client is None else f"{self.client.name} "
-        return name + self.id[:8]
-
-    @property
-    def protocol(self) -> Protocol:
-        """The protocol that the client speaks."""
-        return (self.client or CLIENTS[0]).protocol
+        return f"{self.client.name} {self.id[:8]}"
 
     @property
     def facts(self) -> Facts:
@@ -85,7 +87,7 @@ class Session:
         facts = {
             "id": self.id,
             "since": self.since,
-            "client": self.client and self.client.name,
+            "client": self.client.name,
             "version": self.version,
             "remote": self.remote or None,
             "pid": self.process and self.process.pid,
@@ -109,7 +111,9 @@ class Session:
         self, path: str, content: str | None = None, diff: Diff | None = None
     ) -> None:
         """Queue the outcome of ``diff``, see `Protocol.outcome`."""
-        self.outcomes.append(QueuedOutcome(path, content, diff))
+        notification = self.client.protocol.outcome(path, content)
+        event = encode_event(notification) if notification else None
+        self.outcomes.append(QueuedOutcome(path, content, diff, event))
         self.flushed.clear()
         self._answer(path)
         self._wake()
@@ -142,13 +146,7 @@ class Session:
 
     def next_outcome(self) -> bytes | None:
         """Return the event of the first outcome, if there is one."""
-        if not self.outcomes:
-            return None
-        first = self.outcomes[0]
-        if not first.event:
-            notification = self.protocol.outcome(first.path, first.content)
-            first.event = encode_event(notification) if notification else b""
-        return first.event or None
+        return self.outcomes[0].event if self.outcomes else None
 
     def acknowledge(self, outcome: QueuedOutcome) -> None:
         """Drop ``outcome``, which was written, and report it."""
@@ -254,22 +252,18 @@ class Sessions:
         self._is_ending = False
 
     def get(
-        self, session_id: str, client: Client | None = None, remote: str = ""
+        self, session_id: str, client: Client = CLIENTS[0], remote: str = ""
     ) -> Session:
         """Return the session ``session_id``, a new one if it is unknown.
 
-        A client on the host ``remote`` may have opened it before a restart.
+        Its ``client`` on the host ``remote`` may have opened it before a restart.
         """
         session = self._sessions.get(session_id)
         if session is None:
-            session = Session(session_id, self._report_to_emacs)
-            session.remote = remote
+            session = Session(session_id, client, remote, self._report_to_emacs)
+            session.context = self._event(session)
             self._sessions[session_id] = session
             self._expect_client(session)
-        # An adopted session is known before its first request comes.
-        if session.client is None and client is not None:
-            session.client = client
-            session.context = self._event(session)
         return session
 
     def has(self, session: Session) -> bool:
@@ -300,7 +294,7 @@ class Sessions:
     @contextmanager
     def request(self, session: Session) -> Iterator[None]:
         """Keep ``session`` while one of its requests is answered."""
-        if session.client and session.client.has_socket:
+        if session.client.has_socket:
             # A call may last as long as a review, and the client may be gone.
             yield
             return
@@ -432,7 +426,7 @@ class Sessions:
         self._context = files
         events: dict[tuple[str, Protocol], bytes | None] = {}
         for session in self._sessions.values():
-            kind = session.remote, session.protocol
+            kind = session.remote, session.client.protocol
             if kind not in events:
                 events[kind] = self._event(session)
             session.update_context(events[kind])
@@ -446,7 +440,7 @@ class Sessions:
             for file in self._context
             if (name := self.remote_name(session.remote, file.path)) is not None
         ]
-        return encode_event(session.protocol.context(files))
+        return encode_event(session.client.protocol.context(files))
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> None:

@@ -11,6 +11,8 @@ from scene import Rig, accepted, rejected, take, until
 
 pytestmark = pytest.mark.anyio
 
+PREVIOUS = {"id": "previous", "client": "gemini"}
+
 
 async def test_an_outcome_goes_to_the_session_that_asked_only(rig: Rig) -> None:
     (one, one_stream), (two, two_stream) = rig.session(), rig.session()
@@ -129,8 +131,8 @@ async def test_diffs_and_outcomes_outlive_a_stream_by_the_grace_time() -> None:
 
 
 async def test_an_adopted_diff_is_settled_when_its_session_reconnects(rig: Rig) -> None:
-    rig.diffs.adopt(7, "previous", "/a", "proposal")
-    rig.diffs.adopt(5, "previous", "/b", "proposal")
+    rig.diffs.adopt(7, PREVIOUS, "/a", "proposal")
+    rig.diffs.adopt(5, PREVIOUS, "/b", "proposal")
     rig.diffs.decide(7, "edited")
     session = rig.sessions.get("previous")
     stream = rig.sessions.open_stream(session)
@@ -149,7 +151,7 @@ async def test_a_review_that_is_not_opened_again_ends() -> None:
     other, _ = rig.session()
     session.client = copilot
     for path, owner in (("/a", session), ("/b", session), ("/c", other)):
-        rig.diffs.adopt(ord(path[1]), owner.id, path, "x")
+        rig.diffs.adopt(ord(path[1]), owner.facts, path, "x")
     call = asyncio.create_task(session.decided("/b", "x"))
     await until(lambda: rig.emacs.closed)
     await asyncio.sleep(0.05)
@@ -161,7 +163,7 @@ async def test_a_review_that_is_not_opened_again_ends() -> None:
 
 async def test_the_id_of_an_adopted_diff_is_not_used_again() -> None:
     rig = Rig(session_grace=0.01)
-    rig.diffs.adopt(1, "previous", "/a", "proposal")
+    rig.diffs.adopt(1, PREVIOUS, "/a", "proposal")
     # Its session does not reconnect.
     await until(lambda: rig.emacs.closed)
     assert rig.emacs.closed == [(1, "disconnected")]

@@ -176,8 +176,8 @@ def test_a_successor_takes_over_without_a_gap(start: Start, cli_of: CliOf) -> No
     assert (found["port"], found["authToken"]) == (first.port, first.token)
     with ThreadPoolExecutor() as pool:
         closing = pool.submit(cli.close_diff, "/a")
-        second.call("adopt-diff", diff_id, plist(session)["id"], path, text)
-        second.call("adopt-diff", 7, plist(session)["id"], "/b", "x")
+        second.call("adopt-diff", diff_id, session, path, text)
+        second.call("adopt-diff", 7, session, "/b", "x")
         second.epc.answers["close-diff"] = lambda diff_id, reason: "edited"
         second.call("serve")
         assert closing.result(BOUND) == {"content": "edited"}
