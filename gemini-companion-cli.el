@@ -1043,8 +1043,7 @@ CLIs there lose their connection, and their reviews are closed."
   (message "Disconnected from %s" (gemini-companion-names-title name))
   (dolist (edit (gemini-companion-edits-open))
     (when (equal name (plist-get (gemini-companion-edit-session edit) :remote))
-      (gemini-companion-edit-close (gemini-companion-edit-id edit)
-                                   'disconnected)))
+      (gemini-companion-edit-close edit 'disconnected)))
   (gemini-companion-server-call 'remote-stop name)
   (gemini-companion-remote-drop name))
 

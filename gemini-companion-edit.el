@@ -7,9 +7,9 @@
 
 ;; An edit is what a CLI wants to write, or has written, to one file.  It has one
 ;; record, `gemini-companion-edit', whose decision, texts and file state only this
-;; file changes.  It begins with `gemini-companion-edit-open', if the CLI proposes
-;; it for a review, or with `gemini-companion-edit-written', if the CLI reports a
-;; write without one.
+;; file changes.  It begins with the call `open-diff' of the server, if the CLI
+;; proposes it for a review, or with `gemini-companion-edit-written', if the CLI
+;; reports a write without one.
 ;;
 ;; The decision is nil while the edit awaits an answer, and is then set once, by
 ;; one function, so that an outcome is sent exactly once.  The file state is what
@@ -141,13 +141,12 @@ The value is a cons (SESSION . EDITS).")
 (defun gemini-companion-edits-open (&optional session)
   "Return the edits that await an answer, oldest first.
 If SESSION is non-nil, return only its edits."
-  (let (edits)
-    (dolist (edit gemini-companion-edit--all edits)
-      (when (and (null (gemini-companion-edit-decision edit))
-                 (or (null session)
-                     (gemini-companion-session-same-p
-                      session (gemini-companion-edit-session edit))))
-        (push edit edits)))))
+  (seq-filter (lambda (edit)
+                (and (gemini-companion-edit-open-p edit)
+                     (or (null session)
+                         (gemini-companion-session-same-p
+                          session (gemini-companion-edit-session edit)))))
+              (gemini-companion-edits)))
 
 (defun gemini-companion-edits-ending ()
   "Return the edits that have ended and whose views are still to be closed."
@@ -157,8 +156,8 @@ If SESSION is non-nil, return only its edits."
               gemini-companion-edit--all))
 
 (defun gemini-companion-edit--of-id (id)
-  "Return the edit ID if it awaits an answer, or nil."
-  (cl-find id (gemini-companion-edits-open) :key #'gemini-companion-edit-id))
+  "Return the last edit ID, or nil."
+  (cl-find id gemini-companion-edit--all :key #'gemini-companion-edit-id))
 
 (defun gemini-companion-edit-open-p (edit)
   "Return non-nil if EDIT awaits an answer."
@@ -166,10 +165,7 @@ If SESSION is non-nil, return only its edits."
 
 (defun gemini-companion-edit-shown ()
   "Return the edit that awaits an answer and is shown, or nil."
-  (cl-find-if (lambda (edit)
-                (and (null (gemini-companion-edit-decision edit))
-                     (gemini-companion-edit-view edit)))
-              gemini-companion-edit--all))
+  (seq-find #'gemini-companion-edit-view (gemini-companion-edits-open)))
 
 (defun gemini-companion-edits-at-point ()
   "Return the edits at point, or of this buffer, else the one that is shown."
@@ -587,7 +583,8 @@ If TEXT is nil, delete that comment.  It follows edits of the proposal."
 
 ;;;; Opening
 
-(defun gemini-companion-edit-open (id session file proposal)
+(cl-defmethod gemini-companion-receive
+  ((_method (eql 'open-diff)) id session file proposal)
   "Open an edit that proposes PROPOSAL as the text of FILE.
 ID is an integer that names the edit; SESSION is a plist with the `:id'
 of the CLI.  An open edit of that CLI for that file is replaced; its
@@ -707,13 +704,17 @@ An edit that was settled is not changed.  Its view is still to be closed."
         (gemini-companion-edit--read edit)))
     (gemini-companion-edit--notify edit 'settled)))
 
-(defun gemini-companion-edit-close (id reason)
-  "Dismiss the edit ID and return the text that it had then.
-If it was settled at the same moment, return nil.  REASON is `closed' if
-the CLI closed the review, `exited' if the process of the CLI has exited,
-`disconnected' if the CLI has not reconnected in time, `interrupted' if
-it no longer asks about it, and `lost' if the server gave up the edit."
-  (when-let* ((edit (gemini-companion-edit--of-id id))
+(cl-defmethod gemini-companion-receive ((_method (eql 'close-diff)) id reason)
+  "Close the edit ID for REASON; see `gemini-companion-edit-close'."
+  (when-let* ((edit (gemini-companion-edit--of-id id)))
+    (gemini-companion-edit-close edit reason)))
+
+(defun gemini-companion-edit-close (edit reason)
+  "Dismiss EDIT if it is open, and return the text that it had then.
+REASON is `closed' if the CLI closed the review, `exited' if its process
+has exited, `disconnected' if it has not reconnected in time,
+`interrupted' if it no longer asks, and `lost' if the server gave up."
+  (when-let* (((gemini-companion-edit-open-p edit))
               (text (gemini-companion-edit-text edit)))
     (let ((kept (gemini-companion-edit--keep-edits edit)))
       (when (and (eq reason 'interrupted) (not kept))
@@ -1094,8 +1095,7 @@ are sent as the reason."
 ;; a server may crash before that.
 
 (defun gemini-companion-edit--send (edit)
-  "Send the outcome of EDIT.
-Keep it until it is written to the CLI, as the server may crash."
+  "Send the outcome of EDIT."
   (if gemini-companion-edit-send-function
       (funcall gemini-companion-edit-send-function edit)
     ;; After a quit here, the user answers again.
@@ -1109,17 +1109,14 @@ Keep it until it is written to the CLI, as the server may crash."
                                       (gemini-companion-edit-after edit))
       (gemini-companion-server-call 'diff-rejected id))))
 
-(defun gemini-companion-edit--undelivered ()
-  (reverse (seq-filter #'gemini-companion-edit-outcome
-                       gemini-companion-edit--all)))
-
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'edit)) how)
   "Hand over the edits to a new server, which became ready HOW.
 It gets those whose outcome was not written, with the outcome, and the
 open ones.  A CLI without an answer that a review is open asks in
 its terminal."
   ;; A text may be too large to send, which must not affect other reviews.
-  (dolist (edit (gemini-companion-edit--undelivered))
+  (dolist (edit (seq-filter #'gemini-companion-edit-outcome
+                            (gemini-companion-edits)))
     (with-demoted-errors "Sending an outcome: %S"
       (gemini-companion-edit--hand-over edit)
       (gemini-companion-edit--call edit)))
@@ -1127,8 +1124,7 @@ its terminal."
     (with-demoted-errors "Handing over a review: %S"
       (if (gemini-companion-edit-acknowledged edit)
           (gemini-companion-edit--hand-over edit)
-        (gemini-companion-edit-close (gemini-companion-edit-id edit)
-                                     'disconnected))))
+        (gemini-companion-edit-close edit 'disconnected))))
   (when (and (eq how 'recovered) (gemini-companion-sessions))
     (display-warning
      'gemini-companion
@@ -1143,31 +1139,33 @@ does not reconnect; it opens no reviews until then.")))
    (gemini-companion-edit-file edit)
    (gemini-companion-edit-proposed edit)))
 
-(defun gemini-companion-edit-acknowledge (id)
+(cl-defmethod gemini-companion-receive ((_method (eql 'diff-opened)) id)
   "Record that the CLI has the answer that the edit ID is open."
   (when-let* ((edit (gemini-companion-edit--of-id id)))
     (setf (gemini-companion-edit-acknowledged edit) t))
   t)
 
-(defun gemini-companion-edit-delivered (id &optional lost)
-  "Drop the outcome of the edit ID, which was written to its CLI.
-If LOST is non-nil, it cannot reach the CLI any more: report that if it
-has an accepted text."
-  (when-let* ((edit (cl-find id (gemini-companion-edit--undelivered)
-                             :key #'gemini-companion-edit-id)))
-    (setf (gemini-companion-edit-outcome edit) nil)
-    (when (and lost (memq (gemini-companion-edit-decision edit)
-                          '(accepted automatic)))
-      (gemini-companion-edit--keep edit (gemini-companion-edit-after edit))
-      (display-warning
-       'gemini-companion
-       (format
-        "%s was not written: %s is no longer connected.  \
-M-x gemini-companion-last-proposal shows the text that you accepted"
-        (gemini-companion-edit-name edit)
-        (gemini-companion-session-name
-         (gemini-companion-edit-session edit))))))
+(cl-defmethod gemini-companion-receive ((_method (eql 'outcome-written)) id)
+  "Drop the outcome of the edit ID, which was written to its CLI."
+  (when-let* ((edit (gemini-companion-edit--of-id id)))
+    (setf (gemini-companion-edit-outcome edit) nil))
   t)
+
+(cl-defmethod gemini-companion-receive ((_method (eql 'outcome-undelivered)) id)
+  "Report an accepted text of the edit ID, which cannot reach its CLI any more."
+  (when-let* ((edit (gemini-companion-edit--of-id id))
+              ((gemini-companion-edit-outcome edit))
+              ((memq (gemini-companion-edit-decision edit)
+                     '(accepted automatic))))
+    (gemini-companion-edit--keep edit (gemini-companion-edit-after edit))
+    (display-warning
+     'gemini-companion
+     (format "%s was not written: %s is no longer connected.  \
+M-x gemini-companion-last-proposal shows the text that you accepted"
+             (gemini-companion-edit-name edit)
+             (gemini-companion-session-name
+              (gemini-companion-edit-session edit)))))
+  (gemini-companion-receive 'outcome-written id))
 
 ;;;; Life
 

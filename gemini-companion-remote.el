@@ -247,7 +247,7 @@ or is the home directory or /" directory title)))))))
   (list (gemini-companion-clients-get client :project-settings)
         (car (last (gemini-companion-clients-get client :user-settings)))))
 
-(defun gemini-companion-remote-update (facts)
+(cl-defmethod gemini-companion-receive ((_method (eql 'remote-update)) facts)
   "Record FACTS, which the server has reported about a host."
   (let* ((name (plist-get facts :name))
          (title (gemini-companion-names-title name))

@@ -75,6 +75,24 @@ the tooltip or a function that returns that line."
   (pcase-dolist (`(,hook ,function) (gemini-companion-part-hooks part))
     (remove-hook hook function)))
 
+;;;; Calls of the server
+
+(defconst gemini-companion-server--methods
+  '(open-diff diff-opened close-diff outcome-written outcome-undelivered
+    sessions-update remote-update ask warn)
+  "The methods of `gemini-companion-receive'.")
+
+(cl-defgeneric gemini-companion-receive (method &rest args)
+  "Answer a call of METHOD, a symbol, with ARGS by the server.
+If the value is known later, it is a function, which is called with a
+function to call with the value."
+  (declare (indent 1)))
+
+(cl-defmethod gemini-companion-receive ((_method (eql 'warn)) message)
+  "Display MESSAGE as a warning."
+  (display-warning 'gemini-companion message)
+  t)
+
 ;;;; Customization
 
 (defgroup gemini-companion-server nil
@@ -218,9 +236,6 @@ PROPERTIES is a plist.  `:command', `:roots' and `:offer-tools' are
 functions without arguments that are called for each process: they
 return its command (nil if its packages are missing), the initial
 workspace roots, and whether CLIs that connect are offered reviews.
-`:methods' is an alist of (NAME . FUNCTION), the methods that the
-server may call; one whose value is known later returns a function,
-which is called with a function to call with the value.
 
 `:on-ready' is called when the server can be called: with `started',
 with `restarted' after `gemini-companion-server-restart', with
@@ -335,8 +350,6 @@ The port is on a line of its own."
             (setf (gemini-companion-server--connection process)
                   (gemini-companion-server--epc-open
                    (string-to-number (match-string 1))
-                   (mapcar #'car (plist-get gemini-companion-server--properties
-                                            :methods))
                    (apply-partially #'gemini-companion-server--handle process)))
             (gemini-companion-server--epc-call
              (gemini-companion-server--connection process) 'hello
@@ -364,10 +377,7 @@ The port is on a line of its own."
         (when (gemini-companion-server--used-p process)
           (gemini-companion-server--pack
            process
-           (apply (alist-get method
-                             (plist-get gemini-companion-server--properties
-                                        :methods))
-                  args)))
+           (apply #'gemini-companion-receive method args)))
       (mapc #'delete-file files))))
 
 ;;;; End of a process
@@ -570,11 +580,10 @@ is kept, so that a process that does not read never blocks Emacs."
 
 ;;;; EPC
 
-(defun gemini-companion-server--epc-open (port methods handler)
+(defun gemini-companion-server--epc-open (port handler)
   "Connect to PORT, and return the connection.
-METHODS are symbols for what the process may call: then HANDLER is
-called with the symbol and the arguments.  Signal an error if it
-cannot connect."
+HANDLER is called with the method, a symbol, and the arguments of each
+call of the process.  Signal an error if it cannot connect."
   (require 'epc)
   (let* ((connection (epc:connect "127.0.0.1" port))
          (manager (make-epc:manager :title "gemini-companion" :port port
@@ -588,7 +597,7 @@ cannot connect."
                   (lambda (filter &rest args)
                     (let ((deferred:tick-time 0))
                       (apply filter args))))
-    (dolist (method methods)
+    (dolist (method gemini-companion-server--methods)
       (epc:define-method manager method
                          (lambda (&rest args)
                            (gemini-companion-server-record

@@ -184,7 +184,8 @@ Of a name with a warning, only the path is shortened."
   "Functions called after CLIs have connected or disconnected.
 Each is called with the previous value of `gemini-companion-sessions'.")
 
-(defun gemini-companion-session-update (&optional sessions)
+(cl-defmethod gemini-companion-receive
+  ((_method (eql 'sessions-update)) sessions)
   "Set the connected CLIs to SESSIONS, a list of plists."
   (let ((previous (gemini-companion-sessions)))
     (setq gemini-companion-session--all sessions)
@@ -194,7 +195,7 @@ Each is called with the previous value of `gemini-companion-sessions'.")
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'session)))
   "Forget all CLIs, connected or not."
-  (gemini-companion-session-update)
+  (gemini-companion-receive 'sessions-update nil)
   (setq gemini-companion-session--turns nil))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'session)))

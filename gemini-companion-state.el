@@ -161,8 +161,7 @@ The user has interrupted its question, which it does not report."
              (eq 'ready (gemini-companion-state--titled record)))
     (setf (gemini-companion-state--asked record) nil)
     (dolist (edit asked)
-      (gemini-companion-edit-close (gemini-companion-edit-id edit)
-                                   'interrupted))))
+      (gemini-companion-edit-close edit 'interrupted))))
 
 (defun gemini-companion-state--update (record &optional changed)
   "Update the state of RECORD; run the hook if it differs, or CHANGED.

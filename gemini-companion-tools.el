@@ -205,7 +205,8 @@ priority = 100
 
 ;;;; Questions
 
-(defun gemini-companion-tools-ask (kind facts &rest texts)
+(cl-defmethod gemini-companion-receive
+  ((_method (eql 'ask)) kind facts &rest texts)
   "Return a function that answers a question of KIND, maybe later.
 It is about FACTS, a plist, and TEXTS."
   (lambda (answer)

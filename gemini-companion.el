@@ -33,7 +33,6 @@
 (declare-function feature-file "loadhist")
 
 ;; Loaded with the parts, while the server starts.
-(autoload 'gemini-companion-edit-delivered "gemini-companion-edit")
 (autoload 'gemini-companion-edit-drop-p "gemini-companion-edit")
 (autoload 'gemini-companion-edit-settle-all "gemini-companion-edit")
 (autoload 'gemini-companion-share-roots "gemini-companion-context")
@@ -379,16 +378,6 @@ Install the packages of the server first, if needed."
    :command #'gemini-companion-install-command
    :roots #'gemini-companion-share-roots
    :offer-tools #'gemini-companion-review-offered-p
-   :methods
-   `((open-diff . gemini-companion-edit-open)
-     (diff-opened . gemini-companion-edit-acknowledge)
-     (close-diff . gemini-companion-edit-close)
-     (ask . gemini-companion-tools-ask)
-     (remote-update . gemini-companion-remote-update)
-     (sessions-update . gemini-companion-session-update)
-     (outcome-written . gemini-companion-edit-delivered)
-     (outcome-undelivered . ,(lambda (id) (gemini-companion-edit-delivered id t)))
-     (warn . ,(lambda (message) (display-warning 'gemini-companion message) t)))
    :on-ready #'gemini-companion--ready
    :on-end #'gemini-companion--ended)
   (run-at-time 0 nil #'gemini-companion--begin)

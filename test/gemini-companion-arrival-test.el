@@ -34,7 +34,7 @@
       (or (gemini-companion-edit-problem diff)
           (not (eq 'pending (gemini-companion-edit-status diff)))))
     (unless (eq 'automatic (gemini-companion-edit-status diff))
-      (gemini-companion-edit-close 1 'closed)
+      (gemini-companion-receive 'close-diff 1 'closed)
       (gemini-companion-edit-objection diff))))
 
 (ert-deftest gemini-companion-auto-leaves-a-file-that-changed-to-the-user ()
@@ -116,13 +116,13 @@
     (gemini-companion-auto-accept session)
     (should (gemini-companion-auto-on-p))
     ;; The server is replaced.
-    (gemini-companion-session-update nil)
+    (gemini-companion-receive 'sessions-update nil)
     (should-not (gemini-companion-auto-on-p))
     ;; A CLI that is started later has its PID.
-    (gemini-companion-session-update
-     (list (append '(:id "x" :identity 2) session)))
+    (gemini-companion-receive 'sessions-update
+      (list (append '(:id "x" :identity 2) session)))
     (should-not (gemini-companion-auto-on-p))
-    (gemini-companion-session-update (list session))
+    (gemini-companion-receive 'sessions-update (list session))
     (should (gemini-companion-auto-on-p session))
     (gemini-companion-auto-accept session)
     (should-not (gemini-companion-auto-on-p session))))
@@ -194,7 +194,7 @@
                          (with-current-buffer
                              (gemini-companion-edit-proposal-buffer diff)
                            (insert "mine ")
-                           (gemini-companion-edit-close 1 'exited)
+                           (gemini-companion-receive 'close-diff 1 'exited)
                            (insert "more "))
                          (gemini-companion-test-wait
                           (lambda () (null (gemini-companion-edits-ending))))))))

@@ -516,11 +516,11 @@
     (find-file "a")
     (let ((write (lambda ()
                    (gemini-companion-test-write "a" "B\n")
-                   (funcall (gemini-companion-tools-ask
-                             'edited
-                             (list :path buffer-file-name
-                                   :pids (list (plist-get session :pid)))
-                             "A\n" "B\n")
+                   (funcall (gemini-companion-receive 'ask
+                              'edited
+                              (list :path buffer-file-name
+                                    :pids (list (plist-get session :pid)))
+                              "A\n" "B\n")
                             #'ignore))))
       (funcall write)
       (gemini-companion-changes-revert (car (gemini-companion-edits)))

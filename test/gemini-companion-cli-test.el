@@ -162,9 +162,9 @@ r resumes a conversation, q quits"
         (should (string-prefix-p "Cannot connect to ssh:far" (buffer-string)))
         (should (string-search "Not started; g restarts it" header-line-format))
         (gemini-companion-run))
-      (gemini-companion-remote-update
-       '( :name "/ssh:far:" :state "connected" :port 1 :pid 1
-          :roots (("/srv/p" "/srv"))))
+      (gemini-companion-receive 'remote-update
+        '( :name "/ssh:far:" :state "connected" :port 1 :pid 1
+           :roots (("/srv/p" "/srv"))))
       (should (equal 1 (length gemini-companion-run-test-started)))
       (gemini-companion-disconnect "/ssh:far:")
       (with-current-buffer "*gemini: ssh:far:srv*"
@@ -394,8 +394,8 @@ prompts, the last first, and `saved' what would be saved."
         (gemini-companion-run '(4))
         (when connected
           (let ((process (get-buffer-process (current-buffer))))
-            (gemini-companion-session-update
-             (list (list :id "one" :pid (process-id process))))))
+            (gemini-companion-receive 'sessions-update
+              (list (list :id "one" :pid (process-id process))))))
         ;; A test that was skipped before counts as a key.
         (gemini-companion-test-eventually (gemini-companion-idle-user-p))
         (ert-with-message-capture shown
@@ -620,16 +620,16 @@ M-x gemini-companion-run begins one\n")
         (unwind-protect
             (progn
               (gemini-companion-part-start 'cli)
-              (gemini-companion-session-update (list session))
+              (gemini-companion-receive 'sessions-update (list session))
               (should (equal filter (process-filter process)))
               ;; Its question may have been answered meanwhile.
               (should (eq 'unknown (gemini-companion-session-state session)))
               ;; Once is enough.
-              (gemini-companion-session-update (list session))
+              (gemini-companion-receive 'sessions-update (list session))
               (gemini-companion-part-stop 'cli)
               (should (eq bare (process-filter process))))
           (gemini-companion-part-stop 'cli)
-          (gemini-companion-session-update))))))
+          (gemini-companion-receive 'sessions-update nil))))))
 
 ;;;; Shells
 
@@ -669,9 +669,9 @@ and waits until its last word is displayed.  The directory has FILES."
              (progn
                (gemini-companion-part-start 'cli)
                (gemini-companion-part-start 'state)
-               (gemini-companion-session-update (list session))
+               (gemini-companion-receive 'sessions-update (list session))
                ,@body)
-           (gemini-companion-session-update)
+           (gemini-companion-receive 'sessions-update nil)
            (gemini-companion-part-stop 'state)
            (gemini-companion-part-stop 'cli))))))
 
@@ -699,7 +699,7 @@ and waits until its last word is displayed.  The directory has FILES."
       (funcall type (concat print "again"))
       (should-not kill-ring)
       (should (eq 'ready (gemini-companion-session-state session)))
-      (gemini-companion-session-update nil)
+      (gemini-companion-receive 'sessions-update nil)
       (funcall type (concat print "last"))
       (should-not kill-ring)
       (should-not (assq process (gemini-companion-test-traces))))))

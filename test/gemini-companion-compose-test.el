@@ -92,7 +92,7 @@ is none."
         (setq text (buffer-string))
         (funcall end)
         (should-not (string-prefix-p "*prompt: " (buffer-name))))
-      (gemini-companion-session-update nil)
+      (gemini-companion-receive 'sessions-update nil)
       (gemini-companion-compose)
       (should (equal text (buffer-string)))
       (should (equal #o700 (file-modes "ours/prompts")))
@@ -126,7 +126,7 @@ is none."
                          (((:id "2" :client "qwen" :directory ,directory))
                           . "Qwen")
                          ((,session) . "Gemini")))
-          (gemini-companion-session-update sessions)
+          (gemini-companion-receive 'sessions-update sessions)
           (should (string-search shown (eval (cadr header-line-format) t))))
         (gemini-companion-state-set-title process "◇  Ready")
         (gemini-companion-compose-submit t)
@@ -228,7 +228,7 @@ is none."
       (should (string-prefix-p (concat home ".gemini/tmp/p-1/images/") file))
       (should (equal "\211PNG" (gemini-companion-text-bytes file)))
       ;; It goes with the CLI.
-      (gemini-companion-session-update nil)
+      (gemini-companion-receive 'sessions-update nil)
       (should-not (file-exists-p file)))))
 
 (ert-deftest gemini-companion-compose-knows-a-cli-without-a-place-for-images ()
@@ -257,15 +257,15 @@ is none."
         (gemini-companion-compose-submit))
       (should (equal directory started))
       ;; One that starts again when its directory is trusted.
-      (gemini-companion-session-update
-       (list (list :id "0" :client "gemini" :directory directory)))
+      (gemini-companion-receive 'sessions-update
+        (list (list :id "0" :client "gemini" :directory directory)))
       (gemini-companion-test-run-timers)
       (should-not (equal "Begin" (car kill-ring)))
       (let ((process (with-current-buffer terminal
                        (gemini-companion-test-start-cat))))
-        (gemini-companion-session-update
-         (list (list :id "1" :client "gemini" :directory directory
-                     :pid (process-id process))))
+        (gemini-companion-receive 'sessions-update
+          (list (list :id "1" :client "gemini" :directory directory
+                      :pid (process-id process))))
         (gemini-companion-state-set-title process "◇  Ready"))
       ;; `cat' repeats what is submitted.
       (gemini-companion-test-eventually

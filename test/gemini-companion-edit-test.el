@@ -53,7 +53,7 @@ If EDIT is non-nil, call it in the proposal instead."
         (should-error (gemini-companion-edit-accept diff) :type 'user-error)
         (should-error (gemini-companion-edit-reject diff) :type 'user-error)
         ;; The CLI may close it at the same moment.
-        (should-not (gemini-companion-edit-close 1 'closed))
+        (should-not (gemini-companion-receive 'close-diff 1 'closed))
         (should (equal (list (list 1 (if text 'accepted 'rejected) text))
                        outcomes))
         (should (eq (null text) (null (gemini-companion-edits-kept))))))))
@@ -107,7 +107,7 @@ If EDIT is non-nil, call it in the proposal instead."
                             (car (gemini-companion-edits-open)))
         (erase-buffer)
         (insert (format "text %d" n)))
-      (gemini-companion-edit-close n 'closed))
+      (gemini-companion-receive 'close-diff n 'closed))
     (save-window-excursion
       (dolist (n '(11 10 9 8 7 6 5 4 3 2 11))
         (gemini-companion-last-proposal)
@@ -154,12 +154,12 @@ If EDIT is non-nil, call it in the proposal instead."
 (ert-deftest gemini-companion-edit-closed-by-the-cli-returns-the-text-only ()
   (gemini-companion-edit-test-with '(("a" "old\n"))
     (let ((diff (gemini-companion-edit-test-edited)))
-      (should (equal "mine new\n" (gemini-companion-edit-close 1 'closed)))
+      (should (equal "mine new\n" (gemini-companion-receive 'close-diff 1 'closed)))
       (should (eq 'dismissed (gemini-companion-edit-status diff)))
       (should-not outcomes))
     ;; Nothing is left of this one, which replaces no kept edits.
     (gemini-companion-edit-test-edited #'erase-buffer)
-    (gemini-companion-edit-close 1 'closed)
+    (gemini-companion-receive 'close-diff 1 'closed)
     (should (equal "mine new\n" (gemini-companion-test-last-proposal)))))
 
 (ert-deftest gemini-companion-edit-survives-a-hook-that-fails ()
@@ -207,7 +207,7 @@ If EDIT is non-nil, call it in the proposal instead."
       (command-execute
        (lambda ()
          (interactive)
-         (gemini-companion-edit-close 1 'closed)
+         (gemini-companion-receive 'close-diff 1 'closed)
          (setq second (gemini-companion-test-open "b" "new\n" 2))
          (funcall stays)))
       (let ((transient--prefix t))
@@ -232,7 +232,7 @@ If EDIT is non-nil, call it in the proposal instead."
           (save-window-excursion
             (set-window-buffer nil proposal)
             (with-current-buffer proposal
-              (gemini-companion-edit-close 1 'closed)
+              (gemini-companion-receive 'close-diff 1 'closed)
               (when written
                 (gemini-companion-test-rewrite "a" written)
                 (gemini-companion-test-eventually
@@ -252,7 +252,7 @@ If EDIT is non-nil, call it in the proposal instead."
            (gemini-companion-edit-closed-functions
             (list (lambda (diff) (push diff closed)))))
       (gemini-companion-test-eventually (equal (list first) views))
-      (gemini-companion-edit-close 1 'exited)
+      (gemini-companion-receive 'close-diff 1 'exited)
       (gemini-companion-arrival-view second)
       (dotimes (_ 3)
         (should (equal (list second) views))
@@ -369,12 +369,12 @@ if `answer' is non-nil."
   (list
    ;; Gemini CLI, answered in its terminal: the review ends first.
    (lambda (_diff written)
-     (gemini-companion-edit-close 1 'closed)
+     (gemini-companion-receive 'close-diff 1 'closed)
      (gemini-companion-test-rewrite "a" written))
    ;; Qwen Code, answered in its terminal: the file is written first.
    (lambda (_diff written)
      (gemini-companion-test-rewrite "a" written)
-     (gemini-companion-edit-close 1 'closed))
+     (gemini-companion-receive 'close-diff 1 'closed))
    ;; Any of them, answered here.
    (lambda (diff written)
      (gemini-companion-edit-accept diff)
@@ -456,7 +456,7 @@ if `answer' is non-nil."
         (setq gemini-companion-edit-send-function #'ignore)
         (if (equal client "copilot")
             ;; A yes in the terminal is one to what that shows.
-            (gemini-companion-edit-close 1 'closed)
+            (gemini-companion-receive 'close-diff 1 'closed)
           (gemini-companion-edit-accept diff))
         (gemini-companion-test-write "a" "new\n")
         (gemini-companion-test-in-the-end
@@ -495,7 +495,7 @@ if `answer' is non-nil."
       (gemini-companion-edit-accept a)
       (gemini-companion-edit-reject b)
       (gemini-companion-edit-accept new)
-      (gemini-companion-edit-close 4 'closed))
+      (gemini-companion-receive 'close-diff 4 'closed))
     (should (equal '(("a" accepted "A\n" "mine 1\n")
                      ("b" rejected "B\n" "2\n")
                      ("new" accepted new "3\n")
@@ -526,8 +526,8 @@ if `answer' is non-nil."
     ;; that.
     (gemini-companion-test-write "a" "1\n")
     (gemini-companion-test-write "b" "saved meanwhile\n")
-    (gemini-companion-edit-close 1 'closed)
-    (gemini-companion-edit-close 2 'closed)
+    (gemini-companion-receive 'close-diff 1 'closed)
+    (gemini-companion-receive 'close-diff 2 'closed)
     (should (equal '(("a" accepted "A\n" "1\n")
                      ("b" dismissed "saved meanwhile\n" "2\n"))
                    (gemini-companion-edits-test-reported)))
@@ -584,7 +584,7 @@ if `answer' is non-nil."
     (gemini-companion-test-accept "a" "1\n" 1 session)
     (gemini-companion-edit-reject (gemini-companion-test-open "b" "2\n" 2 session))
     (gemini-companion-test-open "c" "3\n" 3 session)
-    (gemini-companion-edit-close 3 'closed)
+    (gemini-companion-receive 'close-diff 3 'closed)
     (gemini-companion-test-accept "d" "4\n" 4 session)
     (make-symbolic-link "." "link")
     (pcase-dolist (`(,file ,before ,after . ,states)
@@ -622,14 +622,14 @@ if `answer' is non-nil."
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "A\n"))
     ;; Accepted in the terminal after a disconnect.
     (gemini-companion-test-open "b" "1\n" 1 session)
-    (gemini-companion-edit-close 1 'disconnected)
+    (gemini-companion-receive 'close-diff 1 'disconnected)
     (should (equal '(dismissed) (gemini-companion-edits-test-states)))
     (gemini-companion-test-write "b" "1\n")
     (gemini-companion-test-eventually
       (equal '(accepted) (gemini-companion-edits-test-states)))
     ;; Refused there, and written later without a review.
     (gemini-companion-test-open "a" "2\n" 2 session)
-    (gemini-companion-edit-close 2 'closed)
+    (gemini-companion-receive 'close-diff 2 'closed)
     (gemini-companion-edit-written session (expand-file-name "a") "A\n" "2\n")
     (should (equal '(accepted accepted) (gemini-companion-edits-test-states)))
     (should (equal '("2 files" "+2 −2")
@@ -691,7 +691,7 @@ if `answer' is non-nil."
       (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
       ;; Once is enough.
       (dotimes (_ 2)
-        (gemini-companion-edit-delivered 1 'lost))
+        (gemini-companion-receive 'outcome-undelivered 1))
       (let ((warnings (gemini-companion-test-text "*Warnings*")))
         (kill-buffer "*Warnings*")
         ;; The beginning of a long name is left out.

@@ -18,7 +18,7 @@ No review is shown by itself, and no CLI is connected."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-edits ,files
      (setq gemini-companion-review-arrival 'notify)
-     (gemini-companion-session-update nil)
+     (gemini-companion-receive 'sessions-update nil)
      (gemini-companion-part-start 'state)
      (unwind-protect
          (save-window-excursion
@@ -112,8 +112,8 @@ question in the minibuffer."
     (should (equal '("No CLI is connected") (gemini-companion-list-test-lines)))
     (let ((project (file-name-nondirectory (directory-file-name directory)))
           (two (gemini-companion-test-session "s2" 2)))
-      (gemini-companion-session-update
-       (list (gemini-companion-test-session "s1" 1)))
+      (gemini-companion-receive 'sessions-update
+        (list (gemini-companion-test-session "s1" 1)))
       (gemini-companion-arrival-view
        (gemini-companion-list-test-open 1 1 "a" "one\n2\n3\n"))
       (gemini-companion-list-test-open 2 1 "b" "C\n")
@@ -147,7 +147,7 @@ a file outside your projects: /gemin...panion-test")
                      ("new" "n\n" "+1 −0")))
       (let ((diff (gemini-companion-list-test-open 1 1 file text)))
         (gemini-companion-list-test-go-to (format "%s  %s" lines file))
-        (gemini-companion-edit-close (gemini-companion-edit-id diff) 'lost)))
+        (gemini-companion-edit-close diff 'lost)))
     (gemini-companion-list-test-open 1 1 "a" "one\n")
     (gemini-companion-list-test-go-to "+0 −2  a")
     (gemini-companion-test-write "a" "1\n")
@@ -274,7 +274,7 @@ a file outside your projects: /gemin...panion-test")
     (let ((gemini-companion-edit-closed-functions
            (list (lambda (diff)
                    (when (eql 3 (gemini-companion-edit-id diff))
-                     (gemini-companion-edit-close 4 'closed))))))
+                     (gemini-companion-receive 'close-diff 4 'closed))))))
       (pcase-dolist (`(,id ,session ,file)
                      '((1 1 "a") (2 2 "b") (3 1 "c") (4 1 "d") (5 1 "e")))
         (gemini-companion-list-test-open id session file "new\n"))
@@ -282,7 +282,7 @@ a file outside your projects: /gemin...panion-test")
       (should-not outcomes)
       ;; Some end meanwhile.
       (gemini-companion-list-test-key
-       "a" nil (lambda (_) (gemini-companion-edit-close 1 'closed) t))
+       "a" nil (lambda (_) (gemini-companion-receive 'close-diff 1 'closed) t))
       (should (equal '((5 . accepted) (3 . accepted)) outcomes))
       (should (equal '(2) (mapcar #'gemini-companion-edit-id
                                   (gemini-companion-edits-open)))))))
@@ -345,7 +345,7 @@ a:3 (removed line): keep it\na:4: as a digit"
     (gemini-companion-list-test-key "TAB" "+1 −0  c")
     (gemini-companion-list-test-key
      "c" "last"
-     (lambda (&rest _) (gemini-companion-edit-close 3 'closed) "half a com"))
+     (lambda (&rest _) (gemini-companion-receive 'close-diff 3 'closed) "half a com"))
     (should (equal "half a com" (current-kill 0)))))
 
 (ert-deftest gemini-companion-list-visits-the-line-or-shows-the-review ()
@@ -455,7 +455,7 @@ a:3 (removed line): keep it\na:4: as a digit"
       (unwind-protect
           (cl-letf (((symbol-function 'y-or-n-p)
                      (lambda (prompt) (push prompt asked) t)))
-            (gemini-companion-session-update (list session))
+            (gemini-companion-receive 'sessions-update (list session))
             (gemini-companion-state-report session 'prompt "Begin")
             (gemini-companion-test-accept "first" "x\n" 1 session)
             (gemini-companion-state-report session 'prompt "Count to three")
@@ -487,7 +487,7 @@ Cannot revert b: line 1 has changed since"
                            (gemini-companion-list-test-key "u")))
             (should (equal '("Revert 4 edits of this turn (1 deletes a new file), and save? ")
                            asked)))
-        (gemini-companion-session-update))
+        (gemini-companion-receive 'sessions-update nil))
       (should (equal '("1\n" "mine\n" nil)
                      (mapcar (lambda (file)
                                (and (file-exists-p file)
@@ -537,10 +537,10 @@ ssh:far:a (it has changed there)" (funcall failed problem)))
               step (1+ (random 2)) (seq-random-elt '("a" "b" "c"))
               (format "%d\n2\n3\n%d\n" (random 3) (random 3))))
             (0 (gemini-companion-edit-reject edit))
-            (1 (gemini-companion-edit-close (gemini-companion-edit-id edit) 'closed))
-            (2 (gemini-companion-session-update
-                (list (gemini-companion-test-session
-                       "s1" (1+ (random 2))))))
+            (1 (gemini-companion-edit-close edit 'closed))
+            (2 (gemini-companion-receive 'sessions-update
+                 (list (gemini-companion-test-session
+                        "s1" (1+ (random 2))))))
             (3 (ignore-errors (gemini-companion-edit-accept edit)))
             (_ (when-let* ((hunk (car (gemini-companion-edit-hunks edit))))
                  (cl-letf (((symbol-function 'y-or-n-p) #'always))

@@ -205,13 +205,13 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
            (transient-mark-mode t)
            (default-directory (expand-file-name "p/")))
        (gemini-companion-test-write "a" "one\ntwo\nthree\n")
-       (gemini-companion-session-update
-        `((:id "1" :client "gemini" :directory ,default-directory)))
+       (gemini-companion-receive 'sessions-update
+         `((:id "1" :client "gemini" :directory ,default-directory)))
        (unwind-protect
            (save-window-excursion
              (find-file "a")
              ,@body)
-         (gemini-companion-session-update)
+         (gemini-companion-receive 'sessions-update nil)
          (gemini-companion-privacy-refresh)))))
 
 (defun gemini-companion-point-test-sent ()
@@ -356,7 +356,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
 
 (ert-deftest gemini-companion-point-asks-about-files-outside-or-excluded ()
   (gemini-companion-point-test-with
-    (gemini-companion-session-update '((:id "1" :directory "/nowhere")))
+    (gemini-companion-receive 'sessions-update '((:id "1" :directory "/nowhere")))
     (let (asked)
       (cl-letf (((symbol-function 'y-or-n-p)
                  (lambda (prompt) (push prompt asked) (cdr asked))))
@@ -400,23 +400,23 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
 (ert-deftest gemini-companion-point-takes-the-cli-of-the-directory-or-asks ()
   (gemini-companion-point-test-with
     (let ((here `(:id "2" :directory ,default-directory)))
-      (gemini-companion-session-update `((:id "1" :directory "/nowhere") ,here))
+      (gemini-companion-receive 'sessions-update `((:id "1" :directory "/nowhere") ,here))
       (should (string-prefix-p "@a " (gemini-companion-point-test-sent)))
-      (gemini-companion-session-update
-       `(,here (:id "3" :directory ,default-directory)))
+      (gemini-companion-receive 'sessions-update
+        `(,here (:id "3" :directory ,default-directory)))
       (cl-letf (((symbol-function 'completing-read)
                  (lambda (prompt _names &rest more)
                    (should (string-search "(2)" (concat prompt "(2)")))
                    (nth 4 more))))
         (should (string-prefix-p "@a " (gemini-companion-point-test-sent))))
-      (gemini-companion-session-update (list here)))
+      (gemini-companion-receive 'sessions-update (list here)))
     ;; A file that was not saved is only named.
     (gemini-companion-point-test-in (find-file-noselect "!new")
       (gemini-companion-point-test-sends "About !new (line 1)"))
     (gemini-companion-point-test-in (generate-new-buffer "*blank*")
       (insert "  \n\t\n")
       (should-error (gemini-companion-send) :type 'user-error))
-    (gemini-companion-session-update nil)
+    (gemini-companion-receive 'sessions-update nil)
     (should-error (gemini-companion-send) :type 'user-error)))
 
 ;;;; Other buffers
@@ -549,8 +549,8 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
                      ("\\@a \\\\@a @ @.. a@,")))
       (pcase-dolist (`(,client . ,quoted) `(("gemini" . ,gemini)
                                             ("qwen" . ,qwen)))
-        (gemini-companion-session-update
-         `((:id "1" :client ,client :directory ,default-directory)))
+        (gemini-companion-receive 'sessions-update
+          `((:id "1" :client ,client :directory ,default-directory)))
         (gemini-companion-point-test-in (generate-new-buffer "*notes*")
           (insert text)
           (let ((project-find-functions

@@ -111,8 +111,8 @@ a\\ it\\\\\\'s")))
     (pcase-dolist (`(,state . ,roots)
                    '(("connected" ("/srv/p" "/srv") ("/none" nil))
                      ("lost" ("/other" "/other"))))
-      (gemini-companion-remote-update
-       `(:name "/ssh:far:" :state ,state :problem "" :roots ,roots)))
+      (gemini-companion-receive 'remote-update
+        `(:name "/ssh:far:" :state ,state :problem "" :roots ,roots)))
     (should (= 2 (length answers)))
     (gemini-companion-part-stop 'remote)
     (should (string-search "\

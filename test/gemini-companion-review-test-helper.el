@@ -60,9 +60,9 @@ at once."
 
 (defun gemini-companion-test-open (file text &optional id session)
   "Open the diff ID of SESSION, to change FILE to TEXT; return it."
-  (gemini-companion-edit-open (or id 1)
-                              (or session (gemini-companion-test-session "one"))
-                              (expand-file-name file) text)
+  (gemini-companion-receive 'open-diff (or id 1)
+                            (or session (gemini-companion-test-session "one"))
+                            (expand-file-name file) text)
   (car (last (gemini-companion-edits-open))))
 
 (defun gemini-companion-test-accept (file text &optional id session)
@@ -102,7 +102,7 @@ For ID and SESSION see `gemini-companion-test-open'."
          (progn
            (setq session (gemini-companion-test-session "one" 1))
            (gemini-companion-part-start 'state)
-           (gemini-companion-session-update (list session))
+           (gemini-companion-receive 'sessions-update (list session))
            (gemini-companion-test-diff-start
             (lambda (&rest _) t)
             (lambda (diff)

@@ -306,7 +306,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
               (should (equal layout (gemini-companion-test-layout)))
               (should (equal (list (gemini-companion-edit-proposal-buffer diff))
                              (seq-difference (buffer-list) buffers)))
-              (should (equal text (gemini-companion-edit-close 1 'closed))))
+              (should (equal text (gemini-companion-receive 'close-diff 1 'closed))))
             (gemini-companion-edit-accept
              (gemini-companion-test-open file text))
             (should (equal `((1 accepted ,text)) outcomes))))))))
@@ -325,13 +325,13 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (gemini-companion-test-write program (format "#!/bin/sh\ntouch '%s'\n" marker))
       (set-file-modes program #o700)
       (dolist (file '("/mark:host:/x" "/none:host:/x"))
-        (gemini-companion-edit-open 1 '(:id "one") file "new\n")
+        (gemini-companion-receive 'open-diff 1 '(:id "one") file "new\n")
         (save-window-excursion
           (gemini-companion-list)
           (gemini-companion-test-eventually
             (gemini-companion-edit-problem (car (gemini-companion-edits-open)))))
         (gemini-companion-part-stop 'list)
-        (should (equal "new\n" (gemini-companion-edit-close 1 'closed)))
+        (should (equal "new\n" (gemini-companion-receive 'close-diff 1 'closed)))
         (should-not (file-exists-p marker))))))
 
 (ert-deftest gemini-companion-review-commands-report-that-no-review-is-here ()

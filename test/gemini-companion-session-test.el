@@ -84,19 +84,19 @@ src/innocent.txt)" error)
   "A CLI that connects again has two sessions with one process."
   (unwind-protect
       (progn
-        (gemini-companion-session-update
-         '((:id "a" :pid 7) (:id "b" :pid 7) (:id "c") (:id "d")))
+        (gemini-companion-receive 'sessions-update
+          '((:id "a" :pid 7) (:id "b" :pid 7) (:id "c") (:id "d")))
         (should (equal '("a" "c" "d")
                        (mapcar (lambda (session) (plist-get session :id))
                                (gemini-companion-sessions)))))
-    (gemini-companion-session-update)))
+    (gemini-companion-receive 'sessions-update nil)))
 
 (ert-deftest gemini-companion-session-is-named-by-program-directory-and-process ()
   "The process is needed where another CLI has the same name."
   (unwind-protect
       (progn
-        (gemini-companion-session-update
-         '((:id "1" :client "gemini" :pid 8 :directory "/x/web/")))
+        (gemini-companion-receive 'sessions-update
+          '((:id "1" :client "gemini" :pid 8 :directory "/x/web/")))
         (pcase-dolist
             (`(,name . ,facts)
              '(("Qwen Code (web)" :client "qwen" :pid 7 :directory "/home/web/")
@@ -109,7 +109,7 @@ src/innocent.txt)" error)
                ("the CLI (session 01234567)")))
           (should (equal name (gemini-companion-session-name
                                (append '(:id "0123456789") facts))))))
-    (gemini-companion-session-update))
+    (gemini-companion-receive 'sessions-update nil))
   (should (equal "Qwen Code"
                  (gemini-companion-session-title '(:client "qwen"))))
   (should (equal "the CLI" (gemini-companion-session-title '(:id "abc")))))
@@ -134,7 +134,7 @@ src/innocent.txt)" error)
               (let ((all '((:id "1" :remote "/ssh:far:")
                            (:id "2" :remote "/ssh:far:"))))
                 (dolist (sessions (list all (last all) nil))
-                  (gemini-companion-session-update sessions)
+                  (gemini-companion-receive 'sessions-update sessions)
                   (should (eq (null (cdr sessions))
                               (bufferp (gemini-companion-session-terminal
                                         (cadr all)))))))

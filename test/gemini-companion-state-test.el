@@ -66,7 +66,7 @@ reported states, the last first."
 (ert-deftest gemini-companion-state-elsewhere-is-known-from-reviews-and-hooks ()
   (gemini-companion-state-test-with nil
     (should (eq 'unknown (gemini-companion-session-state session)))
-    (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
+    (gemini-companion-receive 'open-diff 1 session (expand-file-name "a") "new\n")
     (should (eq 'waiting (gemini-companion-session-state session)))
     (gemini-companion-state-report session 'question nil)
     (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
@@ -78,7 +78,7 @@ reported states, the last first."
       (should (eq state (gemini-companion-session-state session))))
     (should (equal '(waiting unknown working waiting working ready)
                    (reverse states)))
-    (gemini-companion-session-update nil)
+    (gemini-companion-receive 'sessions-update nil)
     (should (eq 'unknown (car states)))
     (should (eq 'unknown (gemini-companion-session-state session)))
     (should-not (gemini-companion-session-state-since session))))
@@ -124,8 +124,8 @@ reported states, the last first."
       (should (equal '("Three" nil) (funcall seen)))
       ;; It may connect again meanwhile.
       (let ((last (funcall turn)))
-        (gemini-companion-session-update nil)
-        (gemini-companion-session-update (list session))
+        (gemini-companion-receive 'sessions-update nil)
+        (gemini-companion-receive 'sessions-update (list session))
         (funcall title "✦  Working…")
         (should (eq last (funcall turn)))
         (should-not (gemini-companion-turn-ended last))
@@ -149,13 +149,13 @@ reported states, the last first."
       (let (sent)
         (setq gemini-companion-edit-send-function
               (lambda (diff) (push diff sent)))
-        (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
+        (gemini-companion-receive 'open-diff 1 session (expand-file-name "a") "new\n")
         (let ((diff (car (gemini-companion-edits-open))))
           (dolist (title titles)
             (if (stringp title)
                 (gemini-companion-state-set-title process title)
-              (gemini-companion-session-update
-               (list session `(:id "2" ,@(cddr session) :identity 2)))))
+              (gemini-companion-receive 'sessions-update
+                (list session `(:id "2" ,@(cddr session) :identity 2)))))
           (should (eq 'pending (gemini-companion-edit-status diff)))
           (should (eq (if ended 'ready 'waiting)
                       (gemini-companion-session-state session)))

@@ -132,9 +132,9 @@
         `(("One" . ,(lambda (&rest _) (cl-incf checked) '((note "Fine")))))
       (search-forward "Fine")
       (backward-char 2)
-      (gemini-companion-session-update
-       '((:id "1" :client "gemini" :pid 1) (:id "2" :client "qwen" :pid 2)
-         (:id "3" :client "qwen" :pid 3)))
+      (gemini-companion-receive 'sessions-update
+        '((:id "1" :client "gemini" :pid 1) (:id "2" :client "qwen" :pid 2)
+          (:id "3" :client "qwen" :pid 3)))
       (gemini-companion-test-eventually
         (equal "Connected: Gemini CLI, Qwen Code"
                (gemini-companion-status-test--verdict)))
@@ -142,7 +142,7 @@
       (should (= 2 checked))
       (switch-to-buffer "*scratch*")
       (delete-other-windows)
-      (gemini-companion-session-update nil)
+      (gemini-companion-receive 'sessions-update nil)
       (gemini-companion-test-run-timers)
       (should (= 2 checked)))))
 
@@ -190,9 +190,9 @@
           (should (equal "Not connected: No such module [Turn on]"
                          (gemini-companion-status-test--verdict))))
         ;; A client that is none of the CLIs.
-        (gemini-companion-session-update '((:id "1" :pid 1)))
+        (gemini-companion-receive 'sessions-update '((:id "1" :pid 1)))
         (revert-buffer)
-        (gemini-companion-session-update nil)))))
+        (gemini-companion-receive 'sessions-update nil)))))
 
 (ert-deftest gemini-companion-status-test-judges-the-version ()
   (gemini-companion-test-with-directory '(("cli" "#!/bin/sh\n"))
@@ -298,7 +298,7 @@ connected to another editor" nil t))))))
                 (ert-with-message-capture shown
                   (funcall push "[Enable")
                   (should (string-search "type /ide enable in each" shown)))
-                (gemini-companion-session-update (list (append '(:id "1") cli)))
+                (gemini-companion-receive 'sessions-update (list (append '(:id "1") cli)))
                 (gemini-companion-page-refresh)
                 (funcall push "[Set it")
                 (should (equal (mapcar (lambda (command)
@@ -312,7 +312,7 @@ connected to another editor" nil t))))))
                     (string-match-p (concat command "[^z-a]*" command)
                                     (gemini-companion-test-text terminal)))))
             (gemini-companion-part-stop 'prompt)
-            (gemini-companion-session-update nil)))))))
+            (gemini-companion-receive 'sessions-update nil)))))))
 
 (ert-deftest gemini-companion-status-test-reads-all-settings-that-count ()
   (gemini-companion-status-test--with-home

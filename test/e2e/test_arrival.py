@@ -153,7 +153,7 @@ def arrive_from_there(emacs: Emacs, file: Path, text: str = "uno\n") -> Reviews:
     # A report would make the echo area larger.
     emacs.eval(
         f"""(progn (message nil)
-                   (gemini-companion-edit-open
+                   (gemini-companion-receive 'open-diff
                     (setq e2e-id (1+ e2e-id))
                     (list :id "one" :pid (process-id (get-process "cli"))
                           :directory {lisp(file.parent)})
@@ -309,7 +309,7 @@ def test_announcement_leaves_a_report(world: World) -> None:
     report = "exited; review closed, a.txt not written"
     emacs, file = started(world, option("view", "ediff"))
     arrive(emacs, file, "uno\n")
-    emacs.eval("(progn (gemini-companion-edit-close e2e-id 'exited) nil)")
+    emacs.eval("(progn (gemini-companion-receive 'close-diff e2e-id 'exited) nil)")
     emacs.wait_for(report)
     arrive(emacs, world.project / "b.txt", "due\n", "two")
     # In one line, or the windows would jump.

@@ -9,7 +9,7 @@ PROPOSE = """
 (defvar e2e-id 0)
 (defun e2e-propose (session file text)
   "Propose TEXT for FILE as a CLI named SESSION, in its directory, would."
-  (gemini-companion-edit-open
+  (gemini-companion-receive 'open-diff
    (setq e2e-id (1+ e2e-id))
    (list :id session :directory (file-name-directory file))
    file text)
