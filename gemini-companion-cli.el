@@ -231,7 +231,7 @@ DIRECTORY is nil if it is unknown.  For findings, see
   (or (seq-find (lambda (finding) (memq (car finding) '(bad note)))
                 (and directory
                      (append
-                      (gemini-companion-cli-project-findings directory)
+                      (gemini-companion-part-findings 'cli directory)
                       ;; Elsewhere, its settings are there.
                       (unless (file-remote-p directory)
                         ;; The first setting is needed to connect.
@@ -246,8 +246,8 @@ DIRECTORY is nil if it is unknown.  For findings, see
                                    "[.,]\\(?: \\|\\'\\)"))))
     (concat (downcase (substring remedy 0 1)) (substring remedy 1))))
 
-(defun gemini-companion-cli-project-findings (directory)
-  "Return the finding about whether a CLI in DIRECTORY may connect, a list."
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'cli)) directory)
+  "Return the finding about whether a CLI in DIRECTORY may connect."
   (cond
    ((null (gemini-companion-server-info)) nil)
    ;; Emacs 28 asks the remote host to abbreviate.

@@ -52,6 +52,13 @@ waits until it has read the rest.")
   "Seconds after which an unfinished check ends without a result.
 The CLI waits for it.")
 
+;;;; Questions
+
+(cl-defgeneric gemini-companion-lookup (kind answer file &rest details)
+  "Answer a question of KIND about FILE: call ANSWER, maybe later.
+The argument of ANSWER is a plist, with `:problem' if there is no answer;
+for it and DETAILS, see the method for KIND.")
+
 (defmacro gemini-companion-lookup--guarded (answer &rest body)
   "Evaluate BODY without a message; if it fails, call ANSWER with the `:problem'.
 The match data, which a timer or a filter must not change, are kept."
@@ -291,7 +298,7 @@ if the next report may be about a file that was closed.")
 (defvar-local gemini-companion-lookup--sent nil
   "Cons of the version of the text that Eglot has sent last, and its tick.")
 
-(defun gemini-companion-lookup-checker (buffer)
+(defun gemini-companion-lookup--checker (buffer)
   "Return the mode for diagnostics in BUFFER, or nil."
   (with-current-buffer buffer
     (cond ((and flymake-mode
@@ -318,7 +325,7 @@ This is also a backend of Flymake, which calls REPORT with no errors."
   "Start a check by Flymake or Flycheck, unless one has begun.
 By itself one may begin only when the buffer is displayed."
   (unless (eql gemini-companion-lookup--begun (buffer-chars-modified-tick))
-    (pcase (gemini-companion-lookup-checker (current-buffer))
+    (pcase (gemini-companion-lookup--checker (current-buffer))
       ('flymake-mode (flymake-start)
                      ;; A buffer may have only backends of its own.
                      (gemini-companion-lookup--begins))
@@ -326,7 +333,7 @@ By itself one may begin only when the buffer is displayed."
                       (flycheck-buffer)))))
 
 (defun gemini-companion-lookup--checkable-p ()
-  (pcase (gemini-companion-lookup-checker (current-buffer))
+  (pcase (gemini-companion-lookup--checker (current-buffer))
     ('flymake-mode
      ;; Flymake keeps the state of a language server that has ended.
      (remq #'gemini-companion-lookup--begins
@@ -357,7 +364,7 @@ Return nil if it has not checked this text."
 (defun gemini-companion-lookup--of-buffer ()
   "Return what Flymake or Flycheck has in this buffer.
 They are lists of LINE, SEVERITY and TEXT."
-  (if (eq 'flycheck-mode (gemini-companion-lookup-checker (current-buffer)))
+  (if (eq 'flycheck-mode (gemini-companion-lookup--checker (current-buffer)))
       (cl-loop
        for error in flycheck-current-errors
        for file = (flycheck-error-filename error)
@@ -406,11 +413,11 @@ Signal an error if FILE does not have SYMBOL, or is too large."
                           (gemini-companion-code-occurrences symbol)))
         (user-error "The word %s is not in %s" symbol file))))
 
-(defun gemini-companion-lookup-references (file symbol line after answer)
+(cl-defmethod gemini-companion-lookup
+  ((_kind (eql 'references)) answer file symbol line after)
   "Find the references to SYMBOL, which occurs in FILE, on LINE if non-nil.
-Call ANSWER with a plist: `:total', their number; `:locations', lists
-of FILE, LINE and TEXT, 100 at most, without the first AFTER; or
-`:problem', why there is no answer."
+The plist for ANSWER has `:total', their number, and `:locations', lists
+of FILE, LINE and TEXT, 100 at most, without the first AFTER."
   (gemini-companion-lookup--guarded answer
     (gemini-companion-lookup--query-server
      (gemini-companion-lookup--true-name file) symbol line
@@ -459,11 +466,11 @@ They are lists of FILE, whose true name is given to THEN, and maybe LINE."
    (seq-group-by #'car locations)
    (lambda (groups) (funcall then (apply #'append groups)))))
 
-(defun gemini-companion-lookup-definition (file symbol line answer)
+(cl-defmethod gemini-companion-lookup
+  ((_kind (eql 'definition)) answer file symbol line &rest _)
   "Find the definition of SYMBOL, which occurs in FILE, on LINE if non-nil.
-Call ANSWER with a plist: `:locations', lists of FILE and LINE;
-`:documentation', with the signature, and `:source', maybe nil or empty;
-or `:problem', why there is no answer."
+The plist for ANSWER has `:locations', lists of FILE and LINE, and
+`:documentation', with the signature, and `:source', maybe nil or empty."
   (gemini-companion-lookup--guarded answer
     (let ((file (gemini-companion-lookup--true-name file)))
       (if (string-suffix-p ".el" file)
@@ -545,11 +552,11 @@ For TYPE, see `find-lisp-object-file-name'."
 
 ;;;; Questions about diagnostics
 
-(defun gemini-companion-lookup-diagnostics (file answer)
-  "Call ANSWER with the diagnostics of FILE, or of all checked files if nil.
-The argument is a plist: `:rows', lists of LINE, SEVERITY and TEXT, or
-of FILE and the numbers of its errors and warnings; or `:problem', why
-there is no answer."
+(cl-defmethod gemini-companion-lookup
+  ((_kind (eql 'diagnostics)) answer file &rest _)
+  "Find the diagnostics of FILE, or of all checked files if it is nil.
+The plist for ANSWER has `:rows', lists of LINE, SEVERITY and TEXT, or
+of FILE and the numbers of its errors and warnings."
   (gemini-companion-lookup--guarded answer
     (if file
         (gemini-companion-lookup--await-check
@@ -558,7 +565,7 @@ there is no answer."
        (mapcar #'list
                (append (mapcar #'car (bound-and-true-p flymake-list-only-diagnostics))
                        (mapcar #'buffer-file-name
-                               (seq-filter #'gemini-companion-lookup-checker
+                               (seq-filter #'gemini-companion-lookup--checker
                                            (buffer-list)))))
        (lambda (files)
          (cl-loop
@@ -658,11 +665,12 @@ It is for TEXT of FILE, a true name, whose errors may have changed."
                       (or (equal file other) (eq 'unknown errors)))
                     gemini-companion-lookup--known)))
 
-(defun gemini-companion-lookup-after-edit (file before after callback)
-  "Call CALLBACK with the errors that an edit of FILE made.
+(cl-defmethod gemini-companion-lookup
+  ((_kind (eql 'edited)) answer file before after)
+  "Find the errors that an edit of FILE made.
 FILE is an absolute name; a CLI has changed its text from BEFORE,
 nil if there was no such file, to AFTER, and the buffers that visit
-it were reverted.  The argument is a plist: `:path', the true name of
+it were reverted.  The plist for ANSWER has `:path', the true name of
 FILE; `:count', the number of new errors; `:errors', ten of them at
 most, lists of LINE, TEXT and SOURCE; and `:others', lists of another
 file, the number of its new errors, and the first one.  It is nil if
@@ -675,7 +683,7 @@ there are none, or if they are not known within three seconds."
     (gemini-companion-lookup--end-of file)
     (if (< gemini-companion-lookup--largest
            (max (string-bytes (or before "")) (string-bytes after)))
-        (funcall callback nil)
+        (funcall answer nil)
       (unless gemini-companion-lookup--checks
         (run-at-time 0 0.05 #'gemini-companion-lookup--step))
       (setq gemini-companion-lookup--checks
@@ -684,7 +692,7 @@ there are none, or if they are not known within three seconds."
                        (before . ,(and before
                                        (gemini-companion-text-normalized before)))
                        (after . ,(gemini-companion-text-normalized after))
-                       (callback . ,callback)
+                       (callback . ,answer)
                        (end . ,(+ (float-time) gemini-companion-lookup-timeout))
                        ,@(mapcar #'list '(source server version left asked
                                                  names others)))))))))
@@ -718,7 +726,7 @@ Return nil if no checker knows about it, or if it may not be shared."
            (server (and source (gemini-companion-lookup--server source)))
            (size (max (string-bytes (or .before "")) (string-bytes .after))))
       (when (and source
-                 (or server (gemini-companion-lookup-checker source))
+                 (or server (gemini-companion-lookup--checker source))
                  (or buffer (<= size gemini-companion-lookup--sendable)))
         (let* ((names (and server .before
                            (gemini-companion-code-changed-names .before .after)))
@@ -1101,6 +1109,12 @@ number, and the first one."
         (list file (length new) (caar new))))))
 
 ;;;; Life
+
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'lookup)) _directory)
+  "Return a finding if nothing checks an open file."
+  (unless (seq-some #'gemini-companion-lookup--checker (buffer-list))
+    '((note "Nothing checks an open file, so there are no errors to send"
+            "Start Eglot, Flymake or Flycheck in a file."))))
 
 (defun gemini-companion-lookup--before-revert ()
   "Remember the errors of this buffer, or request them."

@@ -66,6 +66,11 @@ It has a text, which comes first if it ends in a space, and a line of
 the tooltip or a function that returns that line."
   nil)
 
+(cl-defgeneric gemini-companion-part-findings (_part _directory)
+  "Return what is to be known of PART for a CLI in DIRECTORY.
+The value is a list of findings; see `gemini-companion-status-checks'."
+  nil)
+
 (cl-defgeneric gemini-companion-part-stop (_part)
   "Stop PART, as the mode is turned off."
   nil)

@@ -40,7 +40,7 @@
     ("Sharing" . gemini-companion-status--sharing)
     ("Remote host" . gemini-companion-status--remotes)
     ("Running CLIs" . gemini-companion-status--running)
-    ("Project" . gemini-companion-cli-project-findings)
+    ("Project" . ,(apply-partially #'gemini-companion-part-findings 'cli))
     ("Links" . gemini-companion-status--links))
   "Alist of (TITLE . FUNCTION), the checks in their order.
 Each function is called with the user's directory, and returns a list of
@@ -447,8 +447,6 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                     ,(format "Type %s in %s there." command title)))))
          required))))
 
-(declare-function gemini-companion-tools-findings "gemini-companion-tools")
-
 (defun gemini-companion-status--links (directory)
   (cond ((not (seq-some (lambda (client)
                           (gemini-companion-clients-get client :link))
@@ -457,9 +455,7 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
         ((not (gemini-companion-install-extension-p))
          '((note "No CLI is linked, so none receives errors or asks about code"
                  nil ("Link" . gemini-companion-tools))))
-        ;; The mode has loaded it.
-        ((featurep 'gemini-companion-tools)
-         (gemini-companion-tools-findings directory))))
+        (t (gemini-companion-part-findings 'tools directory))))
 
 ;;;; Running CLIs
 

@@ -212,7 +212,7 @@ It is about FACTS, a plist, and TEXTS."
   (lambda (answer)
     (save-match-data
       (pcase-let (((map :path :symbol :line :after :event) facts))
-        (pcase-exhaustive kind
+        (pcase kind
           ('edited
            (apply #'gemini-companion-tools--edited facts answer texts))
           ('turn
@@ -220,12 +220,7 @@ It is about FACTS, a plist, and TEXTS."
            (funcall answer nil))
           ((guard gemini-companion-paused)
            (funcall answer '(:problem "Sharing is paused in Emacs")))
-          ('references
-           (gemini-companion-lookup-references path symbol line after answer))
-          ('definition
-           (gemini-companion-lookup-definition path symbol line answer))
-          ('diagnostics
-           (gemini-companion-lookup-diagnostics path answer)))))))
+          (_ (gemini-companion-lookup kind answer path symbol line after)))))))
 
 (defun gemini-companion-tools--report (facts event)
   "Report EVENT of the CLI that FACTS name; return its session, or nil."
@@ -247,20 +242,17 @@ are its texts."
     ;; Before its buffer shows that an edit that was reverted is there again.
     (gemini-companion-edit-written session path before after)
     (gemini-companion-revert path before)
-    (gemini-companion-lookup-after-edit path before after answer)))
+    (gemini-companion-lookup 'edited answer path before after)))
 
 ;;;; Status
 
-(defun gemini-companion-tools-findings (directory)
-  "Return the findings about the links of CLIs that run in DIRECTORY.
-For findings, see `gemini-companion-status-checks'."
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'tools)) directory)
+  "Return the findings about the links of CLIs that run in DIRECTORY."
   (append
    (mapcar (lambda (client)
              (gemini-companion-tools--finding client directory))
            (gemini-companion-tools--clients))
-   (unless (seq-some #'gemini-companion-lookup-checker (buffer-list))
-     '((note "Nothing checks an open file, so there are no errors to send"
-             "Start Eglot, Flymake or Flycheck in a file.")))))
+   (gemini-companion-part-findings 'lookup directory)))
 
 (defun gemini-companion-tools--finding (client directory)
   (let ((title (gemini-companion-clients-title client)))

@@ -89,18 +89,18 @@ test without Eglot."
            (setq gemini-companion-roots-last nil)
            (gemini-companion-privacy-refresh))))))
 
-(defun gemini-companion-test-answer-of (function &rest args)
-  "Return what FUNCTION, called with ARGS, answers."
+(defun gemini-companion-test-answer-of (kind &rest args)
+  "Return the answer to the question of KIND with ARGS."
   (let ((answer nil))
-    (apply function
-           (append args (list (lambda (value) (setq answer (list value))))))
+    (apply #'gemini-companion-lookup kind
+           (lambda (value) (setq answer (list value))) args)
     (gemini-companion-test-eventually answer)
     (car answer)))
 
 (defun gemini-companion-lookup-test-references (file symbol)
   "Return the lines of the references to SYMBOL in FILE, or the problem."
   (let ((answer (gemini-companion-test-answer-of
-                 #'gemini-companion-lookup-references
+                 'references
                  (expand-file-name file) symbol nil nil)))
     (or (plist-get answer :problem)
         (mapcar #'cadr (plist-get answer :locations)))))
@@ -115,7 +115,7 @@ test without Eglot."
              "/a.el\" 1)).*Do it[^:]*:source \"(defun"
              (prin1-to-string
               (gemini-companion-test-answer-of
-               #'gemini-companion-lookup-definition (expand-file-name "a.el")
+               'definition (expand-file-name "a.el")
                "gemini-companion-lookup-test-f" nil))))))
 
 (ert-deftest gemini-companion-lookup-answers-nothing-about-hidden-files ()
@@ -132,9 +132,9 @@ test without Eglot."
                                       '(".env" "ignored.txt" "a.man"
                                         "innocent.txt"))))
           (pcase-dolist (`(,question . ,arguments)
-                         '((gemini-companion-lookup-references "KEY" nil nil)
-                           (gemini-companion-lookup-definition "KEY" nil)
-                           (gemini-companion-lookup-diagnostics)))
+                         '((references "KEY" nil nil)
+                           (definition "KEY" nil)
+                           (diagnostics)))
             (should (equal (list :problem
                                  (format "%s is not shared by Emacs" file))
                            (apply #'gemini-companion-test-answer-of
@@ -181,11 +181,11 @@ print(os.getcwd())
       (let ((expected '(("a.py" . 1) ("a.py" . 7) ("b.py" . 1) ("b.py" . 3)))
             (references (lambda (file &optional line after)
                           (gemini-companion-test-answer-of
-                           #'gemini-companion-lookup-references
+                           'references
                            (expand-file-name file) "helper" line after)))
             (definition (lambda (file symbol)
                           (gemini-companion-test-answer-of
-                           #'gemini-companion-lookup-definition
+                           'definition
                            (expand-file-name file) symbol nil))))
         (gemini-companion-test-eventually
           (equal expected (gemini-companion-lookup-test-lines
@@ -287,9 +287,9 @@ print(os.getcwd())
       `(("a.py" "") ("b.py" ,(concat (make-string 100000 ?\n) "word\n")))
     (let (found)
       (gemini-companion-lookup-test-while-nothing-is-read
-        (gemini-companion-lookup-references
-         (expand-file-name "b.py") "word" nil nil
-         (lambda (answer) (setq found answer))))
+        (gemini-companion-lookup
+         'references (lambda (answer) (setq found answer))
+         (expand-file-name "b.py") "word" nil nil))
       (should (equal 1 (plist-get (gemini-companion-test-eventually found)
                                   :total))))))
 
@@ -301,9 +301,8 @@ Return a function that returns all answers, a list."
   (let ((answers nil))
     (gemini-companion-test-write file after)
     (gemini-companion-revert file)
-    (gemini-companion-lookup-after-edit
-     (expand-file-name file) before after
-     (lambda (text) (push text answers)))
+    (gemini-companion-lookup 'edited (lambda (text) (push text answers))
+                             (expand-file-name file) before after)
     (lambda () answers)))
 
 (defun gemini-companion-lookup-test-line (error)
@@ -374,7 +373,7 @@ FILES."
 
 (defun gemini-companion-lookup-test-ask (&optional file)
   "Return the answer to the question for the diagnostics of FILE, or of all."
-  (gemini-companion-test-answer-of #'gemini-companion-lookup-diagnostics
+  (gemini-companion-test-answer-of 'diagnostics
                                    (and file (expand-file-name file))))
 
 (defun gemini-companion-lookup-test-problem-p (text &optional file)
@@ -511,7 +510,7 @@ The text of the first one is the first line."
            (view (funcall look)))
       (gemini-companion-test-write "a.txt" text)
       (should (equal (gemini-companion-test-answer-of
-                      #'gemini-companion-lookup-after-edit
+                      'edited
                       (expand-file-name "a.txt") "error old" text)
                      `( :path ,(expand-file-name "a.txt") :count 1
                         :errors ((4 "b is wrong" "test")) :others nil)))
@@ -630,7 +629,7 @@ The text of the first one is the first line."
       (dolist (file '("gone.txt" "/ssh:nowhere:/a.txt" "visited.unknown"
                       "a.unknown"))
         (should-not (gemini-companion-test-answer-of
-                     #'gemini-companion-lookup-after-edit
+                     'edited
                      (expand-file-name file) "" "error x"))))
     (should (gemini-companion-lookup-test-edit "a.txt" "" "error x"))))
 
@@ -733,7 +732,7 @@ The text of the first one is the first line."
       (should (equal `((,(expand-file-name "a.txt")
                         2 (2 "one is unknown" "test")))
                      (plist-get (gemini-companion-test-answer-of
-                                 #'gemini-companion-lookup-after-edit
+                                 'edited
                                  (expand-file-name "one.txt")
                                  "def one\n" "def five\n")
                                 :others)))

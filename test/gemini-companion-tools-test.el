@@ -141,7 +141,7 @@ End-to-end tests do so with the CLIs themselves.")
 
 (defun gemini-companion-extension-test-shown (directory)
   "Return the findings for DIRECTORY, as a text."
-  (format "%s" (gemini-companion-tools-findings directory)))
+  (format "%s" (gemini-companion-part-findings 'tools directory)))
 
 (ert-deftest gemini-companion-extension-status-shows-why-a-cli-does-not-ask ()
   (gemini-companion-extension-test-with-home

@@ -117,8 +117,8 @@ Return 0 if it was not asked."
     (redisplay)
     (setq visible (judge-visible)
           began (float-time))
-    (gemini-companion-lookup-after-edit
-     file before after
+    (gemini-companion-lookup
+     'edited
      (lambda (facts)
        (push (list :text (mapconcat (lambda (error)
                                       (format "%d: error: %s" (nth 0 error)
@@ -126,7 +126,8 @@ Return 0 if it was not asked."
                                                               (nth 1 error))))
                                     (plist-get facts :errors) "\n")
                    :time (- (float-time) began))
-             answers)))
+             answers))
+     file before after)
     (judge-until 60 (lambda ()
                       (judge-known-p file)
                       answers))
@@ -173,11 +174,11 @@ Without one, CHECKER is \"flymake\" or \"flycheck\"."
   "Wait until the errors of FILE are known, as its server may start slowly."
   (let ((gemini-companion-lookup-timeout 60)
         (answered nil))
-    (gemini-companion-lookup-after-edit
+    (gemini-companion-lookup
+     'edited (lambda (_) (setq answered t))
      file nil (with-temp-buffer
                 (insert-file-contents file)
-                (buffer-string))
-     (lambda (_) (setq answered t)))
+                (buffer-string)))
     (judge-until 70 (lambda () answered))))
 
 (defun judge ()
