@@ -195,7 +195,7 @@ Return nil if the user has to edit a settings file first."
                       (or (not (y-or-n-p (format "%s; change that? " problem)))
                           (funcall set)))
                      (_ t)))
-                 (gemini-companion-cli-settings-findings
+                 (gemini-companion-settings-findings
                   (plist-get run :client) (plist-get run :directory)))))
 
 (defun gemini-companion-cli-program (name command input then)
@@ -235,7 +235,7 @@ DIRECTORY is nil if it is unknown.  For findings, see
                       ;; Elsewhere, its settings are there.
                       (unless (file-remote-p directory)
                         ;; The first setting is needed to connect.
-                        (seq-take (gemini-companion-cli-settings-findings
+                        (seq-take (gemini-companion-settings-findings
                                    client directory)
                                   1)))))
       `(bad nil ,(gemini-companion-clients-get client :connect))))
@@ -273,56 +273,6 @@ connect from there" (gemini-companion-name-absolute directory))
            "Start it in a project, or open a file of that project, then type \
 /ide enable, or /ide in Copilot CLI.  The home directory and / are never \
 roots.")))))
-
-(defun gemini-companion-cli-settings-findings (client directory)
-  "Return the findings about the settings of CLIENT in DIRECTORY.
-The first one is about what is needed to connect, if they can be read."
-  (when-let* ((required (gemini-companion-clients-get client :required))
-              (files (gemini-companion-settings-files client directory))
-              (file (car (last files))))
-    (condition-case problem
-        (progn
-          (gemini-companion-settings-read file)
-          (mapcar (apply-partially #'gemini-companion-cli--setting
-                                   client files)
-                  required))
-      (error
-       `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
-                       (error-message-string problem))
-              ,(format "Correct it; %s does not start with this file."
-                       (gemini-companion-clients-title client))
-              ("Open" . ,(apply-partially #'find-file-other-window file))))))))
-
-(defun gemini-companion-cli--setting (client files required)
-  (pcase-let* ((`(,keys ,value ,problem ,command) required)
-               (user (car (last files)))
-               (found (seq-find (lambda (file)
-                                  (gemini-companion-settings-get file keys))
-                                files))
-               (file (or found user))
-               (key (format "%s in %s" (string-join keys ".")
-                            (abbreviate-file-name file))))
-    (cond
-     ((equal value (gemini-companion-settings-get file keys))
-      `(good ,(format "%s is %s" key (json-encode value))))
-     ((equal file user)
-      `(bad ,problem
-            ,(format "Run %s there, or set %s to %s." command key
-                     (json-encode value))
-            (,(cond ((eq value t) "Enable")
-                    (found "Change it")
-                    (t "Set it"))
-             . ,(lambda ()
-                  (let ((set (gemini-companion-settings-set file keys value)))
-                    (if (not (eq t set))
-                        set
-                      (message "Setting saved; type %s in each running %s"
-                               command (gemini-companion-clients-title client))
-                      (cons client command)))))))
-     (t
-      `(bad ,problem
-            ,(format "Remove %s, which overrides your own settings." key)
-            ("Open" . ,(apply-partially #'find-file-other-window file)))))))
 
 ;;;; Parameters
 
@@ -863,7 +813,7 @@ PREVIOUS are the CLIs that were connected before."
     ;; Elsewhere, its settings are there.
     (unless (plist-get session :remote)
       ;; Without the first one it would not connect.
-      (dolist (finding (cdr (gemini-companion-cli-settings-findings
+      (dolist (finding (cdr (gemini-companion-settings-findings
                              (plist-get session :client)
                              (or (plist-get session :directory) "/"))))
         (when (eq 'bad (car finding))

@@ -222,7 +222,7 @@ They are the settings of the system, the project and the user."
 
 ;;;;; Reading
 
-(defun gemini-companion-settings-read (file &optional plain)
+(defun gemini-companion-settings--read (file &optional plain)
   "Return the JSON object in FILE as an alist, whose keys are strings.
 FILE may have comments unless PLAIN is non-nil.  Return nil if there is
 no FILE or nothing in it; signal an error if it is malformed, or not a
@@ -264,22 +264,23 @@ regular file, which a project may have there."
 KEYS is a list of strings; without any, the value is all that a file
 has.  Ignore errors."
   (seq-some (lambda (file)
-              (let ((value (ignore-errors (gemini-companion-settings-read file))))
+              (let ((value (ignore-errors
+                             (gemini-companion-settings--read file))))
                 (dolist (key keys value)
                   (setq value (and (consp value) (cdr (assoc key value)))))))
             (ensure-list files)))
 
 ;;;;; Writing
 
-(defun gemini-companion-settings-set (file keys value)
+(defun gemini-companion-settings--set (file keys value)
   "Set KEYS, a list of two strings, to VALUE in FILE; return t if so.
 If FILE has comments, which would be lost, or its first key is no
 object, visit it for the user, and return nil.  If it cannot be written,
 report that, and return `failed'.  Signal an error if it is malformed."
-  (let* ((object (gemini-companion-settings-read file))
+  (let* ((object (gemini-companion-settings--read file))
          (section (cdr (assoc (car keys) object))))
     (if (and (listp section)
-             (ignore-errors (gemini-companion-settings-read file 'plain) t))
+             (ignore-errors (gemini-companion-settings--read file 'plain) t))
         (condition-case problem
             (let ((coding-system-for-write 'utf-8-unix)
                   (json-encoding-pretty-print t)
@@ -303,6 +304,58 @@ then save"
                (file-name-nondirectory file) (string-join keys ".")
                (json-encode value))
       nil)))
+
+;;;;; Findings
+
+(defun gemini-companion-settings-findings (client directory)
+  "Return the findings about the settings of CLIENT in DIRECTORY.
+The first one is about what is needed to connect, if they can be read."
+  (when-let* ((required (gemini-companion-clients-get client :required))
+              (files (gemini-companion-settings-files client directory))
+              (file (car (last files))))
+    (condition-case problem
+        (progn
+          (gemini-companion-settings--read file)
+          (mapcar (apply-partially #'gemini-companion-settings--finding
+                                   client files)
+                  required))
+      (error
+       `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
+                       (error-message-string problem))
+              ,(format "Correct it; %s does not start with this file."
+                       (gemini-companion-clients-title client))
+              ("Open" . ,(apply-partially #'find-file-other-window file))))))))
+
+(defun gemini-companion-settings--finding (client files required)
+  (pcase-let* ((`(,keys ,value ,problem ,command) required)
+               (user (car (last files)))
+               (found (seq-find (lambda (file)
+                                  (gemini-companion-settings-get file keys))
+                                files))
+               (file (or found user))
+               (key (format "%s in %s" (string-join keys ".")
+                            (abbreviate-file-name file))))
+    (cond
+     ((equal value (gemini-companion-settings-get file keys))
+      `(good ,(format "%s is %s" key (json-encode value))))
+     ((equal file user)
+      `(bad ,problem
+            ,(format "Run %s there, or set %s to %s." command key
+                     (json-encode value))
+            (,(cond ((eq value t) "Enable")
+                    (found "Change it")
+                    (t "Set it"))
+             . ,(lambda ()
+                  (let ((set (gemini-companion-settings--set file keys value)))
+                    (if (not (eq t set))
+                        set
+                      (message "Setting saved; type %s in each running %s"
+                               command (gemini-companion-clients-title client))
+                      (cons client command)))))))
+     (t
+      `(bad ,problem
+            ,(format "Remove %s, which overrides your own settings." key)
+            ("Open" . ,(apply-partially #'find-file-other-window file)))))))
 
 (provide 'gemini-companion-clients)
 ;;; gemini-companion-clients.el ends here

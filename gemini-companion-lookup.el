@@ -1111,7 +1111,7 @@ number, and the first one."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'lookup)) _directory)
-  "Return a finding if nothing checks an open file."
+  "Return a finding if no program knows the errors of an open file."
   (unless (seq-some #'gemini-companion-lookup--checker (buffer-list))
     '((note "Nothing checks an open file, so there are no errors to send"
             "Start Eglot, Flymake or Flycheck in a file."))))

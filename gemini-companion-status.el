@@ -361,9 +361,8 @@ That is at least the first one."
    (lambda (client)
      ;; The first one is needed to connect, the others after that.
      (funcall (if (gemini-companion-sessions) #'seq-drop #'seq-take)
-              (gemini-companion-cli-settings-findings client directory) 1))
+              (gemini-companion-settings-findings client directory) 1))
    (gemini-companion-status--clients)))
-
 
 ;;;; Projects
 

@@ -25,6 +25,25 @@
 
 ;;;; Settings
 
+(defun gemini-companion-clients-test-finding ()
+  "Return the finding about ide.enabled."
+  (car (gemini-companion-settings-findings "gemini" "/")))
+
+(defun gemini-companion-clients-test-set ()
+  "Set ide.enabled."
+  (pcase (gemini-companion-clients-test-finding)
+    (`(,_ ,_ ,_ (,_ . ,set)) (funcall set))))
+
+(defmacro gemini-companion-clients-test-setting (text &rest body)
+  "Run BODY with a settings file of TEXT, `file', or none if it is nil."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-directory nil
+     (with-environment-variables (("GEMINI_CLI_HOME" directory))
+       (let ((file (expand-file-name ".gemini/settings.json")))
+         (when-let* ((text ,text))
+           (gemini-companion-test-write file text))
+         (save-window-excursion ,@body)))))
+
 (ert-deftest gemini-companion-clients-reads-settings-as-the-clis-do ()
   (pcase-dolist
       (`(,text . ,expected)
@@ -36,26 +55,14 @@
          ("{" . bad) ("[]" . bad) ("null" . bad) ("{} x" . bad) ("ide" . bad)
          ("{\"a\": 1 \"b\": 2}" . bad) ("{\"ide\" {}}" . bad) ("\"{\"" . bad)))
     (ert-info (text :prefix "Text: ")
-      (gemini-companion-test-with-directory `(("a.json" ,text))
+      (gemini-companion-clients-test-setting text
         (should (equal expected
-                       (condition-case nil
-                           (progn
-                             (gemini-companion-settings-read "a.json")
-                             (gemini-companion-settings-get
-                              "a.json" '("ide" "enabled")))
-                         (error 'bad))))))))
-
-(defmacro gemini-companion-clients-test-setting (text &rest body)
-  "Set ide.enabled in a file of TEXT, or a new one if it is nil; run BODY.
-`file' is the file, and `set' a function that sets it."
-  (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-directory nil
-     (let* ((file (expand-file-name ".gemini/settings.json"))
-            (set (lambda ()
-                   (gemini-companion-settings-set file '("ide" "enabled") t))))
-       (when-let* ((text ,text))
-         (gemini-companion-test-write file text))
-       (save-window-excursion ,@body))))
+                       (if (string-search
+                            "malformed"
+                            (nth 1 (gemini-companion-clients-test-finding)))
+                           'bad
+                         (gemini-companion-settings-get
+                          file '("ide" "enabled")))))))))
 
 (ert-deftest gemini-companion-clients-sets-one-setting-and-keeps-the-rest ()
   (pcase-dolist
@@ -86,7 +93,7 @@
   \"z\": 1\n}\n")))
     (ert-info (before :prefix "Text: ")
       (gemini-companion-clients-test-setting before
-        (should (eq t (funcall set)))
+        (should (consp (gemini-companion-clients-test-set)))
         (should (equal after (gemini-companion-test-file-text file)))))))
 
 (ert-deftest gemini-companion-clients-keeps-mode-and-link ()
@@ -94,7 +101,7 @@
     (set-file-modes file #o600)
     (rename-file file "dotfiles.json")
     (make-symbolic-link (expand-file-name "dotfiles.json") file)
-    (funcall set)
+    (gemini-companion-clients-test-set)
     (should (file-symlink-p file))
     (should (= #o600 (file-modes "dotfiles.json")))
     (should (equal "{\n  \"ide\": {\n    \"enabled\": \
@@ -105,7 +112,7 @@ true\n  },\n  \"ä\": 1\n}\n"
   (dolist (text '("// mine\n{\n  \"a\": 1\n}\n" "{\"ide\": 1}"))
     (gemini-companion-clients-test-setting text
       (ert-with-message-capture shown
-        (should-not (funcall set))
+        (should-not (gemini-companion-clients-test-set))
         (should (string-search "set ide.enabled to true in it" shown)))
       (should (file-equal-p file buffer-file-name))
       (should (equal text (buffer-string))))))

@@ -659,7 +659,7 @@ if `answer' is non-nil."
           (with-current-buffer (find-file-noselect "a")
             (funcall begin)
             (gemini-companion-test-open "a" "1\n" 1 session)
-            (gemini-companion-edit-close 1 'closed)
+            (gemini-companion-receive 'close-diff 1 'closed)
             (funcall begin)
             (dolist (event order)
               (if (eq event 'report)
