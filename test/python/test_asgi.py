@@ -21,7 +21,7 @@ def test_anything_but_the_bearer_is_unauthorized(alone: Alone, cli_of: CliOf) ->
     for wrong in ("", "Bearer", "Bearer wrong", "Basic {0}", "{0}", "bearer {0}", None):
         given = {} if wrong is None else {"Authorization": wrong.format(alone.token)}
         for method in ("GET", "POST", "PUT"):
-            for path in ("/mcp", "/other"):
+            for path in ("/mcp", "/tools", "/other"):
                 status, _, body = cli.request(method, b"{}", given, path)
                 assert (status, body) == (401, b"Unauthorized")
 
@@ -55,6 +55,8 @@ def test_headers_decide_who_is_let_in(
     cli = cli_of(alone)
     headers = {**cli.headers("one"), **changes}
     assert cli.request("POST", json.dumps(PING), headers)[0] == status
+    if status == 403:
+        assert cli.request("POST", "{}", headers, "/tools")[0] == 403
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/tools"])

@@ -106,15 +106,20 @@ def test_a_review_stays_open_when_the_cli_connects_again(
     assert len(alone.emacs.opened) == 1
 
 
-def test_an_answer_waits_for_the_cli_that_connects_again(
-    alone: Alone, cli: FakeCopilot
-) -> None:
+def decide_without_call(alone: Alone, cli: FakeCopilot, text: str) -> None:
+    """Accept ``text`` in a review whose call has ended, as when a server crashes."""
     first = cli.review("/a", "x", "1")
     until(lambda: alone.emacs.acknowledged)
     session = alone.do(alone.sessions.get, cli.id)
-    alone.do(session.release, "/a")  # as if its server had crashed
+    alone.do(session.release, "/a")
     first.result(BOUND)
-    alone.do(alone.diffs.decide, 1, "mine")
+    alone.do(alone.diffs.decide, 1, text)
+
+
+def test_an_answer_waits_for_the_cli_that_connects_again(
+    alone: Alone, cli: FakeCopilot
+) -> None:
+    decide_without_call(alone, cli, "mine")
     assert alone.emacs.written == []
     assert cli.review("/a", "x", "2").result(BOUND)["result"] == "SAVED"
     assert (len(alone.emacs.opened), alone.emacs.written) == (1, [1])
@@ -123,12 +128,7 @@ def test_an_answer_waits_for_the_cli_that_connects_again(
 def test_an_answer_for_another_proposal_is_not_taken(
     alone: Alone, cli: FakeCopilot
 ) -> None:
-    first = cli.review("/a", "x", "1")
-    until(lambda: alone.emacs.acknowledged)
-    session = alone.do(alone.sessions.get, cli.id)
-    alone.do(session.release, "/a")
-    first.result(BOUND)
-    alone.do(alone.diffs.decide, 1, "x")
+    decide_without_call(alone, cli, "x")
     second = cli.review("/a", "y", "2")
     until(lambda: len(alone.emacs.acknowledged) == 2)
     alone.do(alone.diffs.decide, 2)
@@ -150,19 +150,14 @@ def test_another_proposal_for_a_file_is_another_review(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        ({"tab_name": "1", "new_file_contents": "x"}, "original_file_path"),
-        ({"tab_name": "1", "original_file_path": "/a"}, "new_file_contents"),
-        ({"original_file_path": "/a", "new_file_contents": "x"}, "tab_name"),
-    ],
+    "name", ["tab_name", "original_file_path", "new_file_contents"]
 )
-def test_a_malformed_argument_of_copilot_is_named(
-    cli: FakeCopilot, arguments: dict[str, str], field: str
-) -> None:
+def test_a_missing_argument_of_copilot_is_named(cli: FakeCopilot, name: str) -> None:
+    arguments = {"tab_name": "1", "original_file_path": "/a", "new_file_contents": "x"}
+    del arguments[name]
     result = cli.tool("open_diff", **arguments)["result"]
     assert result["isError"] is True
-    assert field in result["content"][0]["text"]
+    assert name in result["content"][0]["text"]
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,10 @@ from gemini_companion_epc.types import Facts
 
 
 def request(
-    port: int, token: str, body: object, method: str = "POST", **headers: str
+    port: int, token: str, body: object, method: str = "POST"
 ) -> tuple[int, Any]:
     cli = FakeCli(port, token)
-    headers = {**cli.headers(), **headers}
-    status, _, text = cli.request(method, json.dumps(body), headers, "/tools")
+    status, _, text = cli.request(method, json.dumps(body), path="/tools")
     return status, json.loads(text) if status == 200 else text
 
 
@@ -45,14 +44,11 @@ def text_of(result: dict[str, Any]) -> str:
     return str(part["text"])
 
 
-def test_tools_are_refused_while_off_and_to_strangers(alone: Alone) -> None:
+def test_tools_are_refused_while_off(alone: Alone) -> None:
     body = {"directory": "/", "method": "list"}
     assert request(alone.port, alone.token, body)[0] == 404
     alone.questions.is_on = True
     assert request(alone.port, alone.token, body) == (200, {"tools": TOOLS})
-    assert request(alone.port, "wrong", body)[0] == 401
-    assert request(alone.port, alone.token, body, Origin="http://a")[0] == 403
-    assert request(alone.port, alone.token, body, Host="example.org")[0] == 403
     assert request(alone.port, alone.token, body, "GET")[0] == 405
 
 

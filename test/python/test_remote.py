@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import socket
-import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -89,6 +88,15 @@ class Far:
         server = SimpleNamespace(port=content["port"], token=content["authToken"])
         return self._cli_of(server)
 
+    @property
+    def outpost(self) -> Outpost:
+        outpost = self.alone.remotes.get(self.name)
+        assert outpost is not None
+        return outpost
+
+    def update(self, file: Path, *change: str | None) -> None:
+        self.alone.run(self.outpost.update(str(file), *change))
+
     def write(
         self, file: Path, text: str | None = None, expected: bytes | None = None
     ) -> str:
@@ -97,10 +105,14 @@ class Far:
         hash_of = hashlib.sha256(expected).hexdigest()
         coded = None if text is None else base64.b64encode(text.encode()).decode()
         try:
-            self.alone.run(_outpost(self).update(str(file), hash_of, coded))
+            self.update(file, hash_of, coded)
         except RemoteError as error:
             return str(error)
         return ""
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of the requests to the outpost."""
+        return [json.loads(line)[0] for line in self.asked.read_text().splitlines()]
 
     def copy(self, file: Path) -> Path:
         return Path(f"{self.directory}/mirror{file}")
@@ -114,24 +126,6 @@ def far_of(alone: Alone, tmp_path: Path, cli_of: CliOf) -> Callable[[str], Far]:
 @pytest.fixture
 def far(far_of: Callable[[str], Far]) -> Far:
     return far_of("far")
-
-
-def test_a_discovery_file_is_there_for_its_user_until_the_end(far: Far) -> None:
-    facts = far.connect()
-    name = f"gemini-ide-server-{facts['pid']}-{facts['port']}.json"
-    gemini = far.directory / "tmp/gemini/ide" / name
-    assert stat.S_IMODE(gemini.stat().st_mode) == 0o600
-    content = json.loads(gemini.read_text())
-    assert content["workspacePath"] == os.path.realpath(far.project)
-    assert content["ideInfo"] == {"name": "emacs", "displayName": "Emacs"}
-    qwen = far.directory / f"home/.qwen/ide/{facts['port']}.lock"
-    assert json.loads(qwen.read_text())["authToken"] == facts["token"] + ".qwen"
-    assert facts["roots"] == [[str(far.project / "sub"), content["workspacePath"]]]
-    events = far.cli().connect()
-    far.alone.do(far.alone.remotes.stop, far.name)
-    events.end()
-    until(lambda: not (gemini.exists() or qwen.exists()))
-    until(lambda: not psutil.pid_exists(facts["pid"]))
 
 
 def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
@@ -152,7 +146,7 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     params = events.next()["params"]
     assert (params["filePath"], params["content"]) == (str(file), "mine\n")
     for number in range(100):  # as many edits can be reverted
-        far.alone.run(_outpost(far).update(str(far.project / f"{number}")))
+        far.update(far.project / f"{number}")
     file.write_text("mine\n")
     until(lambda: far.copy(file).read_text() == "mine\n")
     assert far.copy(file).stat().st_mtime == pytest.approx(file.stat().st_mtime)
@@ -171,7 +165,7 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     file.write_text("mine\n")
     assert far.write(file, "old\n") == ""
     assert far.copy(file).read_text() == "old\n"
-    kinds = [json.loads(line)[0] for line in far.asked.read_text().splitlines()]
+    kinds = far.kinds()
     assert (kinds.count("F"), kinds.count("W")) == (101, 4)
 
 
@@ -180,7 +174,7 @@ def test_a_text_is_sent_when_the_previous_one_has_arrived(far: Far) -> None:
     file = far.project / "a"
     file.write_text("old\n")
     began = time.monotonic()
-    far.alone.run(_outpost(far).update(str(file)))
+    far.update(file)
     numbers = iter(range(500))
 
     def has_changed_often() -> bool:
@@ -192,7 +186,7 @@ def test_a_text_is_sent_when_the_previous_one_has_arrived(far: Far) -> None:
     until(has_changed_often)
     until(lambda: far.copy(file).read_text() == file.read_text())
     most = 8 + (time.monotonic() - began) / 1.6  # Each text takes longer.
-    kinds = [json.loads(line)[0] for line in far.asked.read_text().splitlines()]
+    kinds = far.kinds()
     assert kinds.count("A") < most
 
 
@@ -266,7 +260,7 @@ def test_each_host_has_its_own_token_and_its_own_files(
     names = ["/here", *copies, str(shared / "c")]
     # A link may lead to another file on the other host.
     (shared / "link").symlink_to("/srv")
-    mirror = _outpost(b).mirror
+    mirror = b.outpost.mirror
     names_of_b = [mirror.local_name(f"/workspace/{name}") for name in ("c", "link/c")]
     assert names_of_b == [names[3], str(b.copy(Path("/workspace/link/c")))]
     alone.do(alone.sessions.broadcast, [File(x, 1) for x in names])
@@ -311,16 +305,10 @@ def test_what_is_no_name_of_a_file_there_is_not_reviewed(far: Far) -> None:
     assert len(far.alone.emacs.opened) == 1
     # Names of TRAMP are text.
     for path in ("/ssh:other:/etc/passwd", "/sudo::/x", "/~/a", "/$HOME"):
-        name = _outpost(far).mirror.local_name(path)
+        name = far.outpost.mirror.local_name(path)
         assert name == f"{far.directory}/mirror{path}"
-        assert _outpost(far).mirror.remote_name(name) == path
-    assert _outpost(far).mirror.remote_name("/elsewhere") is None
-
-
-def _outpost(far: Far) -> Outpost:
-    outpost = far.alone.remotes.get(far.name)
-    assert outpost is not None
-    return outpost
+        assert far.outpost.mirror.remote_name(name) == path
+    assert far.outpost.mirror.remote_name("/elsewhere") is None
 
 
 def test_an_outcome_waits_for_the_next_outpost_but_no_context_does(far: Far) -> None:
@@ -364,7 +352,7 @@ def test_a_new_server_follows_what_the_previous_one_copied(far: Far) -> None:
     far.connect()
     file = far.project / "a"
     file.write_text("old\n")
-    far.alone.run(_outpost(far).update(str(file)))
+    far.update(file)
     far.alone.do(far.alone.remotes.stop, far.name)
     far.connect()
     file.write_text("newer\n")
@@ -407,6 +395,7 @@ def test_only_own_stale_files_of_this_host_are_removed(far: Far) -> None:
     directory.mkdir(parents=True, mode=0o700)
     far.connect()
     (found,) = directory.iterdir()
+    assert found.stat().st_mode & 0o777 == 0o600
     far.alone.do(far.alone.remotes.stop, far.name)
     until(lambda: not found.exists())
     content = {"ideInfo": {"name": "emacs"}, "ppid": dead_pid(), "host": "another"}
@@ -467,7 +456,7 @@ def test_the_oldest_copies_go_when_there_are_too_many(
 
     def has_room() -> bool:
         with suppress(RemoteError):
-            far.alone.run(_outpost(far).update(str(files[2])))
+            far.update(files[2])
             return True
         return False
 
