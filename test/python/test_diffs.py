@@ -11,28 +11,17 @@ from scene import Rig, accepted, rejected, take, until
 
 pytestmark = pytest.mark.anyio
 
-PREVIOUS = {"id": "previous", "client": "gemini"}
 
-
-async def test_an_outcome_goes_to_the_session_that_asked_only(rig: Rig) -> None:
+async def test_a_diff_has_one_outcome_for_the_session_that_asked(rig: Rig) -> None:
     (one, one_stream), (two, two_stream) = rig.session(), rig.session()
     await rig.diffs.open(one, "/same", "1")
     await rig.diffs.open(two, "/same", "2")
-    rig.diffs.decide(2, "second")
-    rig.diffs.decide(1, "first")
-    assert await take(one_stream) == accepted("/same", "first")
+    for diff_id, text in (2, "second"), (1, None), (1, "late"), (99, None):
+        rig.diffs.decide(diff_id, text)
+    assert await take(one_stream) == rejected("/same")
     assert await take(two_stream) == accepted("/same", "second")
-    assert await one_stream.next(0.01) == COMMENT
-
-
-async def test_a_diff_has_one_outcome(rig: Rig) -> None:
-    session, stream = rig.session()
-    await rig.diffs.open(session, "/a", "x")
-    rig.diffs.decide(1)
-    rig.diffs.decide(1, "late")
-    rig.diffs.decide(99)
-    assert await take(stream) == rejected("/a")
-    assert await stream.next(0.01) == COMMENT
+    for stream in (one_stream, two_stream):
+        assert await stream.next(0.01) == COMMENT
 
 
 async def test_a_newer_proposal_takes_the_place_of_the_older(rig: Rig) -> None:
@@ -130,20 +119,6 @@ async def test_diffs_and_outcomes_outlive_a_stream_by_the_grace_time() -> None:
     assert rig.sessions.get(session.id) is not session
 
 
-async def test_an_adopted_diff_is_settled_when_its_session_reconnects(rig: Rig) -> None:
-    rig.diffs.adopt(7, PREVIOUS, "/a", "proposal")
-    rig.diffs.adopt(5, PREVIOUS, "/b", "proposal")
-    rig.diffs.decide(7, "edited")
-    session = rig.sessions.get("previous")
-    stream = rig.sessions.open_stream(session)
-    assert rig.emacs.written == []
-    assert await take(stream) == accepted("/a", "edited")
-    assert rig.emacs.written == [7]
-    assert await rig.diffs.close(session, "/b") == "proposal"
-    await rig.diffs.open(session, "/c", "x")
-    assert [diff.path for diff in rig.emacs.opened] == ["/c"]
-
-
 async def test_a_review_that_is_not_opened_again_ends() -> None:
     rig = Rig(session_grace=0.05)
     (copilot,) = [client for client in CLIENTS if client.has_socket]
@@ -161,18 +136,11 @@ async def test_a_review_that_is_not_opened_again_ends() -> None:
     assert await call
 
 
-async def test_the_id_of_an_adopted_diff_is_not_used_again() -> None:
+async def test_an_adopted_diff_ends_if_its_session_does_not_reconnect() -> None:
     rig = Rig(session_grace=0.01)
-    rig.diffs.adopt(1, PREVIOUS, "/a", "proposal")
-    # Its session does not reconnect.
+    rig.diffs.adopt(1, {"id": "previous", "client": "gemini"}, "/a", "proposal")
     await until(lambda: rig.emacs.closed)
     assert rig.emacs.closed == [(1, "disconnected")]
-    # One process may follow another within a second.
-    ids = {1, 2}
-    for later in (Rig(port=1), Rig(port=1)):
-        await later.diffs.open(later.session()[0], "/c", "x")
-        ids.add(later.emacs.opened[0].id)
-    assert len(ids) == 4
 
 
 async def test_a_large_proposal_is_left_to_the_terminal(rig: Rig) -> None:
@@ -205,19 +173,6 @@ async def test_a_session_does_not_grow_with_its_past() -> None:
         await take(stream)
     await until(lambda: not session.settled)
     await until(lambda: not session.interrupted)
-
-
-async def test_a_diff_is_acknowledged_when_emacs_has_it(rig: Rig) -> None:
-    is_free = asyncio.Event()
-    rig.emacs.before_opening = is_free.wait
-    session, _ = rig.session()
-    opening = asyncio.ensure_future(rig.diffs.open(session, "/a", "x"))
-    await asyncio.sleep(0.1)
-    assert not opening.done()
-    assert not rig.emacs.acknowledged
-    is_free.set()
-    await opening
-    assert rig.emacs.acknowledged == [1]
 
 
 async def test_a_stop_rejects_everything_and_waits_until_it_has_left() -> None:
