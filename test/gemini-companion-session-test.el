@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-remote)
 (require 'gemini-companion-session)
 
 (defmacro gemini-companion-name-test-with (files &rest body)
