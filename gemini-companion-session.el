@@ -7,8 +7,7 @@
 
 ;; The sessions, which are the connected CLIs, their names for the user and the
 ;; names of their files, the terminal buffer of each, and its turn.  A session is a
-;; plist of `:id'; `:since', the time when it connected, in milliseconds since
-;; 1970; `:remote', the name of the remote host in which it runs, if any;
+;; plist of `:id'; `:remote', the name of the remote host in which it runs, if any;
 ;; `:client', a key of `gemini-companion-clients'; and, if the server could find
 ;; them, `:version', and the `:pid', `:identity' and `:directory' of its process.
 ;; The identity differs for the next process with that PID.

@@ -10,7 +10,6 @@ This module depends neither on HTTP nor on EPC.  Everything runs in the event lo
 import asyncio
 import json
 import logging
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -57,7 +56,6 @@ class Session:
         self.client = client
         self.remote = remote
         self._report = report
-        self.since = int(1000 * time.time())
         self.is_alive: Callable[[], Awaitable[bool]] | None = None
         """Function that waits for a sign of life of that host, if it is another."""
         self.version: str | None = None
@@ -86,7 +84,6 @@ class Session:
         """The description of the session for Emacs, without what is unknown."""
         facts = {
             "id": self.id,
-            "since": self.since,
             "client": self.client.name,
             "version": self.version,
             "remote": self.remote or None,

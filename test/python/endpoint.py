@@ -19,7 +19,7 @@ from gemini_companion_epc.types import Diff, MalformedArgument
 Result = TypeVar("Result")
 
 SECRET = "the secret"
-SESSION = {"id": "session", "since": 1790000000000, "pid": 12}
+SESSION = {"id": "session", "pid": 12}
 
 METHODS = "roots-update", "diff-accepted", "diff-rejected", "stop"
 

@@ -139,7 +139,7 @@ def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     assert (diff.path, diff.local_name) == (str(file), str(far.copy(file)))
     # The process that connects here is our own.
     facts = far.alone.emacs.facts
-    assert facts.keys() == {"id", "since", "client", "version", "remote"}
+    assert facts.keys() == {"id", "client", "version", "remote"}
     assert facts["remote"] == far.name
     assert far.copy(file).read_text() == file.read_text()
     far.alone.do(far.alone.diffs.decide, diff.id, "mine\n")
