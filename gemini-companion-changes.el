@@ -298,16 +298,12 @@ A buffer has it in its coding system."
   "The overlays of the changes in this buffer, in order.")
 (put 'gemini-companion-changes--marks 'permanent-local t)
 
-(defvar-local gemini-companion-changes--margin nil
-  "Non-nil if a right margin is for the marks, where there is no fringe.")
-(put 'gemini-companion-changes--margin 'permanent-local t)
-
 (defvar gemini-companion-changes--places (make-hash-table :weakness 'key)
   "Table from edits to the buffers that have their marks, or t for no marks.
 To search among all buffers for each file of a turn would take long.")
 
-(defvar gemini-companion-changes--left 0
-  "Number of `gemini-companion-changes--all'.")
+(defvar gemini-companion-changes--left nil
+  "Number of `gemini-companion-changes--all', or nil until it is counted.")
 
 (defvar gemini-companion-changes--index 0
   "Index of the change that was gone to last, where one that has gone was.")
@@ -400,31 +396,37 @@ In a file that is not visited, that is all hunks that are not reverted."
 (defun gemini-companion-changes--mark ()
   "Mark each change in the current buffer, and nothing else.
 An indirect buffer has no marks, and none of those that were cloned."
-  (setq gemini-companion-changes--marks nil)
-  (save-excursion
-    (save-restriction
-      (widen)
-      (remove-overlays nil nil 'gemini-companion-mark t)
-      (dolist (edit (gemini-companion-changes--edits))
-        (when (gemini-companion-changes--visited-p edit)
-          (puthash edit (current-buffer) gemini-companion-changes--places)
-          (let ((previous 1))
-            (goto-char (point-min))
-            (pcase-dolist (`(,hunk . ,line)
-                           (gemini-companion-changes--lines
-                            edit (gemini-companion-changes--hunks edit)
-                            (gemini-companion-text-of-buffer)))
-              ;; To count from the first line for each of them would take long.
-              (forward-line (- line previous))
-              (setq previous line)
-              (push (gemini-companion-changes--make-mark edit hunk)
-                    gemini-companion-changes--marks)))))))
-  (setq gemini-companion-changes--marks
-        (seq-sort-by #'overlay-start #'< gemini-companion-changes--marks))
-  (gemini-companion-changes--set-margin))
+  (let (marks)
+    (save-excursion
+      (save-restriction
+        (widen)
+        (remove-overlays nil nil 'gemini-companion-mark t)
+        (dolist (edit (gemini-companion-changes--edits))
+          (when (gemini-companion-changes--visited-p edit)
+            (puthash edit (current-buffer) gemini-companion-changes--places)
+            (let ((previous 1))
+              (goto-char (point-min))
+              (pcase-dolist (`(,hunk . ,line)
+                             (gemini-companion-changes--lines
+                              edit (gemini-companion-changes--hunks edit)
+                              (gemini-companion-text-of-buffer)))
+                ;; To count from the first line for each would take long.
+                (forward-line (- line previous))
+                (setq previous line)
+                (push (gemini-companion-changes--make-mark edit hunk) marks)))))))
+    (when (or marks gemini-companion-changes--marks)
+      (setq gemini-companion-changes--marks
+            (seq-sort-by #'overlay-start #'< marks))
+      (if marks
+          (add-hook 'after-change-functions #'gemini-companion-changes--edited
+                    nil t)
+        (remove-hook 'after-change-functions #'gemini-companion-changes--edited t))
+      (gemini-companion-changes--set-margins))))
 
 (defun gemini-companion-changes--make-mark (edit hunk)
-  "Mark HUNK of EDIT, which begins at point."
+  "Mark HUNK of EDIT, which begins at point.
+A prefix of the lines would mark each of their rows, but it would replace
+that of others, such as the indentation by Org."
   (pcase-let*
       ((count (nth 3 hunk))
        (mark (make-overlay (point)
@@ -442,8 +444,6 @@ An indirect buffer has no marks, and none of those that were cloned."
     (overlay-put mark 'gemini-companion-mark t)
     (overlay-put mark 'gemini-companion-change (cons edit hunk))
     (overlay-put mark 'gemini-companion-text (gemini-companion-changes--text mark))
-    (dolist (hooks '(modification-hooks insert-in-front-hooks insert-behind-hooks))
-      (overlay-put mark hooks '(gemini-companion-changes--touched)))
     ;; A string is displayed once only, so each line has an overlay.
     (save-excursion
       (dotimes (_ (min (max 1 count) 200))
@@ -454,61 +454,51 @@ An indirect buffer has no marks, and none of those that were cloned."
         (forward-line)))
     mark))
 
-(defun gemini-companion-changes--unmark (mark)
-  "Delete MARK."
-  (setq gemini-companion-changes--marks
-        (delq mark gemini-companion-changes--marks))
-  (mapc #'delete-overlay (cons mark (overlay-get mark 'gemini-companion-lines))))
-
 (defun gemini-companion-changes--text (mark)
-  "Return the text of MARK, and whether it begins and ends where lines do.
-If it is empty, return the characters around it."
-  (let ((beg (overlay-start mark))
-        (end (overlay-end mark)))
+  "Return the text of MARK, whether it is whole lines, and what is behind.
+The last one is a character, and counts only where lines were deleted."
+  (save-excursion
     (save-restriction
       (widen)
-      (if (= beg end)
-          (list (char-before beg) (char-after end))
+      (let ((beg (overlay-start mark))
+            (end (goto-char (overlay-end mark))))
         (list (buffer-substring-no-properties beg end)
-              (null (memq (char-before beg) '(?\n nil)))
-              (null (seq-intersection (list (char-before end) (char-after end))
-                                      '(?\n nil))))))))
+              (or (bolp) (eolp))
+              (and (= beg end) (char-after))
+              (progn (goto-char beg) (bolp)))))))
 
-(defun gemini-companion-changes--touched (mark after &rest _)
-  "Delete MARK if the user has edited its text; AFTER is nil before that.
-A formatter may have replaced it with the same text."
-  (when (and after
-             (overlay-buffer mark)
-             (not (equal (overlay-get mark 'gemini-companion-text)
-                         (gemini-companion-changes--text mark))))
-    (gemini-companion-changes--unmark mark)
-    (gemini-companion-changes--set-margin)
-    (setq gemini-companion-changes--left
-          (max 0 (1- gemini-companion-changes--left)))
-    (force-mode-line-update t)))
+(defun gemini-companion-changes--edited (beg end _length)
+  "Remove each mark whose lines the user has edited between BEG and END.
+A formatter may have replaced them with the same text."
+  (dolist (mark (overlays-in (max 1 (1- beg)) (1+ end)))
+    (unless (equal (overlay-get mark 'gemini-companion-text)
+                   (and (gemini-companion-changes--change mark)
+                        (gemini-companion-changes--text mark)))
+      (mapc #'delete-overlay (cons mark (overlay-get mark 'gemini-companion-lines)))
+      (setq gemini-companion-changes--marks
+            (delq mark gemini-companion-changes--marks))
+      (gemini-companion-changes--set-margins)
+      (gemini-companion-changes--update))))
+(put 'gemini-companion-changes--edited 'permanent-local-hook t)
 
-(defun gemini-companion-changes--set-margin ()
-  "Show a right margin where it is needed for a mark, or hide it again."
-  (let* ((on (and gemini-companion-changes--marks
-                  (or gemini-companion-changes--margin
-                      (= 0 right-margin-width))))
-         (width (lambda (window)
-                  (if (and on (= 0 (cadr (window-fringes window)))) 1 0))))
-    (when (or on gemini-companion-changes--margin)
-      (setq gemini-companion-changes--margin on
-            right-margin-width (funcall width nil))
-      (dolist (window (get-buffer-window-list nil nil t))
-        (pcase-let ((`(,left . ,right) (window-margins window)))
-          ;; A wider one is of a mode that centers the text.
-          (when (<= (or right 0) 1)
-            (set-window-margins window left (funcall width window))))))))
+(defun gemini-companion-changes--set-margins ()
+  "Show a right margin in each window where a mark has no fringe, or hide it."
+  (dolist (window (get-buffer-window-list nil nil t))
+    (pcase-let ((`(,left . ,right) (window-margins window)))
+      ;; A wider one is of a mode that centers the text.
+      (unless (< 1 (or right 0))
+        (set-window-margins window left
+                            (if (and gemini-companion-changes--marks
+                                     (= 0 (cadr (window-fringes window))))
+                                1
+                              right-margin-width))))))
 
 (defun gemini-companion-changes--displayed (frame)
-  "Show or hide the right margins in FRAME, whose windows have other buffers.
-Another frame may have fringes, and a major mode resets the variable."
+  "Adapt the right margins in FRAME, whose windows have other buffers."
   (dolist (window (window-list frame 'no-minibuffer))
     (with-current-buffer (window-buffer window)
-      (gemini-companion-changes--set-margin))))
+      (when gemini-companion-changes--marks
+        (gemini-companion-changes--set-margins)))))
 
 (defun gemini-companion-changes--follow (edit event)
   "Mark each change of EDIT after EVENT.
@@ -532,13 +522,20 @@ Those of earlier turns of its CLI in the file have no marks any more."
      (gemini-companion-names-buffer (gemini-companion-edit-file edit)))))
 
 (defun gemini-companion-changes--update (&rest buffers)
-  "Mark each change in BUFFERS, of which some are nil, and count all."
+  "Mark each change in BUFFERS, of which some are nil, and count again."
   (dolist (buffer (delq nil buffers))
     (with-current-buffer buffer
       (when (or gemini-companion-changes--marks (gemini-companion-changes--edits))
         (gemini-companion-changes--mark))))
-  (setq gemini-companion-changes--left
-        (length (gemini-companion-changes--all))))
+  (setq gemini-companion-changes--left nil)
+  (force-mode-line-update t))
+
+(defun gemini-companion-changes--count ()
+  "Return how many of `gemini-companion-changes--all' are left."
+  (or gemini-companion-changes--left
+      (setq gemini-companion-changes--left
+            ;; The mode line is displayed at any time.
+            (save-match-data (length (gemini-companion-changes--all))))))
 
 (defun gemini-companion-changes--visited ()
   "Mark the current buffer, which was visited, reverted or saved."
@@ -689,7 +686,7 @@ deleted."
      (format "%s; %d left"
              (or (gemini-companion-changes-revert edit (and (not new) hunk))
                  "Waiting for the remote host")
-             gemini-companion-changes--left))))
+             (gemini-companion-changes--count)))))
 
 ;;;###autoload
 (defun gemini-companion-keep-changes (&optional all)
@@ -709,7 +706,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
     (gemini-companion-changes--report
      (format "Kept %s; %d left"
              (string-join (gemini-companion-edit-total edits) ", ")
-             gemini-companion-changes--left))))
+             (gemini-companion-changes--count)))))
 
 ;;;; Life
 
@@ -731,9 +728,10 @@ With ALL, a prefix argument, keep those in all files of the turn."
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
   "Return a text for the mode line if there is a change left, or nil."
-  (when (< 0 gemini-companion-changes--left)
-    (cons (format "~%d" gemini-companion-changes--left)
-          "~: changes of the last turn that you have not kept or undone")))
+  (let ((left (gemini-companion-changes--count)))
+    (when (< 0 left)
+      (cons (format "~%d" left)
+            "~: changes of the last turn that you have not kept or undone"))))
 
 (provide 'gemini-companion-changes)
 ;;; gemini-companion-changes.el ends here

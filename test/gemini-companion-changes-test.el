@@ -183,17 +183,17 @@
     (save-buffer)
     (should (equal '(1 4 8) (gemini-companion-changes-test-marked "a")))))
 
-(ert-deftest gemini-companion-changes-lose-marks-if-their-lines-get-longer ()
+(ert-deftest gemini-companion-changes-lose-marks-where-their-lines-get-longer ()
   (pcase-dolist (`(,position ,text . ,marked)
                  '((1 "x" 5 9) (1 "x\n" 2 6 10) (13 "x" 1 9) (17 "x\n" 1 5 10)
-                   (26 "x" 1 5) (26 "\n" 1 5 9)))
+                   (26 "x" 1 5) (26 "\n" 1 5 9) (10 nil 1 8)))
     (gemini-companion-changes-test-with
         `(("a" ,gemini-companion-changes-test-lines))
       (find-file "a")
       (gemini-companion-changes-test-accept
        "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine" session)
       (goto-char position)
-      (insert text)
+      (if text (insert text) (delete-char 1))
       (should (equal marked (gemini-companion-changes-test-marked "a"))))))
 
 (ert-deftest gemini-companion-changes-leave-the-margins-of-others ()
@@ -267,6 +267,13 @@
      "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)
     (should (equal '(9) (gemini-companion-changes-test-marked "a")))
     (should (equal '(1) (gemini-companion-changes-test-marked "b")))
+    ;; Those of an earlier turn do not count.
+    (with-current-buffer "b"
+      (insert "mine "))
+    (should (equal "~1" (car (gemini-companion-part-lighter 'changes))))
+    (with-current-buffer "b"
+      (delete-region (point-min) (point))
+      (save-buffer))
     (let ((gemini-companion-after-write 'pulse))
       (gemini-companion-changes-test-accept
        "a" "one\n2\n3\n4\nfive\n6\n7\n8\n!\n" session))
