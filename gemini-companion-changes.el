@@ -497,8 +497,10 @@ A formatter may have replaced them with the same text."
   "Adapt the right margins in FRAME, whose windows have other buffers."
   (dolist (window (window-list frame 'no-minibuffer))
     (with-current-buffer (window-buffer window)
-      (when gemini-companion-changes--marks
-        (gemini-companion-changes--set-margins)))))
+      (cond ((null gemini-companion-changes--marks))
+            ;; They were copied with the buffer.
+            ((buffer-base-buffer) (gemini-companion-changes--mark))
+            (t (gemini-companion-changes--set-margins))))))
 
 (defun gemini-companion-changes--follow (edit event)
   "Mark each change of EDIT after EVENT.
@@ -714,7 +716,6 @@ With ALL, a prefix argument, keep those in all files of the turn."
   "Mark what CLIs write from now on."
   '((gemini-companion-edit-functions gemini-companion-changes--follow)
     (window-buffer-change-functions gemini-companion-changes--displayed)
-    (clone-indirect-buffer-hook gemini-companion-changes--mark)
     (find-file-hook gemini-companion-changes--visited)
     (after-revert-hook gemini-companion-changes--visited)
     (after-save-hook gemini-companion-changes--visited)
