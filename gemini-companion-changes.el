@@ -35,13 +35,15 @@
                               :state))
       (user-error "%s" (gemini-companion-remote-explain name)))))
 
-(defun gemini-companion-changes-check (edit)
-  "Signal an error if reverting EDIT is impossible, whatever its text."
+(defun gemini-companion-changes-check (edit &optional hunk)
+  "Signal an error if reverting EDIT, or its HUNK, is impossible anyway."
   (let* ((file (gemini-companion-edit-file edit))
          (unsaved (gemini-companion-revert-unsaved file)))
     (when-let*
         ((why (cond
                ((gemini-companion-changes-unwritten edit))
+               ((member hunk (gemini-companion-edit-undone edit))
+                "has this hunk undone already")
                ((eq 'unknown (gemini-companion-edit-before edit))
                 "had a previous text that was not kept")
                ((gemini-companion-text-unreadable-reason file))
@@ -101,7 +103,7 @@ if it is not known yet."
                 (and old (decode-coding-string old 'utf-8-unix))))
          (new (eq 'new (gemini-companion-edit-before edit)))
          exact)
-    (gemini-companion-changes-check edit)
+    (gemini-companion-changes-check edit hunk)
     (setq exact (not (or new hunk unsaved
                          (not (gemini-companion-edit-in-file-p edit)))))
     (pcase (cond (new '(nil))
@@ -169,8 +171,7 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
           (gemini-companion-edit-set-reverted other 'reverted)))
       (gemini-companion-edit-set-reverted
        edit (if hunk 'written state)
-       (and hunk (cl-adjoin hunk (gemini-companion-edit-undone edit)
-                            :test #'equal))))
+       (and hunk (cons hunk (gemini-companion-edit-undone edit)))))
     (let ((said (message
                  "%s" (or problem
                           (format (pcase state

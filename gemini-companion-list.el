@@ -541,7 +541,7 @@ all edits of the turn."
            (new (eq 'new (gemini-companion-edit-before edit)))
            (hunk (and (not new)
                       (get-text-property (point) 'gemini-companion-hunk))))
-      (gemini-companion-changes-check edit)
+      (gemini-companion-changes-check edit hunk)
       (when (y-or-n-p (format (cond (new "%s was new; delete it? ")
                                     (hunk "Undo this hunk of %s%s? ")
                                     (t "Revert the edit of %s%s? "))

@@ -415,9 +415,9 @@
       (dolist (part (list hunk nil))
         (gemini-companion-changes-revert edit part)
         (when part
-          ;; Once more, it is the same hunk.
-          (gemini-companion-changes-revert edit part)
           (should (equal (list hunk) (gemini-companion-edit-undone edit)))
+          (should-error (gemini-companion-changes-revert edit part)
+                        :type 'user-error)
           (should (equal '(9) (gemini-companion-changes-test-marked "a"))))
         (undo-boundary)
         (undo)
@@ -603,7 +603,11 @@ The last newline is that of the side that has changed it."
          (was (funcall state))
          (base (gemini-companion-edit-after edit))
          (hunk (and (= 0 (random 2))
-                    (seq-random-elt (gemini-companion-edit-hunks edit))))
+                    (seq-random-elt
+                     (append (seq-difference (gemini-companion-edit-hunks edit)
+                                             (gemini-companion-edit-undone edit))
+                             ;; All have been undone.
+                             '(nil)))))
          (before (progn
                    (gemini-companion-test-write
                     "before" (gemini-companion-edit-before edit))
