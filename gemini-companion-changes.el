@@ -306,8 +306,8 @@ To search among all buffers for each file of a turn would take long.")
 (defvar gemini-companion-changes--left nil
   "Number of `gemini-companion-changes--all', or nil until it is counted.")
 
-(defvar gemini-companion-changes--index 0
-  "Index of the change that was gone to last, where one that has gone was.")
+(defvar gemini-companion-changes--last nil
+  "The edit whose change was gone to last.")
 
 (when (fboundp 'define-fringe-bitmap)
   (define-fringe-bitmap 'gemini-companion-mark [24] nil nil '(center t)))
@@ -507,10 +507,6 @@ A formatter may have replaced them with the same text."
   "Mark each change of EDIT after EVENT.
 Those of earlier turns of its CLI in the file have no marks any more."
   (when (eq event 'written)
-    (unless (cl-find (gemini-companion-edit-turn edit)
-                     (remq edit (gemini-companion-changes--edits))
-                     :key #'gemini-companion-edit-turn)
-      (setq gemini-companion-changes--index 0))
     (dolist (other (gemini-companion-changes--edits))
       (when (and (equal (gemini-companion-edit-true-name edit)
                         (gemini-companion-edit-true-name other))
@@ -584,43 +580,55 @@ After the last one in the current buffer, that is in the next file."
          (passed (seq-count (lambda (mark)
                               (< (overlay-start mark) (+ (point) (if back 0 1))))
                             here))
+         (later (cdr (memq gemini-companion-changes--last
+                           (gemini-companion-edits))))
          (first (if here
                     (seq-position changes
-                                  (gemini-companion-changes--change (car here))
-                                  #'eq)
-                  gemini-companion-changes--index)))
-    (nth (mod (+ first passed (if back -1 0)) (length changes)) changes)))
+                                  (gemini-companion-changes--change (car here)))
+                  (cl-position-if (lambda (change) (memq (car change) later))
+                                  changes))))
+    (nth (mod (+ (or first 0) passed (if back -1 0)) (length changes)) changes)))
 
-(defun gemini-companion-changes--go (back)
-  "Go to the next change, or to the previous one if BACK is non-nil."
-  (pcase-let* ((`(,edit . ,hunk) (gemini-companion-changes--next back))
-               (buffer (gemini-companion-changes--visit edit))
-               (changes (gemini-companion-changes--all))
-               (mark (seq-find
-                      (pcase-lambda ((app gemini-companion-changes--change
-                                          `(,other . ,place)))
-                        (and (eq edit other) (equal hunk place)))
-                      (buffer-local-value 'gemini-companion-changes--marks buffer))))
-    (if (null mark)
-        (progn
-          ;; It was visited without hooks, or its lines have changed.
-          (gemini-companion-changes--update buffer)
-          ;; It is another file, as links have changed.
-          (unless (eq buffer (gemini-companion-changes--marked-buffer edit))
-            (gemini-companion-changes--keep edit))
-          (gemini-companion-changes--go back))
-      (unless (eq buffer (current-buffer))
-        (pop-to-buffer buffer
-                       (if buffer-file-name
-                           '(display-buffer-same-window)
-                         '((display-buffer-reuse-window
-                            gemini-companion-windows-display-covering)))))
-      (gemini-companion-changes--reveal (overlay-start mark))
-      (setq gemini-companion-changes--index
-            (seq-position changes (gemini-companion-changes--change mark) #'eq))
-      (gemini-companion-changes--report
-       (format "%d of %d, %s" (1+ gemini-companion-changes--index)
-               (length changes) (gemini-companion-edit-name edit 'plain))))))
+(defun gemini-companion-changes--find (change)
+  "Visit the file of CHANGE, and return its mark, or nil if it is edited.
+If the file is none that can be visited, return why, a predicate."
+  (let ((edit (car change)))
+    (or (gemini-companion-text-unreadable-reason (gemini-companion-edit-file edit))
+        (with-current-buffer (gemini-companion-changes--visit edit)
+          (unless (eq (current-buffer)
+                      (gemini-companion-changes--marked-buffer edit))
+            ;; It was visited without hooks.
+            (gemini-companion-changes--update (current-buffer)))
+          (if (gemini-companion-changes--visited-p edit)
+              (cl-find change gemini-companion-changes--marks
+                       :key #'gemini-companion-changes--change :test #'equal)
+            "is another file now")))))
+
+(defun gemini-companion-changes--go (back &optional skipped)
+  "Go to the next change, or to the previous one if BACK is non-nil.
+SKIPPED is a text about files that were skipped."
+  (let* ((change (gemini-companion-changes--next back))
+         (edit (car change))
+         (name (gemini-companion-edit-name edit 'plain)))
+    (pcase (gemini-companion-changes--find change)
+      ('nil (gemini-companion-changes--go back skipped))
+      ((and (pred stringp) why)
+       (gemini-companion-changes--keep edit)
+       (gemini-companion-changes--update)
+       (gemini-companion-changes--go
+        back (concat skipped (format "; %s %s" name why))))
+      (mark
+       (pop-to-buffer (overlay-buffer mark)
+                      (if buffer-file-name
+                          '(display-buffer-same-window)
+                        '((display-buffer-reuse-window
+                           gemini-companion-windows-display-covering))))
+       (gemini-companion-changes--reveal (overlay-start mark))
+       (setq gemini-companion-changes--last edit)
+       (let ((changes (gemini-companion-changes--all)))
+         (gemini-companion-changes--report
+          (format "%d of %d, %s%s" (1+ (seq-position changes change))
+                  (length changes) name (or skipped ""))))))))
 
 (defun gemini-companion-changes--reveal (position)
   "Go to POSITION, also outside of a narrowing or in text that is folded."

@@ -360,7 +360,11 @@
       (set-visited-file-name "renamed" nil 'along-with-file)
       (should-not (gemini-companion-changes-test-marked "renamed")))
     (make-directory "a")
-    (should-error (gemini-companion-next-change) :type 'user-error)))
+    (gemini-companion-changes-test-accept "new" "new\n" session)
+    (should (string-prefix-p "1 of 1, new; a is not a regular file"
+                             (gemini-companion-changes-test-keys
+                              'gemini-companion-next-change "n")))
+    (should-not (get-buffer "a"))))
 
 (ert-deftest gemini-companion-changes-are-walked-on-with-while-more-come ()
   (gemini-companion-changes-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
