@@ -18,7 +18,6 @@
 (require 'gemini-companion)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-names)
-(require 'gemini-companion-remote)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -26,14 +25,6 @@
 (require 'gemini-companion-windows)
 
 ;;;; Whether an edit can be reverted
-
-(defun gemini-companion-changes--check-host (copy)
-  "Signal an error if the host of the file whose copy is COPY is lost."
-  (when-let* ((name (car (gemini-companion-names-of-copy copy))))
-    (unless (equal "connected"
-                   (plist-get (cdr (assoc name gemini-companion-names-remotes))
-                              :state))
-      (user-error "%s" (gemini-companion-remote-explain name)))))
 
 (defun gemini-companion-changes-check (edit &optional hunk)
   "Signal an error if reverting EDIT, or its HUNK, is impossible anyway."
@@ -52,7 +43,6 @@
                ((not (equal (gemini-companion-edit-true-name edit)
                             (gemini-companion-text-true-name file)))
                 "has other symbolic links since; revert this edit by hand")
-               ((gemini-companion-changes--check-host file) nil)
                ((not (gemini-companion-edit-keepable-p file)) "is too large")
                ((and (eq 'new (gemini-companion-edit-before edit))
                      (or unsaved (not (gemini-companion-edit-in-file-p edit))))
@@ -122,32 +112,29 @@ if it is not known yet."
 
 (defun gemini-companion-changes--write (file buffer old text end)
   "Make TEXT that of BUFFER, or if that is nil, of FILE with the bytes OLD.
-If TEXT is nil, delete FILE.  Call END with nil, or with the problem."
-  (if (and (not buffer) (gemini-companion-names-of-copy file))
-      (ignore
-       (gemini-companion-changes--write-remote
-        file old (and text (encode-coding-string text 'utf-8-emacs-unix)) end))
-    (cond (buffer (with-current-buffer buffer
-                    (gemini-companion-text-replace text)))
-          ((null text) (delete-file file 'trash))
-          (t
-           ;; Otherwise Emacs may ask whether to write over a newer text.
-           (gemini-companion-revert-now file)
-           (gemini-companion-text-write file text)
-           (gemini-companion-revert-now file)))
-    (funcall end nil)))
-
-(defun gemini-companion-changes--write-remote (copy old bytes done)
-  "Write BYTES to the remote file whose copy is COPY if it has the bytes OLD.
-If BYTES is nil, delete the file.  Call DONE later with nil, or with the
-problem."
-  (pcase-let ((`(,name . ,there) (gemini-companion-names-of-copy copy)))
-    (unless (gemini-companion-server-ask
-             'remote-write
-             `( ,name ,there ,(secure-hash 'sha256 old)
-                ,@(and bytes (list (base64-encode-string bytes t))))
-             (lambda (_) (funcall done nil)) done)
-      (funcall done "the server does not run"))))
+If TEXT is nil, delete FILE.  Call END with nil, or with the problem; if
+FILE is the copy of a remote file, later."
+  (pcase (and (not buffer) (gemini-companion-names-of-copy file))
+    (`(,host . ,there)
+     (ignore
+      (or (gemini-companion-server-ask
+           'remote-write
+           `( ,host ,there ,(secure-hash 'sha256 old)
+              ,@(and text (list (base64-encode-string
+                                 (encode-coding-string text 'utf-8-emacs-unix)
+                                 t))))
+           (lambda (_) (funcall end nil)) end)
+          (funcall end "the server does not run"))))
+    (_
+     (cond (buffer (with-current-buffer buffer
+                     (gemini-companion-text-replace text)))
+           ((null text) (delete-file file 'trash))
+           (t
+            ;; Otherwise Emacs may ask whether to write over a newer text.
+            (gemini-companion-revert-now file)
+            (gemini-companion-text-write file text)
+            (gemini-companion-revert-now file)))
+     (funcall end nil))))
 
 (defun gemini-companion-changes--end (edit hunk done exact state problem)
   "Record that EDIT, or its HUNK, was reverted, unless there is a PROBLEM.
