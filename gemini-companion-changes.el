@@ -209,16 +209,10 @@ What was saved may be undone, unless a later edit has written it again."
   (let* ((now (ignore-error file-error
                 (gemini-companion-text-read (gemini-companion-edit-file edit))))
          (undone (gemini-companion-edit-undone edit))
-         (left (and now
-                    (mapcar #'car (gemini-companion-changes--lines
-                                   edit (gemini-companion-edit-hunks edit) now))))
          (gone-p (lambda (hunk)
-                   (and now
-                        ;; Most have gone, and to merge takes longer.
-                        (or (not (if hunk (member hunk left) left))
-                            (pcase (gemini-companion-changes--merged edit hunk now)
-                              (`(nil . ,text) (string= now text))
-                              (_ t)))))))
+                   (pcase (and now (gemini-companion-changes--merged edit hunk now))
+                     (`(nil . ,text) (string= now text))
+                     (conflict conflict)))))
     (gemini-companion-edit-set-reverted
      edit
      (if (or undone (not (funcall gone-p nil))) 'written 'reverted)
@@ -233,9 +227,16 @@ The value is as that of `gemini-companion-revert-merged'."
     (user-error "%s has changed since, and the program diff3 is missing"
                 (gemini-companion-edit-name edit)))
   (pcase-let*
-      ;; It belongs to no line: the first one may be taken back.
+      ;; It belongs to no line: the first one may be taken back.  A CLI may have
+      ;; dropped it, and a buffer has it in its coding system.
       ((mark (if (or (string-prefix-p "\uFEFF" now)
-                     (gemini-companion-changes--byte-order-mark-p edit hunk))
+                     (and (= 1 (or (car hunk) 1))
+                          (string-prefix-p "\357\273\277"
+                                           (gemini-companion-edit-before edit))
+                          (not (string-prefix-p
+                                "\uFEFF" (gemini-companion-edit-after edit)))
+                          (not (gemini-companion-revert-unsaved
+                                (gemini-companion-edit-file edit)))))
                  "\uFEFF"
                ""))
        (now (string-remove-prefix "\uFEFF" now))
@@ -249,15 +250,6 @@ The value is as that of `gemini-companion-revert-merged'."
            before)
          "now" "written" "before")))
     (cons line (concat mark text))))
-
-(defun gemini-companion-changes--byte-order-mark-p (edit hunk)
-  "Return non-nil if a byte order mark is part of EDIT, or of its HUNK.
-A buffer has it in its coding system."
-  (and (= 1 (or (car hunk) 1))
-       (string-prefix-p "\357\273\277" (gemini-companion-edit-before edit))
-       (not (string-prefix-p "\uFEFF" (gemini-companion-edit-after edit)))
-       (not (gemini-companion-edit-client-get edit :restores-mark))
-       (not (gemini-companion-revert-unsaved (gemini-companion-edit-file edit)))))
 
 (defun gemini-companion-changes--before (edit now)
   "Return the text before EDIT as a file has it whose text is NOW."
