@@ -8,6 +8,8 @@ from gemini_companion_epc import __main__
 
 
 def test_an_old_python_can_read_the_refusal_with_the_remedy() -> None:
+    assert "3.10 or later" in (__main__.python_problem((3, 9)) or "")
+    assert __main__.python_problem((3, 10)) is None
     source = Path(__main__.__file__).read_text(encoding="utf-8")
     ast.parse(source, feature_version=(3, 6))
 
