@@ -869,7 +869,7 @@ it is nil, or if its directory does not exist."
         (append gemini-companion-cli--desktop-handlers
                 (bound-and-true-p desktop-buffer-mode-handlers))))
 
-(cl-defmethod gemini-companion-part-ready ((_part (eql 'cli)))
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'cli)) _how)
   "Start the CLIs that waited for the server, and prepare for others."
   (gemini-companion-cli--export
    `(,@(gemini-companion-clients-variables

@@ -384,7 +384,7 @@ No change waits to be sent, and all messages are answered."
   (and (null gemini-companion-context--timer)
        (gemini-companion-server-idle-p)))
 
-(cl-defmethod gemini-companion-part-ready ((_part (eql 'context)))
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'context)) _how)
   "Send everything."
   (gemini-companion-context--send-again))
 

@@ -1109,8 +1109,8 @@ are sent as the reason."
                                       (gemini-companion-edit-after edit))
       (gemini-companion-server-call 'diff-rejected id))))
 
-(cl-defmethod gemini-companion-part-ready ((_part (eql 'edit)))
-  "Hand over the edits to a new server.
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'edit)) how)
+  "Hand over the edits to a new server, which became ready HOW.
 It gets those whose outcome was not written, with the outcome, and the
 open ones.  A CLI without an answer that a review is open asks in
 its terminal."
@@ -1124,7 +1124,13 @@ its terminal."
     (with-demoted-errors "Handing over a review: %S"
       (if (gemini-companion-edit-acknowledged edit)
           (gemini-companion-edit--hand-over edit)
-        (gemini-companion-edit-close edit 'disconnected)))))
+        (gemini-companion-edit-close edit 'disconnected))))
+  (when (and (eq how 'recovered) (gemini-companion-sessions))
+    (display-warning
+     'gemini-companion
+     "Server crashed and was restarted.  Answer open reviews in Emacs, as \
+their terminals do not take an answer.  Then run /ide enable in each CLI that \
+does not reconnect; it opens no reviews until then.")))
 
 (defun gemini-companion-edit--hand-over (edit)
   (gemini-companion-server-call

@@ -289,7 +289,7 @@ M-x gemini-companion-connect"))
 
 ;;;; Life
 
-(cl-defmethod gemini-companion-part-ready ((_part (eql 'remote)))
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'remote)) _how)
   "Connect the hosts to a server that became ready."
   (mapc #'gemini-companion-remote--start
         (mapcar #'car gemini-companion-names-remotes)))

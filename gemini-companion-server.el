@@ -54,8 +54,10 @@ PART may have started before."
   (pcase-dolist (`(,hook ,function ,depth) (gemini-companion-part-hooks part))
     (add-hook hook function depth)))
 
-(cl-defgeneric gemini-companion-part-ready (_part)
-  "Tell PART that the server, which may be a new one, can be called."
+(cl-defgeneric gemini-companion-part-ready (_part _how)
+  "Tell PART that the server can be called.
+HOW is `started'; `restarted' on request; `resumed' after a crash that no
+CLI has noticed; or else `recovered'."
   nil)
 
 (cl-defgeneric gemini-companion-part-lighter (_part)
@@ -161,6 +163,9 @@ without an answer, and the value to post next, if any."))
 (defvar gemini-companion-server--next nil
   "Process that will replace the current one, or nil.")
 
+(defvar gemini-companion-server--died 0
+  "Time when the last process crashed.")
+
 (defvar gemini-companion-server--delays-left nil
   "Seconds before each of the attempts left.")
 
@@ -238,9 +243,10 @@ return its command (nil if its packages are missing), the initial
 workspace roots, and whether CLIs that connect are offered reviews.
 
 `:on-ready' is called when the server can be called: with `started',
-with `restarted' after `gemini-companion-server-restart', or with
-`recovered' after a crash.  `:on-end' is called with a report for the
-user when it could not start or crashed too often."
+with `restarted' after `gemini-companion-server-restart', with
+`resumed' after a crash that no CLI has noticed, or else with
+`recovered'.  `:on-end' is called with a report for the user when it
+could not start or crashed too often."
   (setq gemini-companion-server--properties properties
         gemini-companion-server--delays-left gemini-companion-server-delays)
   (condition-case problem
@@ -438,7 +444,13 @@ leaves the discovery file.  It can be called until it ends."
                 (gemini-companion-server--expect-end
                  gemini-companion-server--current)))))
           (t
-           (gemini-companion-server--use process 'recovered)))))
+           (gemini-companion-server--use
+            process
+            ;; Gemini CLI reconnects after one second, and after 1.5 more, but
+            ;; opens no more reviews if it cannot the first time.
+            (if (< (- (float-time) gemini-companion-server--died) 0.9)
+                'resumed
+              'recovered))))))
 
 (defun gemini-companion-server--use (process how)
   (setq gemini-companion-server--current process
@@ -470,7 +482,8 @@ leaves the discovery file.  It can be called until it ends."
           ((null (gemini-companion-server--info process))
            (gemini-companion-server--give-up report))
           (t
-           (when (< 60 (- (float-time)
+           (setq gemini-companion-server--died (float-time))
+           (when (< 60 (- gemini-companion-server--died
                           (plist-get (gemini-companion-server--info process)
                                      :since)))
              (setq gemini-companion-server--delays-left

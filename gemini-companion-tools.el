@@ -191,7 +191,7 @@ priority = 100
 
 ;;;; Life
 
-(cl-defmethod gemini-companion-part-ready ((_part (eql 'tools)))
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'tools)) _how)
   "Start answering questions if the extension exists."
   (when (gemini-companion-install-extension-p)
     (gemini-companion-tools--write-extension)
@@ -323,7 +323,7 @@ without confirmation? "))
     (gemini-companion-tools--write-extension)
     ;; Otherwise the mode calls it later.
     (when (gemini-companion-server-ready-p)
-      (gemini-companion-part-ready 'tools))
+      (gemini-companion-part-ready 'tools 'linked))
     (message "Linking %s..." titles)
     (gemini-companion-tools--run
      "link" clients

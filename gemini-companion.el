@@ -416,18 +416,16 @@ An error must not prevent that."
 ;;;; Server
 
 (defun gemini-companion--ready (how)
-  "Tell the parts and the user that the server can be called.
-For HOW, see `gemini-companion-server-start'."
+  "Tell the parts that the server can be called; for HOW, see there."
   (dolist (part (gemini-companion--loaded-parts))
     (with-demoted-errors "Starting a part of gemini-companion: %S"
-      (gemini-companion-part-ready part)))
+      (gemini-companion-part-ready part how)))
   (pcase how
     ('started (with-demoted-errors "`gemini-companion-ready-hook' failed: %S"
                 (run-hooks 'gemini-companion-ready-hook)))
     ('restarted (message "gemini-companion server was restarted"))
-    ('recovered (message "gemini-companion server crashed and was restarted; \
-answer open reviews in Emacs; if a CLI reports that it is disconnected, run \
-/ide enable there")))
+    ('resumed (message "gemini-companion server crashed and was restarted; \
+if a CLI reports that it is disconnected, run /ide enable there")))
   (force-mode-line-update t))
 
 (defun gemini-companion--ended (reason)

@@ -35,7 +35,7 @@ BRIDGE = Path(".emacs.d", "gemini-companion", "extension", "__main__.py")
 ASKED = "(cl-count 'ask (ring-elements gemini-companion-server--events) :key #'caddr)"
 START = """
 (progn (require 'gemini-companion-tools) (gemini-companion-tools--write-extension)
- (gemini-companion-part-ready 'tools) t)
+ (gemini-companion-part-ready 'tools 'started) t)
 """
 
 

@@ -40,7 +40,7 @@
   (gemini-companion-tools--write-extension)
   (gemini-companion-tools--run "link" '("gemini") #'ignore)
   (gemini-companion-tools--write-policy)
-  (gemini-companion-part-ready 'tools)
+  (gemini-companion-part-ready 'tools 'started)
   (advice-add 'jsonrpc-async-request :around #'bench-names--request)
   (bench-names-watch))
 

@@ -135,7 +135,7 @@ class Scene:
                   (require 'gemini-companion-tools)
                   (gemini-companion-tools--write-extension)
                   (gemini-companion-tools--run "link" '("gemini") #'ignore)
-                  (gemini-companion-part-ready 'tools))"""
+                  (gemini-companion-part-ready 'tools 'started))"""
         )
         self.emacs.holds('(gemini-companion-tools-linked-p "gemini")')
 

@@ -147,10 +147,10 @@ Customize `gemini-companion-server-command' to"
     (let ((pid (gemini-companion-test-pid)))
       (cl-letf* ((ready (symbol-function 'gemini-companion-part-ready))
                  ((symbol-function 'gemini-companion-part-ready)
-                  (lambda (part)
+                  (lambda (part how)
                     (when (eq 'remote part)
                       (error "In the part"))
-                    (funcall ready part))))
+                    (funcall ready part how))))
         (gemini-companion-test-demoted
           (gemini-companion-restart)
           (gemini-companion-test-wait

@@ -94,12 +94,12 @@ End-to-end tests do so with the CLIs themselves.")
         (should (json-read-file (funcall file name))))
       ;; Python need not compile it again.
       (let ((number (gemini-companion-watch-stamp (funcall file "bridge.py"))))
-        (gemini-companion-part-ready 'tools)
+        (gemini-companion-part-ready 'tools 'started)
         (should (equal number (gemini-companion-watch-stamp
                                (funcall file "bridge.py")))))
       ;; After an update of the package.
       (write-region "old" nil (funcall file "bridge.py") nil 'silent)
-      (gemini-companion-part-ready 'tools)
+      (gemini-companion-part-ready 'tools 'started)
       (should (string-search "MCP" (gemini-companion-test-file-text
                                     (funcall file "bridge.py"))))
       (gemini-companion-extension-test-answering '(t)

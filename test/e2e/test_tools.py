@@ -276,7 +276,7 @@ def test_a_thousand_questions_change_nothing_while_keys_are_typed(world: World) 
     emacs = world.emacs(file, extra=FLYMAKE)
     emacs.eval("(progn (require 'gemini-companion-tools)"
                " (gemini-companion-tools--write-extension)"
-               " (gemini-companion-part-ready 'tools))")  # fmt: skip
+               " (gemini-companion-part-ready 'tools 'started))")  # fmt: skip
     emacs.eval('(progn (switch-to-buffer "typed") (delete-other-windows))')
     emacs.holds(CHECKED)
     (discovery,) = map(json.loads, map(Path.read_text, world.scratch.discovery_files()))
