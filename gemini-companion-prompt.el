@@ -220,10 +220,7 @@ have found MARK.  TYPED is nil before the text, `inserted' if it is all."
           ((and next typed)
            (gemini-companion-prompt--end task)
            (unless (eq typed 'inserted)
-             (gemini-companion-state-submitted session text)
-             (gemini-companion-prompt--write process "\r")
-             (message "Prompt submitted in %s"
-                      (buffer-name (process-buffer process)))))
+             (gemini-companion-prompt--enter text session process)))
           (t
            (cond (next
                   (setq mark (gemini-companion-prompt--type-text
@@ -260,6 +257,11 @@ MARK is in the prompt of PROCESS at POSITION."
     (gemini-companion-prompt--end
      task (format obstacle (gemini-companion-session-name session)))
     t))
+
+(defun gemini-companion-prompt--enter (text session process)
+  (gemini-companion-state-submitted session text)
+  (gemini-companion-prompt--write process "\r")
+  (message "Prompt submitted in %s" (buffer-name (process-buffer process))))
 
 (defun gemini-companion-prompt--first-p (task session)
   "Return non-nil if no text is to be submitted to SESSION before TASK."
