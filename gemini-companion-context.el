@@ -75,23 +75,20 @@ Set by `gemini-companion-pause'.")
 (declare-function evil-visual-range "ext:evil-states")
 
 (defun gemini-companion-context--selection ()
-  "Return a plist with the selected text, up to the limit, and its start.
-Return nil if it is empty.  The server cuts the text to 16384 UTF-16
-units, the limit of the client."
+  "Return a plist with the selected text and its start, or nil if it is empty.
+The server cuts the text to 16384 UTF-16 units, the limit of the client."
   (pcase-let*
       ((limit 16384)
-       (cut (lambda (start end)
-              (cons start (buffer-substring start (min end (+ start limit))))))
-       (`(,start . ,text)
+       (`(,start ,end ,type . ,_)
         (cond ((eq (bound-and-true-p evil-state) 'visual)
-               (pcase-let ((`(,start ,end ,type . ,_) (evil-visual-range)))
-                 (if (eq type 'block)
-                     (cons start (string-join (extract-rectangle start end) "\n"))
-                   (funcall cut start end))))
-              ((not (region-active-p)) '(nil . ""))
-              ((bound-and-true-p rectangle-mark-mode)
-               (cons (region-beginning) (funcall region-extract-function nil)))
-              (t (funcall cut (region-beginning) (region-end))))))
+               (evil-visual-range))
+              ((region-active-p)
+               (list (region-beginning) (region-end)
+                     (and (bound-and-true-p rectangle-mark-mode) 'block)))))
+       (text (cond ((null start) "")
+                   ((eq type 'block)
+                    (string-join (extract-rectangle start end) "\n"))
+                   (t (buffer-substring start (min end (+ start limit)))))))
     (unless (string-empty-p text)
       (cl-mapcan #'list '(:selected-text :start-line :start-character)
                  (cons (substring-no-properties text 0 (min limit (length text)))
