@@ -7,9 +7,9 @@
 
 ;; An edit is what a CLI wants to write, or has written, to one file.  It has one
 ;; record, `gemini-companion-edit', whose decision, texts and file state only this
-;; file changes.  It begins with the call `open-diff' of the server, if the CLI
-;; proposes it for a review, or with `gemini-companion-edit-written', if the CLI
-;; reports a write without one.
+;; file changes.  It begins with `gemini-companion-edit-open', if the CLI proposes
+;; it for a review, or with `gemini-companion-edit-written', if the CLI reports a
+;; write without one.
 ;;
 ;; The decision is nil while the edit awaits an answer, and is then set once, by
 ;; one function, so that an outcome is sent exactly once.  The file state is what
@@ -583,8 +583,11 @@ If TEXT is nil, delete that comment.  It follows edits of the proposal."
 
 ;;;; Opening
 
-(cl-defmethod gemini-companion-receive
-  ((_method (eql 'open-diff)) id session file proposal)
+(cl-defmethod gemini-companion-receive ((_method (eql 'open-diff)) &rest args)
+  "Open an edit; for ARGS, see `gemini-companion-edit-open'."
+  (apply #'gemini-companion-edit-open args))
+
+(defun gemini-companion-edit-open (id session file proposal)
   "Open an edit that proposes PROPOSAL as the text of FILE.
 ID is an integer that names the edit; SESSION is a plist with the `:id'
 of the CLI.  An open edit of that CLI for that file is replaced; its

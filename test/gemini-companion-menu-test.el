@@ -123,7 +123,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
           (pcase-let ((`(,_ (:eval ,form)) (assq 'gemini-companion-mode place)))
             (should (eq shown (and (eval form t) t))))))
       (dotimes (id 3)
-        (gemini-companion-receive 'open-diff id (list :id (format "%d" id))
+        (gemini-companion-edit-open id (list :id (format "%d" id))
                                   (expand-file-name "a") "new"))
       (should (equal " ?3 Gemini:2" (cadr (gemini-companion-lighter))))
       (should (string-match-p "\

@@ -66,7 +66,7 @@
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (should (string-search "1 to answer: "
                              (gemini-companion-notify-test-help)))
-      (gemini-companion-receive 'open-diff 1 session (expand-file-name "a") "new\n")
+      (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (dolist (show '(gemini-companion-status gemini-companion-list))
         (funcall show)
@@ -84,7 +84,7 @@ M-x gemini-companion-review goes there") notices)))
     ;; Qwen Code asks all at once.
     (gemini-companion-notify-test-settled 'question
       (dolist (file '("a" "b"))
-        (gemini-companion-receive 'open-diff file session (expand-file-name file) "new\n")))
+        (gemini-companion-edit-open file session (expand-file-name file) "new\n")))
     (with-temp-buffer
       (switch-to-buffer (current-buffer))
       (cl-letf (((symbol-function 'frame-focus-state) #'always))
@@ -108,7 +108,7 @@ M-x gemini-companion-review goes there") notices)))
         (gemini-companion-notify-test-settled 'edit)
         (gemini-companion-notify-test-settled 'question
           (should (eq missed (and notices t))))))
-    (gemini-companion-receive 'open-diff 1 session (expand-file-name "a") "new\n")
+    (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
     (switch-to-buffer (gemini-companion-edit-proposal-buffer
                        (car (gemini-companion-edits-open))))
     (cl-letf (((symbol-function 'frame-focus-state) #'always))
@@ -156,7 +156,7 @@ M-x gemini-companion-review goes there"
           (gemini-companion-notify-test-settled 'edit
             (should-not (string-search "asks" (or shown "")))))
         (setq gemini-companion-notify 'message)
-        (gemini-companion-receive 'open-diff 1 session (expand-file-name "a") "new\n")
+        (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
         (gemini-companion-notify-test-settled 'question
           (should-not (string-search "proposes" (or shown ""))))))))
 
@@ -204,7 +204,7 @@ M-x gemini-companion-review goes there\n")
        (setq gemini-companion-edit-send-function #'ignore)
        (gemini-companion-part-start 'edit)
        (gemini-companion-receive 'sessions-update (list session))
-       (gemini-companion-receive 'open-diff 1 session "/src/shop/a" "new\n")
+       (gemini-companion-edit-open 1 session "/src/shop/a" "new\n")
        (funcall wait (lambda () calls))
        (funcall wait (lambda ()
                        (dolist (id '(8 7))

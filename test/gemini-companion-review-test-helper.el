@@ -60,7 +60,7 @@ at once."
 
 (defun gemini-companion-test-open (file text &optional id session)
   "Open the diff ID of SESSION, to change FILE to TEXT; return it."
-  (gemini-companion-receive 'open-diff (or id 1)
+  (gemini-companion-edit-open (or id 1)
                             (or session (gemini-companion-test-session "one"))
                             (expand-file-name file) text)
   (car (last (gemini-companion-edits-open))))

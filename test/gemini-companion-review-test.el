@@ -325,7 +325,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (gemini-companion-test-write program (format "#!/bin/sh\ntouch '%s'\n" marker))
       (set-file-modes program #o700)
       (dolist (file '("/mark:host:/x" "/none:host:/x"))
-        (gemini-companion-receive 'open-diff 1 '(:id "one") file "new\n")
+        (gemini-companion-edit-open 1 '(:id "one") file "new\n")
         (save-window-excursion
           (gemini-companion-list)
           (gemini-companion-test-eventually

@@ -141,7 +141,7 @@
 (ert-deftest gemini-companion-restart-sends-outcomes-that-a-crash-interrupted ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (dolist (edit '((1 "a") (2 "b")))
-      (gemini-companion-receive 'open-diff (car edit) '(:id "one" :client "gemini")
+      (gemini-companion-edit-open (car edit) '(:id "one" :client "gemini")
         (expand-file-name (cadr edit)) "new"))
     (gemini-companion-restart)
     (gemini-companion-test-kill-server)

@@ -66,7 +66,7 @@ reported states, the last first."
 (ert-deftest gemini-companion-state-elsewhere-is-known-from-reviews-and-hooks ()
   (gemini-companion-state-test-with nil
     (should (eq 'unknown (gemini-companion-session-state session)))
-    (gemini-companion-receive 'open-diff 1 session (expand-file-name "a") "new\n")
+    (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
     (should (eq 'waiting (gemini-companion-session-state session)))
     (gemini-companion-state-report session 'question nil)
     (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
@@ -149,7 +149,7 @@ reported states, the last first."
       (let (sent)
         (setq gemini-companion-edit-send-function
               (lambda (diff) (push diff sent)))
-        (gemini-companion-receive 'open-diff 1 session (expand-file-name "a") "new\n")
+        (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
         (let ((diff (car (gemini-companion-edits-open))))
           (dolist (title titles)
             (if (stringp title)
