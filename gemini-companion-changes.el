@@ -18,6 +18,7 @@
 (require 'gemini-companion)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-names)
+(require 'gemini-companion-remote)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -25,6 +26,14 @@
 (require 'gemini-companion-windows)
 
 ;;;; Whether an edit can be reverted
+
+(defun gemini-companion-changes--check-host (copy)
+  "Signal an error if the host of the file whose copy is COPY is lost."
+  (when-let* ((name (car (gemini-companion-names-of-copy copy))))
+    (unless (equal "connected"
+                   (plist-get (cdr (assoc name gemini-companion-names-remotes))
+                              :state))
+      (user-error "%s" (gemini-companion-remote-explain name)))))
 
 (defun gemini-companion-changes-check (edit &optional hunk)
   "Signal an error if reverting EDIT, or its HUNK, is impossible anyway."
@@ -47,7 +56,7 @@
                ((and (eq 'new (gemini-companion-edit-before edit))
                      (or unsaved (not (gemini-companion-edit-in-file-p edit))))
                 "was new and has changed since; delete it by hand")
-               ((null unsaved) nil)
+               ((null unsaved) (gemini-companion-changes--check-host file))
                ((not (with-current-buffer unsaved
                        (and enable-multibyte-characters
                             (gemini-companion-revert-plain-p file))))

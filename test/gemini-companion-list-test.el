@@ -499,7 +499,8 @@ Cannot revert b: line 1 has changed since"
 (ert-deftest gemini-companion-list-reverts-a-turn-on-a-host-one-by-one ()
   (gemini-companion-list-test-with '(("a" "1\n"))
     (let ((gemini-companion-names-mirrors `(("/ssh:far:" . ,directory)))
-          (gemini-companion-names-remotes '(("/ssh:far:" :state "connected")))
+          (gemini-companion-names-remotes
+           (list (list "/ssh:far:" :state "connected")))
           calls)
       (dolist (text '("2\n" "3\n" "4\n"))
         (gemini-companion-test-accept "a" text))
@@ -522,7 +523,13 @@ ssh:far:a (it has changed there)" (funcall failed problem)))
               (funcall done t)))))
       (should (equal '(accepted reverted reverted)
                      (mapcar #'gemini-companion-edit-status
-                             (gemini-companion-edits)))))))
+                             (gemini-companion-edits))))
+      (setcar (cddar gemini-companion-names-remotes) "lost")
+      (should (string-search "M-x gemini-companion-connect"
+                             (cadr (should-error
+                                    (gemini-companion-changes-check
+                                     (car (gemini-companion-edits)))
+                                    :type 'user-error)))))))
 
 (ert-deftest gemini-companion-list-is-drawn-in-parts-as-at-once ()
   (gemini-companion-list-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n") ("b" "B\n"))
