@@ -194,7 +194,8 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
     (message "Merged with conflicts, not saved; see the menu SMerge")))
 
 (defun gemini-companion-changes--visit (edit)
-  "Return a buffer that visits the file of EDIT."
+  "Return a buffer that visits the file of EDIT, with its current text."
+  (gemini-companion-revert-now (gemini-companion-edit-file edit))
   (find-file-noselect
    (gemini-companion-names-visited (gemini-companion-edit-file edit)) 'nowarn))
 

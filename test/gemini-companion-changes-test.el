@@ -485,6 +485,8 @@
 (ert-deftest gemini-companion-changes-that-conflict-can-be-resolved ()
   (gemini-companion-changes-test-with '(("a" "1\n2\n3\n"))
     (let ((edit (gemini-companion-changes-test-accept "a" "1\ntwo\n3\n" session)))
+      ;; Its buffer does not follow another program.
+      (find-file-noselect "a")
       (gemini-companion-test-write "a" "0\n1\nmine\n3\n")
       (cl-letf (((symbol-function 'y-or-n-p)
                  (apply-partially #'string-search
