@@ -173,8 +173,12 @@ files and lines, how long it took, and the prompt, as far as known."
                (pcase (length (gemini-companion-edit-undone edit))
                  (0 "")
                  (count (propertize
-                         (format "  %d of %d hunks undone" count
-                                 (length (gemini-companion-edit-hunks edit)))
+                         (format "  %d of %d hunks undone%s" count
+                                 (length (gemini-companion-edit-hunks edit))
+                                 (if (gemini-companion-revert-unsaved
+                                      (gemini-companion-edit-file edit))
+                                     ", buffer not saved"
+                                   ""))
                          'face 'shadow))))))))
 
 (defun gemini-companion-list--label (edit)

@@ -409,6 +409,8 @@ a:3 (removed line): keep it\na:4: as a digit"
       (goto-char (point-min))
       (forward-line 2)
       (insert "mine\n"))
+    (gemini-companion-list-test-key "u" "+four" t)
+    (gemini-companion-list-test-go-to "2 of 2 hunks undone, buffer not saved")
     (let (asked)
       (gemini-companion-list-test-key
        "u" nil (lambda (prompt) (push prompt asked) t))
