@@ -48,7 +48,7 @@ def test_edits_are_reviewed_by_the_protocol_of_copilot(world: World) -> None:
 
     world.row = "Copilot CLI: context"
     emacs.keys("M-<", "C-Space", "C-e")
-    eventually(lambda: "(line 1)" in cli.editor_context(), "the selection is sent")
+    eventually(lambda: "(line 1)" in cli.last_message(), "the selection is sent")
 
     world.row = "Copilot CLI: accept, one edit after the other"
     both = together(replace(file, "one", "uno"), create(other, "two\n"))

@@ -29,7 +29,7 @@ def asked_why(emacs: Emacs, reviews: Reviews, text: str) -> None:
 @pytest.mark.shared("inside")
 def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     file = world.file("a.txt", "one\n")
-    emacs, _, cli = world.pair_inside(file)
+    emacs, _, cli = world.pair(file, inside=True)
     emacs.eval("(require 'gemini-companion-prompt)")
 
     # Enter answers no question of the CLI.

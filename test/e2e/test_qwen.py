@@ -54,7 +54,7 @@ def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None
     stays_connected(emacs, cli)
     reviews = Reviews(emacs)
     world.row = "Qwen Code: context"
-    assert str(one) in cli.editor_context()
+    assert str(one) in cli.last_message().partition("Active file:")[2]
 
     gemini = world.gemini()
     _connected(emacs, "gemini", "qwen")
@@ -153,7 +153,7 @@ def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(world: World) 
     emacs.eval(f"(kill-new {lisp(reason)})")
     emacs.keys("C-y", "Enter")
     cli.wait_for("I see")
-    assert "and no other number" in json.dumps(cli.model.requests[-1]["messages"][-1])
+    assert "and no other number" in cli.model.last_message()
     assert file.read_text() == "one\n"
 
     cli.is_free()
@@ -229,7 +229,7 @@ def test_a_linked_qwen_is_sent_new_errors_and_answered(world: World) -> None:
     emacs.holds(f"(eq 'ready {STATE})")
     assert emacs.value(prompt) not in (None, before)
     cli.wait_for("that is it")
-    assert "error: invalid syntax" in json.dumps(cli.model.requests[-1]["messages"][-1])
+    assert "error: invalid syntax" in cli.model.last_message()
 
     interrupt(emacs, cli)
 

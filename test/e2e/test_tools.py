@@ -158,7 +158,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
 
     # Nothing is new: nothing is added.
     accepted(GOOD)
-    assert "hook_context" not in json.dumps(cli.model.requests[-1]["contents"][-1])
+    assert "hook_context" not in cli.model.last_message()
 
     # After an edit of the user in the review.
     mine = (GOOD + "\n", "return 1", "return 1 +")
@@ -191,7 +191,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
 
     # Another hook fixes the file at the same time.
     result_of(cli, write_file(file, FIXED))
-    assert "hook_context" not in json.dumps(cli.model.requests[-1]["contents"][-1])
+    assert "hook_context" not in cli.model.last_message()
     assert file.read_text() == GOOD
     result_of(cli, write_file(file, BAD))
 

@@ -51,7 +51,3 @@ class Copilot(Gemini):
 
     def wait_until_connected(self) -> None:
         self.terminal.wait_for(self.placeholder)
-
-    def editor_context(self) -> str:
-        self.is_free()
-        return json.dumps(self.model.requests[-1]["messages"][-1])

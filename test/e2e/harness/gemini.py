@@ -260,6 +260,11 @@ class Gemini:
         self.prompt()
         self.wait_for(text)
 
+    def last_message(self) -> str:
+        """Return what reaches the model with a new prompt."""
+        self.is_free()
+        return self.model.last_message()
+
     def context(self) -> Context:
         """Return the editor context that reaches the model with a new prompt."""
         self.is_free()

@@ -139,6 +139,11 @@ class Model:
             if "functionResponse" in part
         ]
 
+    def last_message(self) -> str:
+        """Return the last message of the last request, as JSON."""
+        request = self.requests[-1]
+        return json.dumps((request.get("messages") or request["contents"])[-1])
+
     def context(self) -> Context:
         context: Context = {}
         for update in _updates(self.requests[-1]):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The real Qwen Code on a screen."""
 
-import json
-import re
 from pathlib import Path
 
 from .gemini import PLACEHOLDER, Gemini, write_program, write_settings
@@ -46,9 +44,3 @@ class Qwen(Gemini):
         self.terminal.wait_until_gone("IDE connecting")
         if "IDE connection unavailable" in self.screen():
             self.ide("enable")
-
-    def editor_context(self) -> str:
-        self.is_free()
-        text = json.dumps(self.model.requests[-1]["messages"][-1])
-        found = re.search(r"Active file:.*", text)
-        return found[0] if found else ""

@@ -144,29 +144,20 @@ class World:
         cli.wait_until_connected()
         return cli
 
-    def pair_inside(
-        self, *files: Path, **options: Any
+    def pair(
+        self, *files: Path, inside: bool = False, **options: Any
     ) -> tuple[Emacs, Reviews, Gemini]:
-        """Return an Emacs that visits ``files``, and a CLI that is connected in it.
+        """Return an Emacs that visits ``files``, and a connected CLI.
 
-        Its terminal is the selected window and the only one.
+        If that is ``inside``, its terminal is the selected window and the only one.
         """
         emacs = self.emacs(*files, **options)
-        if self._cli:
+        if self._cli and inside:
             emacs.eval('(progn (switch-to-buffer "*terminal*") nil)')
-            self._cli.wait_until_connected()
-        else:
-            self._cli = self.gemini_inside(emacs)
-        emacs.holds(KNOWN, "it knows where the CLIs run")
-        return emacs, Reviews(emacs), self._cli
-
-    def pair(self, *files: Path, **options: Any) -> tuple[Emacs, Reviews, Gemini]:
-        """Return an Emacs that visits ``files``, and a connected CLI."""
-        emacs = self.emacs(*files, **options)
         if self._cli:
             self._cli.wait_until_connected()
         else:
-            self._cli = self.gemini()
+            self._cli = self.gemini_inside(emacs) if inside else self.gemini()
         emacs.holds(KNOWN, "it knows where the CLIs run")
         return emacs, Reviews(emacs), self._cli
 
@@ -178,8 +169,7 @@ class World:
         The model's ``turns`` come after that; the CLI may be ``inside`` Emacs.
         """
         file = self.file("a.txt", old)
-        pair = self.pair_inside if inside else self.pair
-        emacs, reviews, cli = pair(file, **options)
+        emacs, reviews, cli = self.pair(file, inside=inside, **options)
         reviews.proposed(cli, file, write_file(file, new), *turns)
         return file, emacs, reviews, cli
 
