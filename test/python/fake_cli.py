@@ -29,6 +29,7 @@ class Events:
         self._connection.request("GET", "/mcp", headers=headers)
         self._socket = self._connection.sock
         self.response = self._connection.getresponse()
+        assert self.response.status == 200
         self._socket.settimeout(None)
         self._received: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self.is_graceful = False
@@ -39,7 +40,7 @@ class Events:
     def next(self, timeout: float | None = BOUND) -> dict[str, Any]:
         event = self._received.get(timeout=timeout)
         assert event is not None, (
-            f"the event stream has ended, status {self.response.status}, "
+            "the event stream has ended, "
             f"{'' if self.is_graceful else 'not '}gracefully"
         )
         return event

@@ -18,7 +18,7 @@ import time
 from asyncio import to_thread
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -56,15 +56,6 @@ class Sample:
     server: float
 
 
-@dataclass
-class Chaos:
-    restarts: int = 0
-    kills: int = 0
-    last_kill: float = -1000.0
-    slowest: float = 0.0
-    samples: list[Sample] = field(default_factory=list)
-
-
 class Soak:
     def __init__(self, seed: int, reviews: int) -> None:
         self._random = random.Random(seed)
@@ -72,14 +63,17 @@ class Soak:
         self._seed = seed
         self.log = Log(reviews)
         self.log.is_excused = self._is_excused
-        self.chaos = Chaos()
+        self.restarts = self.kills = 0
+        self.last_kill = -1000.0
+        self.slowest = 0.0
+        self.samples: list[Sample] = []
         self._tools = Tools.find()
         self._scratch = Scratch(self._tools)
         self._clis: list[Cli] = []
         self._began = time.monotonic()
 
     def _is_excused(self) -> bool:
-        return time.monotonic() - self.chaos.last_kill < KILL_SHADOW
+        return time.monotonic() - self.last_kill < KILL_SHADOW
 
     async def run(self) -> None:
         for number in range(CLIS):
@@ -132,8 +126,6 @@ class Soak:
                 task.cancel()
         await self._sample(emacs)
 
-    # Disruptions
-
     async def _direct(self, emacs: User) -> None:
         """Break the server in the middle, and sample the memory around that."""
         await self._opened(self._reviews // 5)
@@ -143,8 +135,8 @@ class Soak:
         await self._sample(emacs)
 
     async def _opened(self, count: int) -> None:
-        async with self.log.changed:
-            await self.log.changed.wait_for(lambda: self.log.opened >= count)
+        while self.log.opened < count:  # noqa: ASYNC110 - all CLIs count
+            await asyncio.sleep(0.1)
 
     async def _break(self, emacs: User, until: int) -> None:
         while self.log.opened < until:
@@ -157,7 +149,7 @@ class Soak:
             )[0]
             began = time.monotonic()
             if "restart" in kind:
-                self.chaos.restarts += 1
+                self.restarts += 1
                 await to_thread(emacs.eval, "(gemini-companion-restart)")
             if "kill" in kind:
                 await asyncio.sleep(self._random.random() if "restart" in kind else 0)
@@ -165,13 +157,13 @@ class Soak:
             await self._until_other(emacs, pid)
             if kind == "restart":
                 took = time.monotonic() - began
-                self.chaos.slowest = max(self.chaos.slowest, took)
+                self.slowest = max(self.slowest, took)
 
     def _kill(self) -> None:
         servers = self._scratch.servers()
         if servers:
-            self.chaos.kills += 1
-            self.chaos.last_kill = time.monotonic()
+            self.kills += 1
+            self.last_kill = time.monotonic()
             self._random.choice(servers).kill()
 
     async def _until_other(self, emacs: User, previous: int | None) -> None:
@@ -191,19 +183,17 @@ class Soak:
         servers = self._scratch.servers()
         rss = servers[0].memory_info().rss / 2**20 if servers else 0.0
         sample = Sample(self.log.opened, emacs.rss(), live, rss)
-        self.chaos.samples.append(sample)
+        self.samples.append(sample)
 
     async def _report(self, emacs: User) -> None:
         while True:
             await asyncio.sleep(15)
             print(
                 f"{time.monotonic() - self._began:5.0f} s {self.log.opened:6d} reviews,"
-                f" {self.chaos.restarts} restarts, {self.chaos.kills} kills,"
+                f" {self.restarts} restarts, {self.kills} kills,"
                 f" Emacs {emacs.rss():.0f} MiB, {len(self.log.problems)} problems",
                 flush=True,
             )
-
-    # End
 
     async def _stop(self, emacs: User) -> None:
         scratch = self._scratch
@@ -260,12 +250,10 @@ class Soak:
                 if " ERROR " in line:
                     self.log.problem(f"in the server: {line}")
 
-    # Table
-
     def flat(self) -> None:
-        if len(self.chaos.samples) < 3 or self._reviews < ENOUGH:
+        if len(self.samples) < 3 or self._reviews < ENOUGH:
             return
-        first, calm, last = self.chaos.samples[0], *self.chaos.samples[-2:]
+        first, calm, last = self.samples[0], *self.samples[-2:]
         if last.emacs > first.emacs * BOUND + SLACK:
             self.log.problem("Emacs grew")
         if last.live > first.live * LIVE_BOUND:
@@ -274,7 +262,7 @@ class Soak:
             self.log.problem("the server grew")
 
     def table(self) -> str:
-        log, chaos = self.log, self.chaos
+        log = self.log
         diffs = [
             diff for session in log.sessions for diff in chain(*session.diffs.values())
         ]
@@ -285,14 +273,14 @@ class Soak:
             *(f"  {end:<24} {count:6d}" for end, count in ends.most_common()),
             f"sessions     {len(log.sessions)}",
             f"contexts     {sum(session.contexts for session in log.sessions)}",
-            f"server       {chaos.restarts} restarts (slowest {chaos.slowest:.1f} s),"
-            f" {chaos.kills} kills",
+            f"server       {self.restarts} restarts (slowest {self.slowest:.1f} s),"
+            f" {self.kills} kills",
             *(f"  {what:<34} {count:6d}" for what, count in sorted(log.counts.items())),
             "memory, MiB  reviews   Emacs    live  server",
             *(
                 f"             {one.reviews:7d} {one.emacs:7.1f} "
                 f"{one.live:7.1f} {one.server:7.1f}"
-                for one in chaos.samples
+                for one in self.samples
             ),
             f"problems     {len(log.problems)}",
         ]

@@ -30,7 +30,6 @@ WEIGHTS = {
     "holdedit": 8,
     "race": 6,
 }
-DISRUPTIONS = ("cut", "reopen")
 
 
 class Lost(Exception):
@@ -51,13 +50,6 @@ async def call(function: Callable[..., Any], *args: Any) -> Any:
         raise Lost(f"{function.__name__}: {error!r}") from None
 
 
-async def listen(fake: FakeCli) -> Events:
-    events: Events = await call(fake.listen)
-    if events.response.status != 200:
-        raise Wrong(f"GET was answered {events.response.status}")
-    return events
-
-
 class Opened:
     """One openDiff that was acknowledged, and its outcomes."""
 
@@ -68,10 +60,6 @@ class Opened:
         self.mark = mark if text else ""
         self.ends: list[str] = []
         self.ended = asyncio.Event()
-
-    @property
-    def is_open(self) -> bool:
-        return not self.ends
 
     def end(self, how: str) -> None:
         self.ends.append(how)
@@ -84,7 +72,6 @@ class Log:
     def __init__(self, reviews: int) -> None:
         self.reviews = reviews
         self.opened = 0
-        self.changed = asyncio.Condition()
         self.problems: list[str] = []
         self.counts: Counter[str] = Counter()
         self.sessions: list[Session] = []
@@ -126,11 +113,11 @@ class Session:
         reader.cancel()
         stream.close()
         await asyncio.sleep(self._cli.random.random() * 2)
-        self.follow(await listen(self.fake))
+        self.follow(await call(self.fake.listen))
 
     def lose(self, why: str) -> None:
         """Record that the session has ended, with all its diffs."""
-        if self.is_lost:
+        if self.fate:
             return
         self.fate = why
         self.log.counts[f"sessions lost: {why}"] += 1
@@ -141,23 +128,13 @@ class Session:
         for diff in self.open_diffs():
             diff.end("lost")
 
-    @property
-    def is_lost(self) -> bool:
-        return bool(self.fate)
-
-    def last(self, path: str) -> Opened | None:
-        """Return the open diff of ``path``."""
-        return next((d for d in reversed(self.diffs.get(path, [])) if d.is_open), None)
-
     def open_diffs(self) -> list[Opened]:
         every = itertools.chain(*self.diffs.values())
-        return [diff for diff in every if diff.is_open]
+        return [diff for diff in every if not diff.ends]
 
     @property
     def id(self) -> str:
         return self.fake.session_id
-
-    # The stream
 
     async def _read(self, stream: Events) -> None:
         """Take the events of ``stream``, and of those that follow it."""
@@ -170,16 +147,16 @@ class Session:
                         raise Lost(str(end)) from None
                     self.log.counts["streams ended gracefully"] += 1
                     await asyncio.sleep(AGAIN)
-                    if self.is_lost or self.is_leaving:
+                    if self.fate or self.is_leaving:
                         return
-                    stream = self._stream = await listen(self.fake)
+                    stream = self._stream = await call(self.fake.listen)
         except (Lost, Wrong) as error:
             if not self.is_leaving:
                 self.break_off(f"stream: {error!r}")
 
     def break_off(self, why: str) -> None:
         """Lose the session, which is a problem unless the server was killed."""
-        if not self.is_lost and not self.log.is_excused():
+        if not self.fate and not self.log.is_excused():
             self.log.problem(f"{self._cli.name} lost without a reason: {why}")
         self.lose("server killed")
 
@@ -210,7 +187,7 @@ class Session:
     def _take_accepted(self, path: str, content: str) -> None:
         self.accepted.setdefault(path, []).append(texts.sha(content))
         for diff in self.diffs.get(path, []):
-            if diff.is_open and content.startswith(diff.mark):
+            if not diff.ends and content.startswith(diff.mark):
                 if diff.kind == "accept" and content != diff.text:
                     self.log.problem(f"{path}: accepted another text")
                 if diff.kind not in (*ACCEPTED, "race"):
@@ -222,7 +199,7 @@ class Session:
     def _take_rejected(self, path: str) -> None:
         self.rejected[path] += 1
         for diff in self.diffs.get(path, []):
-            if diff.is_open:
+            if not diff.ends:
                 if diff.kind not in (*REJECTED, "stop"):
                     self.log.problem(f"{path}: rejected without the user")
                 diff.end("rejected")
@@ -249,8 +226,6 @@ class Cli:
         self._marks = itertools.count(1)
         self._names = itertools.count(1)
 
-    # Requests
-
     async def connect(self) -> Session:
         fake = FakeCli(*self._server)
         session = Session(self, fake)
@@ -264,7 +239,7 @@ class Cli:
     async def connected(self) -> Session:
         """Return a live session, a new one if necessary."""
         for _ in range(60):
-            if self.session is not None and not self.session.is_lost:
+            if self.session is not None and not self.session.fate:
                 return self.session
             try:
                 self.session = await self.connect()
@@ -283,9 +258,7 @@ class Cli:
         except BaseException:
             session.diffs[diff.path].remove(diff)
             raise
-        async with self.log.changed:
-            self.log.opened += 1
-            self.log.changed.notify_all()
+        self.log.opened += 1
 
     async def close_diff(self, session: Session, path: str) -> str | None:
         answer = await call(session.fake.close_diff, path)
@@ -293,8 +266,6 @@ class Cli:
         if content is not None:
             session.closed.setdefault(path, []).append(texts.sha(content))
         return None if content is None else str(content)
-
-    # Reviews
 
     def _new(self, kind: str, name: str = "") -> tuple[Opened, str]:
         """Return a new diff of ``kind``, and its text as it is sent."""
@@ -321,7 +292,7 @@ class Cli:
         except Lost as error:
             session.break_off(repr(error))
         except Wrong as error:
-            if not session.is_lost:
+            if not session.fate:
                 self.log.problem(f"{self.name}: {error}")
             session.lose("wrong answer")
 
@@ -329,7 +300,8 @@ class Cli:
         # The first few are open in Emacs.
         visited = kind == "accept" and self.random.random() < 0.1
         name = f"accept-{self.random.randrange(3)}-open.txt" if visited else ""
-        if visited and session.last(str(self._directory / name)):
+        path = str(self._directory / name)
+        if visited and any(one.path == path for one in session.open_diffs()):
             name = ""
         diff, text = self._new(kind, name)
         await self.open_diff(session, diff, text)
@@ -344,14 +316,14 @@ class Cli:
         await asyncio.sleep(self.random.random() * 0.12)
         content = await self.close_diff(session, diff.path)
         if content is None:
-            if diff.kind != "race" and not session.is_lost:
+            if diff.kind != "race" and not session.fate:
                 self.log.problem(f"{diff.path}: closeDiff found no diff: {diff.ends}")
             await self._ended(session, diff)
-        elif diff.is_open:
+        elif not diff.ends:
             diff.end("closed")
             if diff.kind != "holdedit" and content != diff.text:
                 self.log.problem(f"{diff.path}: closeDiff returned another text")
-        elif not session.is_lost:
+        elif not session.fate:
             self.log.problem(f"{diff.path}: closed after it had ended: {diff.ends}")
 
     async def _ended(self, session: Session, diff: Opened) -> None:
@@ -360,8 +332,6 @@ class Cli:
         except asyncio.TimeoutError:
             self.log.problem(f"{self.name} {diff.path} {diff.mark}: no end came")
             diff.end("none")
-
-    # Disruptions
 
     async def disrupt(self, kind: str) -> None:
         session = await self.connected()
@@ -381,7 +351,7 @@ class Cli:
         """Open reviews until there were enough."""
         while self.log.opened < self.log.reviews:
             if self.random.random() < 0.01:
-                await self.disrupt(self.random.choice(DISRUPTIONS))
+                await self.disrupt(self.random.choice(["cut", "reopen"]))
             else:
                 await self.review()
 
