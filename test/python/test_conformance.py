@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from conftest import Start
 from fake_cli import BOUND, PING, FakeCli
 from fake_emacs import FakeEmacs
 
@@ -67,13 +68,6 @@ def emacs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeEmacs]:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Iterator[FakeEmacs]:
-    other = FakeEmacs(tmp_path, roots=ROOTS)
-    yield other.connect()
-    other.close()
-
-
-@pytest.fixture
 def scene(emacs: FakeEmacs) -> Iterator[Scene]:
     scene = Scene(emacs)
     yield scene
@@ -93,7 +87,8 @@ def test_mcp_server(scene: Scene) -> None:
     assert scene.cli.request("POST", json.dumps(PING), path="/other")[0] == 404
 
 
-def test_dynamic_port(scene: Scene, other: FakeEmacs) -> None:
+def test_dynamic_port(scene: Scene, start: Start) -> None:
+    other = start(roots=ROOTS)
     assert scene.emacs.port != other.port
 
 
@@ -138,7 +133,8 @@ def test_token_required(scene: Scene) -> None:
     assert scene.status() == 200
 
 
-def test_token_random(scene: Scene, other: FakeEmacs) -> None:
+def test_token_random(scene: Scene, start: Start) -> None:
+    other = start(roots=ROOTS)
     assert other.token != scene.emacs.token
     assert len(scene.emacs.token) >= 32
 
@@ -230,7 +226,8 @@ def test_diff_rejected(scene: Scene) -> None:
     assert scene.next("ide/diffRejected") == {"filePath": "/a"}
 
 
-def test_shutdown(other: FakeEmacs) -> None:
+def test_shutdown(start: Start) -> None:
+    other = start(roots=ROOTS)
     scene = Scene(other)
     scene.opened("/a")
     other.call("stop")

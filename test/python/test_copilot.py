@@ -57,17 +57,6 @@ def cli(alone: Alone) -> Iterator[FakeCopilot]:
     cli.pool.shutdown()
 
 
-def test_a_session_has_the_id_and_the_process_of_the_headers(
-    alone: Alone, cli: FakeCopilot
-) -> None:
-    assert cli.session_id == cli.id
-    session = alone.do(alone.sessions.get, cli.id)
-    assert session.process is not None
-    assert (session.process.pid, session.facts["client"]) == (os.getpid(), "copilot")
-    names = [tool["name"] for tool in cli.ask("tools/list", {})["result"]["tools"]]
-    assert names == ["open_diff", "close_diff"]
-
-
 def test_a_review_may_be_closed_before_it_is_open(
     alone: Alone, cli: FakeCopilot
 ) -> None:
