@@ -14,7 +14,7 @@ from fake_emacs import EpcClient
 from gemini_companion_epc import __version__
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.emacs import Emacs
-from gemini_companion_epc.types import Diff, MalformedArgument
+from gemini_companion_epc.types import Diff
 
 Result = TypeVar("Result")
 
@@ -63,24 +63,12 @@ class Endpoint(Loop):
         self.emacs = Emacs(Config(secret=SECRET, emacs_pid=1, **fields))
         self.clients: list[EpcClient] = []
         methods = {name: partial(self._take, name) for name in METHODS}
-        self.port = self.run(self.emacs.listen({"hello": _hello, **methods}))
+        self.port = self.run(
+            self.emacs.listen({"hello": _hello, "late": _late, **methods})
+        )
 
-    def _take(self, name: str, *args: Any) -> Any:
-        if args == (404,):
-            raise MalformedArgument("no such diff")
-        if args == (500,):
-            raise RuntimeError("a bug")
-        if args == (501,):
-            return self._take_late(name, 500)
-        if args == (200,):
-            return self._take_late(name, 1)
+    def _take(self, name: str, *args: Any) -> None:
         self.taken.put((name, *args))
-        return None
-
-    async def _take_late(self, name: str, *args: Any) -> str:
-        await asyncio.sleep(0)
-        self._take(name, *args)
-        return "late"
 
     def next(self) -> tuple[Any, ...]:
         return self.taken.get(timeout=BOUND)
@@ -106,6 +94,11 @@ class Endpoint(Loop):
 
 def _hello() -> dict[str, object]:
     return {"version": __version__, "port": 1, "token": "t", "discovery": None}
+
+
+async def _late(text: str) -> str:
+    await asyncio.sleep(0)
+    return text.upper()
 
 
 def diff_of(text: str) -> Diff:

@@ -227,13 +227,9 @@ def test_the_hook_adds_what_emacs_answers(alone: Alone, tmp_path: Path) -> None:
     discovery(tmp_path, alone.port, alone.token)
     file = tmp_path / "a.py"
     alone.answer({"path": str(file), "count": 1, "errors": [[3, "bad", None]]})
-    assert run_hook(tmp_path, event(file)) == {
-        "hookSpecificOutput": {
-            "hookEventName": "AfterTool",
-            "additionalContext": "Emacs sees 1 new error in a.py "
-            "(a later edit may already fix it):\n3: error: bad",
-        }
-    }
+    output = run_hook(tmp_path, event(file))["hookSpecificOutput"]
+    assert output["hookEventName"] == "AfterTool"
+    assert output["additionalContext"].endswith("fix it):\n3: error: bad")
     run_hook(tmp_path, event(file, isNewFile=True))
     (kind, facts, old), (_, _, new) = alone.emacs.asked
     assert (kind, facts["client"], facts["path"]) == ("edited", "gemini", str(file))

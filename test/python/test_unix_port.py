@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Alone, CliOf, dead_pid
+from conftest import Alone, CliOf
 from fake_cli import BOUND, PING
 from gemini_companion_epc.copilot import socket_name
 from gemini_companion_epc.unix_port import UnixPort
@@ -27,12 +27,9 @@ def test_a_private_socket_leads_to_the_port(
     monkeypatch.setenv("COPILOT_HOME", os.path.join(short, "c"))
     path = Path(socket_name())
     path.parent.mkdir(parents=True)
-    stale = path.with_name(f"{dead_pid()}.sock")
-    stale.touch()
     port = UnixPort(alone.port)
     for _ in range(2):
         alone.do(port.listen)
-    assert not stale.exists()
     modes = [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)]
     assert modes == [0o600, 0o700]
     cli = cli_of(alone)
