@@ -10,7 +10,7 @@ The references to a word are all its places in the same file.  The answer to
 notification `test/pause` makes it read nothing until it gets a signal, and
 `test/forget` makes it forget a text.
 
-Usage: language_server.py [versions] [pull] [pyright] [busy] [mute] [once] [saved]
+Usage: language_server.py [versions] [pull] [pyright] [busy] [mute] [saved]
                           [open] [stale] [includes] [loads]
 
 versions   name the version of the text in each report, unless it is 0
@@ -18,7 +18,6 @@ pull       report nothing unless asked
 pyright    report on the text before unless asked
 busy       work in progress never ends
 mute       report nothing after the first text
-once       report nothing of a text that was reported before
 saved      report on other texts only when a text was saved
 open       know no text that is not open
 stale      read a text that is not open only once
@@ -97,7 +96,7 @@ def change(document: dict[str, Any], text: str) -> None:
         )
     elif "includes" in FLAGS and set(INCLUDE.findall(old)) ^ set(INCLUDE.findall(text)):
         publish({"uri": document["uri"], "version": document["version"]} | NONE)
-    elif not ("once" in FLAGS and text in REPORTED):
+    else:
         report(document["uri"])
     REPORTED.append(text)
     if "saved" not in FLAGS:
@@ -180,7 +179,7 @@ def handle(message: dict[str, Any]) -> None:
     elif method == "textDocument/diagnostic":
         items = diagnostics(TEXTS[params["textDocument"]["uri"]])
         send(id=message["id"], result={"kind": "full", "items": items})
-    elif method in ("textDocument/references", "textDocument/documentHighlight"):
+    elif method == "textDocument/references":
         uri = params["textDocument"]["uri"]
         send(id=message["id"], result=references(uri, params["position"]))
     elif method == "test/forget":
