@@ -179,11 +179,6 @@ def servers() -> dict[str, Server]:
     found = {
         "basedpyright": Server(based, ["pyright"], python),
         "package": Server(based, ["pyright"], package_files()),
-        "pylsp": Server(
-            [str(binaries / "pylsp")],
-            [str(binaries / "python"), str(HERE / "truth.py")],
-            python,
-        ),
         "ruff": Server(
             [str(binaries / "ruff"), "server"],
             [str(binaries / "ruff"), "check", "--isolated", "--output-format=concise"],
@@ -207,14 +202,18 @@ def servers() -> dict[str, Server]:
             r"^E\[.*\] \[[^\]]+\] Line (\d+): ",
         ),
     }
-    for checker in ("flymake", "flycheck"):
-        found[checker] = Server(
-            [str(binaries / "pyflakes")],
+    # Pyflakes, and what is a warning to a language server and to python.el.
+    for name, program, warning in (
+        ("pylsp", "pylsp", ".*may be undefined, or"),
+        ("flymake", "pyflakes", "redefined"),
+        ("flycheck", "pyflakes", "redefined"),
+    ):
+        found[name] = Server(
+            [str(binaries / program)],
             [str(binaries / "python"), "-m", "pyflakes"],
             python,
-            # As python.el tells errors from warnings.
-            r":(\d+):\d+:? (?!redefined|.*unused|.*used$)",
-            checker,
+            rf":(\d+):\d+:? (?!{warning}|.*unused|.*used$)",
+            "" if name == program else name,
         )
     if (gopls := DEPS / "root/usr/bin/gopls").exists():
         found["gopls"] = Server(
