@@ -80,24 +80,20 @@ def world(
     request: pytest.FixtureRequest, tools: Tools, shared: Shared
 ) -> Iterator[World]:
     name = world_name(request.node)
-    if name is None:
-        world = World(tools)
-        world.row = contract_row(request.node)
-        yield world
-        world.close()
-        return
-    world = shared.world(name)
+    world = World(tools) if name is None else shared.world(name)
     world.row = contract_row(request.node)
     yield world
-    if request.node.stash.get(FAILED, True):
+    if name is None:
+        world.close()
+    elif request.node.stash.get(FAILED, True):
         shared.close()
-        return
-    try:
-        world.reset()
-    except AssertionError as problem:
-        report = world.report()
-        shared.close()
-        raise AssertionError(f"{problem}\n{report}") from problem
+    else:
+        try:
+            world.reset()
+        except AssertionError as problem:
+            report = world.report()
+            shared.close()
+            raise AssertionError(f"{problem}\n{report}") from problem
 
 
 @pytest.hookimpl(wrapper=True)

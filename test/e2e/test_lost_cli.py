@@ -59,8 +59,7 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) 
 
     assert file.read_text() == "from the second\n"
     emacs.says(f"Gemini CLI (project, process {pid}) exited; review closed, a.txt ")
-    emacs.eval("(progn (gemini-companion-last-proposal) nil)")
-    emacs.wait_for("edited, from the first")
+    assert reviews.last_proposal() == "edited, from the first\n"
 
 
 @pytest.mark.shared("inside")
@@ -83,5 +82,4 @@ def test_acceptance_reaches_a_cli_that_reconnects_or_is_kept(world: World) -> No
     # Its question is still displayed, and Emacs has no review of it.
     cli.answer("Allow once")
     cli.finished("done again", file, "due\n")
-    emacs.eval("(progn (gemini-companion-last-proposal) nil)")
-    emacs.wait_for("edited")
+    assert reviews.last_proposal() == "edited\n"

@@ -101,9 +101,7 @@ def answers_in_its_terminal(
     cli.answer("once")
     emacs.says("was written without your edits")
     cli.finished("first done", file, "uno\n")
-    emacs.eval("(gemini-companion-last-proposal)")
-    last = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
-    emacs.becomes(last, "mine\n")
+    assert reviews.last_proposal() == "mine\n"
 
     cli.is_free()
     reviews.proposed(cli, file, read_file(file), write_file(file, "due\n"), say("b"))

@@ -192,8 +192,7 @@ def test_review_ends_when_its_question_is_interrupted(
     emacs.says("Gemini CLI (project) interrupted; review closed, b.txt not written")
     emacs.becomes("(e2e-windows)", cli.terminal.name)
     is_(emacs, "ready")
-    text = "(save-window-excursion (gemini-companion-last-proposal) (buffer-string))"
-    assert emacs.value(text) == kept
+    assert reviews.last_proposal() == kept
     emacs.eval("(setq gemini-companion-review-arrival 'when-idle)")
     reviews.proposed(cli, file, write_file(file, "new\n"), say("all done"))
     reviews.select("C-c", "C-c")

@@ -427,6 +427,11 @@ class Reviews:
     def wait_until(self, count: int) -> None:
         eventually(lambda: len(self.paths()) == count, f"{count} diffs unsettled")
 
+    def last_proposal(self) -> str:
+        """Return the text of the user that was not written last."""
+        shown = "(gemini-companion-last-proposal) (buffer-string)"
+        return str(self.emacs.value(f"(save-window-excursion {shown})"))
+
     def proposal(self) -> str:
         """Return the text of the oldest proposal."""
         return str(
