@@ -170,7 +170,6 @@ def test_copilot_is_started_and_typed_to(world: World) -> None:
 
 
 def only_of(reviews: Reviews, waiting: Collection[str]) -> str:
-    """Return the path of the only diff if it is among ``waiting``, or nothing."""
     paths = reviews.paths()
     return paths[0] if len(paths) == 1 and paths[0] in waiting else ""
 

@@ -35,8 +35,6 @@ both = pytest.mark.parametrize(
 
 
 class User:
-    """The user, who reviews a.txt by letters."""
-
     def __init__(self, world: World, evil: bool, view: str) -> None:
         self.file = world.file("a.txt", OLD)
         self.emacs: Emacs = world.emacs(world.file("b.txt", "b\n"), extra=OWN)
@@ -58,7 +56,6 @@ class User:
             self.emacs.holds(f'(string-search "{BUFFERS[is_in]}" (e2e-here))')
 
     def ended(self, state: str) -> None:
-        """Wait until the review has ended in ``state``, and nothing is left."""
         self.reviews.wait_until(0)
         self.emacs.holds(f"(eq '{state} (pop e2e-ends))", state)
         self.emacs.holds('(equal "b.txt" (e2e-here))')

@@ -21,7 +21,6 @@ LAST_MESSAGES = '(with-current-buffer "*Messages*" (buffer-string))'
 
 
 def pid_of_shown(emacs: Emacs) -> int:
-    """Return the process of the CLI of the displayed review."""
     session = f"(gemini-companion-edit-session {SHOWN})"
     return int(emacs.eval(f"(plist-get {session} :pid)"))
 

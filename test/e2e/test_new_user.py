@@ -66,7 +66,6 @@ def test_new_user_gets_a_connected_cli(world: World) -> None:
 
 
 def start(world: World) -> Terminal:
-    """Return an Emacs without packages, in a new home directory."""
     shutil.rmtree(world.home)
     directory = world.home / ".emacs.d"
     directory.mkdir(parents=True)

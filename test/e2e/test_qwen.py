@@ -93,7 +93,6 @@ def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None
 def answers_in_its_terminal(
     emacs: Emacs, reviews: Reviews, cli: Qwen, file: Path
 ) -> None:
-    """Answer reviews of ``file`` yes and no there."""
     cli.is_free()
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
     reviews.edit("uno", "mine")
@@ -114,7 +113,6 @@ def answers_in_its_terminal(
 def answers_after_a_restart(
     emacs: Emacs, reviews: Reviews, cli: Qwen, file: Path, second: Path
 ) -> None:
-    """Restart the server during a review of ``file``, before one of ``second``."""
     cli.is_free()
     turns = write_file(file, "due\n"), write_file(second, "tre\n"), say("both done")
     reviews.proposed(cli, file, read_file(second), *turns)

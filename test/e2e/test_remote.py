@@ -89,7 +89,6 @@ def start(world: World, far: Host, *files: Path) -> Emacs:
 
 
 def run(world: World, emacs: Emacs, far: Host, question: str = QUESTION) -> Gemini:
-    """Start a CLI on the host of the selected buffer, and wait for it."""
     cli = world.run(emacs, question=question, host=f"{far.title}:")
     emacs.holds("(gemini-companion-sessions)", "a session")
     return cli
@@ -112,7 +111,6 @@ def by_hand(world: World, host: Host, is_qwen: bool) -> Gemini:
 
 
 def text_of(host: Host, file: Path) -> str:
-    """Return Lisp for the text of the buffer that visits ``file`` there."""
     buffer = f"(get-file-buffer {lisp(host.remote(file))})"
     return f"(with-current-buffer {buffer} (buffer-string))"
 

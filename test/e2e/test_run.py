@@ -78,7 +78,6 @@ def is_sent_the_background_color(world: World, emacs: Emacs) -> None:
 
 
 def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
-    """Type a text, and the reason for a rejection."""
     cli.model.script(say("all done"))
     emacs.eval("(require 'gemini-companion-prompt)")
     text = "größe 大小 \x1b[201~\x03 😀\tone\r\nand two"

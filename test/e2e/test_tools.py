@@ -104,8 +104,6 @@ def result_of(cli: Gemini, *turns: Part) -> str:
 
 
 def tools_are(cli: Gemini, there: bool) -> None:
-    """Wait until the model is offered tools of Emacs, or none."""
-
     def are() -> bool:
         cli.is_free()
         return (TOOL in json.dumps(cli.model.requests[-1]["tools"])) == there

@@ -89,7 +89,6 @@ def run(*command: object) -> None:
 
 
 def output(command: Sequence[str | Path], **options: Any) -> str:
-    """Return what `command` prints, whatever its status."""
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, **options).stdout
 
 
@@ -120,7 +119,6 @@ class Server:
 
 
 def python_files() -> dict[str, str]:
-    """Return real modules under names that hide none."""
     library = Path(os.__file__).parent
     return {
         f"{name}_copy.py": (library / f"{name}.py").read_text()
@@ -223,7 +221,6 @@ def servers() -> dict[str, Server]:
 
 
 def truth(server: Server, edits: list[Edit], project: Path) -> list[dict[str, Errors]]:
-    """Return the errors before and after each of `edits`."""
     if server.truth == ["pyright"]:
         return pyright(edits, project)
     if server.line:
@@ -311,8 +308,6 @@ def reported(text: str) -> set[tuple[int, str]]:
 
 @dataclass
 class Score:
-    """How many edits of which fate."""
-
     broken: int = 0
     known: int = 0
     slow: int = 0
@@ -389,7 +384,6 @@ def compare(
 
 
 def old_eglot() -> Path | None:
-    """Return the directory of Eglot for an Emacs that has none."""
     return next(DEPS.glob("root/usr/share/emacs/site-lisp/elpa-src/eglot-*"), None)
 
 

@@ -56,7 +56,6 @@ def listen(cli: FakeCli, stream: Events) -> None:
 
 
 def propose(cli: FakeCli, path: str, text: str, waits: bool) -> None:
-    """Propose ``text``, and wait for the outcome or close the diff."""
     cli.open_diff(path, text)
     held = {}
     if not waits:

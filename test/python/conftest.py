@@ -79,7 +79,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def cli_of() -> Iterator[CliOf]:
-    """A function that returns a CLI of a started server or of `alone`."""
     made: list[FakeCli] = []
 
     def cli_of(server: Any) -> FakeCli:

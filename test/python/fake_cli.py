@@ -19,8 +19,6 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
 class Events:
-    """One open event stream, read in a thread."""
-
     def __init__(self, cli: "FakeCli", session_id: str) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", cli.port, BOUND)
         headers = cli.headers(session_id, accept="text/event-stream")
@@ -44,7 +42,6 @@ class Events:
         return event
 
     def nothing(self) -> bool:
-        """Return whether no notification comes for a while."""
         try:
             return self._received.get(timeout=0.1) is None
         except queue.Empty:
@@ -152,7 +149,6 @@ class FakeCli:
         return self.ask("initialize", facts)
 
     def connect(self) -> Events:
-        """Do what the CLI does when it connects; return its event stream."""
         self.initialize()
         done = {"jsonrpc": "2.0", "method": "notifications/initialized"}
         assert self.post(done)[0] == 202

@@ -44,7 +44,6 @@ class EpcClient:
         threading.Thread(target=self._read, daemon=True).start()
 
     def number_from(self, first: int) -> None:
-        """Use the id ``first`` for the next call."""
         self._uids = itertools.count(first)
 
     def call(self, name: str, *args: Any) -> Any:
@@ -126,8 +125,6 @@ NO_ANSWER = object()
 
 
 class FakeEmacs:
-    """A started server process and the connection to it."""
-
     def __init__(self, tmp: Path, **start: Any) -> None:
         tmp.mkdir(parents=True, exist_ok=True)
         self.tmp = tmp

@@ -32,8 +32,6 @@ class FakeCopilot(FakeCli):
         return {**super().headers(session_id, accept), **named}
 
     def later(self, tool: str, **arguments: str) -> "Future[Any]":
-        """Call ``tool``; return the future of its answer."""
-
         def call() -> Any:
             return json.loads(
                 self.tool(tool, **arguments)["result"]["content"][0]["text"]

@@ -82,7 +82,6 @@ class Far:
         return self.alone.remote_facts[-1]
 
     def cli(self) -> FakeCli:
-        """Return a CLI that has read the discovery file."""
         (found,) = self.directory.glob("tmp/gemini/ide/*.json")
         content = json.loads(found.read_text())
         server = SimpleNamespace(port=content["port"], token=content["authToken"])
@@ -111,7 +110,6 @@ class Far:
         return ""
 
     def kinds(self) -> list[str]:
-        """Return the kinds of the requests to the outpost."""
         return [json.loads(line)[0] for line in self.asked.read_text().splitlines()]
 
     def copy(self, file: Path) -> Path:

@@ -23,7 +23,6 @@ def asked_for() -> list[Requirement]:
 
 
 def entries(name: str) -> str:
-    """Return the entries of the list ``name``, without its options."""
     text = (ROOT / "python" / name).read_text(encoding="utf-8")
     before, entries = text.split("#    dev/lock\n")
     assert before.startswith("--only-binary :all:\n--no-binary epc\n#")

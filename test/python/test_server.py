@@ -35,7 +35,6 @@ def _discovery_file(emacs: FakeEmacs) -> Path:
 
 
 def _left_nothing(emacs: FakeEmacs) -> None:
-    """Check that the server ends, and leaves no file."""
     assert emacs.wait() == 0
     assert not _discovery_file(emacs).exists()
     assert not list(emacs.tmp.glob("gemini-companion-*"))

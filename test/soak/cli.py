@@ -41,7 +41,6 @@ class Wrong(Exception):
 
 
 async def call(function: Callable[..., Any], *args: Any) -> Any:
-    """Return what ``function`` of a `FakeCli` returns."""
     try:
         return await asyncio.to_thread(function, *args)
     except (AssertionError, KeyError, TimeoutError) as error:
@@ -67,8 +66,6 @@ class Opened:
 
 
 class Log:
-    """What all CLIs have seen."""
-
     def __init__(self, reviews: int) -> None:
         self.reviews = reviews
         self.opened = 0
@@ -84,8 +81,6 @@ class Log:
 
 
 class Session:
-    """One MCP session and its event stream."""
-
     def __init__(self, cli: "Cli", fake: FakeCli) -> None:
         self._cli = cli
         self.log = cli.log
@@ -278,7 +273,6 @@ class Cli:
         return Opened(path, kind, text, f"<{mark}>"), text
 
     async def review(self) -> None:
-        """Open one diff, or several, and wait for their outcomes."""
         session = await self.connected()
         try:
             if self.random.random() < 0.05:
@@ -348,7 +342,6 @@ class Cli:
             session.break_off(f"{kind}: {error!r}")
 
     async def run(self) -> None:
-        """Open reviews until there were enough."""
         while self.log.opened < self.log.reviews:
             if self.random.random() < 0.01:
                 await self.disrupt(self.random.choice(["cut", "reopen"]))

@@ -39,6 +39,5 @@ class User(Emacs):
         self._tmux.close()
 
     def entries(self) -> list[dict[str, str]]:
-        """Return the entries of the journal that soak.el wrote."""
         lines = self._journal.read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines]

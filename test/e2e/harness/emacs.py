@@ -321,7 +321,6 @@ class Emacs(Screen):
         self.holds("e2e-ready", "the server is ready")
 
     def reset(self) -> None:
-        """Reject all reviews, and restore windows, buffers and options."""
         self.act(RESET)
         self.holds("(null (gemini-companion-edits-open))", "no review is left")
 

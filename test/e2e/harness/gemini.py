@@ -121,7 +121,6 @@ class Gemini:
         type_until(enter, is_sent, f"{text!r} sent")
 
     def ide(self, what: str) -> None:
-        """Give the command "/ide ``what``"."""
         command = f"/ide {what}"
         self._enter(command)
         eventually(lambda: self._is_sent(command), f"{command!r} sent")
@@ -188,7 +187,6 @@ class Gemini:
         return self.placeholder not in self.screen()
 
     def _is_empty(self) -> bool:
-        """Delete a letter, and return whether none is left in the prompt."""
         self.terminal.keys("BSpace")
         Event().wait(0.05)
         return self.placeholder in self.screen()
@@ -233,7 +231,6 @@ class Gemini:
         )
 
     def number(self, choice: str) -> str:
-        """Return the key for ``choice`` once a question has it."""
         return eventually(lambda: self._number(choice), f"{choice!r} to choose")
 
     def _number(self, choice: str) -> str:

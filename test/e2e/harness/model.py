@@ -131,7 +131,6 @@ class Model:
         self._server.server_close()
 
     def results(self) -> list[str]:
-        """Return what tools have answered, in the last request."""
         return [
             str(part["functionResponse"]["response"].get("output"))
             for message in self.requests[-1]["contents"]

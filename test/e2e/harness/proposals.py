@@ -27,7 +27,6 @@ def propose(emacs: Emacs, file: Path, text: str, session: str = "one") -> None:
 
 
 def arrive(emacs: Emacs, file: Path, text: str, session: str = "one") -> Reviews:
-    """Propose ``text`` for ``file``, and wait for its review."""
     propose(emacs, file, text, session)
     reviews = Reviews(emacs)
     reviews.shown(file.name)

@@ -120,8 +120,6 @@ class Screen(ABC):
 
 
 class Terminal(Screen):
-    """A program in a tmux session."""
-
     def __init__(self, tmux: Tmux, name: str) -> None:
         self._tmux = tmux
         self.name = name
