@@ -16,9 +16,10 @@ import logging
 import os
 import posixpath
 import re
+import time
 from asyncio import StreamReader, StreamWriter, SubprocessTransport
 from asyncio.subprocess import Process, SubprocessStreamProtocol
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import count
@@ -44,7 +45,7 @@ _LARGEST_MIRROR = 200 * 1024 * 1024
 _LONGEST_LINE = 32 * 1024 * 1024
 _MOST_CONNECTIONS = 256
 _CHUNK = 64 * 1024
-_GREETING = b"gemini-companion-outpost"
+_GREETING = b"gemini-companion-outpost\n"
 _BEAT = 15
 _SILENCE = 45
 _FOLLOWED = 75
@@ -202,6 +203,16 @@ class Mirror:
         self._sizes[path] = size
 
 
+class Output(SubprocessStreamProtocol):
+    """The output of an outpost, and when some has come last."""
+
+    last = 0.0
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        self.last = time.monotonic()
+        super().pipe_data_received(fd, data)
+
+
 class Tunnel:
     """The connections from a host to the server of this process, by number.
 
@@ -351,16 +362,16 @@ class Outpost:
         command = [one.replace(OUTPOST, _PROGRAM) for one in self._remote.command]
         loop = asyncio.get_running_loop()
         try:
-            transport, streams = await loop.subprocess_exec(
-                lambda: SubprocessStreamProtocol(_CHUNK, loop), *command
+            transport, output = await loop.subprocess_exec(
+                lambda: Output(_LONGEST_LINE, loop), *command
             )
         except OSError as error:
             return f"cannot run {command[0]}: {error.strerror or error}"
-        process = Process(transport, streams, loop)
+        process = Process(transport, output, loop)
         assert process.stderr is not None
         errors = asyncio.create_task(_error(process.stderr))
         try:
-            problem = await self._serve(process)
+            problem = await self._serve(process, output)
         finally:
             self._stdin = None
             self._give_up()
@@ -373,12 +384,13 @@ class Outpost:
         words = filter(None, (problem, await errors))
         return ": ".join(words) or f"exit status {process.returncode}"
 
-    async def _serve(self, process: Process) -> str:
+    async def _serve(self, process: Process, output: Output) -> str:
         """Handle what an outpost sends until it ends, and return what is wrong."""
         assert process.stdout is not None
-        beat = asyncio.create_task(self._beat())
+        beat = asyncio.create_task(self._beat(process.stdout, output))
         try:
-            async for line in _lines(process.stdout):
+            # The last one may be incomplete.
+            while (line := await process.stdout.readline()).endswith(b"\n"):
                 if self._stdin is not None:
                     await self._handle(*_parsed(line))
                 elif line == _GREETING:  # the remote shell may print others before
@@ -452,12 +464,14 @@ class Outpost:
             answer.set_result(problem)
         return answer is not None
 
-    async def _beat(self) -> None:
-        """Send signs of life, so that the outpost does not end."""
-        while True:
+    async def _beat(self, stdout: StreamReader, output: Output) -> None:
+        """Send signs of life, so that the outpost does not end; expect some."""
+        output.last = time.monotonic()
+        while time.monotonic() - output.last < _SILENCE:
             await asyncio.sleep(_BEAT)
             if self._stdin is not None:
                 self._follow()
+        stdout.set_exception(asyncio.TimeoutError())
 
     async def _handle(self, kind: str, number: int, sent: Sent) -> None:
         if isinstance(sent, SentFile):
@@ -567,7 +581,7 @@ class Remotes:
         await outpost.update(path, expected, text)
 
 
-def _parsed(line: bytes | bytearray) -> tuple[str, int, Sent]:
+def _parsed(line: bytes) -> tuple[str, int, Sent]:
     """Return the parts of ``line``; raise MalformedArgument if they are no line."""
     try:
         kind, key, data = ([*json.loads(line), None, None])[:3]
@@ -606,29 +620,6 @@ def _sent_facts(sent: Facts) -> Facts:
         "versions": [[name, _version(versions[name])] for name in names],
         "roots": {one: root and clean(root) for one, root in roots.items()},
     }
-
-
-async def _lines(stream: StreamReader) -> AsyncIterator[bytearray]:
-    """Yield the lines of ``stream``; a long one takes its time, if data arrives."""
-    loop = asyncio.get_running_loop()
-    line = bytearray()
-    while True:
-        # Up to Python 3.11, `asyncio.wait_for` may ignore that it is cancelled.
-        late = asyncio.TimeoutError()
-        timer = loop.call_later(_SILENCE, stream.set_exception, late)
-        try:
-            data = await stream.read(_CHUNK)
-        finally:
-            timer.cancel()
-        if not data:
-            return
-        *ends, data = data.split(b"\n")
-        for end in ends:
-            yield line + end
-            line.clear()
-        line += data
-        if len(line) > _LONGEST_LINE:
-            raise ValueError("too long a line")
 
 
 async def _end(
