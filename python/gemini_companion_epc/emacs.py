@@ -38,9 +38,10 @@ class Emacs:
         functions = {
             name: partial(self._run, function) for name, function in methods.items()
         }
-        connect = partial(Peer, self._config.secret, functions, self._greet, self._left)
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(connect, "127.0.0.1", 0)
+        peer = partial(Peer, self._config.secret, functions, self._greet, self._left)
+        self._server = await asyncio.start_server(
+            lambda *streams: peer(*streams).run(), "127.0.0.1", 0
+        )
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 

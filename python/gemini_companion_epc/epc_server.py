@@ -10,7 +10,8 @@ import hmac
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,7 +37,7 @@ _LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
 
 
 @dataclass(eq=False, repr=False)
-class Peer(asyncio.Protocol):
+class Peer:
     """A connection, whose first message must be a call of hello with a secret.
 
     Then ``_on_hello`` is called with the connection and the id of the call, and the
@@ -47,49 +48,40 @@ class Peer(asyncio.Protocol):
     _methods: Mapping[str, Callable[..., object]]
     _on_hello: Callable[["Peer", int], None]
     _on_close: Callable[["Peer"], None]
-    _transport: asyncio.Transport = field(init=False)
+    _reader: StreamReader
+    _writer: StreamWriter
     _calls: EPCCallManager = field(init=False, default_factory=EPCCallManager)
-    _received: bytearray = field(init=False, default_factory=bytearray)
     _is_authenticated: bool = field(init=False, default=False)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._on_close(self)
 
     def close(self) -> None:
         """Close the connection once everything is written."""
-        self._transport.close()
+        self._writer.close()
 
     # Reading
 
-    def data_received(self, data: bytes) -> None:
+    async def run(self) -> None:
+        """Handle what the peer sends until it disconnects."""
+        try:
+            while not self._writer.is_closing():
+                self._handle(await self._message())
+        except (OSError, EOFError, ValueError) as error:
+            logger.info("EPC connection ended: %s", error)
+        finally:
+            self.close()
+            self._on_close(self)
+
+    async def _message(self) -> bytes:
+        head = await self._reader.readexactly(6)
+        if not _LENGTH.match(head):
+            raise ValueError("message without a length")
+        length = int(head, 16)
+        if not self._is_authenticated and length > MAX_HELLO:
+            raise ValueError("message too long for hello")
+        message = await self._reader.readexactly(length)
         # Emacs cannot turn off Nagle's algorithm, so its next message would wait
         # 40 ms for a delayed acknowledgement.
-        acknowledge(self._transport.get_extra_info("socket"))
-        self._received += data
-        try:
-            for message in self._messages():
-                self._handle(message)
-        except ValueError as error:
-            logger.info("EPC connection failed: %s", error)
-            self.close()
-
-    def _messages(self) -> Iterator[bytes]:
-        received = self._received
-        while len(received) >= 6 and not self._transport.is_closing():
-            if not _LENGTH.match(received):
-                raise ValueError("message without a length")
-            length = int(received[:6], 16)
-            if not self._is_authenticated and length > MAX_HELLO:
-                raise ValueError("message too long for hello")
-            if len(received) < 6 + length:
-                return
-            message = bytes(received[6 : 6 + length])
-            del received[: 6 + length]
-            yield message
+        acknowledge(self._writer.get_extra_info("socket"))
+        return message
 
     def _handle(self, sexp: bytes) -> None:
         try:
@@ -202,7 +194,7 @@ class Peer(asyncio.Protocol):
             elif kind == "return":
                 self._send("return-error", uid, str(error))
         else:
-            self._transport.write(data)
+            self._writer.write(data)
 
 
 def _encode(message: list[Sexp]) -> bytes:
