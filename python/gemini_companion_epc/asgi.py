@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import uuid4
 
+from mcp_types import InitializeRequest
 from pydantic_core import from_json
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -140,11 +141,13 @@ class Asgi:
         remote = outpost.name if outpost else ""
         session_id, version = request.headers.get(SESSION_HEADER), None
         if session_id is None:
-            message = _message(body)
-            if message.get("method") != "initialize":
-                raise HTTPException(400, "Mcp-Session-Id is missing")
+            try:
+                first = InitializeRequest.model_validate_json(body)
+            except ValueError:
+                raise HTTPException(400, "Mcp-Session-Id is missing") from None
             names = [request.headers.get(name, "") for name in client.identity]
-            session_id, version = "-".join(names) or uuid4().hex, _version(message)
+            session_id = "-".join(names) or uuid4().hex
+            version = first.params.client_info.version
         session = self._sessions.get(session_id, client, remote)
         if session.remote != remote:
             raise HTTPException(404, "Session not found")
@@ -163,7 +166,10 @@ class Asgi:
 
     async def _ask(self, request: Request) -> Facts:
         """Return the answer to a request of the bridge, which needs no session."""
-        question = _message(await _body(request))
+        try:
+            question = dict(from_json(await _body(request)))
+        except (ValueError, TypeError) as error:
+            raise HTTPException(400, f"Bad Request: {error}") from None
         if question.get("method") == "connected":
             pids = await asyncio.to_thread(ancestors, question.get("pid"))
             if not set(pids).intersection(self._sessions.pids()):
@@ -247,24 +253,6 @@ def without_lone_surrogates(body: bytes) -> bytes:
         return clean(json.dumps(json.loads(body), ensure_ascii=False)).encode()
     except (ValueError, RecursionError):
         return body
-
-
-def _message(body: bytes) -> Facts:
-    """Return the object in ``body``, empty if it is malformed."""
-    try:
-        message = from_json(body)
-    except ValueError:
-        return {}
-    return message if isinstance(message, dict) else {}
-
-
-def _version(initialize: Facts) -> str | None:
-    """Return the version of the client, or None if it is missing."""
-    try:
-        version = initialize["params"]["clientInfo"]["version"]
-    except (KeyError, TypeError):
-        return None
-    return version if isinstance(version, str) else None
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
