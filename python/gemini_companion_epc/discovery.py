@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,9 +37,8 @@ class DiscoveryFiles:
     def update(self, roots: Sequence[str]) -> list[str]:
         """Write the files that are not as with ``roots``; return the problems.
 
-        The problems are sentences.  ``roots`` must be true names, see `true_names`.
-        A cleanup of temporary files may have removed a file, or a client may have
-        been installed in the meantime.
+        The problems are sentences.  A cleanup of temporary files may have removed a
+        file, or a client may have been installed in the meantime.
         """
         problems = []
         for client in CLIENTS:
@@ -108,17 +107,6 @@ class DiscoveryFiles:
             "ppid": self._pid,
             "host": this_host(),
         }
-
-
-def true_names(roots: Iterable[str]) -> tuple[str, ...]:
-    """Return the true names of those ``roots`` that are local directories."""
-    return tuple(
-        dict.fromkeys(
-            os.path.realpath(root)
-            for root in roots
-            if os.path.isabs(root) and "\0" not in root and os.path.isdir(root)
-        )
-    )
 
 
 def _replace(path: Path, content: bytes) -> None:

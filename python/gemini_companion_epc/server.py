@@ -16,7 +16,7 @@ from select import select
 from . import __version__, log, texts
 from .config import Config, parse_start_line
 from .diffs import Diffs
-from .discovery import DiscoveryFiles, true_names
+from .discovery import DiscoveryFiles
 from .emacs import Emacs, watch_stdin
 from .port import Port
 from .processes import process_of, running
@@ -239,9 +239,9 @@ class Server:
         """Update the workspace roots."""
         if self._stop.is_set():
             return
-        known = true_names(roots)
-        self._questions.roots = known
-        self._warn_once(self._discovery.update(known))
+        # On Windows, Emacs has slashes in the true names.
+        self._questions.roots = [os.path.realpath(root) for root in roots]
+        self._warn_once(self._discovery.update(self._questions.roots))
 
     def context_update(self, files: Sequence[Facts]) -> None:
         """Send the context of Emacs to the clients."""

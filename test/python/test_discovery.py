@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gemini_companion_epc import discovery, system
+from gemini_companion_epc import system
 from gemini_companion_epc.clients import CLIENTS, Client
 from gemini_companion_epc.discovery import DiscoveryFiles
 
@@ -29,19 +29,6 @@ def _files(tmp_path: Path, pid: int = os.getpid(), port: int = 4711) -> Discover
 
 def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
-
-
-def test_roots_are_true_existing_and_single(tmp_path: Path) -> None:
-    real = tmp_path / "real"
-    odd = tmp_path / f"a{os.pathsep}b"
-    link = tmp_path / "link"
-    for directory in (real, odd):
-        directory.mkdir()
-    link.symlink_to(real)
-    (tmp_path / "file").touch()
-    roots = [real, link, odd, tmp_path / "none", tmp_path / "file"]
-    kept = discovery.true_names(["", "relative", "~", "/ssh:host:/x", *map(str, roots)])
-    assert kept == (os.path.realpath(real), os.path.realpath(odd))
 
 
 @pytest.mark.parametrize("planted", ["gemini", "gemini/ide"])

@@ -60,7 +60,7 @@ def test_a_lack_of_files_fills_no_log_and_passes(start: Start, cli_of: CliOf) ->
 def test_roots_reach_clients_and_clients_emacs(
     start: Start, cli_of: CliOf, tmp_path: Path
 ) -> None:
-    emacs = start(roots=["/no/such/directory"], file_check=0.01)
+    emacs = start(file_check=0.01)
     assert _discovery(emacs)["workspacePath"] == ""
     for _ in range(2):
         # As a cleaner does it.
