@@ -115,10 +115,9 @@ def is_own(status: os.stat_result) -> bool:
 
 
 def servers(client: str) -> list[tuple[int, str]]:
-    """Return port and token of each Emacs, the best first.
+    """Return port and token of each Emacs.
 
-    It has the working directory, then it is the one that started the CLI, then it
-    is the newest.
+    The first is the one that started the CLI, or else the newest.
     """
     wanted = os.environ.get(PORTS[client])
     found = []
@@ -126,21 +125,12 @@ def servers(client: str) -> list[tuple[int, str]]:
         content = content_of(path)
         try:
             port, token = int(content["port"]), str(content["authToken"])
-            is_here = has_working_directory(content["workspacePath"])
             name = content["ideInfo"]["name"]
-        except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
+        except (LookupError, ValueError, TypeError):
             continue
         if name == "emacs":
-            found.append((is_here, str(port) == wanted, time, port, token))
+            found.append((str(port) == wanted, time, port, token))
     return [(port, token) for *_, port, token in sorted(found, reverse=True)]
-
-
-def has_working_directory(workspace: str) -> bool:
-    """Return whether a root in ``workspace`` has the working directory."""
-    is_list = workspace.startswith("[")
-    roots = json.loads(workspace) if is_list else workspace.split(os.pathsep)
-    directory = os.path.join(os.getcwd(), "")
-    return any(root and directory.startswith(os.path.join(root, "")) for root in roots)
 
 
 # Ask Emacs
@@ -149,9 +139,9 @@ def has_working_directory(workspace: str) -> bool:
 def ask(client: str, body: bytes, limit: float) -> bytes:
     """Return the answer to ``body``, an object, of the first Emacs that gives one.
 
-    An Emacs refuses at once what it cannot answer.  Of several, the one to which the
-    CLI is connected comes first, and last those that do not even say whether they
-    are.  Raise NoEmacs if there is none.
+    An Emacs refuses at once what it cannot answer, such as a directory that is not
+    open there.  Of several, the one to which the CLI is connected comes first, and
+    last those that do not even say whether they are.  Raise NoEmacs if there is none.
     """
     end = monotonic() + limit
     found = servers(client)

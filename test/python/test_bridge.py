@@ -140,25 +140,26 @@ def test_the_best_of_several_emacsen_is_asked_first(
     def emacs(name: str, time: int, root: str) -> Alone:
         alone = serve_alone()
         alone.answer({"rows": [[f"/{name}", 1, 0]]})
-        os.utime(discovery(tmp_path, alone.port, alone.token, (root,)), (time, time))
+        alone.questions.roots = [root]
+        os.utime(discovery(tmp_path, alone.port, alone.token), (time, time))
         return alone
 
-    here, old, new = (
+    old, new, other = (
         emacs(name, time, root)
         for name, time, root in (
-            ("here", 1, str(tmp_path)), ("old", 2, "/other"), ("new", 3, "/other")
+            ("old", 1, str(tmp_path)), ("new", 2, str(tmp_path)), ("other", 3, "/other")
         )
     )  # fmt: skip
     port = {"GEMINI_CLI_IDE_SERVER_PORT": str(old.port)}
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         discovery(tmp_path, unused.getsockname()[1], "x")
-        assert "/here" in start_bridge(tmp_path, **port).call("diagnostics")
-        assert not old.emacs.asked
-        here.questions.roots = ["/nowhere"]
         assert "/old" in start_bridge(tmp_path, **port).call("diagnostics")
         assert "/new" in start_bridge(tmp_path).call("diagnostics")
-        assert len(new.emacs.asked) == 1
+        port_of_other = {"GEMINI_CLI_IDE_SERVER_PORT": str(other.port)}
+        assert "/new" in start_bridge(tmp_path, **port_of_other).call("diagnostics")
+        assert not other.emacs.asked
+        assert len(new.emacs.asked) == 2
         # The CLI, of which this process is a part, is connected to it.
         session = new.do(new.sessions.get, "one", CLIENTS[0])
         session.process = Process(os.getpid())
