@@ -85,10 +85,6 @@ class SentFile(NamedTuple):
     text: bytes | None
 
 
-Sent: TypeAlias = bytes | SentFile | Facts
-"""What the outpost sends about a connection, or in answer to a request."""
-
-
 class Mirror:
     """The names of the files of a host, and the copies that are followed."""
 
@@ -253,7 +249,7 @@ class Tunnel:
             with suppress(OSError):
                 await self._writers[number].drain()
 
-    def close(self, number: int) -> None:
+    async def close(self, number: int) -> None:
         """Close the connection ``number``, which the CLI has closed."""
         if number in self._writers:
             self._writers[number].close()
@@ -392,7 +388,7 @@ class Outpost:
             # The last one may be incomplete.
             while (line := await process.stdout.readline()).endswith(b"\n"):
                 if self._stdin is not None:
-                    await self._handle(*_parsed(line))
+                    await self._handling(line)
                 elif line == _GREETING:  # the remote shell may print others before
                     self._stdin = process.stdin
                     self._greet()
@@ -473,21 +469,26 @@ class Outpost:
                 self._follow()
         stdout.set_exception(asyncio.TimeoutError())
 
-    async def _handle(self, kind: str, number: int, sent: Sent) -> None:
-        if isinstance(sent, SentFile):
-            await self._receive(sent, number)
-        elif isinstance(sent, dict):
-            # Facts that were not asked for could keep Emacs busy.
-            if self._answer(number):
-                self._update_facts(sent)
-        elif kind == "O":
-            await self.tunnel.open(number)
-        elif kind == "D":
-            await self.tunnel.write(number, sent)
-        elif kind == "C":
-            self.tunnel.close(number)
-        elif kind == "P":
-            self._answer(number)
+    def _handling(self, line: bytes) -> Awaitable[None]:
+        """Return what handles ``line``; raise MalformedArgument if it is no line."""
+        try:
+            kind, key, data = ([*json.loads(line), None, None])[:3]
+            if kind == "F":
+                return self._receive(_sent_file(key), int(data or 0))
+            if kind == "H":
+                return self._take_answer(int(data or 0), _sent_facts(key))
+            if kind == "P":
+                return self._take_answer(int(data or 0))
+            if kind == "D":
+                return self.tunnel.write(int(key), base64.b64decode(data or ""))
+            return {"O": self.tunnel.open, "C": self.tunnel.close}[kind](int(key))
+        except Exception as error:  # whatever the other host has sent
+            raise MalformedArgument(repr(error)) from None
+
+    async def _take_answer(self, number: int, facts: Facts | None = None) -> None:
+        # Facts that were not asked for could keep Emacs busy.
+        if self._answer(number) and facts is not None:
+            self._update_facts(facts)
 
     def _update_facts(self, sent: Facts) -> None:
         """Take the facts that the outpost has ``sent``, and follow the reviews."""
@@ -579,21 +580,6 @@ class Remotes:
         if outpost is None:
             raise RemoteError(f"{name} is not connected")
         await outpost.update(path, expected, text)
-
-
-def _parsed(line: bytes) -> tuple[str, int, Sent]:
-    """Return the parts of ``line``; raise MalformedArgument if they are no line."""
-    try:
-        kind, key, data = ([*json.loads(line), None, None])[:3]
-        if kind == "F":
-            return kind, int(data or 0), _sent_file(key)
-        if kind == "H":
-            return kind, int(data or 0), _sent_facts(key)
-        if kind == "P":
-            return kind, int(data or 0), b""
-        return kind, int(key), base64.b64decode(data or "")
-    except Exception as error:  # whatever the other host has sent
-        raise MalformedArgument(repr(error)) from None
 
 
 def _sent_file(sent: Facts) -> SentFile:
