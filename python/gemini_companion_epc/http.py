@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 import h11
-import hypercorn.asyncio
 import hypercorn.asyncio.run
+from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.config import Config as HypercornConfig
 from hypercorn.config import Sockets
@@ -76,22 +76,17 @@ async def serve(
     )
     app = Asgi(config, port, sessions, questions, remotes, manager.handle_request)
     async with manager.run():
-        await hypercorn.asyncio.serve(
-            cast(ASGIFramework, app),
-            _settings(config, port),
+        await hypercorn.asyncio.run.worker_serve(
+            ASGIWrapper(cast(ASGIFramework, app)),
+            _settings(config),
+            sockets=Sockets([], [port.listener], []),
             shutdown_trigger=asyncio.Event().wait,
-            mode="asgi",
         )
 
 
-def _settings(config: Config, port: Port) -> HypercornConfig:
-    class Bound(HypercornConfig):
-        def create_sockets(self) -> Sockets:
-            return Sockets([], [port.listener], [])
-
-    settings = Bound()
+def _settings(config: Config) -> HypercornConfig:
+    settings = HypercornConfig()
     settings.errorlog = logging.getLogger("hypercorn")
-    settings.graceful_timeout = config.exit_limit
     settings.keep_alive_timeout = config.headers_time
     settings.include_server_header = False
     # A busy client does not notice that an idle connection was closed, and fails
