@@ -14,7 +14,7 @@ from sexpdata import Symbol
 from . import texts
 from .config import Config
 from .epc_server import Peer, Sexp, value_of
-from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, MalformedArgument
+from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts
 
 logger = logging.getLogger(__name__)
 
@@ -100,10 +100,7 @@ class Emacs:
         Return None if Emacs has none.  Raise EmacsError if it cannot close it.
         """
         reply = await self._call("close-diff", diff_id, Symbol(reason))
-        try:
-            text = self._argument(reply)
-        except MalformedArgument as error:
-            raise EmacsError(str(error)) from None
+        text = self._argument(reply)
         return None if text == [] else str(text)
 
     async def ask(self, kind: str, facts: Facts, parts: Sequence[str | None]) -> Facts:

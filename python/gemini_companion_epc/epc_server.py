@@ -138,7 +138,7 @@ class Peer:
         """Answer the call ``uid`` with the value of ``run``, or with its error."""
         try:
             value = run()
-        except (MalformedArgument, RemoteError) as error:
+        except (EmacsError, MalformedArgument, RemoteError) as error:
             self._send("return-error", uid, str(error))
         except Exception:
             logger.exception("A call from Emacs failed")

@@ -19,7 +19,7 @@ from .bridge import is_own
 from .epc_server import Sexp
 from .processes import has_exited
 from .system import this_host
-from .types import EmacsError, MalformedArgument, StartError
+from .types import EmacsError, StartError
 
 logger = logging.getLogger(__name__)
 
@@ -66,15 +66,15 @@ def pack(text: str) -> Sexp:
 def take(name: str) -> str:
     """Return the text in the file ``name``, and delete it.
 
-    Raise MalformedArgument if it cannot be read.
+    Raise EmacsError if it cannot be read.
     """
     if not _plain(name).startswith(_plain(prefix())):
-        raise MalformedArgument("a text file must have the prefix of the server")
+        raise EmacsError("a text file must have the prefix of the server")
     try:
         content = Path(name).read_bytes()
         os.unlink(name)
     except OSError as error:
-        raise MalformedArgument(
+        raise EmacsError(
             f"cannot read a text file: {error.strerror or error}"
         ) from None
     return content.decode("utf-8", errors="replace")
