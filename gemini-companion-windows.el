@@ -246,13 +246,13 @@ a window that LAYOUT does not have, its buffer stays selected, too."
          (pop-up-frames nil)
          (last (frame-selected-window frame))
          (shown (mapcar (lambda (window)
-                          (list window (window-buffer window)
+                          (list window (window-buffer window) (window-edges window)
                                 (window-start window) (window-point window)))
                         (seq-remove (lambda (window)
                                       (memq (window-buffer window) buffers))
                                     (window-list frame 'no-minibuffer)))))
     (gemini-companion-windows-restore layout)
-    (pcase-dolist (`(,window ,buffer ,start ,point) shown)
+    (pcase-dolist (`(,window ,buffer ,edges ,start ,point) shown)
       (let ((there (cond ((window-live-p window)
                           (unless (eq buffer (window-buffer window))
                             (set-window-buffer window buffer))
@@ -263,7 +263,9 @@ a window that LAYOUT does not have, its buffer stays selected, too."
                              buffer '(gemini-companion-windows-display-covering
                                       (inhibit-switch-frame . t))))))))
         (when there
-          (set-window-start there start t)
+          ;; A smaller one had to scroll.
+          (when (equal edges (window-edges there))
+            (set-window-start there start t))
           (set-window-point there point)
           (when (eq window last)
             (set-frame-selected-window (window-frame there) there t)))))))

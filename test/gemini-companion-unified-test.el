@@ -124,6 +124,16 @@
       (gemini-companion-edit-reject)
       (should (equal before (gemini-companion-test-layout))))))
 
+(ert-deftest gemini-companion-unified-shows-all-of-the-first-hunk ()
+  (let ((lines (gemini-companion-unified-test-lines 1 100))
+        (below (window-body-height)))
+    (gemini-companion-unified-test-with `(("a" ,(string-join lines "\n")))
+      (setcar (nthcdr (1- below) lines) "new")
+      (gemini-companion-test-show "a" (string-join lines "\n"))
+      (with-current-buffer (window-buffer)
+        (should (looking-at-p (format "%d\nnew" below)))
+        (should (< (count-lines (window-start) (point)) (- below 5)))))))
+
 (ert-deftest gemini-companion-unified-shows-more-hunks-on-the-way ()
   (let* ((gemini-companion-unified-most-lines 20)
          (text (lambda (odd)

@@ -52,6 +52,30 @@
           (should (eq terminal (window-buffer window)))
           (should (= (point-max) (window-point window))))))))
 
+;; Batch Emacs has no redisplay, which scrolls to point.
+(ert-deftest gemini-companion-windows-scroll-only-where-the-user-did ()
+  (gemini-companion-test-in-each-view
+      `(("a" "1\n") ("b" ,(mapconcat #'number-to-string
+                                     (number-sequence 1 100) "\n")))
+    (find-file (expand-file-name "b" directory))
+    (goto-char (point-max))
+    (let ((before (window-start)))
+      (gemini-companion-test-arrive "a" "2\n")
+      (set-window-start nil (point))
+      (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
+      (gemini-companion-test-eventually (one-window-p))
+      (should (= before (window-start))))
+    (split-window nil 10)
+    (gemini-companion-test-arrive "a" "3\n")
+    (set-window-start nil 50)
+    (goto-char 60)
+    (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
+    (gemini-companion-test-eventually
+      (equal '("b" "b") (gemini-companion-test-window-names)))
+    (should (= 50 (window-start)))
+    (should (= 60 (window-point)))
+    (delete-other-windows)))
+
 (ert-deftest gemini-companion-windows-leaves-another-tab-as-it-is ()
   (gemini-companion-test-in-each-view '(("a" "1\n") ("b" "2\n"))
     (find-file (expand-file-name "a" directory))
