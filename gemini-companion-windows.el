@@ -252,7 +252,8 @@ a window that LAYOUT does not have, its buffer stays selected, too."
                                       (memq (window-buffer window) buffers))
                                     (window-list frame 'no-minibuffer)))))
     (gemini-companion-windows-restore layout)
-    (pcase-dolist (`(,window ,buffer ,edges ,start ,point) shown)
+    ;; The selected one comes last: it may have to take another one's place.
+    (pcase-dolist (`(,window ,buffer ,edges ,start ,point) (nreverse shown))
       (let ((there (cond ((window-live-p window)
                           (unless (eq buffer (window-buffer window))
                             (set-window-buffer window buffer))
@@ -263,8 +264,9 @@ a window that LAYOUT does not have, its buffer stays selected, too."
                              buffer '(gemini-companion-windows-display-covering
                                       (inhibit-switch-frame . t))))))))
         (when there
-          ;; A smaller one had to scroll.
-          (when (equal edges (window-edges there))
+          ;; A smaller one had to scroll down.
+          (when (or (equal edges (window-edges there))
+                    (< start (window-start there)))
             (set-window-start there start t))
           (set-window-point there point)
           (when (eq window last)

@@ -66,6 +66,7 @@
       (gemini-companion-test-eventually (one-window-p))
       (should (= before (window-start))))
     (split-window nil 10)
+    (set-window-hscroll nil 1)
     (gemini-companion-test-arrive "a" "3\n")
     (set-window-start nil 50)
     (goto-char 60)
@@ -74,7 +75,50 @@
       (equal '("b" "b") (gemini-companion-test-window-names)))
     (should (= 50 (window-start)))
     (should (= 60 (window-point)))
+    (should (= 1 (window-hscroll)))
     (delete-other-windows)))
+
+(ert-deftest gemini-companion-windows-come-back-only-around-a-review ()
+  (let ((gemini-companion-review-view 'diff)
+        (other (get-buffer-create "*other*")))
+    (gemini-companion-test-with-reviews '(("a" "1\n"))
+      (split-window (split-window nil -12) 6)
+      ;; The review took the place of two windows.
+      (pcase-dolist (`(,hide . ,left)
+                     `((,(lambda (_)
+                           (display-buffer
+                            other '(gemini-companion-windows-display-covering)))
+                        . 3)
+                       (delete-window . 1)))
+        (let ((diff (gemini-companion-test-arrive "a" "2\n")))
+          (should (= 2 (length (window-list))))
+          (funcall hide (get-buffer-window
+                         (gemini-companion-review-main-buffer diff)))
+          (gemini-companion-edit-reject diff)
+          (gemini-companion-test-eventually (not (gemini-companion-edits-ending)))
+          (should (= left (length (window-list)))))))
+    (kill-buffer other)))
+
+(ert-deftest gemini-companion-windows-keep-the-buffer-in-use-beside-a-terminal ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let* ((process (make-process :name "cli" :command '("cat") :noquery t
+                                  :buffer (get-buffer-create "cli")))
+           (session (gemini-companion-test-session "one" (process-id process))))
+      (unwind-protect
+          (progn
+            (gemini-companion-receive 'sessions-update (list session))
+            (set-window-buffer (split-window-right) "cli")
+            (let ((diff (gemini-companion-test-arrive "a" "2\n" 1 session)))
+              ;; In a window that was not there before.
+              (select-window (split-window nil 10))
+              (switch-to-buffer (get-buffer-create "*other*"))
+              (gemini-companion-edit-reject diff)
+              (gemini-companion-test-eventually
+                (equal '("*other*" "cli") (gemini-companion-test-window-names)))
+              (should (equal "*other*" (buffer-name (window-buffer))))))
+        (gemini-companion-receive 'sessions-update nil)
+        (delete-process process)
+        (mapc #'kill-buffer '("cli" "*other*"))))))
 
 (ert-deftest gemini-companion-windows-leaves-another-tab-as-it-is ()
   (gemini-companion-test-in-each-view '(("a" "1\n") ("b" "2\n"))

@@ -161,4 +161,19 @@ def test_review_appears_on_the_terminal_that_shows_the_file(world: World) -> Non
     cli.wait_for("all done")
     emacs.wait_until_gone("a.txt  +")
     assert "two" in second.screen()
+
+    # Nor does an answer in the terminal of the CLI change anything there, if the
+    # user has left a window on the first one that was not there before.
+    cli.model.script(write_file(file, "due\n"), say("done again"))
+    cli.ask()
+    emacs.wait_for("gemini-companion-review to answer")
+    emacs.keys("C-x", "o", "C-x", "2", "C-x", "b", "*scratch*", "Enter")
+    second.keys("C-f")
+    emacs.becomes("(buffer-name (window-buffer))", "b.txt")
+    cli.answer("Allow once")
+    cli.wait_for("done again")
+    emacs.holds("(null (gemini-companion-edits-ending))")
+    emacs.wait_for("*scratch*")
+    emacs.wait_until_gone("diff: a.txt")
+    emacs.becomes("(e2e-windows)", "b.txt")
     second.keys("C-x", "5", "0")
