@@ -11,8 +11,6 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-list)
-(require 'gemini-companion-review)
 (require 'map)
 (require 'transient)
 
