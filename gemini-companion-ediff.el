@@ -162,7 +162,6 @@ control panel.  The user's own hooks for Ediff do not run."
               ediff-after-setup-windows-hook nil
               ediff-select-hook (list #'gemini-companion-ediff--selected)
               ediff-unselect-hook nil
-              ediff-split-window-function #'split-window-horizontally
               vertical-scroll-bar nil
               ediff-grab-mouse nil
               ediff-verbose-p nil
@@ -220,7 +219,6 @@ does.  If all windows exist, do nothing."
            (window-combination-limit t)
            (switch-to-buffer-obey-display-actions nil)
            (ediff-use-long-help-message nil)
-           (split ediff-split-window-function)
            (windows (gemini-companion-ediff--windows))
            (there (car windows))
            bottom)
@@ -231,7 +229,7 @@ does.  If all windows exist, do nothing."
       (set-window-parameter there 'mode-line-format nil)
       (setq bottom (split-window there -2 'below)
             ediff-window-A there
-            ediff-window-B (with-selected-window there (funcall split)))
+            ediff-window-B (split-window there nil 'right))
       (set-window-buffer ediff-window-A ediff-buffer-A)
       (set-window-buffer ediff-window-B ediff-buffer-B)
       (select-window bottom)
