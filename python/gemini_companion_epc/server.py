@@ -129,7 +129,7 @@ class Server:
                 "remote-write": self._remotes.write,
                 "listen": self._port.listen,
                 "serve": self.serve,
-                "hand-over": self.hand_over,
+                "hand-over": partial(self.stop, has_successor=True),
                 "stop": self.stop,
             },
         )
@@ -168,12 +168,12 @@ class Server:
 
     # Stop
 
-    def stop(self) -> None:
-        """Begin to stop."""
+    def stop(self, has_successor: bool = False) -> None:
+        """Begin to stop; a successor, if any, takes over connections and diffs."""
         # Emacs stops the successor, too, which has not taken over the diffs.
-        self._has_successor = False
+        self._has_successor = has_successor
         if not self._stop.is_set():
-            logger.info("Stopping")
+            logger.info("Handing over" if has_successor else "Stopping")
             self._stop.set()
 
     def interrupt(self) -> None:
@@ -183,13 +183,6 @@ class Server:
                 "The server was stopped by a signal; open reviews were rejected"
             )
             self.stop()
-
-    def hand_over(self) -> None:
-        """Begin to stop for a successor, which takes over the connections and diffs."""
-        if not self._stop.is_set():
-            logger.info("Handing over")
-            self._has_successor = True
-            self._stop.set()
 
     async def _end(self) -> None:
         limits = self._config
