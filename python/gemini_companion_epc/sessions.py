@@ -13,7 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from .clients import CLIENTS, Client
 from .config import Config
@@ -39,40 +39,34 @@ class QueuedOutcome:
     """What is written to the stream, None if only a call has the outcome."""
 
 
+@dataclass(eq=False, repr=False)
 class Session:
-    """The session of one CLI, with its outbox; ``report`` see `Sessions`.
+    """The session of one CLI, with its outbox; ``_report`` see `Sessions`."""
 
-    ``remote`` is the name of the host of the client, empty for this one.
-    """
-
-    def __init__(
-        self,
-        session_id: str,
-        client: Client,
-        remote: str,
-        report: Callable[[str, object], None],
-    ) -> None:
-        self.id = session_id
-        self.client = client
-        self.remote = remote
-        self._report = report
-        self.is_alive: Callable[[], Awaitable[bool]] | None = None
-        """Function that waits for a sign of life of that host, if it is another."""
-        self.version: str | None = None
-        self.process: Process | None = None
-        self.search: asyncio.Task[None] | None = None
-        # Until their timers end.
-        self.interrupted: dict[str, asyncio.TimerHandle] = {}
-        self.settled: dict[str, asyncio.TimerHandle] = {}
-        self.context: bytes | None = None
-        self.outcomes: deque[QueuedOutcome] = deque()
-        self.waiting: dict[str, tuple[str, asyncio.Future[bool | None]]] = {}
-        """By file, the proposal and the call that is answered with its outcome."""
-        self.flushed = asyncio.Event()
-        self.flushed.set()
-        self.stream: Stream | None = None
-        self.requests = 0
-        self.timer: asyncio.TimerHandle | None = None
+    id: str
+    client: Client
+    remote: str
+    """The name of the host of the client, empty for this one."""
+    _report: Callable[[str, object], None]
+    is_alive: Callable[[], Awaitable[bool]] | None = None
+    """Function that waits for a sign of life of that host, if it is another."""
+    version: str | None = None
+    process: Process | None = None
+    search: asyncio.Task[None] | None = None
+    # Until their timers end.
+    interrupted: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
+    settled: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
+    context: bytes | None = None
+    outcomes: deque[QueuedOutcome] = field(default_factory=deque)
+    waiting: dict[str, tuple[str, asyncio.Future[bool | None]]] = field(
+        default_factory=dict
+    )
+    """By file, the proposal and the call that is answered with its outcome."""
+    flushed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when all outcomes are written."""
+    stream: "Stream | None" = None
+    requests: int = 0
+    timer: asyncio.TimerHandle | None = None
 
     @property
     def short_id(self) -> str:
@@ -374,7 +368,8 @@ class Sessions:
 
     async def flush(self) -> None:
         """Wait until all outcomes are written, ``end_limit`` at most."""
-        await self._end([one.flushed for one in self._sessions.values()])
+        sessions = self._sessions.values()
+        await self._end([one.flushed for one in sessions if one.outcomes])
 
     async def end_streams(self) -> None:
         """End all event streams gracefully, waiting ``end_limit`` at most."""
