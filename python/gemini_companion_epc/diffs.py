@@ -15,7 +15,7 @@ from .config import Config
 from .emacs import Emacs
 from .remote import Remotes
 from .sessions import Session, Sessions
-from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, RemoteError
+from .types import CloseReason, Diff, EmacsError, Facts, RemoteError
 
 logger = logging.getLogger(__name__)
 
@@ -133,8 +133,8 @@ class Diffs:
                 await outpost.update(diff.path)
             if diff.id in self._diffs:
                 await self._answer_to(self._emacs.open_diff(diff, session.facts))
-        except (EmacsGone, asyncio.TimeoutError) as error:
-            logger.warning("Diff %d was not opened in Emacs: %r", diff.id, error)
+        except asyncio.TimeoutError:
+            logger.warning("Emacs did not answer for diff %d", diff.id)
         except (EmacsError, RemoteError) as error:
             self._emacs.warn(
                 f"Cannot show the proposal for {diff.path} ({error}); "

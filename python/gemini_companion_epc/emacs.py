@@ -14,7 +14,7 @@ from sexpdata import Symbol
 from . import texts
 from .config import Config
 from .epc_server import Peer, Sexp, value_of
-from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts
+from .types import CloseReason, Diff, EmacsError, Facts
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Emacs:
     def give_up(self) -> None:
         """Fail the calls that Emacs has not answered."""
         if self._peer is not None:
-            self._peer.give_up(EmacsGone("Emacs did not answer"))
+            self._peer.give_up(EmacsError("Emacs did not answer"))
 
     def _forget_peer(self) -> None:
         self.give_up()
@@ -121,7 +121,7 @@ class Emacs:
 
         def log(answer: "asyncio.Future[Sexp]") -> None:
             error = answer.exception()
-            if error is not None and not isinstance(error, EmacsGone):
+            if error is not None and not self._is_gone:
                 logger.warning("%s failed in Emacs: %s", name, error)
 
         self._call(name, *args).add_done_callback(log)
@@ -130,7 +130,7 @@ class Emacs:
         """Return what Emacs answers, or an EmacsError, to the call of ``name``."""
         answer = asyncio.get_running_loop().create_future()
         if self._is_gone:
-            answer.set_exception(EmacsGone("Emacs has disconnected"))
+            answer.set_exception(EmacsError("Emacs has disconnected"))
         elif self._peer is None:
             self._queue.append((answer, name, *args))
         else:

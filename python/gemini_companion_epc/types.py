@@ -25,11 +25,7 @@ class StartError(Exception):
 
 
 class EmacsError(Exception):
-    """Emacs answered a call with an error."""
-
-
-class EmacsGone(EmacsError):
-    """Emacs is not connected, or disconnected before it answered."""
+    """Emacs answered a call with an error, or not at all."""
 
 
 class RemoteError(Exception):

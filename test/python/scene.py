@@ -19,7 +19,7 @@ from gemini_companion_epc.sessions import Session, Sessions, Stream
 from gemini_companion_epc.types import (
     CloseReason,
     Diff,
-    EmacsGone,
+    EmacsError,
     Facts,
     File,
     Process,
@@ -61,7 +61,7 @@ class StubEmacs(Emacs):
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         self.closed.append((diff_id, reason))
         if self.is_gone:
-            raise EmacsGone("gone")
+            raise EmacsError("gone")
         if self.is_silent:
             await never()
         self.before_answer(diff_id)

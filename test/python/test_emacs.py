@@ -19,7 +19,7 @@ from fake_cli import BOUND
 from fake_emacs import NO_ANSWER, ReturnedError, plist
 from gemini_companion_epc.emacs import Emacs
 from gemini_companion_epc.texts import LARGE_TEXT
-from gemini_companion_epc.types import EmacsError, EmacsGone
+from gemini_companion_epc.types import EmacsError
 
 
 @pytest.mark.parametrize("is_elsewhere", [False, True])
@@ -80,9 +80,9 @@ def test_pending_calls_fail_when_emacs_leaves(epc: Endpoint) -> None:
     waiting = epc.start(epc.emacs.close_diff(1, "closed"))
     peer.expect("close-diff")
     peer.close()
-    with pytest.raises(EmacsGone):
+    with pytest.raises(EmacsError):
         waiting.result(BOUND)
-    with pytest.raises(EmacsGone):
+    with pytest.raises(EmacsError):
         epc.run(epc.emacs.close_diff(2, "closed"))
     epc.do(epc.emacs.warn, "no peer receives it")
 
