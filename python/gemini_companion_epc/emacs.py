@@ -76,7 +76,7 @@ class Emacs:
     def give_up(self) -> None:
         """Fail the calls that Emacs has not answered."""
         if self._peer is not None:
-            self._peer.give_up(EmacsError("Emacs did not answer"))
+            self._peer.give_up()
 
     def _forget_peer(self) -> None:
         self.give_up()

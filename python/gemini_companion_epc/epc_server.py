@@ -162,23 +162,20 @@ class Peer:
     def call(self, answer: "asyncio.Future[Sexp]", name: str, *args: Sexp) -> None:
         """Call ``name`` with ``args``; ``answer`` is set, maybe to an EmacsError."""
 
-        # The answer may come although nothing waits for it any more.
-        def succeed(value: Sexp) -> None:
-            if not answer.done():
+        def settle(value: Sexp) -> None:
+            if answer.done():  # nothing waits for it any more
+                return
+            if isinstance(value, Exception):
+                answer.set_exception(EmacsError(str(value)))
+            else:
                 answer.set_result(value)
 
-        def fail(error: Exception) -> None:
-            if not answer.done():
-                is_ours = isinstance(error, EmacsError)
-                answer.set_exception(error if is_ours else EmacsError(str(error)))
+        self._calls.call(self, name, list(args), settle, settle)
 
-        self._calls.call(self, name, list(args), succeed, fail)
-
-    def give_up(self, error: Exception) -> None:
-        """Let all calls that have no answer fail with ``error``."""
-        while self._calls.callbacks:
-            _, (_, fail) = self._calls.callbacks.popitem()
-            fail(error)
+    def give_up(self) -> None:
+        """Let all calls that have no answer fail."""
+        for uid in list(self._calls.callbacks):
+            self._receive_answer("return-error", uid, ["Emacs did not answer"])
 
     def answer(self, uid: int, value: Sexp) -> None:
         """Answer the call ``uid`` with ``value``."""
