@@ -165,7 +165,6 @@ class Asgi:
     # POST
 
     async def _ask(self, request: Request) -> Facts:
-        """Return the answer to a request of the bridge, which needs no session."""
         try:
             question = dict(from_json(await _body(request)))
         except (ValueError, TypeError) as error:

@@ -47,7 +47,6 @@ class Diffs:
         return {diff.path: diff for diff in mine}
 
     def _reviewed(self, remote: str) -> list[str]:
-        """Return the files of the host ``remote`` that have open diffs."""
         diffs, session = self._diffs.values(), self._sessions.get
         return [one.path for one in diffs if session(one.session_id).remote == remote]
 
@@ -178,7 +177,6 @@ class Diffs:
             self._remember(session.interrupted, path)
 
     def _remember(self, paths: dict[str, asyncio.TimerHandle], path: str) -> None:
-        """Keep ``path`` in ``paths`` for a while."""
         if previous := paths.get(path):
             previous.cancel()
         loop = asyncio.get_running_loop()

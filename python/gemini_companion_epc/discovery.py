@@ -95,12 +95,10 @@ class DiscoveryFiles:
                         path.unlink()
 
     def _path(self, client: Client) -> Path:
-        """Return the file by which ``client`` finds this server."""
         name = client.file_name(self._pid, self._port)
         return client.directory(self._environ) / name
 
     def _payload(self, client: Client, roots: Sequence[str]) -> dict[str, object]:
-        """Return the content of that file, and by what `sweep` knows it."""
         return {
             **client.discovery(self._port, self._token, roots),
             # Qwen Code deletes a file without it; the others ignore it.
@@ -110,7 +108,6 @@ class DiscoveryFiles:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write ``content`` to the file ``path`` atomically."""
     # Clients ignore this name, so they never read an incomplete file.
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:

@@ -161,7 +161,6 @@ def _declared(tool: protocol.Tool) -> Tool:
 async def _call_tool(
     diffs: Diffs, context: Context, params: CallToolRequestParams
 ) -> CallToolResult:
-    """Answer tools/call, with an error result only for malformed arguments."""
     session = _session(context)
     # Even if they are no longer offered: the CLI may have listed them before a restart.
     if params.name not in [tool.name for tool in session.client.protocol.tools]:

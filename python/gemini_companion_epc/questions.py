@@ -124,7 +124,6 @@ class Questions:
     # Events
 
     async def _event(self, client: Client, request: Facts) -> Facts:
-        """Return the answer of the hook to the event in ``request``."""
         event = request.get("event")
         if not isinstance(event, dict):
             raise MalformedArgument("event must be an object")
@@ -147,7 +146,6 @@ class Questions:
         return {}
 
     async def _edited(self, facts: Facts, event: Facts, directory: str) -> Facts:
-        """Return the answer of the hook to ``event``, an edit."""
         try:
             display = event["tool_response"]["returnDisplay"]
             file = display.get("filePath") or event["tool_input"]["file_path"]
@@ -167,7 +165,6 @@ class Questions:
         return {"hookSpecificOutput": added}
 
     async def _hook(self, kind: str, facts: Facts, *texts: str | None) -> Facts | None:
-        """Return the answer of Emacs to the event of a hook, if there is one."""
         try:
             return await asyncio.wait_for(
                 self._ask(kind, facts, texts), self._config.edit_limit
@@ -320,7 +317,6 @@ def _diagnostics_text(facts: Facts, directory: str, is_of_file: bool) -> str:
 
 
 def _errors_text(facts: Facts, directory: str) -> str:
-    """Return the text about the new errors after an edit."""
     directory = os.path.realpath(directory)
     name, count = _escaped(_relative(facts["path"], directory)), facts["count"]
     errors, others = facts.get("errors") or [], facts.get("others") or []

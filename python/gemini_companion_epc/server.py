@@ -265,7 +265,6 @@ class Server:
             loop.default_exception_handler(context)
 
     def _warn_once(self, messages: Iterable[str]) -> None:
-        """Show ``messages`` to the user, except those shown before."""
         for message in messages:
             if message not in self._warnings:
                 self._warnings.add(message)

@@ -424,7 +424,6 @@ class Sessions:
             session.update_context(events[kind])
 
     def _event(self, session: Session) -> bytes | None:
-        """Return the event with the current context for ``session``."""
         if self._context is None:
             return None
         files = [
