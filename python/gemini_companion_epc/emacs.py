@@ -5,6 +5,7 @@ import asyncio
 import logging
 import os
 import threading
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -35,13 +36,7 @@ class Emacs:
         server, only at first.  ``stop`` is also called when it disconnects.
         """
         self._methods = methods
-        functions = {
-            name: partial(self._run, function) for name, function in methods.items()
-        }
-        peer = partial(Peer, self._config.secret, functions, self._greet, self._left)
-        self._server = await asyncio.start_server(
-            lambda *streams: peer(*streams).run(), "127.0.0.1", 0
-        )
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
@@ -58,6 +53,20 @@ class Emacs:
             self._forget_peer()
             peer.close()
 
+    async def _connected(self, reader: StreamReader, writer: StreamWriter) -> None:
+        methods = {name: partial(self._run, one) for name, one in self._methods.items()}
+        peer = Peer(methods, reader, writer)
+        try:
+            self._greet(peer, await peer.hello(self._config.secret))
+            await peer.run()
+        except (OSError, EOFError, ValueError) as error:
+            logger.info("EPC connection ended: %s", error)
+        finally:
+            peer.close()
+            if peer is self._peer:
+                self._forget_peer()
+                self._methods["stop"]()
+
     def _greet(self, peer: Peer, uid: int) -> None:
         logger.info("Emacs is connected")
         self._server.close()
@@ -66,12 +75,6 @@ class Emacs:
         for call in self._queue:
             peer.call(*call)
         self._queue.clear()
-
-    def _left(self, peer: Peer) -> None:
-        if peer is self._peer:
-            logger.info("Emacs has disconnected")
-            self._forget_peer()
-            self._methods["stop"]()
 
     def give_up(self) -> None:
         """Fail the calls that Emacs has not answered."""

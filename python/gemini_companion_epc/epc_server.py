@@ -38,20 +38,12 @@ _LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
 
 @dataclass(eq=False, repr=False)
 class Peer:
-    """A connection, whose first message must be a call of hello with a secret.
+    """A connection to a peer, which may call ``_methods``."""
 
-    Then ``_on_hello`` is called with the connection and the id of the call, and the
-    peer may call ``_methods``.  ``_on_close`` is called when it has disconnected.
-    """
-
-    _secret: str
     _methods: Mapping[str, Callable[..., object]]
-    _on_hello: Callable[["Peer", int], None]
-    _on_close: Callable[["Peer"], None]
     _reader: StreamReader
     _writer: StreamWriter
     _calls: EPCCallManager = field(init=False, default_factory=EPCCallManager)
-    _is_authenticated: bool = field(init=False, default=False)
 
     def close(self) -> None:
         """Close the connection once everything is written."""
@@ -59,71 +51,57 @@ class Peer:
 
     # Reading
 
-    async def run(self) -> None:
-        """Handle what the peer sends until it disconnects."""
-        try:
-            while not self._writer.is_closing():
-                self._handle(await self._message())
-        except (OSError, EOFError, ValueError) as error:
-            logger.info("EPC connection ended: %s", error)
-        finally:
-            self.close()
-            self._on_close(self)
+    async def hello(self, secret: str) -> int:
+        """Wait for a call of hello with ``secret`` and this version; return its id.
 
-    async def _message(self) -> bytes:
-        head = await self._reader.readexactly(6)
-        if not _LENGTH.match(head):
-            raise ValueError("message without a length")
-        length = int(head, 16)
-        if not self._is_authenticated and length > MAX_HELLO:
-            raise ValueError("message too long for hello")
-        message = await self._reader.readexactly(length)
-        # Emacs cannot turn off Nagle's algorithm, so its next message would wait
-        # 40 ms for a delayed acknowledgement.
-        acknowledge(self._writer.get_extra_info("socket"))
-        return message
-
-    def _handle(self, sexp: bytes) -> None:
-        try:
-            kind, uid, *rest = parse(sexp)
-            if not isinstance(kind, Symbol) or not isinstance(uid, int):
-                raise ValueError("not an EPC message")
-        except ValueError as error:
-            logger.warning("Cannot decode an EPC message: %s", error)
-            if not self._is_authenticated:
-                self.close()
-            return
-        if not self._is_authenticated:
-            self._authenticate(kind.value(), uid, rest)
-        elif kind.value() == "call":
-            self._receive_call(uid, rest)
-        elif kind.value() in ("return", "return-error", "epc-error"):
-            self._receive_answer(kind.value(), uid, rest)
-        else:
-            logger.warning("EPC message of unknown kind: %s", kind.value()[:40])
-
-    def _authenticate(self, kind: str, uid: int, rest: list[Sexp]) -> None:
-        version: Sexp = None
-        try:
-            name, (secret, version) = rest
-            if kind != "call" or name.value() != "hello":
-                raise ValueError
-            is_right = hmac.compare_digest(secret.encode(), self._secret.encode())
-        except (ValueError, TypeError, AttributeError):
-            is_right = False
-        if not is_right:
-            logger.warning("EPC peer refused: no hello with the right secret")
-            self.close()
-        elif version != __version__:
+        Raise ValueError if anything else comes.
+        """
+        while True:
+            kind, uid, rest = _parts(await self._message(MAX_HELLO))
+            try:
+                name, (given, version) = rest
+                is_hello = (kind, name.value()) == ("call", "hello")
+                is_right = hmac.compare_digest(given.encode(), secret.encode())
+            except (ValueError, TypeError, AttributeError):
+                raise ValueError("no hello") from None
+            if not (is_hello and is_right):
+                raise ValueError("no hello with the right secret")
+            if version == __version__:
+                return uid
             text = (
                 f"Emacs has gemini-companion {version}, but the Python server that "
                 f"{sys.executable} runs is {__version__}; install the same version of "
                 "both and restart Emacs"
             )
             self._send("return-error", uid, text)
+
+    async def run(self) -> None:
+        """Handle what the peer sends; raise an error when it disconnects."""
+        while not self._writer.is_closing():
+            self._handle(await self._message(MAX_MESSAGE))
+
+    async def _message(self, longest: int) -> bytes:
+        head = await self._reader.readexactly(6)
+        if not _LENGTH.match(head) or int(head, 16) > longest:
+            raise ValueError("no message, or too long a one")
+        message = await self._reader.readexactly(int(head, 16))
+        # Emacs cannot turn off Nagle's algorithm, so its next message would wait
+        # 40 ms for a delayed acknowledgement.
+        acknowledge(self._writer.get_extra_info("socket"))
+        return message
+
+    def _handle(self, message: bytes) -> None:
+        try:
+            kind, uid, rest = _parts(message)
+        except ValueError as error:
+            logger.warning("Cannot decode an EPC message: %s", error)
+            return
+        if kind == "call":
+            self._receive_call(uid, rest)
+        elif kind in ("return", "return-error", "epc-error"):
+            self._receive_answer(kind, uid, rest)
         else:
-            self._is_authenticated = True
-            self._on_hello(self, uid)
+            logger.warning("EPC message of unknown kind: %s", kind[:40])
 
     def _receive_call(self, uid: int, rest: list[Sexp]) -> None:
         try:
@@ -204,6 +182,13 @@ def _encode(message: list[Sexp]) -> bytes:
 
 
 # S-expressions
+
+
+def _parts(message: bytes) -> tuple[str, int, list[Sexp]]:
+    kind, uid, *rest = parse(message)
+    if not isinstance(kind, Symbol) or not isinstance(uid, int):
+        raise ValueError("not an EPC message")
+    return kind.value(), uid, rest
 
 
 def parse(message: bytes) -> list[Sexp]:
