@@ -57,13 +57,7 @@
                      (or unsaved (not (gemini-companion-edit-in-file-p edit))))
                 "was new and has changed since; delete it by hand")
                ((null unsaved) (gemini-companion-changes--check-host file))
-               ((not (with-current-buffer unsaved
-                       (and enable-multibyte-characters
-                            (gemini-companion-revert-plain-p file))))
-                "has unsaved changes; save them first")
-               ((gemini-companion-revert-unmerged-p unsaved)
-                (substitute-command-keys "has unsaved changes and was written; \
-\\[gemini-companion-merge] merges them first")))))
+               ((gemini-companion-revert-obstacle unsaved)))))
       (user-error "%s %s" (gemini-companion-edit-name edit) why))))
 
 (defun gemini-companion-changes-unwritten (edit)

@@ -368,7 +368,7 @@ For a remote file, that is its copy."
             (equal (gemini-companion-revert--ancestor-text)
                    (car (gemini-companion-revert--read))))))))
 
-(defun gemini-companion-revert-plain-p (file)
+(defun gemini-companion-revert--plain-p (file)
   "Return non-nil if the current buffer can have the text of FILE, its file.
 One with a way of its own to revert, such as a hex dump, has not, and
 may ask when it is reverted."
@@ -382,7 +382,7 @@ See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
     (when-let* ((file (gemini-companion-revert--file))
                 (stamp (gemini-companion-watch-stamp file))
-                ((gemini-companion-revert-plain-p file))
+                ((gemini-companion-revert--plain-p file))
                 ((not (gemini-companion-revert--current-p))))
       (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
         (cond ((or (not (buffer-modified-p))
@@ -564,14 +564,26 @@ if that is not too large."
        (gemini-companion-revert--ancestor-text)
        (executable-find "diff3")))
 
-(defun gemini-companion-revert-unmerged-p (buffer)
+(defun gemini-companion-revert--unmerged-p (buffer)
   "Return non-nil if BUFFER has unsaved text and its file was written since."
   (with-current-buffer buffer
     (when-let* (((buffer-modified-p))
                 (file (gemini-companion-revert--file))
-                ((gemini-companion-revert-plain-p file))
+                ((gemini-companion-revert--plain-p file))
                 ((gemini-companion-text-attributes file)))
       (not (gemini-companion-revert--current-p)))))
+
+(defun gemini-companion-revert-obstacle (buffer)
+  "Return why the unsaved text of BUFFER cannot be changed now, or nil.
+The value is the predicate of a sentence about its file."
+  (with-current-buffer buffer
+    (cond ((not (and enable-multibyte-characters
+                     (gemini-companion-revert--plain-p
+                      (gemini-companion-revert--file))))
+           "has unsaved changes; save them first")
+          ((gemini-companion-revert--unmerged-p buffer)
+           (substitute-command-keys "has unsaved changes and was written; \
+\\[gemini-companion-merge] merges them first")))))
 
 ;;;###autoload
 (defun gemini-companion-merge ()
@@ -580,9 +592,9 @@ If nothing is to be merged here, show and merge another buffer.
 Lines that differ in both are kept twice, as a conflict for
 `smerge-mode'.  Nothing is saved."
   (interactive)
-  (unless (gemini-companion-revert-unmerged-p (current-buffer))
+  (unless (gemini-companion-revert--unmerged-p (current-buffer))
     (pop-to-buffer
-     (or (seq-find #'gemini-companion-revert-unmerged-p (buffer-list))
+     (or (seq-find #'gemini-companion-revert--unmerged-p (buffer-list))
          (user-error "No CLI has written a file since you changed its text"))))
   (unless (gemini-companion-revert--mergeable-p)
     (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \

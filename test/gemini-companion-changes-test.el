@@ -682,7 +682,7 @@ Return what became of a revert."
       (2 (gemini-companion-changes-test-write
           file (gemini-companion-test-edited-at-random
                 (gemini-companion-test-file-text file))))
-      (3 (unless (gemini-companion-revert-unmerged-p (current-buffer))
+      (3 (unless (gemini-companion-revert-obstacle (current-buffer))
            (gemini-companion-changes-test-type)
            (save-buffer)))
       (4 (gemini-companion-changes-test-type))
@@ -690,7 +690,7 @@ Return what became of a revert."
            (undo-boundary)
            (undo)))
       (6 (unless (or (buffer-modified-p)
-                     (gemini-companion-revert-unmerged-p (current-buffer)))
+                     (gemini-companion-revert-obstacle (current-buffer)))
            (revert-buffer t t)))
       (_ (when edits
            (setq edits (gemini-companion-changes-test-revert
