@@ -37,11 +37,13 @@ Any hidden file or directory counts, as so many of them do.")
 They count while the CLI is connected.")
 
 (defun gemini-companion-auto-on-p (&optional session)
-  "Return non-nil if auto-accept is on for SESSION, by default for any CLI."
-  (seq-some (lambda (session)
-              (seq-contains-p gemini-companion-auto--sessions session
-                              #'gemini-companion-session-same-p))
-            (if session (list session) (gemini-companion-sessions))))
+  "Return non-nil if auto-accept is on for SESSION.
+By default, that is the CLI at point, or if there is none, any CLI."
+  (let ((session (or session (gemini-companion-auto--session-here))))
+    (seq-some (lambda (session)
+                (seq-contains-p gemini-companion-auto--sessions session
+                                #'gemini-companion-session-same-p))
+              (if session (list session) (gemini-companion-sessions)))))
 
 (defun gemini-companion-auto--session-here ()
   "Return the CLI at point, or of the review of this buffer, or nil."
@@ -49,10 +51,6 @@ They count while the CLI is connected.")
          (car (gemini-companion-view-edits gemini-companion-edits-view)))
         (gemini-companion-edit-here
          (gemini-companion-edit-session gemini-companion-edit-here))))
-
-(defun gemini-companion-auto-here-p ()
-  "Return non-nil if auto-accept is on for the CLI at point."
-  (gemini-companion-auto-on-p (gemini-companion-auto--session-here)))
 
 ;;;; Acceptance
 
@@ -109,7 +107,7 @@ The CLI does not know that text until it reads the file again."
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'arrival)))
   "Return the text and tooltip of auto-accept for the mode line, or nil."
-  (and (gemini-companion-auto-on-p)
+  (and (seq-some #'gemini-companion-auto-on-p (gemini-companion-sessions))
        '("!" . "Edits of a CLI are accepted without review")))
 
 ;;;; Commands

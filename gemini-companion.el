@@ -133,7 +133,7 @@ mood-line hide.  Takes effect at once."
       :enable gemini-companion-edits-to-answer :header (10 "other view"))
      ("l" gemini-companion-list "List of edits" (view))
      ("!" gemini-companion-auto-accept "Auto-accept" (view list)
-      :on gemini-companion-auto-here-p)
+      :on gemini-companion-auto-on-p)
      ("g" revert-buffer "Refresh" (list))
      ("q" quit-window "Quit the list" (list)))
     (nil
