@@ -825,15 +825,15 @@ PREVIOUS are the CLIs that were connected before."
 
 ;;;###autoload
 (add-to-list 'desktop-buffer-mode-handlers
-             '(gemini-companion-resume-mode . gemini-companion-cli-restore) t)
+             '(gemini-companion-resume-mode . gemini-companion-cli--restore) t)
 
 (defconst gemini-companion-cli--desktop-handlers
-  (mapcar (lambda (mode) (cons mode 'gemini-companion-cli-restore))
+  (mapcar (lambda (mode) (cons mode 'gemini-companion-cli--restore))
           '(vterm-mode eat-mode term-mode))
   "Elements of `desktop-buffer-mode-handlers' while the mode is on.")
 
 ;;;###autoload
-(defun gemini-companion-cli-restore (_file name run)
+(defun gemini-companion-cli--restore (_file name run)
   "Return a buffer NAME in which the CLI of RUN can be resumed.
 RUN is what `gemini-companion-cli--desktop' has saved.  Return nil if
 it is nil, or if its directory does not exist."
@@ -1019,8 +1019,8 @@ prints objects of JSON."
                         (or .customTitle .prompt ""))
                   objects)))))
     (mapcar (pcase-lambda (`(,id ,time ,words))
-              (list id (vector time (gemini-companion-name-escaped
-                                     (string-clean-whitespace words)))))
+              (list id (vector time (gemini-companion-name-shown
+                                     (string-clean-whitespace words) 300))))
             (append (nreverse objects) printed))))
 
 (defun gemini-companion-resume--list ()

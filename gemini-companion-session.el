@@ -21,7 +21,7 @@
 
 ;;;; Text
 
-(defun gemini-companion-name-escaped (text)
+(defun gemini-companion-name--escaped (text)
   "Return TEXT with invisible characters escaped.
 These are control and format characters, including bidirectional
 ones, and blanks other than a space."
@@ -110,12 +110,12 @@ name is shortened in its middle."
 (defun gemini-companion-name-absolute (file)
   "Return the absolute name of FILE for the user, abbreviated and escaped."
   (let ((file-name-handler-alist nil))
-    (gemini-companion-name-escaped
+    (gemini-companion-name--escaped
      (abbreviate-file-name (gemini-companion-names-visited file)))))
 
 (defun gemini-companion-name-shown (name &optional columns)
   "Return NAME, escaped and shortened in the middle to COLUMNS, or to 60."
-  (let* ((name (gemini-companion-name-escaped name))
+  (let* ((name (gemini-companion-name--escaped name))
          (width (string-width name))
          (most (or columns 60))
          (head (/ most 3)))

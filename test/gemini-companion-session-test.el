@@ -64,7 +64,7 @@ src/innocent.txt)" error)
                       session)))
           (should (equal name shown))
           (should (eq face (get-text-property 0 'face shown))))))
-    (should (equal "a\\xFFb" (gemini-companion-name-escaped
+    (should (equal "a\\xFFb" (gemini-companion-name-shown
                               (string ?a #x3FFFFF ?b))))
     ;; The CLI runs below the root of its project.
     (should (equal "src/b"
