@@ -179,8 +179,9 @@ selects a review that is shown."
 
 (defvar gemini-companion-arrival-show-function #'ignore
   "Function that shows an edit, and returns its view.
-It is called with the edit, and how that is to be selected, as by
-`gemini-companion-review-show'.")
+It is called with the edit, and `select' if the user asked for it, `next'
+if it takes the place of a review that the user has just answered, or nil
+if it appears by itself.")
 
 (defvar gemini-companion-arrival--timer nil
   "Timer of `gemini-companion-arrival--tick', or nil.")

@@ -171,10 +171,6 @@ be done now, in the midst of an undo.  By default, compare."
   (when redraw
     (gemini-companion-view-compare view)))
 
-(cl-defgeneric gemini-companion-view-edited (_view)
-  "Update a view soon, as the user has edited its proposal."
-  nil)
-
 (cl-defgeneric gemini-companion-view-close (view)
   "Close VIEW, but leave windows, original and proposal alone.")
 
@@ -233,7 +229,6 @@ also as a part of another line, becomes a part of it."
                    (force-mode-line-update t))
     ('toggled (gemini-companion-view-mark view t))
     ('restored (gemini-companion-view-mark view nil))
-    ('changed (gemini-companion-view-edited view))
     ('waits (gemini-companion-review--await-next view))
     ('hide (gemini-companion-review--close view))))
 
@@ -254,11 +249,10 @@ also as a part of another line, becomes a part of it."
 
 ;;;; Views
 
-(defun gemini-companion-review-show (edit &optional select)
+(defun gemini-companion-review--show (edit &optional select)
   "Show EDIT, or select its view; return the view.
-SELECT is `select' if the user asked for EDIT, `next' if EDIT takes the
-place of a review that the user has just answered, or nil if it appears
-by itself.  Signal an error if EDIT cannot be shown."
+For SELECT, see `gemini-companion-arrival-show-function'.  Signal an
+error if EDIT cannot be shown."
   (unless gemini-companion-review-view
     (user-error "No review of %s, as `gemini-companion-review-view' is nil"
                 (gemini-companion-edit-name edit)))
@@ -963,7 +957,7 @@ Return nil if that mode may do more."
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'review)))
   "Show edits as reviews."
-  (setq gemini-companion-arrival-show-function #'gemini-companion-review-show))
+  (setq gemini-companion-arrival-show-function #'gemini-companion-review--show))
 
 (provide 'gemini-companion-review)
 ;;; gemini-companion-review.el ends here

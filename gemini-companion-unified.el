@@ -568,9 +568,9 @@ Its buffers are that of the diff and the proposal.")
   (with-current-buffer (gemini-companion-unified--buffer view)
     (gemini-companion-page-refresh)))
 
-(cl-defmethod gemini-companion-view-edited
-  ((view gemini-companion-unified-view))
-  "Draw VIEW again soon."
+(cl-defmethod gemini-companion-view-follow
+  ((view gemini-companion-unified-view) (_event (eql 'changed)))
+  "Draw VIEW again soon, as the user has edited its proposal."
   (gemini-companion-page-refresh-soon (gemini-companion-unified--buffer view)))
 
 (cl-defmethod gemini-companion-view-close ((view gemini-companion-unified-view))

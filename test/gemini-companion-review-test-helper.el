@@ -35,11 +35,14 @@ at once."
          (gemini-companion-part-stop 'revert)))))
 
 (defun gemini-companion-test-diff-start (show outcome)
-  "Show diffs by the function SHOW, and call OUTCOME with settled ones."
+  "Show diffs, and call OUTCOME with settled ones.
+SHOW is a function that shows them, or nil for reviews."
   (setq gemini-companion-edit-send-function outcome)
   (gemini-companion-part-start 'revert)
   (gemini-companion-part-start 'edit)
-  (setq gemini-companion-arrival-show-function show)
+  (gemini-companion-part-start 'review)
+  (when show
+    (setq gemini-companion-arrival-show-function show))
   (gemini-companion-part-start 'arrival))
 
 (defmacro gemini-companion-test-messages (&rest body)
@@ -133,7 +136,7 @@ For ID and SESSION see `gemini-companion-test-open'."
          (progn
            (delete-other-windows)
            (gemini-companion-test-diff-start
-            #'gemini-companion-review-show
+            nil
             (lambda (diff)
               (push (gemini-companion-test-outcome diff) outcomes))))
          nil
