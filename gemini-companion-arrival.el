@@ -15,6 +15,7 @@
 ;;; Code:
 
 (require 'gemini-companion-edit)
+(require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
@@ -69,10 +70,11 @@ If it has to be reviewed nevertheless, record why."
       t)))
 
 (defun gemini-companion-auto--objection (edit)
-  (let ((file (gemini-companion-edit-file edit)))
-    (pcase-let ((`(,name ,root ,own)
-                 (gemini-companion-name-and-root
-                  file (gemini-companion-edit-session edit))))
+  (let* ((file (gemini-companion-edit-file edit))
+         (name (or (gemini-companion-text-true-name file) file)))
+    (pcase-let ((`(,root ,own)
+                 (gemini-companion-roots-outermost
+                  name (gemini-companion-edit-session edit))))
       (cond ((gemini-companion-text-unreadable-reason file))
             ((gemini-companion-edit-emptied-p edit) "no text is left")
             ((not own) "outside the project of the CLI")

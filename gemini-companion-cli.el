@@ -257,9 +257,8 @@ DIRECTORY is nil if it is unknown.  For findings, see
               "Type M-x gemini-companion-connect in a buffer of that host."))))
    ((and (not (member (file-name-as-directory directory)
                       (list (expand-file-name "~/") "/")))
-         (gemini-companion-roots-above
-          (file-name-as-directory (file-truename directory))
-          gemini-companion-roots-last))
+         (car (gemini-companion-roots-outermost
+               (file-name-as-directory (file-truename directory)))))
     `((good ,(format "A CLI may connect from %s"
                      (abbreviate-file-name directory)))))
    ((gemini-companion-privacy-directory-hidden-p directory)

@@ -97,7 +97,7 @@ the last one first."
        (not (gemini-companion-text-unreadable-reason file))
        (not (gemini-companion-privacy-name-hidden-p file))
        (or gemini-companion-share-outside-projects
-           (gemini-companion-roots-above file (gemini-companion-roots-all)))))
+           (car (gemini-companion-roots-outermost file)))))
 
 (defun gemini-companion-lookup--true-name (file)
   "Return the true name of FILE, a file that may be shared.

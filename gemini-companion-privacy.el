@@ -428,17 +428,35 @@ system and directories that are not shared are never among them."
                   `(,@(mapcar #'gemini-companion-roots--of-buffer (buffer-list))
                     ,directory))))))))
 
-(defun gemini-companion-roots-of (directory)
+(defun gemini-companion-roots-outermost (name &optional session)
+  "Return a list of the outermost root above NAME, and OWN.
+NAME is a true name; that of a directory ends with a slash.  Roots of the
+CLI of SESSION come first, and OWN is non-nil if the root is one of them."
+  (let* ((directory (plist-get session :directory))
+         (outermost (lambda (roots)
+                      (car (seq-sort-by #'length #'<
+                                        (gemini-companion-roots--above
+                                         name roots)))))
+         (remote (plist-get session :remote))
+         (own (cond (remote
+                     (funcall outermost (gemini-companion-names-roots remote)))
+                    (directory
+                     (funcall outermost
+                              (gemini-companion-roots--of directory))))))
+    (list (or own (funcall outermost (gemini-companion-roots-all)))
+          own)))
+
+(defun gemini-companion-roots--of (directory)
   "Return the roots for a CLI in the local DIRECTORY.
 They are the last computed roots that contain DIRECTORY.  If there
 are none, as a root may be dropped while the CLI is connected, it is
 the root of its project."
   (unless (file-remote-p directory)
-    (or (gemini-companion-roots-above (file-name-as-directory directory)
-                                      gemini-companion-roots-last)
+    (or (gemini-companion-roots--above (file-name-as-directory directory)
+                                       gemini-companion-roots-last)
         (delq nil (list (cdr (gemini-companion-roots--root directory)))))))
 
-(defun gemini-companion-roots-above (name roots)
+(defun gemini-companion-roots--above (name roots)
   "Return the ROOTS that contain NAME; all are true names.
 If NAME is a directory, it ends with a slash."
   (seq-filter (apply-partially #'gemini-companion-text-in-directory-p name)
@@ -501,7 +519,7 @@ is in none of the last computed roots."
     (if (and name (member true-name roots))
         name
       (seq-some (lambda (name)
-                  (and (gemini-companion-roots-above name roots) name))
+                  (and (gemini-companion-roots--above name roots) name))
                 `(,@(and name (list name)) ,(file-truename file))))))
 
 (provide 'gemini-companion-privacy)

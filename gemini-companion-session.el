@@ -38,7 +38,7 @@ ones, and blanks other than a space."
 
 ;;;; Roots
 
-(defun gemini-companion-name-and-root (file &optional session)
+(defun gemini-companion-name--and-root (file &optional session)
   "Return a list of the true name of FILE, a root, and OWN.
 The root is the outermost one that contains FILE, or nil.  Roots of
 the CLI of SESSION come first, and OWN is non-nil if it is one of
@@ -49,23 +49,7 @@ Emacs takes it for a remote name."
          (name (or (and (not (gemini-companion-text-remote-p file))
                         (gemini-companion-text-true-name file))
                    file)))
-    (cons name (gemini-companion-name--root name session))))
-
-(defun gemini-companion-name--root (name session)
-  "Return a list of the root of NAME, and non-nil if it is SESSION's."
-  (let* ((directory (plist-get session :directory))
-         (outermost (lambda (roots)
-                      (car (seq-sort-by #'length #'<
-                                        (gemini-companion-roots-above
-                                         name roots)))))
-         (remote (plist-get session :remote))
-         (own (cond (remote
-                     (funcall outermost (gemini-companion-names-roots remote)))
-                    (directory
-                     (funcall outermost
-                              (gemini-companion-roots-of directory))))))
-    (list (or own (funcall outermost (gemini-companion-roots-all)))
-          own)))
+    (cons name (gemini-companion-roots-outermost name session))))
 
 (defun gemini-companion-name (file &optional session plain)
   "Return a name of FILE to show to the user.
@@ -75,7 +59,7 @@ non-nil, it includes that FILE is outside all roots, or a symbolic
 link to somewhere else.  Invisible characters are escaped, and a long
 name is shortened in its middle."
   (pcase-let* ((`(,true-name ,root ,own)
-                (gemini-companion-name-and-root file session))
+                (gemini-companion-name--and-root file session))
                (name (gemini-companion-name--below
                       true-name (and (or own (null session)) root)))
                (remote (car (gemini-companion-names-of-copy true-name)))
@@ -89,7 +73,7 @@ name is shortened in its middle."
                                   true-name file)
                                  (string-suffix-p (concat "/" name) file))
                        (gemini-companion-name--below
-                        file (car (gemini-companion-name--root
+                        file (car (gemini-companion-roots-outermost
                                    file session))))))
     (unless (or plain (and root (not link)))
       ;; Where there is little room, only that is shortened.
