@@ -226,7 +226,7 @@ What was saved may be undone, unless a later edit has written it again."
 
 (defun gemini-companion-changes--merged (edit hunk now)
   "Take back EDIT, or only its HUNK, in the text NOW.
-The value is as that of `gemini-companion-revert-merged'."
+The value is as that of `gemini-companion-text-merged'."
   (unless (executable-find "diff3")
     (user-error "%s has changed since, and the program diff3 is missing"
                 (gemini-companion-edit-name edit)))
@@ -247,7 +247,7 @@ The value is as that of `gemini-companion-revert-merged'."
        (written (gemini-companion-text-fit (gemini-companion-edit-after edit) now))
        (before (gemini-companion-changes--before edit now))
        (`(,line . ,text)
-        (gemini-companion-revert-merged
+        (gemini-companion-text-merged
          now written
          (if hunk
              (gemini-companion-changes--without hunk before written)

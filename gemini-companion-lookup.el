@@ -116,9 +116,9 @@ Signal an error if FILE does not exist or may not be shared."
                    (buffer-size buffer)
                  (file-attribute-size (file-attributes file)))))
     (when (<= (or size 0) (* 1024 1024))
-      (if buffer
-          (insert (gemini-companion-text-of-buffer buffer))
-        (gemini-companion-text-insert-file file))
+      (insert (if buffer
+                  (gemini-companion-text-of-buffer buffer)
+                (gemini-companion-text-read file)))
       (goto-char (point-min)))))
 
 ;;;; Language servers

@@ -604,7 +604,7 @@ text is unknown or the program diff3 is missing; \
                            (gemini-companion-revert--file))))
                (`(,theirs . ,coding) (gemini-companion-revert--read))
                (`(,conflict . ,text)
-                (gemini-companion-revert-merged
+                (gemini-companion-text-merged
                  (gemini-companion-text-of-buffer)
                  (gemini-companion-revert--ancestor-text)
                  theirs "unsaved" "before" "CLI")))
@@ -619,42 +619,6 @@ text is unknown or the program diff3 is missing; \
       (widen)
       (smerge-start-session)
       (message "Merged with conflicts; see the menu SMerge"))))
-
-(defun gemini-companion-revert-merged (mine base theirs &rest labels)
-  "Merge the texts MINE and THEIRS, which have both been made from BASE.
-The value is a cons of nil and the text; or if there are conflicts, of the
-line of the first one in MINE, and the text with all of them, in which
-LABELS name the three texts."
-  (let* ((end (if (string-search "\r\n" mine) "\r\n" "\n"))
-         (ends-p (lambda (text) (not (string-match-p "[^\n]\\'" text))))
-         (last (if (eq (funcall ends-p mine) (funcall ends-p base)) theirs mine))
-         ;; Otherwise a marker of a conflict comes behind the last line.
-         (texts (mapcar (lambda (text)
-                          (if (funcall ends-p text) text (concat text end)))
-                        (list mine base theirs))))
-    ;; Otherwise lines that both have changed alike are conflicts.
-    (pcase (gemini-companion-revert--run-merge texts "--merge" "--show-overlap")
-      (`(0 . ,merged)
-       (cons nil (if (funcall ends-p last)
-                     merged
-                   (string-remove-suffix end merged))))
-      (_
-       ;; This is MINE with THEIRS where there are conflicts.
-       (let ((other (cdr (gemini-companion-revert--run-merge
-                          texts "--merge" "--overlap-only"))))
-         (cons (1+ (cl-count ?\n mine :end (cl-mismatch mine other)))
-               (cdr (apply #'gemini-companion-revert--run-merge texts "--merge"
-                           (mapcar (apply-partially #'concat "--label=")
-                                   labels)))))))))
-
-(defun gemini-companion-revert--run-merge (texts &rest options)
-  "Return a cons of the status and the output of diff3 with OPTIONS for TEXTS."
-  (pcase (apply #'gemini-companion-text-run
-                (lambda (status) (cons status (buffer-string)))
-                texts "diff3" options)
-    ((and `(,(or 0 1) . ,_) result) result)
-    (`(,_ . ,output)
-     (user-error "Merging failed: %s" (string-trim output)))))
 
 (provide 'gemini-companion-revert)
 ;;; gemini-companion-revert.el ends here

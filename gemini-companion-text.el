@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; Read and write texts in UTF-8: no format is decoded, none of the user's hooks
-;; and file name handlers is called, and line ends stay.  Compare them, and
-;; replace the text of a buffer.
+;; and file name handlers is called, and line ends stay.  Compare and merge them,
+;; and replace the text of a buffer.
 ;;
 ;; A page is a buffer whose whole text is computed: when something has changed and
 ;; the buffer is visible, the text is computed again, and replaces in the buffer
@@ -78,7 +78,7 @@ If OWN is non-nil and both have CRLF, it keeps its line ends."
                    (string-remove-prefix mark text))
                   (t (string-replace "\n" "\r\n" plain))))))
 
-(defun gemini-companion-text-run (function texts program &rest options)
+(defun gemini-companion-text--run (function texts program &rest options)
   "Compare TEXTS by PROGRAM with OPTIONS, and return the value of FUNCTION.
 FUNCTION is called with the exit status; the output is the current
 buffer."
@@ -100,9 +100,45 @@ buffer."
   "Return the hunks in which the two TEXTS differ, a list.
 Return nil if there is no such program, or the disk is full."
   (ignore-error file-error
-    (gemini-companion-text-run (lambda (_status)
-                                 (gemini-companion-text--hunks))
-                               texts diff-command)))
+    (gemini-companion-text--run (lambda (_status)
+                                  (gemini-companion-text--hunks))
+                                texts diff-command)))
+
+(defun gemini-companion-text-merged (mine base theirs &rest labels)
+  "Merge the texts MINE and THEIRS, which have both been made from BASE.
+The value is a cons of nil and the text; or if there are conflicts, of the
+line of the first one in MINE, and the text with all of them, in which
+LABELS name the three texts."
+  (let* ((end (if (string-search "\r\n" mine) "\r\n" "\n"))
+         (ends-p (lambda (text) (not (string-match-p "[^\n]\\'" text))))
+         (last (if (eq (funcall ends-p mine) (funcall ends-p base)) theirs mine))
+         ;; Otherwise a marker of a conflict comes behind the last line.
+         (texts (mapcar (lambda (text)
+                          (if (funcall ends-p text) text (concat text end)))
+                        (list mine base theirs))))
+    ;; Otherwise lines that both have changed alike are conflicts.
+    (pcase (gemini-companion-text--run-merge texts "--merge" "--show-overlap")
+      (`(0 . ,merged)
+       (cons nil (if (funcall ends-p last)
+                     merged
+                   (string-remove-suffix end merged))))
+      (_
+       ;; This is MINE with THEIRS where there are conflicts.
+       (let ((other (cdr (gemini-companion-text--run-merge
+                          texts "--merge" "--overlap-only"))))
+         (cons (1+ (cl-count ?\n mine :end (cl-mismatch mine other)))
+               (cdr (apply #'gemini-companion-text--run-merge texts "--merge"
+                           (mapcar (apply-partially #'concat "--label=")
+                                   labels)))))))))
+
+(defun gemini-companion-text--run-merge (texts &rest options)
+  "Return a cons of the status and the output of diff3 with OPTIONS for TEXTS."
+  (pcase (apply #'gemini-companion-text--run
+                (lambda (status) (cons status (buffer-string)))
+                texts "diff3" options)
+    ((and `(,(or 0 1) . ,_) result) result)
+    (`(,_ . ,output)
+     (user-error "Merging failed: %s" (string-trim output)))))
 
 (defun gemini-companion-text-units (text)
   "Return the number of UTF-16 units of TEXT."
@@ -332,20 +368,12 @@ A name of a directory in place of FILE ends with a slash."
     (gemini-companion-text--insert-bytes file)
     (buffer-string)))
 
-(defun gemini-companion-text-insert-file (file)
-  "Fill the current buffer, which is empty, with the text of FILE.
-Decode it from UTF-8.  Return its size in bytes."
-  (let ((buffer-undo-list t))
-    (gemini-companion-text--insert-bytes file)
-    (prog1 (buffer-size)
-      ;; Emacs 28 decodes it wrongly at once if its last bytes are not UTF-8.
-      (decode-coding-region (point-min) (point-max) 'utf-8-unix)
-      (goto-char (point-min)))))
-
 (defun gemini-companion-text-read (file)
   "Return the text of FILE, which is in UTF-8, as a string."
   (with-temp-buffer
-    (gemini-companion-text-insert-file file)
+    (gemini-companion-text--insert-bytes file)
+    ;; Emacs 28 decodes it wrongly at once if its last bytes are not UTF-8.
+    (decode-coding-region (point-min) (point-max) 'utf-8-unix)
     (buffer-string)))
 
 (defun gemini-companion-text-write (file &optional text)
