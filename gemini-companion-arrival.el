@@ -281,7 +281,7 @@ If AGAIN is non-nil, accept all those that wait."
 (defun gemini-companion-arrival--show-next ()
   "Show the next edit if none is shown and the user is idle.
 Otherwise announce it; return non-nil if it waits for the user."
-  (when-let* ((edit (gemini-companion-arrival-waiting))
+  (when-let* ((edit (gemini-companion-arrival--waiting))
               ;; The header line of one that is shown counts them.
               ((not (gemini-companion-edit-shown))))
     (let ((room (gemini-companion-arrival--may-show-p))
@@ -311,7 +311,7 @@ It is of the same CLI and turn, and the user has pressed no key since."
             (eq turn (gemini-companion-session-turn session))
             'next)))))
 
-(defun gemini-companion-arrival-waiting ()
+(defun gemini-companion-arrival--waiting ()
   "Return the oldest edit that waits to be shown, or nil."
   (seq-find (lambda (edit)
               (not (or (gemini-companion-edit-view edit)
@@ -389,6 +389,46 @@ user's changes of its proposal."
       (gemini-companion-edit-hide shown))
     (gemini-companion-arrival--show edit 'select)))
 
+(autoload 'gemini-companion-list "gemini-companion-list"
+  "Show the edits of each CLI." t)
+
+(autoload 'gemini-companion-cli-show "gemini-companion-cli")
+
+;;;###autoload
+(defun gemini-companion-review (&optional list)
+  "Go to what waits for you.
+That is the review that is shown, laid out again if one of its windows
+was deleted, or the terminal beside it; else the next proposal; else
+the terminal that has waited longest for an answer.  If nothing waits,
+show what each CLI is doing.  With prefix argument LIST, list the edits."
+  (interactive "P")
+  (let ((edit (or (gemini-companion-edit-shown)
+                  (gemini-companion-arrival--waiting)
+                  (car (gemini-companion-edits-open))))
+        (waiting (seq-filter
+                  (lambda (session)
+                    (and (eq 'waiting (gemini-companion-session-state session))
+                         (gemini-companion-session-terminal session)))
+                  (gemini-companion-sessions))))
+    (cond (list (gemini-companion-list))
+          (edit (gemini-companion-arrival-view edit))
+          (waiting
+           (gemini-companion-cli-show
+            (gemini-companion-session-terminal
+             (car (seq-sort-by #'gemini-companion-session-state-since #'<
+                               waiting)))))
+          (t
+           (user-error "No proposal waits for an answer%s"
+                       (mapconcat
+                        (lambda (session)
+                          (pcase (gemini-companion-session-state session)
+                            ('unknown "")
+                            (state (format "; %s is %s"
+                                           (gemini-companion-session-name
+                                            session)
+                                           state))))
+                        (gemini-companion-sessions) ""))))))
+
 ;;;; After an answer
 
 (defun gemini-companion-arrival--after-answer (edit)
@@ -400,7 +440,7 @@ until it does, so that the windows do not jump."
           (list edit (gemini-companion-session-turn session) (float-time)
                 num-input-keys)))
   (gemini-companion-arrival--offer)
-  (let ((next (gemini-companion-arrival-waiting)))
+  (let ((next (gemini-companion-arrival--waiting)))
     (cond ((and next (gemini-companion-arrival--may-show-p)
                 (not (active-minibuffer-window)))
            (gemini-companion-arrival--show next 'next))
@@ -419,7 +459,7 @@ until it does, so that the windows do not jump."
             (not (and (eq 'rejected (gemini-companion-edit-decision edit))
                       (gemini-companion-edit-client-get edit :drops-edits)))
             ;; A question in the terminal, which the review may cover.
-            (or (gemini-companion-arrival-waiting)
+            (or (gemini-companion-arrival--waiting)
                 (not (eq 'waiting (gemini-companion-session-state session)))
                 (< (gemini-companion-session-state-since session) time)))))))
 

@@ -822,7 +822,7 @@ PREVIOUS are the CLIs that were connected before."
 
 ;;;; Desktop
 
-;;;###autoload
+;; Before a desktop restores a buffer, it loads the file of its mode.
 (add-to-list 'desktop-buffer-mode-handlers
              '(gemini-companion-resume-mode . gemini-companion-cli--restore) t)
 
@@ -831,7 +831,6 @@ PREVIOUS are the CLIs that were connected before."
           '(vterm-mode eat-mode term-mode))
   "Elements of `desktop-buffer-mode-handlers' while the mode is on.")
 
-;;;###autoload
 (defun gemini-companion-cli--restore (_file name run)
   "Return a buffer NAME in which the CLI of RUN can be resumed.
 RUN is what `gemini-companion-cli--desktop' has saved.  Return nil if

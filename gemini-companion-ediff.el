@@ -14,6 +14,7 @@
 (require 'ediff)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-review)
+(require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 
@@ -265,11 +266,18 @@ The control panel is current."
 It is current.  Where its keys do not work, they are dimmed."
   (when-let* ((window (and gemini-companion-edit-here (get-buffer-window))))
     (let ((inhibit-read-only t)
-          (inhibit-modification-hooks t))
+          (inhibit-modification-hooks t)
+          (excluded (gemini-companion-ediff--excluded-p)))
       (erase-buffer)
-      (insert (gemini-companion-header-panel
-               (1+ ediff-current-difference) ediff-number-of-differences
-               (gemini-companion-ediff--excluded-p) (window-width window)))
+      (insert (gemini-companion-name-fit
+               `((nil ,(concat (format " Hunk %d of %d"
+                                       (1+ ediff-current-difference)
+                                       ediff-number-of-differences)
+                               (and excluded
+                                    (concat ", " (propertize "excluded"
+                                                             'face 'bold)))))
+                 ,@(gemini-companion-header-keys excluded))
+               (1- (window-width window))))
       (unless (eq window (selected-window))
         (add-face-text-property (point-min) (point-max) 'shadow))
       (set-buffer-modified-p nil)

@@ -368,7 +368,7 @@ that CLI ended at least a minute ago.
   (setq truncate-lines t
         header-line-format '(:eval (gemini-companion-name-fit
                                     (cons (list nil "")
-                                          (gemini-companion-header-keys 'list))
+                                          (gemini-companion-header-keys))
                                     (window-width)))
         gemini-companion-edits-view (gemini-companion-list--make-view))
   (setq-local outline-regexp "\\s|"

@@ -561,46 +561,6 @@ is then closed after that."
 
 ;;;; Commands
 
-(autoload 'gemini-companion-list "gemini-companion-list"
-  "Show the edits of each CLI." t)
-
-(autoload 'gemini-companion-cli-show "gemini-companion-cli")
-
-;;;###autoload
-(defun gemini-companion-review (&optional list)
-  "Go to what waits for you.
-That is the review that is shown, laid out again if one of its windows
-was deleted, or the terminal beside it; else the next proposal; else
-the terminal that has waited longest for an answer.  If nothing waits,
-show what each CLI is doing.  With prefix argument LIST, list the edits."
-  (interactive "P")
-  (let ((edit (or (gemini-companion-edit-shown)
-                  (gemini-companion-arrival-waiting)
-                  (car (gemini-companion-edits-open))))
-        (waiting (seq-filter
-                  (lambda (session)
-                    (and (eq 'waiting (gemini-companion-session-state session))
-                         (gemini-companion-session-terminal session)))
-                  (gemini-companion-sessions))))
-    (cond (list (gemini-companion-list))
-          (edit (gemini-companion-arrival-view edit))
-          (waiting
-           (gemini-companion-cli-show
-            (gemini-companion-session-terminal
-             (car (seq-sort-by #'gemini-companion-session-state-since #'<
-                               waiting)))))
-          (t
-           (user-error "No proposal waits for an answer%s"
-                       (mapconcat
-                        (lambda (session)
-                          (pcase (gemini-companion-session-state session)
-                            ('unknown "")
-                            (state (format "; %s is %s"
-                                           (gemini-companion-session-name
-                                            session)
-                                           state))))
-                        (gemini-companion-sessions) ""))))))
-
 (defun gemini-companion-review-quit ()
   "Ask whether to accept, reject or keep reviewing the current edit."
   (interactive)
@@ -732,7 +692,7 @@ this buffer, as far as they fit into the window."
          (selected (and (window-live-p window) (window-buffer window))))
     (if (and selected
              (eq edit (buffer-local-value 'gemini-companion-edit-here selected)))
-        (gemini-companion-header--keys
+        (gemini-companion-header--review-keys
          (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
            (if (eq (current-buffer) proposal)
                ;; The mark of removed lines is empty, so no character has it.
@@ -825,10 +785,17 @@ What guards text comes first, the longest last: a long name may not fit."
                  (concat ", " (gemini-companion-session-name
                                (gemini-companion-edit-session edit))))))))
 
-(defun gemini-companion-header--keys (excluded)
-  "Return the keys in the current buffer, or what follows after an answer.
+(defun gemini-companion-header-keys (&optional excluded)
+  "Return the keys in this buffer, of a review or the list.
 The value consists of parts of a header line.  EXCLUDED is non-nil if
 the hunk at point is excluded."
+  (if gemini-companion-edit-here
+      (gemini-companion-header--review-keys excluded)
+    (gemini-companion-header--keys 'list)))
+
+(defun gemini-companion-header--review-keys (excluded)
+  "Return the keys of a review, or what follows after an answer.
+See `gemini-companion-header-keys'."
   (let* (;; Include the keys that a new review ignores for a moment.
          (gemini-companion-review-new-until 0)
          (edit gemini-companion-edit-here)
@@ -838,7 +805,7 @@ the hunk at point is excluded."
     (if (memq (gemini-companion-edit-decision edit) '(accepted rejected))
         (list (list 2 "  waiting for the next edit")
               (list 3 "; any other key closes this"))
-      (gemini-companion-header-keys
+      (gemini-companion-header--keys
        'view
        (cond ((not editing)
               `((gemini-companion-review-toggle-hunk
@@ -854,7 +821,7 @@ the hunk at point is excluded."
                 (gemini-companion-review-toggle-hunk
                  8 ,(if excluded "restore" "exclude")))))))))
 
-(defun gemini-companion-header-keys (place &optional words)
+(defun gemini-companion-header--keys (place &optional words)
   "Return the keys in the current buffer, in PLACE, parts of a header line.
 WORDS is an alist of commands and their values of `:header' here."
   (seq-mapcat
@@ -871,18 +838,7 @@ WORDS is an alist of commands and their values of `:header' here."
            `((,rank ,key) (,(+ rank 0.5) ,word))))))
    (gemini-companion-commands-in place)))
 
-;;;; Control panel
-
-(defun gemini-companion-header-panel (number count excluded width)
-  "Return the line of a control panel: hunk NUMBER of COUNT, and its keys.
-EXCLUDED is non-nil if it is excluded.  The line fits into WIDTH."
-  (gemini-companion-name-fit
-   (cons (list nil (concat (format " Hunk %d of %d" number count)
-                           (and excluded
-                                (concat ", " (propertize "excluded"
-                                                         'face 'bold)))))
-         (gemini-companion-header--keys excluded))
-   (1- width)))
+;;;; Highlighting
 
 (defvar warning-minimum-log-level)
 (declare-function evil-initialize "ext:evil-core")

@@ -241,12 +241,18 @@ program that does nothing."
                                    "\\`gemini-companion.*\\.el\\'"))
       (copy-file file directory))
     (package-generate-autoloads "ours" directory)
-    (ert-info ("Modes of other packages stay as they were")
-      (should (equal "(gemini-companion-resume-mode)"
+    (ert-info ("A desktop finds the mode of the package, and no other handler")
+      (should (equal "(nil (gemini-companion-resume-mode))"
                      (gemini-companion-test-fresh
                       `(load ,(expand-file-name "ours-autoloads.el"))
-                      '(format "%S" (mapcar #'car
-                                            desktop-buffer-mode-handlers))))))
+                      '(require 'desktop)
+                      '(format "%S" (list
+                                     desktop-buffer-mode-handlers
+                                     (progn
+                                       (desktop-load-file
+                                        'gemini-companion-resume-mode)
+                                       (mapcar #'car
+                                               desktop-buffer-mode-handlers))))))))
     (pcase-dolist (`(,command . ,message)
                    '((gemini-companion-review . "No proposal waits")
                      (gemini-companion-list . "nil")
