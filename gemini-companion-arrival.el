@@ -261,11 +261,11 @@ the view: keys would go to another buffer."
   (dolist (edit (gemini-companion-edits-ending))
     (unless (or (gemini-companion-arrival--next-expected-p edit)
                 (and (gemini-companion-edit-view edit)
-                     (or (not (gemini-companion-idle-between-commands-p))
-                         (and (eq edit (buffer-local-value
+                     (not (if (eq edit (buffer-local-value
                                         'gemini-companion-edit-here
                                         (window-buffer)))
-                              (gemini-companion-idle-typing-p)))))
+                              (gemini-companion-idle-user-p)
+                            (gemini-companion-idle-between-commands-p)))))
       (gemini-companion-edit-finish edit))))
 
 (defun gemini-companion-arrival--offer (&optional again)

@@ -83,7 +83,7 @@ is complete unless it is empty, a large one if it is as at the last check."
 (defvar gemini-companion-idle--input (cons num-nonmacro-input-events 0)
   "Number of the last input event, and the time when it was noticed.")
 
-(defun gemini-companion-idle-typing-p ()
+(defun gemini-companion-idle--typing-p ()
   "Return non-nil if the user has typed a key in the last 0.7 seconds.
 Emacs has no idle time after a prompt that no command has made, until
 the next key.  Then count from when the last key was noticed."
@@ -124,7 +124,7 @@ edits recursively in it."
        (not executing-kbd-macro)
        (not defining-kbd-macro)
        (not (input-pending-p))
-       (not (gemini-companion-idle-typing-p))))
+       (not (gemini-companion-idle--typing-p))))
 
 (defvar vc-follow-symlinks)
 (declare-function smerge-start-session "smerge-mode")

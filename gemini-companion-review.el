@@ -795,7 +795,7 @@ the hunk at point is excluded."
 
 (defun gemini-companion-header--review-keys (excluded)
   "Return the keys of a review, or what follows after an answer.
-See `gemini-companion-header-keys'."
+For EXCLUDED, see `gemini-companion-header-keys'."
   (let* (;; Include the keys that a new review ignores for a moment.
          (gemini-companion-review-new-until 0)
          (edit gemini-companion-edit-here)

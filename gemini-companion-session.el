@@ -42,13 +42,10 @@ ones, and blanks other than a space."
   "Return a list of the true name of FILE, a root, and OWN.
 The root is the outermost one that contains FILE, or nil.  Roots of
 the CLI of SESSION come first, and OWN is non-nil if it is one of
-them.  The true name is FILE itself if its links are a loop, or if
-Emacs takes it for a remote name."
+them.  The true name is FILE itself if its links are a loop."
   (let* ((file (let ((file-name-handler-alist nil))
                  (expand-file-name file)))
-         (name (or (and (not (gemini-companion-text-remote-p file))
-                        (gemini-companion-text-true-name file))
-                   file)))
+         (name (or (gemini-companion-text-true-name file) file)))
     (cons name (gemini-companion-roots-outermost name session))))
 
 (defun gemini-companion-name (file &optional session plain)

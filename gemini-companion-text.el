@@ -36,7 +36,7 @@ Follow symbolic links."
     (let ((file-name-handler-alist nil))
       (file-attributes name))))
 
-(defun gemini-companion-text-remote-p (file)
+(defun gemini-companion-text--remote-p (file)
   "Return non-nil if Emacs takes FILE, an absolute name, for a remote one.
 A CLI takes it for a local one."
   (condition-case nil
@@ -48,7 +48,7 @@ A CLI takes it for a local one."
   "Return why the text of FILE cannot be read, or nil if it can.
 The value is the predicate of a sentence.  It is nil also if the
 file does not exist.  Reading a pipe, a terminal or a device may never end."
-  (cond ((gemini-companion-text-remote-p file) "has a remote file name")
+  (cond ((gemini-companion-text--remote-p file) "has a remote file name")
         ((null (gemini-companion-text-true-name file))
          "is a loop of symbolic links")
         ((let ((file-name-handler-alist nil))
