@@ -56,18 +56,15 @@ By default, that is the CLI at point, or if there is none, any CLI."
 ;;;; Acceptance
 
 (defun gemini-companion-auto--take (edit)
-  "Accept EDIT if auto-accept is on for its CLI; return non-nil if so.
-If it has to be reviewed nevertheless, record why."
-  (when (gemini-companion-auto-on-p (gemini-companion-edit-session edit))
-    (if-let* ((objection (gemini-companion-auto--objection edit)))
-        (ignore (gemini-companion-edit-offer
-                 edit (concat "not auto-accepted: " objection)))
-      (let ((lines (gemini-companion-edit-lines (list edit))))
-        (gemini-companion-edit-take edit 'automatic)
-        (unless (active-minibuffer-window)
-          (message "Auto-accepted edit of %s%s" (gemini-companion-edit-name edit)
-                   (if lines (format " (%s)" lines) ""))))
-      t)))
+  "Accept EDIT; if it has to be reviewed nevertheless, record why."
+  (let* ((objection (gemini-companion-auto--objection edit))
+         (lines (unless objection
+                  (gemini-companion-edit-lines (list edit)))))
+    (gemini-companion-edit-offer
+     edit (and objection (concat "not auto-accepted: " objection)))
+    (unless (or objection (active-minibuffer-window))
+      (message "Auto-accepted edit of %s%s" (gemini-companion-edit-name edit)
+               (if lines (format " (%s)" lines) "")))))
 
 (defun gemini-companion-auto--objection (edit)
   (let* ((file (gemini-companion-edit-file edit))
@@ -272,11 +269,13 @@ the view: keys would go to another buffer."
   "Accept each new edit of a CLI whose edits need no review.
 If AGAIN is non-nil, accept all those that wait."
   (dolist (edit (gemini-companion-edits-open))
-    (unless (or (gemini-companion-edit-view edit)
-                (and (gemini-companion-edit-offered edit) (not again)))
-      (gemini-companion-edit-offer edit nil)
-      (with-demoted-errors "Accepting a proposal automatically: %S"
-        (gemini-companion-auto--take edit)))))
+    (when (and (gemini-companion-auto-on-p (gemini-companion-edit-session edit))
+               (null (gemini-companion-edit-view edit))
+               (or again (null (gemini-companion-edit-objection edit))))
+      (condition-case problem
+          (gemini-companion-auto--take edit)
+        (error
+         (gemini-companion-edit-offer edit (error-message-string problem)))))))
 
 (defun gemini-companion-arrival--show-next ()
   "Show the next edit if none is shown and the user is idle.

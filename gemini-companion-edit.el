@@ -84,7 +84,6 @@ a review; the user may edit the second."
   (watch nil :documentation "The watch of its file while it is open.")
   (remarks nil :documentation "What is to be known of its file: a list of
 `changed' since the proposal, `new' and `not-utf-8'.")
-  (offered nil :documentation "Whether it was offered to auto-accept.")
   (objection nil :documentation "Why it was not auto-accepted, a string, or nil.")
   (view nil :documentation "Its view on the screen, or nil.")
   (acknowledged nil :documentation "Whether the CLI knows that it is open.")
@@ -745,7 +744,7 @@ in the terminal, %s writes its own text"
                         "\\[gemini-companion-last-proposal]")))))
     text))
 
-(defun gemini-companion-edit-take (edit &optional automatic)
+(defun gemini-companion-edit--take (edit &optional automatic)
   "Accept EDIT with the text in its proposal buffer, without a question.
 AUTOMATIC is non-nil if that is done without a review."
   ;; A text of 1 MB would trigger a garbage collection, which takes longer than
@@ -811,9 +810,10 @@ If it signals an error, record that as the problem of EDIT."
    edit (if (gemini-companion-edit-view edit) 'shown 'hidden)))
 
 (defun gemini-companion-edit-offer (edit objection)
-  "Record that EDIT was offered to auto-accept, which has OBJECTION, or nil."
-  (setf (gemini-companion-edit-offered edit) t
-        (gemini-companion-edit-objection edit) objection))
+  "Accept EDIT without a review; if OBJECTION is non-nil, only record that."
+  (setf (gemini-companion-edit-objection edit) objection)
+  (unless objection
+    (gemini-companion-edit--take edit 'automatic)))
 
 (defun gemini-companion-edit-set-view (edit view)
   "Record that EDIT is shown in VIEW, or in none if that is nil."
@@ -1036,7 +1036,7 @@ or the one that is shown."
 its own text; reject the proposal, or leave at least one character"))
   (unless (gemini-companion-edit--refused-p edit)
     (let ((summary (gemini-companion-edit-summary edit 'plain)))
-      (gemini-companion-edit-take edit)
+      (gemini-companion-edit--take edit)
       (gemini-companion-edit--answered edit (concat "Accepted " summary)))))
 
 (defun gemini-companion-edit--refused-p (edit)

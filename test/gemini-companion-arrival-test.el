@@ -148,7 +148,8 @@
         (ert-info ((format "%s in %d" file width))
           (let* ((diff (gemini-companion-arrival-test-propose file))
                  (expected (concat expected key)))
-            (gemini-companion-edit-offer diff objection)
+            (when objection
+              (gemini-companion-edit-offer diff objection))
             (should (member expected
                             (gemini-companion-test-messages
                               (cl-letf (((symbol-function 'frame-width)
