@@ -259,7 +259,7 @@ MARK is in the prompt of PROCESS at POSITION."
     t))
 
 (defun gemini-companion-prompt--enter (text session process)
-  (gemini-companion-state-submitted session text)
+  (gemini-companion-state-report session 'submitted text)
   (gemini-companion-prompt--write process "\r")
   (message "Prompt submitted in %s" (buffer-name (process-buffer process))))
 

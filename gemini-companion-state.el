@@ -85,24 +85,22 @@ Record also whether one of its titles has shown a state."
   (mapc #'gemini-companion-state--update gemini-companion-state--records))
 
 (defun gemini-companion-state-report (session event prompt)
-  "Record that a hook of SESSION has reported EVENT.
-EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
-`question' or `edit'."
+  "Record EVENT of SESSION.
+It is `submitted' if Emacs has submitted PROMPT, or what a hook of the
+CLI has reported: `prompt', with the first line of PROMPT, `end' of the
+turn, `question' or `edit'."
   (when-let* ((record (gemini-companion-state--of session)))
-    (setf (gemini-companion-state--reported record)
-          (pcase-exhaustive event
-            ((or 'prompt 'edit) 'working)
-            ('question 'waiting)
-            ('end 'ready)))
-    (when (eq event 'prompt)
-      (gemini-companion-state--begin record prompt))
-    (gemini-companion-state--update record (eq event 'prompt))))
-
-(defun gemini-companion-state-submitted (session text)
-  "Record that Emacs has submitted the prompt TEXT to SESSION."
-  (when-let* ((record (gemini-companion-state--of session)))
-    (setf (gemini-companion-state--sent record)
-          (car (split-string text "[\r\n]+" t)))))
+    (if (eq event 'submitted)
+        (setf (gemini-companion-state--sent record)
+              (car (split-string prompt "[\r\n]+" t)))
+      (setf (gemini-companion-state--reported record)
+            (pcase-exhaustive event
+              ((or 'prompt 'edit) 'working)
+              ('question 'waiting)
+              ('end 'ready)))
+      (when (eq event 'prompt)
+        (gemini-companion-state--begin record prompt))
+      (gemini-companion-state--update record (eq event 'prompt)))))
 
 (defun gemini-companion-state--sessions-changed (&rest _)
   (let ((previous gemini-companion-state--records))

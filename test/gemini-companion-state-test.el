@@ -104,7 +104,7 @@ reported states, the last first."
         (should (<= (gemini-companion-turn-began first)
                     (gemini-companion-turn-ended first)))
         ;; By Emacs.
-        (gemini-companion-state-submitted session "\nSay it\nagain")
+        (gemini-companion-state-report session 'submitted "\nSay it\nagain")
         (funcall title "✦  Working…")
         (should-not (eq first (funcall turn)))
         (should (equal '("Say it" nil) (funcall seen)))
