@@ -113,10 +113,6 @@ ignored in such a review for the first second."
   "Non-nil if the last review appeared by itself, beside the selected window.
 For several reviews in a row, it refers to the first.")
 
-(defun gemini-companion-review-offered-p ()
-  "Return non-nil if reviews are offered to a CLI that connects."
-  (and gemini-companion-review-view t))
-
 (defvar gemini-companion-review-kinds
   '((ediff . gemini-companion-ediff-make)
     (diff . gemini-companion-unified-make))

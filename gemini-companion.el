@@ -36,7 +36,7 @@
 (autoload 'gemini-companion-edit-drop-p "gemini-companion-edit")
 (autoload 'gemini-companion-edit-settle-all "gemini-companion-edit")
 (autoload 'gemini-companion-share-roots "gemini-companion-context")
-(autoload 'gemini-companion-review-offered-p "gemini-companion-review")
+(defvar gemini-companion-review-view)
 
 ;;;; Customization
 
@@ -377,7 +377,9 @@ Install the packages of the server first, if needed."
   (gemini-companion-server-start
    :command #'gemini-companion-install-command
    :roots #'gemini-companion-share-roots
-   :offer-tools #'gemini-companion-review-offered-p
+   :offer-tools (lambda ()
+                  (require 'gemini-companion-review)
+                  gemini-companion-review-view)
    :on-ready #'gemini-companion--ready
    :on-end #'gemini-companion--ended)
   (run-at-time 0 nil #'gemini-companion--begin)
