@@ -349,20 +349,21 @@ That is `gemini-companion-review-view', unless Ediff does not fit."
 If Ediff has no room or fails, it is a unified diff; if that fails,
 restore the windows.  If KEEP is non-nil, the selected window stays
 visible and selected.  CHOSEN is the kind that the user has chosen, or nil."
-  (let* ((layout (gemini-companion-windows-layout frame))
-         (selected (frame-selected-window frame))
-         (view (funcall (alist-get kind gemini-companion-review-kinds)
-                        :edit edit :kind kind :chosen chosen :layout layout)))
+  (let ((selected (frame-selected-window frame)))
     (condition-case problem
-        (progn
-          (with-selected-frame frame
-            (gemini-companion-view-open view keep))
-          (when (and keep (window-live-p selected))
-            (set-frame-selected-window frame selected 'norecord))
-          (gemini-companion-review--record-windows view)
-          (gemini-companion-edit-set-view edit view))
+        (gemini-companion-windows-try
+         frame
+         (lambda (layout)
+           (let ((view (funcall (alist-get kind gemini-companion-review-kinds)
+                                :edit edit :kind kind :chosen chosen
+                                :layout layout)))
+             (with-selected-frame frame
+               (gemini-companion-view-open view keep))
+             (when (and keep (window-live-p selected))
+               (set-frame-selected-window frame selected 'norecord))
+             (gemini-companion-review--record-windows view)
+             (gemini-companion-edit-set-view edit view))))
       ((error quit)
-       (gemini-companion-windows-restore layout)
        (when (or (eq kind 'diff) (eq 'quit (car problem)))
          (signal (car problem) (cdr problem)))
        (unless (eq (car problem) 'gemini-companion-ediff-too-small)

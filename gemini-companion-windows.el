@@ -182,8 +182,17 @@ They show that one again when the other buffer is quit."
 
 ;;;; Layout
 
-(defun gemini-companion-windows-layout (frame)
-  "Return the layout of FRAME, for `gemini-companion-windows-restore'.
+(defun gemini-companion-windows-try (frame function)
+  "Call FUNCTION with the layout of FRAME, which is restored if that fails."
+  (let ((layout (gemini-companion-windows--layout frame)))
+    (condition-case problem
+        (funcall function layout)
+      ((error quit)
+       (gemini-companion-windows--restore layout)
+       (signal (car problem) (cdr problem))))))
+
+(defun gemini-companion-windows--layout (frame)
+  "Return the layout of FRAME, for `gemini-companion-windows--restore'.
 It is a list of FRAME, its configuration, and its selected window with a
 marker at point there.  A configuration does not keep that point if
 other windows show the same buffer."
@@ -195,7 +204,7 @@ other windows show the same buffer."
           (set-marker (make-marker) (window-point selected)
                       (window-buffer selected)))))
 
-(defun gemini-companion-windows-restore (layout)
+(defun gemini-companion-windows--restore (layout)
   "Restore the windows of LAYOUT.  Windows of a terminal follow its output."
   (pcase-let ((`(,frame ,configuration ,selected ,point) layout)
               ;; A configuration moves point of its selected buffer.
@@ -251,7 +260,7 @@ a window that LAYOUT does not have, its buffer stays selected, too."
                         (seq-remove (lambda (window)
                                       (memq (window-buffer window) buffers))
                                     (window-list frame 'no-minibuffer)))))
-    (gemini-companion-windows-restore layout)
+    (gemini-companion-windows--restore layout)
     ;; The selected one comes last: it may have to take another one's place.
     (pcase-dolist (`(,window ,buffer ,edges ,start ,point) (nreverse shown))
       (let ((there (cond ((window-live-p window)

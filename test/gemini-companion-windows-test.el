@@ -42,15 +42,18 @@
       (let ((terminal (current-buffer))
             (window (split-window)))
         (set-window-buffer window terminal)
-        (let ((layout (with-selected-window window
-                        (gemini-companion-windows-layout (selected-frame)))))
-          (delete-window window)
-          (goto-char (point-max))
-          (insert "more output\n")
-          (with-current-buffer (window-buffer)
-            (gemini-companion-windows-restore layout))
-          (should (eq terminal (window-buffer window)))
-          (should (= (point-max) (window-point window))))))))
+        (should-error
+         (with-selected-window window
+           (gemini-companion-windows-try
+            (selected-frame)
+            (lambda (_layout)
+              (delete-window window)
+              (with-current-buffer terminal
+                (goto-char (point-max))
+                (insert "more output\n"))
+              (error "Failed")))))
+        (should (eq terminal (window-buffer window)))
+        (should (= (point-max) (window-point window)))))))
 
 ;; Batch Emacs has no redisplay, which scrolls to point.
 (ert-deftest gemini-companion-windows-scroll-only-where-the-user-did ()
