@@ -462,9 +462,14 @@ until it does, so that the windows do not jump."
                 (not (eq 'waiting (gemini-companion-session-state session)))
                 (< (gemini-companion-session-state-since session) time)))))))
 
-(defun gemini-companion-arrival-wait-on ()
-  "Wait on for the next edit, although a key was pressed."
-  (setcar (nthcdr 3 gemini-companion-arrival--answered) num-input-keys))
+(defun gemini-companion-review-ended ()
+  "Say that this review has ended, and wait on for the next edit."
+  (interactive)
+  (let ((edit (gemini-companion-edit-current)))
+    ;; Although a key was pressed.
+    (setcar (nthcdr 3 gemini-companion-arrival--answered) num-input-keys)
+    (message "This review has ended: %s; waiting for the next edit"
+             (gemini-companion-edit-status edit))))
 
 (provide 'gemini-companion-arrival)
 ;;; gemini-companion-arrival.el ends here

@@ -542,14 +542,6 @@ is then closed after that."
               #'gemini-companion-review-ended
             #'gemini-companion-review-leave))))
 
-(defun gemini-companion-review-ended ()
-  "Say that the review has ended, and wait on for the next edit."
-  (interactive)
-  (let ((view (gemini-companion-review-of-buffer)))
-    (gemini-companion-arrival-wait-on)
-    (message "This review has ended: %s; waiting for the next edit"
-             (gemini-companion-edit-status (gemini-companion-view-edit view)))))
-
 (defun gemini-companion-review-leave ()
   "Close this review, which was answered."
   (interactive)
