@@ -264,7 +264,7 @@ ENTRY is a row of `gemini-companion-commands'."
     review cli prompt compose tools list)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
-`-hooks', `-ready', `-lighter' and `-stop' that it needs.")
+`-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.")
 
 (defconst gemini-companion--late-parts '(prompt compose tools list)
   "The parts that are not loaded with the mode, but when used.")
