@@ -33,9 +33,7 @@ def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
     cli = world.qwen() if client == "qwen" else world.gemini()
     if client == "qwen":
         stays_connected(emacs, cli)
-    emacs.command("gemini-companion-auto-accept")
-    emacs.wait_for("without review?")
-    emacs.keys("y")
+    emacs.command("gemini-companion-auto-accept", "without review?")
     # Qwen Code writes only what it has read.
     turn = [part for file in files for part in (read_file(file), write_file(file, NEW))]
     cli.model.script(*turn, say("all done"))

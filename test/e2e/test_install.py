@@ -45,9 +45,7 @@ def bare_emacs(world: World, name: str) -> Emacs:
 
 def turn_on(emacs: Emacs, output: str) -> None:
     """Turn the mode on, let it install, and wait for ``output`` of that."""
-    emacs.command("gemini-companion-mode")
-    emacs.wait_for("Install the Python packages")
-    emacs.keys("y")
+    emacs.command("gemini-companion-mode", "Install the Python packages")
     emacs.holds(
         f"(and (get-buffer {lisp(LOG)}) (with-current-buffer {lisp(LOG)}"
         f" (save-excursion (goto-char 1) (search-forward {lisp(output)} nil t))))",

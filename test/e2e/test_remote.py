@@ -88,8 +88,8 @@ def start(world: World, far: Host, *files: Path) -> Emacs:
     return emacs
 
 
-def run(world: World, emacs: Emacs, far: Host, question: str = QUESTION) -> Gemini:
-    cli = world.run(emacs, question=question, host=f"{far.title}:")
+def run(world: World, emacs: Emacs, far: Host, *questions: str) -> Gemini:
+    cli = world.run(emacs, "gemini", *questions, host=f"{far.title}:")
     emacs.holds("(gemini-companion-sessions)", "a session")
     return cli
 
@@ -110,9 +110,14 @@ def by_hand(world: World, host: Host, is_qwen: bool) -> Gemini:
     return (Qwen if is_qwen else Gemini)(terminal, model)
 
 
-def text_of(host: Host, file: Path) -> str:
+def in_buffer(host: Host, file: Path, code: str) -> str:
+    """Return Lisp for ``code`` in the buffer that visits ``file`` there."""
     buffer = f"(get-file-buffer {lisp(host.remote(file))})"
-    return f"(with-current-buffer {buffer} (buffer-string))"
+    return f"(with-current-buffer {buffer} {code})"
+
+
+def text_of(host: Host, file: Path) -> str:
+    return in_buffer(host, file, "(buffer-string)")
 
 
 def test_run_connects_there_and_an_accepted_text_is_written_there(
@@ -124,7 +129,7 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     emacs = start(world, far, there)
     reviews = Reviews(emacs)
 
-    cli = run(world, emacs, far)
+    cli = run(world, emacs, far, QUESTION)
     assert CONNECTED in cli.ide_status()
     # Only files of the host are in the context, by their names there.
     context = cli.context()
@@ -167,12 +172,8 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     assert here.read_text() == "here\n"
 
     # Emacs knows that the buffer is that of the file, once its host has answered.
-    emacs.holds(
-        f"(verify-visited-file-modtime (get-file-buffer {lisp(far.remote(there))}))"
-    )
-    emacs.eval(
-        f"(progn (switch-to-buffer (get-file-buffer {lisp(far.remote(there))})) nil)"
-    )
+    emacs.holds(in_buffer(far, there, "(verify-visited-file-modtime)"))
+    far.visit(emacs, there)
     emacs.keys("M->", "x", "C-x", "C-s")
     eventually(
         lambda: (far.project / "a.txt").read_text().startswith("one\ntwo\nx"),
@@ -196,7 +197,7 @@ def test_reject_new_file_terminal_answer_and_unsaved_text(
     linked = world.project / "link/b.txt"
     emacs = start(world, far, linked)
     reviews = Reviews(emacs)
-    cli = run(world, emacs, far)
+    cli = run(world, emacs, far, QUESTION)
 
     new = world.project / "new.txt"
     reviews.proposed(cli, new, write_file(new, "new\n"))
@@ -206,20 +207,15 @@ def test_reject_new_file_terminal_answer_and_unsaved_text(
 
     # By its true name; the buffer has another one.
     real = world.project / "real/b.txt"
-    emacs.eval(
-        f"(with-current-buffer (get-file-buffer {lisp(far.remote(linked))})"
-        ' (goto-char (point-min)) (insert "mine\\n"))'
-    )
+    insert = '(goto-char (point-min)) (insert "mine\\n")'
+    emacs.eval(in_buffer(far, linked, insert))
     reviews.proposed(cli, real, write_file(real, "1\n2\nthree\n"), say("done"))
     reviews.edit("three", "drei")
     cli.answer("Allow once")
     cli.wait_for("done")
     assert (far.project / "real/b.txt").read_text() == "1\n2\ndrei\n"
     emacs.says("has unsaved changes here")
-    emacs.eval(
-        f"(with-current-buffer (get-file-buffer {lisp(far.remote(linked))})"
-        " (gemini-companion-merge) nil)"
-    )
+    emacs.eval(in_buffer(far, linked, "(gemini-companion-merge) nil"))
     emacs.becomes(text_of(far, linked), "mine\n1\n2\ndrei\n")
 
 
@@ -290,7 +286,7 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     emacs.eval(
         f"(setq gemini-companion-remote-directories '(({lisp(far.prefix)} {pair})))"
     )
-    cli = run(world, emacs, far, question="")
+    cli = run(world, emacs, far)
     reviews.proposed(cli, same, write_file(same, "two\n"), say("first done"))
     assert reviews.paths() == [str(far.project / "same/b.txt")]
     (server,) = world.scratch.servers()

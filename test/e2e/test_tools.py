@@ -60,19 +60,14 @@ def link(world: World, emacs: Emacs) -> None:
         programs.append(("qwen", world.tools.qwen))
     commands = " ".join(f"({lisp(name)} . {lisp(path)})" for name, path in programs)
     emacs.eval(f"(setq gemini-companion-run-commands '({commands}))")
-    emacs.command("gemini-companion-tools")
-    emacs.wait_for("A linked CLI")
-    emacs.keys("y")
-    emacs.wait_for("without confirmation")
-    emacs.keys("y")
+    questions = "A linked CLI", "without confirmation"
+    emacs.command("gemini-companion-tools", *questions)
     emacs.says("Linked")
 
 
 def unlink(world: World, emacs: Emacs) -> None:
     """Give the same command again; it leaves nothing."""
-    emacs.command("gemini-companion-tools")
-    emacs.wait_for("delete it and its links?")
-    emacs.keys("y")
+    emacs.command("gemini-companion-tools", "delete it and its links?")
     emacs.says("Deleted the extension and its links")
     for home in (world.scratch.home / ".gemini", world.scratch.home / ".qwen"):
         assert not list(home.glob("**/gemini-companion*"))

@@ -300,9 +300,12 @@ class Emacs(Screen):
         self.terminal.text(text)
         self._wait_until_handled()
 
-    def command(self, name: str) -> None:
-        """Run the command ``name`` by M-x, and wait for its effect."""
+    def command(self, name: str, *questions: str) -> None:
+        """Run the command ``name`` by M-x, and answer its ``questions`` by yes."""
         self.keys("M-x", name, "Enter")
+        for question in questions:
+            self.wait_for(question)
+            self.keys("y")
 
     def _wait_until_handled(self) -> None:
         self.terminal.written()

@@ -15,12 +15,11 @@ from pathlib import Path
 
 from . import qwen
 from .emacs import Emacs, lisp
-from .gemini import SETTINGS, write_settings
+from .gemini import SETTINGS, write_program, write_settings
 from .scratch import MARK, Scratch
 from .tools import ROOT
 
 QUESTION = "share your open files there with them? (y or n)"
-AS_USER = ("-U", "--preserve-credentials")
 UNSHARE = ("unshare", "-m") if os.geteuid() == 0 else ("unshare", "-U", "-r", "-m")
 SSHD = ROOT / ".deps" / "sshd"
 
@@ -55,10 +54,6 @@ done
 shift $((OPTIND - 1))
 [ "$input" ] || exec {program} "$@" </dev/null
 exec {program} "$@"
-"""
-
-SSH = """#!/bin/sh
-exec {ssh} -F {root}/{name}/ssh_config "$@"
 """
 
 SSH_CONFIG = """
@@ -153,7 +148,7 @@ class Host:
         self.tmp = self._directory("tmp")
         (self.project / ".git").mkdir()
         self.program = scratch.root / "host"
-        user = "" if os.geteuid() == 0 else " ".join(AS_USER)
+        user = "" if os.geteuid() == 0 else "-U --preserve-credentials"
         _write_program(
             self.program,
             RUN.format(
@@ -193,7 +188,6 @@ class Host:
             "sshd": SSHD / "usr/sbin/sshd",
             "path": os.environ["PATH"],
             "mark": MARK,
-            "ssh": shutil.which("ssh"),
             "home": self.home,
         }
         for name, text in (
@@ -202,7 +196,8 @@ class Host:
             ("passwd", PASSWD),
         ):
             (self.root / name).write_text(text.format(**values))
-        _write_program(self.bin / "ssh", SSH.format(**values))
+        ssh = f"{shutil.which('ssh')} -F {self.root}/ssh_config"
+        write_program(self.bin / "ssh", {}, ssh)
 
     @property
     def init(self) -> str:
@@ -224,9 +219,7 @@ class Host:
 
     def connect(self, emacs: Emacs) -> None:
         """Connect this host, which is the one of the selected buffer of ``emacs``."""
-        emacs.command("gemini-companion-connect")
-        emacs.wait_for(QUESTION)
-        emacs.keys("y")
+        emacs.command("gemini-companion-connect", QUESTION)
         emacs.says(f"Connected to {self.title}; run ")
 
     def discovery_files(self, client: str = "") -> list[Path]:

@@ -78,22 +78,15 @@ class World:
 
     def gemini(self, name: str = "gemini", connects: bool = True) -> Gemini:
         """Start a CLI outside Emacs; wait until it is connected if it ``connects``."""
-        cli = self._start(gemini, Gemini, name)
-        if connects:
-            cli.wait_until_connected()
-        return cli
+        return self._start(gemini, Gemini, name, connects=connects)
 
     def qwen(self, directory: Path | None = None, **settings: object) -> Qwen:
         qwen.configure(self.scratch, **settings)
-        cli = self._start(qwen, Qwen, "qwen", directory)
-        cli.wait_until_connected()
-        return cli
+        return self._start(qwen, Qwen, "qwen", directory)
 
     def copilot(self, name: str = "copilot") -> Copilot:
         copilot.configure(self.scratch)
-        cli = self._start(copilot, Copilot, name)
-        cli.wait_until_connected()
-        return cli
+        return self._start(copilot, Copilot, name)
 
     def _start(
         self,
@@ -101,6 +94,7 @@ class World:
         kind: type[Cli],
         name: str,
         directory: Path | None = None,
+        connects: bool = True,
     ) -> Cli:
         model = self.model()
         program = module.script(self.tools, self.scratch, model, name)
@@ -109,12 +103,15 @@ class World:
         terminal = self.tmux.start(
             name, [str(program)], place, environment, gemini.SIZE
         )
-        return kind(terminal, model)
+        cli = kind(terminal, model)
+        if connects:
+            cli.wait_until_connected()
+        return cli
 
     def run(
-        self, emacs: Emacs, client: str = "gemini", question: str = "", host: str = ""
+        self, emacs: Emacs, client: str = "gemini", *questions: str, host: str = ""
     ) -> Gemini:
-        """Start ``client`` by the command, and answer a ``question`` by yes.
+        """Start ``client`` by the command, and answer its ``questions`` by yes.
 
         Wait until it takes prompts, in a terminal of ``emacs``.
         """
@@ -124,10 +121,7 @@ class World:
         name, commands = lisp(client), f"'(({lisp(client)} . {lisp(program)}))"
         emacs.eval(f"(setq gemini-companion-run-client {name}"
                    f" gemini-companion-run-commands {commands})")  # fmt: skip
-        emacs.command("gemini-companion-run")
-        if question:
-            emacs.wait_for(question)
-            emacs.keys("y")
+        emacs.command("gemini-companion-run", *questions)
         buffer = f"*{client}: {host}{self.project.name}*"
         emacs.holds(f"(get-buffer {lisp(buffer)})")
         cli = kind(TerminalBuffer(emacs, buffer), model)
