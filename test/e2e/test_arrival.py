@@ -9,6 +9,7 @@ import pytest
 from harness.emacs import Emacs, Reviews, lisp
 from harness.proposals import PROPOSE, arrive, propose
 from harness.world import World
+from test_views import NEW, OLD
 
 pytestmark = pytest.mark.shared
 ONCE = pytest.mark.once
@@ -242,10 +243,8 @@ def test_review_is_selected_by_itself_only_if_the_user_wants_it(
 
 
 def test_open_review_follows_the_size_of_the_frame(world: World) -> None:
-    old = "".join(f"{number}\n" for number in range(1, 31))
-    new = old.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
-    emacs, file = started(world, option("view", "ediff"), old, size=(119, 45))
-    reviews = arrive(emacs, file, new)
+    emacs, file = started(world, option("view", "ediff"), OLD, size=(119, 45))
+    reviews = arrive(emacs, file, NEW)
     emacs.wait_for("+twenty")
     emacs.resize((170, 50))
     emacs.wait_for("Hunk 1 of 2")

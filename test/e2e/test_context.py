@@ -41,7 +41,6 @@ def test_the_frame_used_last_counts(world: World) -> None:
 
 TEXT = "one two\nthree four\nfive six\nseven\n"
 SELECTION = "(plist-get (car (gemini-companion-context-snapshot)) :selected-text)"
-EVIL = "(require 'evil) (evil-mode 1)"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ EVIL = "(require 'evil) (evil-mode 1)"
             marks=pytest.mark.shared,
         ),
         pytest.param(
-            EVIL,
+            "(require 'evil) (evil-mode 1)",
             {
                 "g g v e": "one",
                 "w o": "one t",

@@ -6,11 +6,9 @@ from harness.emacs import Emacs, Reviews
 from harness.needs import needs_evil
 from harness.proposals import PROPOSE, propose
 from harness.world import World
+from test_views import NEW, OLD
 
 pytestmark = pytest.mark.shared("evil")
-
-OLD = "\n".join(map(str, range(1, 31))) + "\n"
-NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
 
 OWN = f"""{PROPOSE}
 (setq gemini-companion-review-arrival 'now)

@@ -17,7 +17,6 @@ SHOWN = """
 (seq-find (lambda (diff) (eq 'shown (gemini-companion-edit-status diff)))
           (gemini-companion-edits-open))
 """
-LAST_MESSAGES = '(with-current-buffer "*Messages*" (buffer-string))'
 
 
 def pid_of_shown(emacs: Emacs) -> int:
@@ -70,7 +69,7 @@ def test_acceptance_reaches_a_cli_that_reconnects_or_is_kept(world: World) -> No
         emacs.wait_for("a.txt, not connected")
         reviews.accept()
     cli.finished("all done", file, "uno\n")
-    assert "not written" not in emacs.value(LAST_MESSAGES)
+    assert emacs.eval('(e2e-said "not written")') == "nil"
 
     reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
     with disconnected(emacs):

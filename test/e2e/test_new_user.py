@@ -7,22 +7,21 @@ import shutil
 
 import pytest
 from harness.emacs import BARE, EARLY_INIT, lisp
-from harness.gemini import CONNECTED, Gemini, in_container
+from harness.gemini import (
+    CONNECTED,
+    SETTINGS,
+    Gemini,
+    in_container,
+    write_settings,
+)
 from harness.scratch import registry
 from harness.terminal import Terminal
 from harness.wait import eventually
 from harness.world import World
 
 # The user has used Gemini CLI before.
-SETTINGS = """{
-  "security": {
-    "auth": {"selectedType": "gemini-api-key"},
-    "folderTrust": {"enabled": false}
-  },
-  "general": {"enableAutoUpdate": false},
-  "privacy": {"usageStatisticsEnabled": false}
-}
-"""
+KEYS = "security", "general", "privacy"
+USED_BEFORE = {key: SETTINGS[key] for key in KEYS}
 # The user's own settings: the package archives, as in the manual.
 INIT = """
 (setq package-archives '({archives})
@@ -69,8 +68,7 @@ def start(world: World) -> Terminal:
     shutil.rmtree(world.home)
     directory = world.home / ".emacs.d"
     directory.mkdir(parents=True)
-    world.home.joinpath(".gemini").mkdir()
-    world.home.joinpath(".gemini/settings.json").write_text(SETTINGS)
+    write_settings(world.home / ".gemini", USED_BEFORE)
     archives = [
         f"({lisp(name)} . {lisp(place)})"
         for name, place in world.tools.archives.items()
@@ -115,4 +113,4 @@ def enable_by_the_status(world: World, emacs: Terminal) -> None:
     emacs.wait_for("Setting saved; type /ide enable")
     emacs.keys("q")
     settings = json.loads(world.home.joinpath(".gemini/settings.json").read_text())
-    assert settings == {**json.loads(SETTINGS), "ide": {"enabled": True}}
+    assert settings == {**USED_BEFORE, "ide": {"enabled": True}}

@@ -22,25 +22,8 @@ from test_restart import has_followed, hold_next
 
 NOBODY = "65534"
 PYTHON = os.path.realpath(sys.executable)
-AS_NOBODY = (
-    *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
-    *(PYTHON, "-I", "-c"),
-)
-
-READ = """
-import os, sys
-paths = []
-for top in sys.argv[1:]:
-    paths += [top]
-    for directory, _, names in os.walk(top):
-        paths += [os.path.join(directory, name) for name in names]
-for path in paths:
-    try:
-        with open(path, "rb") as file:
-            sys.stdout.buffer.write(file.read())
-    except OSError:
-        pass
-"""
+NOBODYS = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+AS_NOBODY = (*NOBODYS, PYTHON, "-I", "-c")
 
 # Linux lets a socket share a port only with sockets of the same user.
 BIND = """
@@ -90,6 +73,12 @@ def as_nobody(code: str, *arguments: object) -> bytes:
     ).stdout
 
 
+def read_by_nobody(*paths: Path) -> bytes:
+    """Return what another user can read of the files below ``paths``."""
+    command = [*NOBODYS, "find", *paths, "-type", "f", "-exec", "cat", "{}", "+"]
+    return subprocess.run(command, check=False, capture_output=True).stdout
+
+
 def why_not() -> str:
     """Return why no program can run as another user, or an empty string."""
     if sys.platform != "linux" or os.geteuid() != 0:
@@ -115,13 +104,8 @@ def public_place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def discovered(scratch: Scratch) -> dict[str, Any]:
-    def only() -> Path | None:
-        files = scratch.discovery_files()
-        return files[0] if len(files) == 1 else None
-
-    file = eventually(only, "a server is named")
-    assert file is not None
-    found: dict[str, Any] = json.loads(file.read_text())
+    eventually(lambda: len(scratch.discovery_files()) == 1, "a server is named")
+    found: dict[str, Any] = json.loads(scratch.discovery_files()[0].read_text())
     return found
 
 
@@ -141,7 +125,7 @@ def test_token_log_and_port_are_private(world: World) -> None:
         paths_read += [proc / "cmdline", proc / "environ"]
     (world.scratch.tmp / "public").write_text("readable by all")
 
-    printed = as_nobody(READ, *paths_read)
+    printed = read_by_nobody(*paths_read)
     log = next(world.home.rglob("server.log")).read_text()
     bound = as_nobody(BIND, discovered(world.scratch)["port"]).decode()
 
@@ -170,7 +154,7 @@ def test_an_outpost_answers_its_user_only(world: World) -> None:
     (outpost,) = world.scratch.processes("Buffer.from(process.argv[1]")
     proc = Path(f"/proc/{outpost.pid}")
 
-    printed = as_nobody(READ, far.home, far.tmp, proc / "cmdline", proc / "environ")
+    printed = read_by_nobody(far.home, far.tmp, proc / "cmdline", proc / "environ")
     bound = as_nobody(BIND, found["port"]).decode()
     # The token of this host is worth nothing there.
     token = discovered(world.scratch)["authToken"]
