@@ -62,9 +62,10 @@ class Endpoint(Loop):
         self.taken: queue.Queue[tuple[Any, ...]] = queue.Queue()
         self.emacs = Emacs(Config(secret=SECRET, emacs_pid=1, **fields))
         self.clients: list[EpcClient] = []
+        hello = {"version": __version__, "port": 1, "token": "t", "discovery": None}
         methods = {name: partial(self._take, name) for name in METHODS}
         self.port = self.run(
-            self.emacs.listen({"hello": _hello, "late": _late, **methods})
+            self.emacs.listen({"hello": lambda: hello, "late": _late, **methods})
         )
 
     def _take(self, name: str, *args: Any) -> None:
@@ -90,10 +91,6 @@ class Endpoint(Loop):
         for epc in self.clients:
             epc.close()
         self.end()
-
-
-def _hello() -> dict[str, object]:
-    return {"version": __version__, "port": 1, "token": "t", "discovery": None}
 
 
 async def _late(text: str) -> str:

@@ -96,13 +96,11 @@ def test_only_the_path_and_its_methods_exist(alone: Alone, cli_of: CliOf) -> Non
         assert (status, headers["allow"]) == (405, "GET, POST")
 
 
-BAD_BODIES = ("", "{", "[]", "1", '"a"', f"[{json.dumps(PING)}]", "\xff", '{"id": 1}')
-
-
 def test_a_body_that_is_no_request_is_bad(alone: Alone, cli_of: CliOf) -> None:
     cli = cli_of(alone)
     assert cli.post(PING)[0] == 400  # of no session
-    for body in (*BAD_BODIES, 60000 * "["):
+    batch = json.dumps([PING])
+    for body in ("", "{", "[]", "1", '"a"', batch, "\xff", '{"id": 1}', 60000 * "["):
         for session_id in ("", "some"):
             headers = cli.headers(session_id)
             assert cli.request("POST", body.encode("latin-1"), headers)[0] == 400

@@ -100,8 +100,6 @@ def test_tools_are_those_of_the_emacs_that_has_the_directory(
     alone.questions.roots = [str(root)]
     alone.answer({"rows": [[str(below / "a.py"), 1, 0]]})
     bridge = start_bridge(below)
-    start = bridge.ask("initialize", protocolVersion="2025-06-18")
-    assert start["protocolVersion"] == "2025-06-18"
     assert bridge.ask("tools/list") == {"tools": TOOLS}
     assert bridge.ask("prompts/list") == {"prompts": []}
     assert bridge.call("diagnostics") == "a.py: 1 errors, 0 warnings"

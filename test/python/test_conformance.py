@@ -17,7 +17,6 @@ from conftest import Start
 from fake_cli import BOUND, PING, FakeCli
 from fake_emacs import FakeEmacs
 
-DESIGN = Path(__file__).parents[2] / "doc" / "design.org"
 ROOTS = ["/", "/tmp"]
 
 
@@ -75,7 +74,8 @@ def scene(emacs: FakeEmacs) -> Iterator[Scene]:
 
 
 def test_each_row_of_the_table_has_its_test() -> None:
-    section = DESIGN.read_text(encoding="utf-8").split("\n* Conformance\n")[1]
+    design = Path(__file__).parents[2] / "doc" / "design.org"
+    section = design.read_text(encoding="utf-8").split("\n* Conformance\n")[1]
     table = section.split("\n|---")[1].split("\n\n")[0]
     rows = re.findall(r"^\| ([^|]*?) +\|", table, re.M)
     tests = [name[5:].replace("_", " ") for name in globals() if name[:5] == "test_"]

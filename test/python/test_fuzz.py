@@ -23,8 +23,6 @@ from sexpdata import Symbol
 from conftest import FUZZ_INPUTS, FUZZ_SEED, Alone, CliOf, ServeAlone, Start, until
 from fake_cli import BOUND, Events, FakeCli
 
-Attack = Callable[[Any], None]
-
 texts = st.text(st.characters(), max_size=20)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | texts,
@@ -70,7 +68,9 @@ def spoiled(whole: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     return st.builds(spoil, whole, st.integers(0, 10_000), changes)
 
 
-def _fuzz(inputs: st.SearchStrategy[Any], share: float, attack: Attack) -> None:
+def _fuzz(
+    inputs: st.SearchStrategy[Any], share: float, attack: Callable[[Any], None]
+) -> None:
     settle = settings(
         max_examples=max(1, int(FUZZ_INPUTS * share)),
         phases=[Phase.generate],

@@ -15,13 +15,6 @@ HASHED = re.compile(
 )
 
 
-def asked_for() -> list[Requirement]:
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    found = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
-    assert found
-    return [Requirement(line) for line in re.findall('"([^"]+)"', found[1])]
-
-
 def entries(name: str) -> str:
     text = (ROOT / "python" / name).read_text(encoding="utf-8")
     before, entries = text.split("#    dev/lock\n")
@@ -35,7 +28,10 @@ def test_list_has_a_hash_for_each_package_and_names_no_index(name: str) -> None:
 
 
 def test_what_is_asked_for_is_checked_and_listed() -> None:
-    asked = asked_for()
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
+    assert found
+    asked = [Requirement(line) for line in re.findall('"([^"]+)"', found[1])]
     assert asked == [*map(Requirement, NEEDED_PACKAGES.values())]
     listed = HASHED.findall(entries("requirements.txt"))
     for one in asked:
