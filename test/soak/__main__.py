@@ -203,15 +203,13 @@ class Soak:
             await cli.open_some()
         opened = f"(= {5 * CLIS} (length (gemini-companion-edits-open)))"
         await to_thread(emacs.holds, opened)
-        for cli in self._clis:
+        sessions = [cli.session for cli in self._clis if cli.session]
+        for session in sessions:
             # The server is stopped when the CLI opens the next stream.
-            assert cli.session is not None
-            cli.session.is_leaving = True
+            session.is_leaving = True
         await to_thread(emacs.eval, "(progn (gemini-companion-mode 0) (soak-rest) nil)")
         await to_thread(eventually, lambda: not scratch.servers(), "gone")
-        for cli in self._clis:
-            session = cli.session
-            assert session is not None
+        for session in sessions:
             for diff in session.open_diffs():
                 self.log.problem(f"{diff.path}: open after the server has stopped")
             session.lose("server stopped")

@@ -3,6 +3,7 @@
 
 import asyncio
 import itertools
+from asyncio import to_thread
 from collections import Counter
 from collections.abc import Callable
 from http.client import HTTPException
@@ -32,21 +33,10 @@ WEIGHTS = {
 }
 
 
-class Lost(Exception):
-    """The connection closed before the end of the answer."""
-
-
-class Wrong(Exception):
-    """The answer is malformed or wrong, or none came in time."""
-
-
-async def call(function: Callable[..., Any], *args: Any) -> Any:
-    try:
-        return await asyncio.to_thread(function, *args)
-    except (AssertionError, KeyError, TimeoutError) as error:
-        raise Wrong(f"{function.__name__}: {error!r}"[:300]) from None
-    except (OSError, HTTPException) as error:
-        raise Lost(f"{function.__name__}: {error!r}") from None
+# The answer is malformed or wrong, or none came in time.
+WRONG = AssertionError, KeyError, TimeoutError
+# The connection closed before the end of the answer; a time that is up is an OSError.
+LOST = OSError, HTTPException
 
 
 class Opened:
@@ -108,7 +98,7 @@ class Session:
         reader.cancel()
         stream.close()
         await asyncio.sleep(self._cli.random.random() * 2)
-        self.follow(await call(self.fake.listen))
+        self.follow(await to_thread(self.fake.listen))
 
     def lose(self, why: str) -> None:
         """Record that the session has ended, with all its diffs."""
@@ -136,16 +126,16 @@ class Session:
         try:
             while True:
                 try:
-                    self._take(await asyncio.to_thread(stream.next, None))
+                    self._take(await to_thread(stream.next, None))
                 except AssertionError as end:
                     if not stream.is_graceful:
-                        raise Lost(str(end)) from None
+                        raise ConnectionError(str(end)) from None
                     self.log.counts["streams ended gracefully"] += 1
                     await asyncio.sleep(AGAIN)
                     if self.fate or self.is_leaving:
                         return
-                    stream = self._stream = await call(self.fake.listen)
-        except (Lost, Wrong) as error:
+                    stream = self._stream = await to_thread(self.fake.listen)
+        except (*WRONG, *LOST) as error:
             if not self.is_leaving:
                 self.break_off(f"stream: {error!r}")
 
@@ -224,10 +214,9 @@ class Cli:
     async def connect(self) -> Session:
         fake = FakeCli(*self._server)
         session = Session(self, fake)
-        session.follow(await call(fake.connect))
-        tools = (await call(fake.ask, "tools/list", {}))["result"]["tools"]
-        if {tool["name"] for tool in tools} != {"openDiff", "closeDiff"}:
-            raise Wrong(f"tools/list: {tools}")
+        session.follow(await to_thread(fake.connect))
+        tools = (await to_thread(fake.ask, "tools/list", {}))["result"]["tools"]
+        assert {tool["name"] for tool in tools} == {"openDiff", "closeDiff"}, tools
         self.log.sessions.append(session)
         return session
 
@@ -238,25 +227,25 @@ class Cli:
                 return self.session
             try:
                 self.session = await self.connect()
-            except (Lost, Wrong) as error:
+            except (*WRONG, *LOST) as error:
                 if not self.log.is_excused():
                     self.log.problem(f"{self.name} cannot connect: {error!r}")
                 await asyncio.sleep(0.5)
-        raise Wrong(f"{self.name} is not connected within 30 s")
+        raise AssertionError(f"{self.name} is not connected within 30 s")
 
     async def open_diff(self, session: Session, diff: Opened, text: str) -> None:
         """Call openDiff, and count it once it is acknowledged."""
         # An answer to it may come before the acknowledgement.
         session.diffs.setdefault(diff.path, []).append(diff)
         try:
-            await call(session.fake.open_diff, diff.path, text)
+            await to_thread(session.fake.open_diff, diff.path, text)
         except BaseException:
             session.diffs[diff.path].remove(diff)
             raise
         self.log.opened += 1
 
     async def close_diff(self, session: Session, path: str) -> str | None:
-        answer = await call(session.fake.close_diff, path)
+        answer = await to_thread(session.fake.close_diff, path)
         content = answer.get("content")
         if content is not None:
             session.closed.setdefault(path, []).append(texts.sha(content))
@@ -283,12 +272,12 @@ class Cli:
                     list(WEIGHTS), weights=list(WEIGHTS.values())
                 )[0]
                 await self._one(session, kind)
-        except Lost as error:
-            session.break_off(repr(error))
-        except Wrong as error:
+        except WRONG as error:
             if not session.fate:
-                self.log.problem(f"{self.name}: {error}")
+                self.log.problem(f"{self.name}: {error!r}"[:300])
             session.lose("wrong answer")
+        except LOST as error:
+            session.break_off(repr(error))
 
     async def _one(self, session: Session, kind: str) -> None:
         # The first few are open in Emacs.
@@ -304,7 +293,7 @@ class Cli:
         else:
             await self._ended(session, diff)
         if diff.ends == ["accepted"] and (visited or self.random.random() < 0.1):
-            await asyncio.to_thread(Path(diff.path).write_bytes, diff.text.encode())
+            await to_thread(Path(diff.path).write_bytes, diff.text.encode())
 
     async def _close(self, session: Session, diff: Opened) -> None:
         await asyncio.sleep(self.random.random() * 0.12)
@@ -338,7 +327,7 @@ class Cli:
                 if self.random.random() < 0.5:
                     await self.open_diff(session, *self._new(one))
             session.lose("cut")
-        except (Lost, Wrong) as error:
+        except (*WRONG, *LOST) as error:
             session.break_off(f"{kind}: {error!r}")
 
     async def run(self) -> None:
