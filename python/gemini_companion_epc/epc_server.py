@@ -161,7 +161,10 @@ class Peer:
 
     def _send(self, kind: str, uid: int, *rest: Sexp) -> None:
         try:
-            data = _encode([Symbol(kind), uid, *rest])
+            # The name of a directory may have any byte.
+            data = clean(sexpdata.dumps([Symbol(kind), uid, *rest])).encode()
+            if len(data) >= MAX_MESSAGE:
+                raise ValueError(f"message too long: {len(data)} bytes")
         except (ValueError, TypeError, RecursionError) as error:
             logger.error("Cannot send an EPC message: %s", error)
             if kind == "call":
@@ -169,16 +172,7 @@ class Peer:
             elif kind == "return":
                 self._send("return-error", uid, str(error))
         else:
-            self._writer.write(data)
-
-
-def _encode(message: list[Sexp]) -> bytes:
-    # The name of a directory may have any byte.
-    data = clean(sexpdata.dumps(message)).encode()
-    length = len(data) + 1
-    if length > MAX_MESSAGE:
-        raise ValueError(f"message too long: {length} bytes")
-    return b"%06x%b\n" % (length, data)
+            self._writer.write(b"%06x%b\n" % (len(data) + 1, data))
 
 
 # S-expressions
