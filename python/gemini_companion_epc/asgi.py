@@ -192,7 +192,11 @@ class Asgi:
                 MutableHeaders(scope=message)[SESSION_HEADER] = session.id
             await send(message)
 
-        receive = _replayed(body, request.receive)
+        first = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> Message:
+            return first.pop() if first else await request.receive()
+
         with self._sessions.request(session):
             await self._answer(request.scope, receive, name_session)
 
@@ -252,12 +256,3 @@ def without_lone_surrogates(body: bytes) -> bytes:
         return clean(json.dumps(json.loads(body), ensure_ascii=False)).encode()
     except (ValueError, RecursionError):
         return body
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return first.pop() if first else await receive()
-
-    return replay
