@@ -109,7 +109,8 @@ class Emacs:
     async def ask(self, kind: str, facts: Facts, parts: Sequence[str | None]) -> Facts:
         """Return what Emacs answers to the question ``kind`` with ``facts``.
 
-        The texts ``parts`` go with them.  Raise EmacsError if it cannot be asked.
+        The texts ``parts`` go with them, see gemini-companion-lookup.el.  Raise
+        EmacsError if it cannot be asked.
         """
         packed = [text and texts.pack(text) for text in parts]
         return dict(value_of(await self._call("ask", Symbol(kind), facts, *packed)))

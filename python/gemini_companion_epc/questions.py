@@ -8,22 +8,15 @@ the answers; this module checks the arguments and writes the text for the model.
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from .clients import Client
 from .config import Config
+from .emacs import Emacs
 from .processes import ancestors
 from .types import EmacsError, Facts, MalformedArgument, clean, file_name, string
 
 logger = logging.getLogger(__name__)
-
-
-Ask: TypeAlias = Callable[[str, Facts, Sequence[str | None]], Awaitable[Facts]]
-"""Ask Emacs a question of a kind, with facts and texts; see gemini-companion-lookup.el.
-
-Raises EmacsError if it cannot be asked.
-"""
 
 _SEVERITIES = ("error", "warning", "note")
 LONGEST_LINE = 120
@@ -99,11 +92,11 @@ _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 class Questions:
     """The questions of models, which Emacs answers."""
 
-    def __init__(self, config: Config, ask: Ask) -> None:
+    def __init__(self, config: Config, emacs: Emacs) -> None:
         self.is_on = False
         self.roots: Sequence[str] = ()
         self._config = config
-        self._ask = ask
+        self._emacs = emacs
 
     async def answer(self, client: Client, request: Facts) -> Facts:
         """Return the answer to ``request`` from the bridge of ``client``.
@@ -167,7 +160,7 @@ class Questions:
     async def _hook(self, kind: str, facts: Facts, *texts: str | None) -> Facts | None:
         try:
             return await asyncio.wait_for(
-                self._ask(kind, facts, texts), self._config.edit_limit
+                self._emacs.ask(kind, facts, texts), self._config.edit_limit
             )
         except (EmacsError, asyncio.TimeoutError):
             return None
@@ -207,7 +200,7 @@ class Questions:
         return _content(text)
 
     async def _text(self, name: str, checked: Facts, directory: str) -> str:
-        facts = await self._ask(name, checked, ())
+        facts = await self._emacs.ask(name, checked, ())
         if "problem" in facts:
             return str(facts["problem"])
         if name == "references":

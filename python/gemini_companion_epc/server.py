@@ -68,7 +68,7 @@ class Server:
         self._remotes = Remotes(number, partial(self._emacs.report, "remote-update"))
         self._sessions.remote_name = self._remotes.remote_name
         self._diffs = Diffs(config, self._sessions, self._emacs, self._remotes)
-        self._questions = Questions(config, self._emacs.ask)
+        self._questions = Questions(config, self._emacs)
         self._discovery = DiscoveryFiles(
             config.emacs_pid, number, config.token, os.environ
         )

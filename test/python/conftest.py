@@ -134,7 +134,7 @@ class Alone(Loop, Rig):
         self.port = port.number
         Rig.__init__(self, self.port, **fields)
         self.token = self.config.token
-        self.questions = Questions(self.config, self.emacs.ask)
+        self.questions = Questions(self.config, self.emacs)
         self.questions.roots = ["/"]
         # Importing it may take longer than a bridge waits.
         serve = load_http()
