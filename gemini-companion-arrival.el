@@ -81,7 +81,8 @@ By default, that is the CLI at point, or if there is none, any CLI."
                (seq-some (lambda (regexp) (string-match-p regexp below))
                          gemini-companion-auto--active))
              "hidden, or may be run automatically")
-            ((gemini-companion-edit-touched-file-p edit)
+            ((gemini-companion-watch-touched-p
+              (gemini-companion-edit-watch edit))
              "file changed since the proposal")
             ((gemini-companion-revert-unsaved file)
              "unsaved changes here")

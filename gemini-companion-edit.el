@@ -793,7 +793,8 @@ If it signals an error, record that as the problem of EDIT."
                               (gemini-companion-edit-file edit))))
           (user-error "%s %s" (gemini-companion-edit-name edit) problem))
         ;; The watch may not have noticed a change of the file yet.
-        (when (gemini-companion-edit-touched-file-p edit)
+        (when (gemini-companion-watch-touched-p
+               (gemini-companion-edit-watch edit))
           (gemini-companion-edit--read edit)
           (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
         (setf (gemini-companion-edit-view edit) (funcall function edit)))
@@ -873,12 +874,6 @@ key, if it is non-nil."
             10))
 
 ;;;; The file
-
-(defun gemini-companion-edit-touched-file-p (edit)
-  "Return non-nil if the file of EDIT was touched since the proposal."
-  (not (equal (gemini-companion-watch-first (gemini-companion-edit-watch edit))
-              (gemini-companion-watch-stamp
-               (gemini-companion-edit-file edit)))))
 
 (defun gemini-companion-edit--file-has-p (edit text)
   "Return non-nil if the file of EDIT has exactly TEXT.

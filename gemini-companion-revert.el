@@ -28,7 +28,7 @@ the start, LAST the one at the last check, and CHANGED non-nil until
 FUNCTION has returned non-nil for the last change."
   file function first last changed timer)
 
-(defun gemini-companion-watch-stamp (file)
+(defun gemini-companion-watch--stamp (file)
   "Return the time, size and inode of FILE, or nil if it does not exist.
 Follow symbolic links."
   (when-let* ((attributes (gemini-companion-text-attributes file)))
@@ -42,13 +42,19 @@ The arguments are non-nil if FILE has changed, and NOW of
 `gemini-companion-watch-check'.  The first one stays non-nil until
 FUNCTION returns non-nil.  If CHANGED is non-nil, FILE has changed
 before."
-  (let* ((stamp (gemini-companion-watch-stamp file))
+  (let* ((stamp (gemini-companion-watch--stamp file))
          (watch (gemini-companion-watch--make
                  :file file :function function :changed changed
                  :first stamp :last stamp)))
     (setf (gemini-companion-watch-timer watch)
           (run-at-time 0.02 nil #'gemini-companion-watch--tick watch 0.03))
     watch))
+
+(defun gemini-companion-watch-touched-p (watch)
+  "Return non-nil if the file of WATCH was touched since the start."
+  (not (equal (gemini-companion-watch-first watch)
+              (gemini-companion-watch--stamp
+               (gemini-companion-watch-file watch)))))
 
 (defun gemini-companion-watch-end (watch)
   "End WATCH."
@@ -64,7 +70,7 @@ before."
   "Check WATCH at once; NOW is non-nil if a command needs the result.
 A file that is not written completely has not changed yet: a small one
 is complete unless it is empty, a large one if it is as at the last check."
-  (let* ((stamp (gemini-companion-watch-stamp
+  (let* ((stamp (gemini-companion-watch--stamp
                  (gemini-companion-watch-file watch)))
          (same (equal stamp (gemini-companion-watch-last watch)))
          (changed (and (or (not same) (gemini-companion-watch-changed watch))
@@ -362,7 +368,7 @@ For a remote file, that is its copy."
     (if (equal file buffer-file-name)
         (verify-visited-file-modtime)
       ;; Tramp would ask the remote host; it sets times in seconds only.
-      (let ((written (car (gemini-companion-watch-stamp file))))
+      (let ((written (car (gemini-companion-watch--stamp file))))
         (or (null written)
             (time-less-p written (visited-file-modtime))
             (equal (gemini-companion-revert--ancestor-text)
@@ -381,7 +387,7 @@ may ask when it is reverted."
 See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
     (when-let* ((file (gemini-companion-revert--file))
-                (stamp (gemini-companion-watch-stamp file))
+                (stamp (gemini-companion-watch--stamp file))
                 ((gemini-companion-revert--plain-p file))
                 ((not (gemini-companion-revert--current-p))))
       (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
@@ -600,7 +606,7 @@ Lines that differ in both are kept twice, as a conflict for
     (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
 text is unknown or the program diff3 is missing; \
 \\[ediff-current-file] compares the texts")))
-  (pcase-let* ((time (car (gemini-companion-watch-stamp
+  (pcase-let* ((time (car (gemini-companion-watch--stamp
                            (gemini-companion-revert--file))))
                (`(,theirs . ,coding) (gemini-companion-revert--read))
                (`(,conflict . ,text)
