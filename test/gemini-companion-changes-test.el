@@ -668,7 +668,7 @@ Return what became of a revert."
     (if (= 0 (random 3))
         (narrow-to-region (1+ (random (point-max))) (1+ (random (point-max))))
       (widen))
-    (pcase (random 9)
+    (pcase (random 10)
       ;; The CLI writes.
       ((or 0 1)
        (gemini-companion-changes-test-write
@@ -676,7 +676,7 @@ Return what became of a revert."
               (gemini-companion-test-accept
                file (concat (gemini-companion-test-edited-at-random
                              (gemini-companion-test-file-text file))
-                            (seq-random-elt '("x\n" "x" "\n" "é\n")))
+                            (seq-random-elt '("x\n" "x" "\n" "é \n")))
                1 session))))
       ;; So does another program, or the user with and without saving.
       (2 (gemini-companion-changes-test-write
@@ -692,6 +692,10 @@ Return what became of a revert."
       (6 (unless (or (buffer-modified-p)
                      (gemini-companion-revert-obstacle (current-buffer)))
            (revert-buffer t t)))
+      ;; A turn, the newest one first.
+      (7 (dolist (edit (reverse edits))
+           (unless (gemini-companion-changes-unwritten edit)
+             (gemini-companion-changes-test-revert edit))))
       (_ (when edits
            (setq edits (gemini-companion-changes-test-revert
                         (seq-random-elt edits))))))
@@ -717,6 +721,7 @@ Return what became of a revert."
                             (number-sequence 1 12) ""))
             (with-current-buffer (find-file-noselect "a")
               (buffer-enable-undo)
+              (add-hook 'before-save-hook #'delete-trailing-whitespace nil t)
               (dotimes (_ 15)
                 (push (gemini-companion-changes-test-step session) results)))))))
     ;; Otherwise the test shows nothing.
