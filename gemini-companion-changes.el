@@ -601,11 +601,12 @@ SKIPPED is a text about files that were skipped."
        (gemini-companion-changes--go
         back (concat skipped (format "; %s %s" name why))))
       (mark
-       (pop-to-buffer (overlay-buffer mark)
-                      (if buffer-file-name
-                          '(display-buffer-same-window)
-                        '((display-buffer-reuse-window
-                           gemini-companion-windows-display-covering))))
+       (unless (eq (overlay-buffer mark) (current-buffer))
+         (pop-to-buffer (overlay-buffer mark)
+                        (if buffer-file-name
+                            '(display-buffer-same-window)
+                          '((display-buffer-reuse-window
+                             gemini-companion-windows-display-covering)))))
        (gemini-companion-changes--reveal (overlay-start mark))
        (setq gemini-companion-changes--last edit)
        (let ((changes (gemini-companion-changes--all)))
