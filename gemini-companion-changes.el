@@ -655,9 +655,13 @@ See `gemini-companion-next-change'."
             (with-current-buffer old
               (overlay-put
                shown 'before-string
-               (propertize (buffer-substring
-                            (gemini-companion-hunk-line line)
-                            (gemini-companion-hunk-line (+ line count)))
+               (propertize (mapconcat
+                            (lambda (line) (concat line "\n"))
+                            (gemini-companion-text-lines
+                             (buffer-substring
+                              (gemini-companion-hunk-line line)
+                              (gemini-companion-hunk-line (+ line count))))
+                            "")
                            'face 'diff-removed)))))
     (gemini-companion-changes--report
      (if (zerop count) "Nothing was here" "Before the change")

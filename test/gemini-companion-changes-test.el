@@ -482,6 +482,15 @@
     (gemini-companion-changes-test-keys 'gemini-companion-next-change "u")
     (should (equal "1\n2\n3" (gemini-companion-test-file-text "a")))))
 
+(ert-deftest gemini-companion-changes-show-lines-that-had-no-end ()
+  (gemini-companion-changes-test-with '(("a" "1\n2"))
+    (gemini-companion-changes-test-accept "a" "1\ntwo\n" session)
+    (gemini-companion-changes-test-keys 'gemini-companion-next-change "RET")
+    (with-current-buffer "a"
+      (should (member "2\n" (mapcar (lambda (overlay)
+                                      (overlay-get overlay 'before-string))
+                                    (overlays-in (point-min) (point-max))))))))
+
 (ert-deftest gemini-companion-changes-that-conflict-can-be-resolved ()
   (gemini-companion-changes-test-with '(("a" "1\n2\n3\n"))
     (let ((edit (gemini-companion-changes-test-accept "a" "1\ntwo\n3\n" session)))
