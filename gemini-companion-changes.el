@@ -540,7 +540,14 @@ END is called at the next report, or at another key."
   (funcall gemini-companion-changes--end)
   (setq gemini-companion-changes--end
         ;; After an error, such a key must not become text.
-        (set-transient-map gemini-companion-changes-map t end)))
+        (set-transient-map
+         gemini-companion-changes-map
+         (lambda ()
+           (memq this-command
+                 (list #'universal-argument
+                       (lookup-key gemini-companion-changes-map
+                                   (this-single-command-keys)))))
+         end)))
 
 (defun gemini-companion-changes--here ()
   "Return the mark of the line at point."

@@ -375,6 +375,19 @@
     (should (string-prefix-p "2 of 3, c"
                              (gemini-companion-changes-test-keys "k" "n")))))
 
+(ert-deftest gemini-companion-changes-of-the-turn-are-kept-by-a-prefix ()
+  (gemini-companion-changes-test-with '(("a" "A\n") ("b" "B\n"))
+    (dolist (file '("a" "b"))
+      (gemini-companion-changes-test-accept file "new\n" session))
+    (gemini-companion-next-change)
+    (execute-kbd-macro (kbd "C-u k"))
+    (should-not (gemini-companion-part-lighter 'changes))
+    ;; It is not text after an error, either.
+    (should-error (execute-kbd-macro (kbd "C-u k")) :type 'user-error)
+    (should-error (execute-kbd-macro (kbd "n")) :type 'user-error)
+    (should (equal "new\n" (with-current-buffer (window-buffer)
+                             (buffer-string))))))
+
 (ert-deftest gemini-companion-changes-in-unsaved-text-are-not-saved ()
   (gemini-companion-changes-test-with
       `(("a" ,gemini-companion-changes-test-lines))
