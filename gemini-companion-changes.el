@@ -413,8 +413,10 @@ A prefix of the lines would mark each of their rows, but it would replace
 that of others, such as the indentation by Org."
   (pcase-let*
       ((count (nth 3 hunk))
+       ;; Behind a last line without an end, no line is that line again.
        (mark (make-overlay (point)
-                           (save-excursion (forward-line count) (point))
+                           (max (point)
+                                (save-excursion (forward-line count) (point)))
                            nil t))
        (`(,bitmap ,char ,ascii) (if (zerop count)
                                     '(horizontal-bar ?_ "_")

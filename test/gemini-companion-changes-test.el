@@ -492,6 +492,13 @@
     (goto-char (point-max))
     (delete-char -1)
     (save-buffer)
+    ;; It is not the last line.
+    (save-excursion
+      (forward-line 0)
+      (insert "x")
+      (should (equal '(2) (gemini-companion-changes-test-marked "a")))
+      (delete-char -1)
+      (save-buffer))
     (gemini-companion-changes-test-keys 'gemini-companion-next-change "u")
     (should (equal "1\n2\n3" (gemini-companion-test-file-text "a")))))
 
