@@ -145,8 +145,13 @@ STATE is the file state.  If EXACT is non-nil, later edits are no longer
 in the file, either.  See `gemini-companion-changes-revert' for DONE."
   (let* ((name (gemini-companion-edit-name edit))
          (buffer (gemini-companion-names-buffer (gemini-companion-edit-file edit)))
-         (problem (and problem
-                       (format "Cannot revert %s (%s)" name problem))))
+         (said (if problem
+                   (format "Cannot revert %s (%s)" name problem)
+                 (format (pcase state
+                           ('deleted "Deleted %s")
+                           ('unsaved "Reverted %s; not saved")
+                           (_ "Reverted %s"))
+                         (if hunk (concat "a hunk of " name) name)))))
     (unless problem
       (pcase state
         ('unsaved nil)
@@ -162,14 +167,8 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
       (gemini-companion-edit-set-reverted
        edit (if hunk 'written state)
        (and hunk (cons hunk (gemini-companion-edit-undone edit)))))
-    (let ((said (message
-                 "%s" (or problem
-                          (format (pcase state
-                                    ('deleted "Deleted %s")
-                                    ('unsaved "Reverted %s; not saved")
-                                    (_ "Reverted %s"))
-                                  (if hunk (concat "a hunk of " name) name))))))
-      (if done (funcall done problem) said))))
+    (message "%s" said)
+    (if done (funcall done (and problem said)) said)))
 
 (defun gemini-companion-changes--conflict (edit hunk line offer)
   "Signal that reverting EDIT, or its HUNK, conflicts with LINE of the file.
@@ -286,11 +285,8 @@ The value is as that of `gemini-companion-text-merged'."
   "Table from edits to the buffers that have their marks, or t for no marks.
 To search among all buffers for each file of a turn would take long.")
 
-(defvar gemini-companion-changes--left nil
-  "Number of `gemini-companion-changes--all', or nil until it is counted.")
-
-(defvar gemini-companion-changes--last nil
-  "The edit whose change was gone to last.")
+(defvar gemini-companion-changes--left 0
+  "Number of `gemini-companion-changes--all'.")
 
 (when (fboundp 'define-fringe-bitmap)
   (define-fringe-bitmap 'gemini-companion-mark [24] nil nil '(center t)))
@@ -324,9 +320,10 @@ To search among all buffers for each file of a turn would take long.")
          buffer)))
 
 (defun gemini-companion-changes--hunks (edit)
-  "Return the hunks of EDIT that are not reverted."
-  (seq-difference (ignore-errors (gemini-companion-edit-hunks edit))
-                  (gemini-companion-edit-undone edit)))
+  "Return the hunks of EDIT that are not reverted, if its file exists."
+  (and (gemini-companion-text-attributes (gemini-companion-edit-file edit))
+       (seq-difference (ignore-errors (gemini-companion-edit-hunks edit))
+                       (gemini-companion-edit-undone edit))))
 
 (defun gemini-companion-changes--change (mark)
   "Return the change of MARK, a cons of an edit and its hunk."
@@ -350,13 +347,11 @@ In a file that is not visited, that is all hunks that are not reverted."
                              (buffer-local-value 'gemini-companion-changes--marks
                                                  buffer)))
        (cl-loop for edit in edits
-                when (gemini-companion-text-attributes
-                      (gemini-companion-edit-file edit))
                 append (mapcar (apply-partially #'cons edit)
                                (gemini-companion-changes--hunks edit)))))))
 
-(defun gemini-companion-changes--lines (edit hunks text)
-  "Return those of HUNKS of EDIT that TEXT still has, with their lines in it."
+(defun gemini-companion-changes--lines (edit text)
+  "Return the hunks of EDIT that TEXT still has, with their lines in it."
   (let ((changes (gemini-companion-text-diff
                   (mapcar (lambda (text)
                             (concat (string-remove-suffix
@@ -366,7 +361,7 @@ In a file that is not visited, that is all hunks that are not reverted."
         (moved 0))
     ;; Both are in the order of lines.
     (cl-loop
-     for hunk in hunks
+     for hunk in (gemini-companion-changes--hunks edit)
      for (_ _ new count) = hunk
      for changed = nil
      do (cl-loop for (old old-count _ new-count) = (car changes)
@@ -392,8 +387,7 @@ An indirect buffer has no marks, and none of those that were cloned."
               (goto-char (point-min))
               (pcase-dolist (`(,hunk . ,line)
                              (gemini-companion-changes--lines
-                              edit (gemini-companion-changes--hunks edit)
-                              (gemini-companion-text-of-buffer)))
+                              edit (gemini-companion-text-of-buffer)))
                 ;; To count from the first line for each would take long.
                 (forward-line (- line previous))
                 (setq previous line)
@@ -408,9 +402,7 @@ An indirect buffer has no marks, and none of those that were cloned."
       (gemini-companion-changes--set-margins))))
 
 (defun gemini-companion-changes--make-mark (edit hunk)
-  "Mark HUNK of EDIT, which begins at point.
-A prefix of the lines would mark each of their rows, but it would replace
-that of others, such as the indentation by Org."
+  "Mark HUNK of EDIT, which begins at point."
   (pcase-let*
       ((count (nth 3 hunk))
        ;; Behind a last line without an end, no line is that line again.
@@ -430,7 +422,8 @@ that of others, such as the indentation by Org."
     (overlay-put mark 'gemini-companion-mark t)
     (overlay-put mark 'gemini-companion-change (cons edit hunk))
     (overlay-put mark 'gemini-companion-text (gemini-companion-changes--text mark))
-    ;; A string is displayed once only, so each line has an overlay.
+    ;; A string is displayed once only, so each line has an overlay.  A prefix of
+    ;; the lines would replace others, such as the indentation by Org.
     (save-excursion
       (dotimes (_ (min (max 1 count) 200))
         (let ((sign (make-overlay (point) (point) nil t t)))
@@ -456,15 +449,19 @@ The last one is a character, and counts only where lines were deleted."
 (defun gemini-companion-changes--edited (beg end _length)
   "Remove each mark whose lines the user has edited between BEG and END.
 A formatter may have replaced them with the same text."
-  (dolist (mark (overlays-in (max 1 (1- beg)) (1+ end)))
-    (unless (equal (overlay-get mark 'gemini-companion-text)
-                   (and (gemini-companion-changes--change mark)
-                        (gemini-companion-changes--text mark)))
-      (mapc #'delete-overlay (cons mark (overlay-get mark 'gemini-companion-lines)))
-      (setq gemini-companion-changes--marks
-            (delq mark gemini-companion-changes--marks))
+  (let ((marks gemini-companion-changes--marks))
+    (dolist (mark (overlays-in (max 1 (1- beg)) (1+ end)))
+      (unless (equal (overlay-get mark 'gemini-companion-text)
+                     (and (gemini-companion-changes--change mark)
+                          (gemini-companion-changes--text mark)))
+        (mapc #'delete-overlay
+              (cons mark (overlay-get mark 'gemini-companion-lines)))
+        (setq marks (remq mark marks))))
+    (unless (eq marks gemini-companion-changes--marks)
+      (setq gemini-companion-changes--marks marks)
       (gemini-companion-changes--set-margins)
-      (gemini-companion-changes--update))))
+      (save-match-data
+        (gemini-companion-changes--update)))))
 (put 'gemini-companion-changes--edited 'permanent-local-hook t)
 
 (defun gemini-companion-changes--set-margins ()
@@ -506,20 +503,13 @@ Those of earlier turns of its CLI in the file have no marks any more."
      (gemini-companion-names-buffer (gemini-companion-edit-file edit)))))
 
 (defun gemini-companion-changes--update (&rest buffers)
-  "Mark each change in BUFFERS, of which some are nil, and count again."
+  "Mark each change in BUFFERS, of which some are nil, and count all."
   (dolist (buffer (delq nil buffers))
     (with-current-buffer buffer
       (when (or gemini-companion-changes--marks (gemini-companion-changes--edits))
         (gemini-companion-changes--mark))))
-  (setq gemini-companion-changes--left nil)
+  (setq gemini-companion-changes--left (length (gemini-companion-changes--all)))
   (force-mode-line-update t))
-
-(defun gemini-companion-changes--count ()
-  "Return how many of `gemini-companion-changes--all' are left."
-  (or gemini-companion-changes--left
-      (setq gemini-companion-changes--left
-            ;; The mode line is displayed at any time.
-            (save-match-data (length (gemini-companion-changes--all))))))
 
 (defun gemini-companion-changes--visited ()
   "Mark the current buffer, which was visited, reverted or saved."
@@ -572,8 +562,11 @@ After the last one in the current buffer, that is in the next file."
          (passed (seq-count (lambda (mark)
                               (< (overlay-start mark) (+ (point) (if back 0 1))))
                             here))
-         (later (cdr (memq gemini-companion-changes--last
-                           (gemini-companion-edits))))
+         (edits (gemini-companion-edits))
+         (last (car (last (seq-filter #'gemini-companion-changes--visited-p
+                                      edits))))
+         ;; Files are in the order of their last edits.
+         (later (cdr (memq last edits)))
          (first (if here
                     (seq-position changes
                                   (gemini-companion-changes--change (car here)))
@@ -587,10 +580,8 @@ If the file is none that can be visited, return why, a predicate."
   (let ((edit (car change)))
     (or (gemini-companion-text-unreadable-reason (gemini-companion-edit-file edit))
         (with-current-buffer (gemini-companion-changes--visit edit)
-          (unless (eq (current-buffer)
-                      (gemini-companion-changes--marked-buffer edit))
-            ;; It was visited without hooks.
-            (gemini-companion-changes--update (current-buffer)))
+          ;; It may be visited without hooks, or edited in an indirect buffer.
+          (gemini-companion-changes--update (current-buffer))
           (if (gemini-companion-changes--visited-p edit)
               (cl-find change gemini-companion-changes--marks
                        :key #'gemini-companion-changes--change :test #'equal)
@@ -617,7 +608,6 @@ SKIPPED is a text about files that were skipped."
                           '((display-buffer-reuse-window
                              gemini-companion-windows-display-covering)))))
        (gemini-companion-changes--reveal (overlay-start mark))
-       (setq gemini-companion-changes--last edit)
        (let ((changes (gemini-companion-changes--all)))
          (gemini-companion-changes--report
           (format "%d of %d, %s%s" (1+ (seq-position changes change))
@@ -662,15 +652,14 @@ See `gemini-companion-next-change'."
     (gemini-companion-edit-call-with-texts
      edit (lambda (old _new)
             (with-current-buffer old
+              (goto-char (point-max))
+              (unless (bolp)
+                (insert "\n"))
               (overlay-put
                shown 'before-string
-               (propertize (mapconcat
-                            (lambda (line) (concat line "\n"))
-                            (gemini-companion-text-lines
-                             (buffer-substring
-                              (gemini-companion-hunk-line line)
-                              (gemini-companion-hunk-line (+ line count))))
-                            "")
+               (propertize (buffer-substring
+                            (gemini-companion-hunk-line line)
+                            (gemini-companion-hunk-line (+ line count)))
                            'face 'diff-removed)))))
     (gemini-companion-changes--report
      (if (zerop count) "Nothing was here" "Before the change")
@@ -694,7 +683,7 @@ deleted."
      (format "%s; %d left"
              (or (gemini-companion-changes-revert edit (and (not new) hunk))
                  "Waiting for the remote host")
-             (gemini-companion-changes--count)))))
+             gemini-companion-changes--left))))
 
 ;;;###autoload
 (defun gemini-companion-keep-changes (&optional all)
@@ -714,7 +703,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
     (gemini-companion-changes--report
      (format "Kept %s; %d left"
              (string-join (gemini-companion-edit-total edits) ", ")
-             (gemini-companion-changes--count)))))
+             gemini-companion-changes--left))))
 
 ;;;; Life
 
@@ -735,10 +724,9 @@ With ALL, a prefix argument, keep those in all files of the turn."
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
   "Return a text for the mode line if there is a change left, or nil."
-  (let ((left (gemini-companion-changes--count)))
-    (when (< 0 left)
-      (cons (format "~%d" left)
-            "~: changes of the last turn that you have not kept or undone"))))
+  (when (< 0 gemini-companion-changes--left)
+    (cons (format "~%d" gemini-companion-changes--left)
+          "~: changes of the last turn that you have not kept or undone")))
 
 (provide 'gemini-companion-changes)
 ;;; gemini-companion-changes.el ends here
