@@ -484,7 +484,6 @@ name it anyway? ")
                          text)))))
 
 (defun gemini-companion-send--escape (name)
-  "Return the file NAME, quoted for the prompt of a CLI."
   (cond ((not (eq system-type 'windows-nt))
          (replace-regexp-in-string
           ;; A dot at the end would end the sentence.

@@ -121,7 +121,6 @@ shared has changed.  No hook runs when another program writes it."
     (file-attribute-modification-time (file-attributes file))))
 
 (defun gemini-companion-privacy--note-time (file)
-  "Record the modification time of FILE, for a later check."
   (gemini-companion-privacy-cached
    (list 'time file) (lambda () (gemini-companion-privacy--time file))))
 

@@ -147,7 +147,6 @@ Type \\[describe-mode] there for its keys."
        (buffer-string)))))
 
 (defun gemini-companion-status--passed (findings)
-  "Return the section of FINDINGS about what is as it should be."
   `(,(format (ngettext "%d check passed" "%d checks passed" (length findings))
              (length findings))
     ,(and gemini-companion-status--passed-shown
@@ -245,7 +244,6 @@ PROBLEM is the first finding that is a problem or awaits an answer."
       ,@(gemini-companion-status--terminal-button session))))
 
 (defun gemini-companion-status--shared ()
-  "Return the section of the files that are shared, or nil."
   (when (or (gemini-companion-sessions) gemini-companion-paused)
     (let ((files (gemini-companion-shared)))
       `(,(cond (gemini-companion-paused "Shared: nothing, sharing is paused")

@@ -133,7 +133,6 @@ Python would compile it again after each start of Emacs."
 ;;;; Links
 
 (defun gemini-companion-tools--clients ()
-  "Return the names of the installed CLIs that can be linked."
   (seq-filter (lambda (client) (gemini-companion-clients-get client :link))
               (gemini-companion-cli-installed)))
 
