@@ -24,17 +24,6 @@ async def test_a_diff_has_one_outcome_for_the_session_that_asked(rig: Rig) -> No
         assert await stream.next(0.01) == COMMENT
 
 
-async def test_a_newer_proposal_takes_the_place_of_the_older(rig: Rig) -> None:
-    session, stream = rig.session()
-    await rig.diffs.open(session, "/a", "old")
-    await rig.diffs.open(session, "/a", "new")
-    await until(lambda: rig.emacs.closed)
-    assert rig.emacs.closed == [(1, "closed")]
-    rig.diffs.decide(1, "old text")
-    rig.diffs.decide(2, "new text")
-    assert await take(stream) == accepted("/a", "new text")
-
-
 async def test_closing_returns_the_text_and_notifies_no_client(rig: Rig) -> None:
     session, stream = rig.session()
     await rig.diffs.open(session, "/a", "x")

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 import sexpdata
+from hypothesis import given
+from hypothesis import strategies as st
 from sexpdata import Symbol
 
 from endpoint import SECRET, Endpoint, diff_of
 from fake_cli import BOUND
 from fake_emacs import ReturnedError, plist
 from gemini_companion_epc import __version__
+from gemini_companion_epc.epc_server import parse
 from gemini_companion_epc.texts import LARGE_TEXT
 
 
@@ -147,3 +150,32 @@ def test_a_message_that_is_too_long_fails_alone(epc: Endpoint) -> None:
     epc.do(epc.emacs.warn, "x" * 0x1000000)
     epc.do(epc.emacs.warn, "short")
     assert peer.expect("warn") == ["short"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r'("\377\303x")', "\ufffd\ufffdx"),
+        (r'("a\\b\"c\\377")', 'a\\b"c\\377'),
+        (r'("\n\t\11b\0c\0331")', "\n\t\tb\0c\x1b1"),
+        ('("a\udcffb")', "a\ufffdb"),
+    ],
+)
+def test_strings_are_read_as_emacs_writes_them(text: str, expected: str) -> None:
+    assert parse(text.encode(errors="surrogateescape")) == [expected]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_every_text_is_read_back(text: str) -> None:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    assert parse(f'("{quoted}")'.encode()) == [text]
+    assert parse(sexpdata.dumps([text]).encode()) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "(", ")", '("', '("\\', "(a) (b)", "(a]", "'", "(" * 100_000, "\xff"],
+)
+def test_what_is_not_one_list_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not"):
+        parse(text.encode("latin-1"))

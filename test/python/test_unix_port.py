@@ -3,7 +3,6 @@ import os
 import socket
 import stat
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,34 +13,29 @@ from gemini_companion_epc.copilot import socket_name
 from gemini_companion_epc.unix_port import UnixPort
 
 
-@pytest.fixture
-def short() -> Iterator[str]:
-    """A directory whose name leaves room for that of a socket."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
-        yield directory
-
-
 def test_a_private_socket_leads_to_the_port(
-    alone: Alone, cli_of: CliOf, monkeypatch: pytest.MonkeyPatch, short: str
+    alone: Alone, cli_of: CliOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COPILOT_HOME", os.path.join(short, "c"))
-    path = Path(socket_name())
-    path.parent.mkdir(parents=True)
-    port = UnixPort(alone.port)
-    for _ in range(2):
+    # The name leaves room for that of a socket.
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        monkeypatch.setenv("COPILOT_HOME", os.path.join(short, "c"))
+        path = Path(socket_name())
+        path.parent.mkdir(parents=True)
+        port = UnixPort(alone.port)
+        for _ in range(2):
+            alone.do(port.listen)
+        modes = [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)]
+        assert modes == [0o600, 0o700]
+        cli = cli_of(alone)
+        cli.initialize()
+        for _ in range(2):
+            peer = socket.socket(socket.AF_UNIX)
+            peer.settimeout(BOUND)
+            peer.connect(os.fspath(path))
+            assert cli.post(PING, peer)[0] == 200
+        # A cleanup has removed it.
+        path.unlink()
         alone.do(port.listen)
-    modes = [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)]
-    assert modes == [0o600, 0o700]
-    cli = cli_of(alone)
-    cli.initialize()
-    for _ in range(2):
-        peer = socket.socket(socket.AF_UNIX)
-        peer.settimeout(BOUND)
-        peer.connect(os.fspath(path))
-        assert cli.post(PING, peer)[0] == 200
-    # A cleanup has removed it.
-    path.unlink()
-    alone.do(port.listen)
-    assert path.exists()
-    alone.do(port.close)
-    assert not path.exists()
+        assert path.exists()
+        alone.do(port.close)
+        assert not path.exists()
