@@ -667,9 +667,7 @@ That is not the edit of an indirect buffer."
 (defun gemini-companion-edit-drop-p (&optional edit)
   "Return non-nil if the user's text in EDIT, by default all, may be dropped.
 Ask the user if there is any and a question is possible."
-  (let ((edited (seq-filter (lambda (edit)
-                              (and (gemini-companion-edit-open-p edit)
-                                   (gemini-companion-edit-edited-p edit)))
+  (let ((edited (seq-filter #'gemini-companion-edit-edited-p
                             (if edit
                                 (list edit)
                               (gemini-companion-edits-open)))))
