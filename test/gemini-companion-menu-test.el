@@ -129,7 +129,8 @@ Its keys are labels, its values lists of `greyed' and `on'."
       (should (string-match-p "\
 3 to answer: M-x gemini-companion-review
 Gemini CLI .*: connected\nGemini CLI .*: connected\n"
-                              (gemini-companion-test-help)))
+                              (funcall (plist-get (cddr (gemini-companion-lighter))
+                                                  'help-echo))))
       (gemini-companion-mode -1)
       (should-not (assq 'gemini-companion-mode mode-line-misc-info))
       (gemini-companion-mode 1)

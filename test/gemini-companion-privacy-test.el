@@ -278,13 +278,6 @@ Roots are cached, but not from before."
        (gemini-companion-privacy-refresh)
        (setq gemini-companion-roots-last nil))))
 
-(defun gemini-companion-roots-test-below (directory roots)
-  "Return those of ROOTS that are below DIRECTORY, relative to it."
-  (mapcar (lambda (root) (file-relative-name root directory))
-          (seq-filter (lambda (root)
-                        (file-in-directory-p root directory))
-                      roots)))
-
 (ert-deftest gemini-companion-roots-exclude-home-and-remote-directories ()
   (gemini-companion-roots-test-with '(".git" "notes")
     (let ((link (make-temp-name (directory-file-name directory))))
@@ -300,9 +293,13 @@ Roots are cached, but not from before."
                                (() . ,(file-name-as-directory link))
                                (("notes") . ,(expand-file-name "notes/" link))
                                (("notes") . ,(expand-file-name "notes/"))))
-                (should (equal below (gemini-companion-roots-test-below
-                                      directory
-                                      (gemini-companion-roots start)))))))
+                (should (equal below
+                               (mapcar (lambda (root)
+                                         (file-relative-name root directory))
+                                       (seq-filter
+                                        (lambda (root)
+                                          (file-in-directory-p root directory))
+                                        (gemini-companion-roots start))))))))
         (delete-file link)))
     (gemini-companion-test-with-far-host
       (with-temp-buffer

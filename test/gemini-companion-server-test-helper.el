@@ -71,11 +71,6 @@ See `gemini-companion-test-with-mode-off'."
      (gemini-companion-test-eventually
        (not (memql (gemini-companion-test-pid) (list nil pid))))))
 
-(defun gemini-companion-test-help ()
-  "Return the help for the mouse over the mode line."
-  (let ((help (plist-get (cddr (gemini-companion-lighter)) 'help-echo)))
-    (if (functionp help) (funcall help) help)))
-
 (defun gemini-companion-test-warning (start)
   "Return the next warning after calling START.
 Do not wait until the next attempt to start the server, but do wait for
