@@ -419,60 +419,46 @@ prompts, the last first, and `saved' what would be saved."
       (gemini-companion-mode -1)
       (should-not (gemini-companion-test-timers)))))
 
-(defun gemini-companion-resume-test-listed (client output status)
-  "Return the list for CLIENT, which prints OUTPUT and exits with STATUS."
-  (gemini-companion-test-with-directory `(("output" ,output))
-    (let* ((default-directory directory)
-           (command (list "sh" "-c" (format "cat output; exit %d" status)))
-           (gemini-companion-run-commands `((,client . ,command)))
-           (gemini-companion-run-client client))
-      (save-window-excursion
-        (gemini-companion-resume)
-        (unwind-protect
-            (progn
-              (gemini-companion-test-eventually
-                (not (string-prefix-p "Listing" (buffer-string))))
-              (should (eq truncate-lines
-                          (not (string-search "conversation" (buffer-string)))))
-              (replace-regexp-in-string " +$" "" (buffer-string)))
-          (kill-buffer))))))
-
-(ert-deftest gemini-companion-resume-lists-the-newest-conversation-first ()
-  (should (equal (concat " Just now          Say \"x\" (now) [1]\n"
-                         " 2 days ago, now   Fix the login\\u202E\n")
-                 (gemini-companion-resume-test-listed
-                  "gemini"
-                  "\nAvailable sessions for this project (2):
+(ert-deftest gemini-companion-resume-lists-the-newest-first-or-shows-why-not ()
+  (pcase-dolist
+      (`(,client ,output ,status ,expected)
+       '(("gemini" "\nAvailable sessions for this project (2):
   1. Fix the login\u202e (2 days ago, now) [4c48ef04-d0ec]
-  2. Say \"x\" (now) [1] (Just now) [2be1dce2-9491]\n"
-                  0)))
-  (should (equal (concat " 2026-11-22 16:49  Fix the thing\n"
-                         " 2026-11-21 16:49  Add a test and more\n"
-                         " 2026-11-21 16:49\n")
-                 (with-environment-variables (("TZ" "UTC"))
-                   (gemini-companion-resume-test-listed
-                    "qwen"
-                    "{\"sessionId\":\"c4\",\"mtime\":1795366152296.9111,\
+  2. Say \"x\" (now) [1] (Just now) [2be1dce2-9491]\n" 0
+          " Just now          Say \"x\" (now) \\[1]
+ 2 days ago, now   Fix the login\\\\u202E\n")
+         ("qwen" "{\"sessionId\":\"c4\",\"mtime\":1795366152296.9111,\
 \"prompt\":\"x\",\"customTitle\":\"Fix the thing\"}
 {\"sessionId\":\"c5\",\"mtime\":1795279752296.9111,\
 \"prompt\":\"Add a test\\nand more\",\"customTitle\":null}
 {not JSON}
-{\"sessionId\":\"c6\",\"mtime\":1795279752296.9111,\"prompt\":null}\n"
-                    0)))))
-
-(ert-deftest gemini-companion-resume-shows-why-nothing-is-listed ()
-  (pcase-dolist
-      (`(,client ,output ,status ,text)
-       '(("gemini" "No previous sessions found for this project.\n" 0
+{\"sessionId\":\"c6\",\"mtime\":1795279752296.9111,\"prompt\":null}\n" 0
+          " 2026-11-22 16:49  Fix the thing
+ 2026-11-21 16:49  Add a test and more
+ 2026-11-21 16:49 *\n")
+         ("gemini" "No previous sessions found for this project.\n" 0
           "Gemini CLI (.*) has no conversation to resume; \
 M-x gemini-companion-run begins one\n")
          ("qwen" "Usage\nUnknown command\n" 1
           "Qwen Code (.*) cannot list its conversations: Unknown command\n")
          ("gemini" "" 7
           "Gemini CLI (.*) cannot list its conversations: exit status 7\n")))
-    (should (string-match-p (format "\\`%s\\'" text)
-                            (gemini-companion-resume-test-listed
-                             client output status)))))
+    (gemini-companion-test-with-directory `(("output" ,output))
+      (let ((process-environment (cons "TZ=UTC" process-environment))
+            (gemini-companion-run-commands
+             `((,client "sh" "-c" ,(format "cat output; exit %d" status))))
+            (gemini-companion-run-client client))
+        (save-window-excursion
+          (gemini-companion-resume)
+          (unwind-protect
+              (progn
+                (gemini-companion-test-eventually
+                  (not (string-prefix-p "Listing" (buffer-string))))
+                (should (eq truncate-lines
+                            (not (string-search "conversation" (buffer-string)))))
+                (should (string-match-p (format "\\`%s\\'" expected)
+                                        (buffer-string))))
+            (kill-buffer)))))))
 
 (ert-deftest gemini-companion-resume-starts-a-cli-that-asks-itself ()
   (gemini-companion-run-test-with-mode
@@ -633,75 +619,61 @@ M-x gemini-companion-run begins one\n")
 
 ;;;; Shells
 
-(defmacro gemini-companion-terminal-test-in-shell (files &rest body)
-  "Run BODY in the term buffer of a shell, in which a CLI is connected.
-`session' is the CLI, which displays what is typed.  `type' types a line,
-and waits until its last word is displayed.  The directory has FILES."
-  (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-directory ,files
-     (with-temp-buffer
-       (let* ((kill-buffer-query-functions nil)
-              (inhibit-message t)
-              (kill-ring nil)
-              (interprogram-cut-function nil)
-              (process-environment (cons "PS1=$ " process-environment))
-              (type (lambda (line)
-                      (process-send-string (get-buffer-process (current-buffer))
-                                           (concat line "\n"))
-                      (let ((end (car (last (split-string line)))))
-                        (gemini-companion-test-eventually
-                          (string-match-p (format "^%s *$" end)
-                                          (buffer-string))))))
-              session)
-         (setq default-directory directory)
-         (term-mode)
-         (term-exec (current-buffer) "shell" "sh" nil '("-mi"))
-         (term-char-mode)
-         (process-send-string (get-buffer-process (current-buffer))
-                              "sh -c 'echo $$ >pid; exec cat'\n")
-         (gemini-companion-test-eventually
-           (setq session
-                 (ignore-errors
-                   (list :id "1" :client "qwen"
-                         :pid (string-to-number
-                               (gemini-companion-test-file-text "pid"))))))
-         (unwind-protect
-             (progn
-               (gemini-companion-part-start 'cli)
-               (gemini-companion-part-start 'state)
-               (gemini-companion-receive 'sessions-update (list session))
-               ,@body)
-           (gemini-companion-receive 'sessions-update nil)
-           (gemini-companion-part-stop 'state)
-           (gemini-companion-part-stop 'cli))))))
-
 (ert-deftest gemini-companion-terminal-takes-nothing-from-a-shell ()
   ;; They copy a text, and set a title.
-  (gemini-companion-terminal-test-in-shell
+  (gemini-companion-test-with-directory
       '(("sequences" "\e]52;c;Zm9v\a\e]0;◐ Qwen - ~\a"))
-    (let ((process (get-buffer-process (current-buffer)))
-          (print "cat sequences; echo; echo "))
-      (funcall type "\e]52;c;Zm9v\a\e]0;me@host: ~\a\ncopied")
-      (gemini-companion-test-eventually (equal '("foo") kill-ring))
-      (should (eq 'unknown (gemini-companion-session-state session)))
-      (funcall type "\e]0;Qwen - p\a\nnamed")
-      (gemini-companion-test-eventually
-        (eq 'ready (gemini-companion-session-state session)))
-      ;; Suspended, it has not the terminal.
-      (setq kill-ring nil)
-      (signal-process (plist-get session :pid) 'SIGTSTP)
-      (gemini-companion-test-eventually
-        (string-search "Stopped" (buffer-string)))
-      (funcall type (concat print "shell"))
-      (should-not kill-ring)
-      ;; It has exited, but Emacs does not know yet.
-      (funcall type "kill -9 %1; wait; echo killed")
-      (funcall type (concat print "again"))
-      (should-not kill-ring)
-      (should (eq 'ready (gemini-companion-session-state session)))
-      (gemini-companion-receive 'sessions-update nil)
-      (funcall type (concat print "last"))
-      (should-not kill-ring)
-      (should-not (assq process (gemini-companion-test-traces))))))
+    (with-temp-buffer
+      (let* ((kill-buffer-query-functions nil)
+             (inhibit-message t)
+             (kill-ring nil)
+             (interprogram-cut-function nil)
+             (process-environment (cons "PS1=$ " process-environment))
+             (print "cat sequences; echo; echo ")
+             ;; Wait until the last word is displayed.
+             (type (lambda (line)
+                     (process-send-string (get-buffer-process (current-buffer))
+                                          (concat line "\n"))
+                     (let ((end (car (last (split-string line)))))
+                       (gemini-companion-test-eventually
+                         (string-match-p (format "^%s *$" end)
+                                         (buffer-string))))))
+             process session)
+        (setq default-directory directory)
+        (term-mode)
+        (term-exec (current-buffer) "shell" "sh" nil '("-mi"))
+        (term-char-mode)
+        (setq process (get-buffer-process (current-buffer)))
+        ;; A CLI that displays what is typed.
+        (process-send-string process "sh -c 'echo $$ >pid; exec cat'\n")
+        (gemini-companion-test-eventually
+          (setq session
+                (ignore-errors
+                  (list :id "1" :client "qwen"
+                        :pid (string-to-number
+                              (gemini-companion-test-file-text "pid"))))))
+        (gemini-companion-test-with-parts '(cli state) session
+          (funcall type "\e]52;c;Zm9v\a\e]0;me@host: ~\a\ncopied")
+          (gemini-companion-test-eventually (equal '("foo") kill-ring))
+          (should (eq 'unknown (gemini-companion-session-state session)))
+          (funcall type "\e]0;Qwen - p\a\nnamed")
+          (gemini-companion-test-eventually
+            (eq 'ready (gemini-companion-session-state session)))
+          ;; Suspended, it has not the terminal.
+          (setq kill-ring nil)
+          (signal-process (plist-get session :pid) 'SIGTSTP)
+          (gemini-companion-test-eventually
+            (string-search "Stopped" (buffer-string)))
+          (funcall type (concat print "shell"))
+          (should-not kill-ring)
+          ;; It has exited, but Emacs does not know yet.
+          (funcall type "kill -9 %1; wait; echo killed")
+          (funcall type (concat print "again"))
+          (should-not kill-ring)
+          (should (eq 'ready (gemini-companion-session-state session)))
+          (gemini-companion-receive 'sessions-update nil)
+          (funcall type (concat print "last"))
+          (should-not kill-ring)
+          (should-not (assq process (gemini-companion-test-traces))))))))
 
 ;;; gemini-companion-cli-test.el ends here

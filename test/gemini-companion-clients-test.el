@@ -64,7 +64,7 @@
                          (gemini-companion-settings-get
                           file '("ide" "enabled")))))))))
 
-(ert-deftest gemini-companion-clients-sets-one-setting-and-keeps-the-rest ()
+(ert-deftest gemini-companion-clients-sets-one-setting-and-keeps-the-rest-mode-and-link ()
   (pcase-dolist
       (`(,before ,after)
        '((nil "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
@@ -90,23 +90,20 @@
     \"enabled\": true,
     \"hasSeenNudge\": true
   },
-  \"z\": 1\n}\n")))
+  \"z\": 1\n}\n")
+         ("{\"ä\": 1}\r\n"
+          "{\n  \"ide\": {\n    \"enabled\": true\n  },\n  \"ä\": 1\n}\n")))
     (ert-info (before :prefix "Text: ")
       (gemini-companion-clients-test-setting before
+        (when before
+          (set-file-modes file #o600)
+          (rename-file file "dotfiles.json")
+          (make-symbolic-link (expand-file-name "dotfiles.json") file))
         (should (consp (gemini-companion-clients-test-set)))
-        (should (equal after (gemini-companion-test-file-text file)))))))
-
-(ert-deftest gemini-companion-clients-keeps-mode-and-link ()
-  (gemini-companion-clients-test-setting "{\"ä\": 1}\r\n"
-    (set-file-modes file #o600)
-    (rename-file file "dotfiles.json")
-    (make-symbolic-link (expand-file-name "dotfiles.json") file)
-    (gemini-companion-clients-test-set)
-    (should (file-symlink-p file))
-    (should (= #o600 (file-modes "dotfiles.json")))
-    (should (equal "{\n  \"ide\": {\n    \"enabled\": \
-true\n  },\n  \"ä\": 1\n}\n"
-                   (gemini-companion-test-file-text "dotfiles.json")))))
+        (should (equal after (gemini-companion-test-file-text file)))
+        (when before
+          (should (file-symlink-p file))
+          (should (= #o600 (file-modes "dotfiles.json"))))))))
 
 (ert-deftest gemini-companion-clients-leaves-comments-to-the-user ()
   (dolist (text '("// mine\n{\n  \"a\": 1\n}\n" "{\"ide\": 1}"))

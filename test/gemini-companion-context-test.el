@@ -314,8 +314,11 @@ Each has a file f, and `roots' returns the roots below the directory."
              (("q" "r" "u") . ,(lambda () (setq gemini-companion-excluded nil)))
              (("q" "u") . ,(lambda () (kill-buffer terminal)))
              (("u") . ,(lambda () (setq gemini-companion-excluded '("/q/f"))))
+             ;; As Eglot waits until its server has ended.
              (() . ,(lambda ()
-                      (kill-buffer (get-file-buffer (concat directory "u/f")))))
+                      (with-current-buffer (get-file-buffer (concat directory "u/f"))
+                        (add-hook 'kill-buffer-hook (lambda () (sleep-for 0.3)) nil t)
+                        (kill-buffer))))
              (("q") . ,(lambda () (setq gemini-companion-excluded nil)))
              (("q" "u") . ,(lambda ()
                              (with-temp-file (concat directory "q/.dir-locals.el")
@@ -339,16 +342,6 @@ Each has a file f, and `roots' returns the roots below the directory."
     (insert "text")
     (save-buffer)
     (gemini-companion-test-eventually (equal '("new") (funcall roots)))))
-
-(ert-deftest gemini-companion-share-roots-are-without-a-buffer-that-dies-slowly ()
-  (gemini-companion-share-test-with-projects '("p" "q")
-    (find-file "p/f")
-    (with-current-buffer (find-file-noselect "../q/f")
-      (gemini-companion-test-eventually (equal '("p" "q") (funcall roots)))
-      ;; As Eglot waits until its server has ended.
-      (add-hook 'kill-buffer-hook (lambda () (sleep-for 0.3)) nil t)
-      (kill-buffer))
-    (gemini-companion-test-eventually (equal '("p") (funcall roots)))))
 
 (ert-deftest gemini-companion-share-roots-are-computed-after-changes-only ()
   (gemini-companion-share-test-with-projects '("p" "q")

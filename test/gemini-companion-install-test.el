@@ -198,6 +198,9 @@ input whether what it has installed is still there."
            "esac" ,gemini-companion-install-test-good))
          ("killed by a signal"
           ("python3" "case \"$2\" in venv) kill -9 $$;; esac"))
+         ;; Its directory cannot be created.
+         ("gemini-companion-install-directory"
+          ("../installed") ("python3" "exit 1"))
          ;; The file that marks a complete environment cannot be written.
          ("The installation failed"
           ("python3" "case \"$2\" in pip)"
@@ -213,15 +216,6 @@ input whether what it has installed is still there."
         (should-not (gemini-companion-install-running-p))
         (gemini-companion-install-test-ended)
         (should-not (gemini-companion-install-test-environments))))))
-
-(ert-deftest gemini-companion-install-reports-a-directory-that-cannot-be-created ()
-  (gemini-companion-install-test-with '(("python3" "exit 1"))
-    (let ((gemini-companion-install-directory
-           (expand-file-name "bin/python3/below")))
-      (gemini-companion-mode 1)
-      (should-not gemini-companion-mode)
-      (should (string-match-p "gemini-companion-install-directory"
-                              (car warnings))))))
 
 (ert-deftest gemini-companion-install-takes-the-python-that-is-good ()
   (gemini-companion-install-test-with '(("python3.13" "exit 127"))
