@@ -244,21 +244,6 @@ If EDIT is non-nil, call it in the proposal instead."
             (gemini-companion-test-eventually (not views))))
         (should (equal kept (gemini-companion-test-last-proposal)))))))
 
-(ert-deftest gemini-companion-edit-viewed-takes-the-place-of-one-that-ended ()
-  (gemini-companion-edit-test-with '(("a" "old\n"))
-    (let* ((first (gemini-companion-edit-test-edited))
-           (second (gemini-companion-test-open "b" "new\n" 2))
-           closed
-           (gemini-companion-edit-closed-functions
-            (list (lambda (diff) (push diff closed)))))
-      (gemini-companion-test-eventually (equal (list first) views))
-      (gemini-companion-receive 'close-diff 1 'exited)
-      (gemini-companion-arrival-view second)
-      (dotimes (_ 3)
-        (should (equal (list second) views))
-        (gemini-companion-test-run-timers))
-      (should (equal (list first) closed)))))
-
 (ert-deftest gemini-companion-edit-outlives-a-clone-of-its-proposal ()
   (gemini-companion-edit-test-with '(("a" "old\n"))
     (let ((diff (gemini-companion-test-open "a" "new\n")))
@@ -291,24 +276,6 @@ If EDIT is non-nil, call it in the proposal instead."
         (should-not outcomes)
         (gemini-companion-test-eventually
           (not (gemini-companion-test-timers)))))))
-
-(ert-deftest gemini-companion-edit-leaves-other-changes-to-the-user ()
-  (gemini-companion-edit-test-with '(("a" "old\n") ("same" "same\n"))
-    (let ((diffs (list (gemini-companion-test-open "a" "new\n")
-                       (gemini-companion-test-open "same" "same\n")
-                       (gemini-companion-test-open "none" "n\n"))))
-      (with-current-buffer (gemini-companion-edit-proposal-buffer (car diffs))
-        (insert "mine "))
-      (gemini-companion-test-rewrite "a" "newer\n")
-      (gemini-companion-test-run-timers)
-      (delete-file "a")
-      (gemini-companion-test-run-timers)
-      (should (equal diffs (gemini-companion-edits-open)))
-      ;; That is what it waits for.
-      (gemini-companion-test-rewrite "a" "new\n")
-      (gemini-companion-test-run-timers)
-      (should (equal (cdr diffs) (gemini-companion-edits-open)))
-      (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
 
 (defmacro gemini-companion-edit-test-with-answers (files &rest body)
   "Show and watch proposals while BODY is run in a directory with FILES.
@@ -405,22 +372,26 @@ if `answer' is non-nil."
                            (gemini-companion-test-last-proposal)))))))))
 
 (ert-deftest gemini-companion-edit-writes-what-the-cli-ignores ()
-  ;; A CLI that writes its own text writes CLI, and then the file has LAST.
+  ;; CLIENT writes CLI, and then the file has LAST.
   (pcase-dolist
-      (`(,before ,mine ,cli ,last ,kept)
-       '(("one\n" "mine " "new\n" "mine new\n" nil)
-         ("one\n" nil "new\n" "new\n" nil)
-         ("\uFEFFone\r\n" "é " "\uFEFFnew\r\n" "\uFEFFé new\r\n" nil)
+      (`(,client ,before ,mine ,cli ,last ,kept ,terminal)
+       '(("copilot" "one\n" "mine " "new\n" "mine new\n" nil)
+         ("copilot" "one\n" nil "new\n" "new\n" nil)
+         ("copilot" "\uFEFFone\r\n" "é " "\uFEFFnew\r\n" "\uFEFFé new\r\n" nil)
          ;; It has another text, as after a program that formats it.
-         ("one\n" "mine " "New;\n" "New;\n" "mine new\n")
-         ("one\n" nil "New;\n" "New;\n" nil)))
+         ("copilot" "one\n" "mine " "New;\n" "New;\n" "mine new\n")
+         ("copilot" "one\n" nil "New;\n" "New;\n" nil)
+         ;; A yes in the terminal is one to what that shows.
+         ("copilot" "one\n" "mine " "new\n" "new\n" "mine new\n" terminal)
+         ;; It writes what was accepted.
+         ("gemini" "one\n" "mine " "new\n" "new\n" "mine new\n")))
     (dolist (visited '(t nil))
       (gemini-companion-test-with-edits nil
         (gemini-companion-test-write "a" before)
         (let ((create-lockfiles t)
               (buffer (and visited (find-file-noselect "a")))
               (diff (gemini-companion-test-open
-                     "a" "new\n" 1 `(:client "copilot" ,@session))))
+                     "a" "new\n" 1 `(:client ,client ,@session))))
           (when mine
             (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
               (insert mine)))
@@ -429,7 +400,9 @@ if `answer' is non-nil."
               ;; As outside the home, where Emacs asks about a file that has changed.
               (setq buffer-file-truename (expand-file-name "a"))))
           (setq gemini-companion-edit-send-function #'ignore)
-          (gemini-companion-edit-accept diff)
+          (if terminal
+              (gemini-companion-receive 'close-diff 1 'closed)
+            (gemini-companion-edit-accept diff))
           (gemini-companion-test-write "a" cli)
           (gemini-companion-test-in-the-end
             (gemini-companion-edit-file-state diff))
@@ -446,24 +419,6 @@ if `answer' is non-nil."
             (should (verify-visited-file-modtime buffer))
             (kill-buffer buffer)))))))
 
-(ert-deftest gemini-companion-edit-writes-only-what-was-accepted-in-emacs ()
-  (dolist (client '("copilot" "gemini"))
-    (gemini-companion-test-with-edits '(("a" "one\n"))
-      (let ((diff (gemini-companion-test-open
-                   "a" "new\n" 1 `(:client ,client ,@session))))
-        (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
-          (insert "mine "))
-        (setq gemini-companion-edit-send-function #'ignore)
-        (if (equal client "copilot")
-            ;; A yes in the terminal is one to what that shows.
-            (gemini-companion-receive 'close-diff 1 'closed)
-          (gemini-companion-edit-accept diff))
-        (gemini-companion-test-write "a" "new\n")
-        (gemini-companion-test-in-the-end
-          (gemini-companion-edit-file-state diff))
-        (should (equal "new\n" (gemini-companion-text-read "a")))
-        (should (equal "mine new\n" (gemini-companion-test-last-proposal)))))))
-
 ;;;; Records and reverts
 
 (defun gemini-companion-edits-test-reported ()
@@ -478,43 +433,6 @@ if `answer' is non-nil."
 (defun gemini-companion-edits-test-states ()
   "Return the states of all edits."
   (mapcar #'gemini-companion-edit-status (gemini-companion-edits)))
-
-(ert-deftest gemini-companion-edits-records-each-edit-with-its-texts ()
-  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
-    (let ((a (gemini-companion-test-arrive "a" "1\n" 1 session))
-          (b (gemini-companion-test-open "b" "2\n" 2 session))
-          (new (gemini-companion-test-open "new" "3\n" 3 session)))
-      (gemini-companion-test-open "c" "4\n" 4 session)
-      (should (equal '(("a" shown "A\n" nil)
-                       ("b" pending "B\n" nil)
-                       ("new" pending new nil)
-                       ("c" pending "C\n" nil))
-                     (gemini-companion-edits-test-reported)))
-      (with-current-buffer (gemini-companion-edit-proposal-buffer a)
-        (insert "mine "))
-      (gemini-companion-edit-accept a)
-      (gemini-companion-edit-reject b)
-      (gemini-companion-edit-accept new)
-      (gemini-companion-receive 'close-diff 4 'closed))
-    (should (equal '(("a" accepted "A\n" "mine 1\n")
-                     ("b" rejected "B\n" "2\n")
-                     ("new" accepted new "3\n")
-                     ("c" dismissed "C\n" "4\n"))
-                   (gemini-companion-edits-test-reported)))))
-
-(ert-deftest gemini-companion-edits-has-the-text-that-is-overwritten ()
-  (gemini-companion-test-with-edits '(("a" "A\n"))
-    (let ((diff (gemini-companion-test-open "a" "1\n" 1 session)))
-      (gemini-companion-test-write "a" "saved meanwhile\n")
-      (cl-letf (((symbol-function 'yes-or-no-p) #'always))
-        (gemini-companion-edit-accept diff))
-      (should (equal '(("a" accepted "saved meanwhile\n" "1\n"))
-                     (gemini-companion-edits-test-reported))))
-    (gemini-companion-auto-accept session)
-    (gemini-companion-test-open "a" "2\n" 2 session)
-    (gemini-companion-test-eventually
-      (equal '("a" automatic "1\n" "2\n")
-             (cadr (gemini-companion-edits-test-reported))))))
 
 (ert-deftest gemini-companion-edits-has-what-the-terminal-let-overwrite ()
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))

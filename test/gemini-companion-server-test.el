@@ -153,7 +153,10 @@
     (let ((events (gemini-companion-test-events)))
       (should (string-search " -> adopt-diff 1 (:id \"one\" " events))
       (should (string-search " -> diff-accepted 1 \"new\"\n" events))
-      (should (string-search " -> diff-rejected 2\n" events)))))
+      (should (string-search " -> diff-rejected 2\n" events))
+      (should (string-search " -> serve\n" events))
+      (should-not (string-search (plist-get (gemini-companion-server-info) :token)
+                                 events)))))
 
 ;;;; One process
 
@@ -260,14 +263,6 @@ Before that make EDITED, if non-nil, the text of the proposal."
          (content (alist-get 'content (alist-get 'result answer))))
     (alist-get 'content (json-read-from-string
                          (alist-get 'text (aref content 0))))))
-
-(ert-deftest gemini-companion-epc-records-calls-without-secrets ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((events (gemini-companion-test-events)))
-      (should (string-search " -> hello\n" events))
-      (should (string-search " -> serve\n" events))
-      (should-not (string-search (plist-get (gemini-companion-server-info) :token)
-                                 events)))))
 
 (ert-deftest gemini-companion-events-are-a-line-each-and-bounded ()
   (save-window-excursion
