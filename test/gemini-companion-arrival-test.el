@@ -251,7 +251,9 @@
            (file (gemini-companion-edit-file first))
            (second (gemini-companion-test-open
                     "b" "new\n" 2 (gemini-companion-edit-session first))))
-      (gemini-companion-test-accept-inside first)
+      (should (member "Accepted a: 1 hunk (+1 −1); 1 more waiting"
+                      (gemini-companion-test-messages
+                        (gemini-companion-test-accept-inside first))))
       (write-region "new\n" nil file nil 'silent)
       (gemini-companion-test-eventually
         (with-current-buffer (get-file-buffer file)
@@ -260,19 +262,6 @@
       (gemini-companion-edit-reject second)
       (gemini-companion-test-eventually
         (get-buffer-window (get-file-buffer file))))))
-
-(ert-deftest gemini-companion-arrival-shows-one-review-at-a-time ()
-  (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
-    (let ((first (gemini-companion-test-arrive "a" "new\n" 1)))
-      (gemini-companion-test-open "b" "new\n" 2)
-      (gemini-companion-test-open "c" "new\n" 3)
-      (gemini-companion-arrival-view (nth 1 (gemini-companion-edits-open)))
-      (with-current-buffer (gemini-companion-edit-proposal-buffer first)
-        (let ((real-this-command #'gemini-companion-edit-accept))
-          (gemini-companion-edit-accept)))
-      (should (equal '(shown pending)
-                     (mapcar #'gemini-companion-edit-status
-                             (gemini-companion-edits-open)))))))
 
 (ert-deftest gemini-companion-arrival-closes-an-answered-review-after-a-click ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))

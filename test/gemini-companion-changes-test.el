@@ -128,39 +128,39 @@
 
 (defconst gemini-companion-changes-test-lines "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
 
+(defmacro gemini-companion-changes-test-in (text &rest body)
+  "Run BODY in the buffer of a, with lines 1 to 9 of which `edit' has made TEXT."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-changes-test-with
+       `(("a" ,gemini-companion-changes-test-lines))
+     (find-file "a")
+     (let ((edit (gemini-companion-changes-test-accept "a" ,text session)))
+       (ignore edit)
+       ,@body)))
+
 (ert-deftest gemini-companion-changes-are-marked-until-they-are-edited ()
-  (gemini-companion-changes-test-with
-      `(("a" ,gemini-companion-changes-test-lines))
-    (let ((buffer (find-file-noselect "a")))
-      (set-window-buffer nil buffer)
-      (gemini-companion-changes-test-accept
-       "a" "one\n2\n3\nmore\nand more\n4\n5\n7\n8\nnine" session)
-      ;; The first line, two new ones, where one was deleted, and the last.
-      (should (equal '(1 4 5 8 10) (gemini-companion-changes-test-marked "a")))
-      (should (equal '(nil . 1) (window-margins)))
-      (should (equal "~4" (car (gemini-companion-part-lighter 'changes))))
-      (with-current-buffer buffer
-        (goto-char (point-min))
-        (insert "0\n")
-        (search-forward "more")
-        (insert "!")
-        (should (equal '(2 9 11) (gemini-companion-changes-test-marked "a")))
-        (should (equal "~3" (car (gemini-companion-part-lighter 'changes))))
-        (save-buffer)
-        (kill-buffer))
-      (find-file "a")
-      (should (equal '(2 9 11) (gemini-companion-changes-test-marked "a")))
-      (normal-mode)
-      (delete-region (point-min) (point-max))
-      (should-not (cdr (window-margins)))
-      (should (equal 0 right-margin-width)))))
+  (gemini-companion-changes-test-in
+      "one\n2\n3\nmore\nand more\n4\n5\n7\n8\nnine"
+    ;; The first line, two new ones, where one was deleted, and the last.
+    (should (equal '(1 4 5 8 10) (gemini-companion-changes-test-marked "a")))
+    (should (equal '(nil . 1) (window-margins)))
+    (should (equal "~4" (car (gemini-companion-part-lighter 'changes))))
+    (goto-char (point-min))
+    (insert "0\n")
+    (search-forward "more")
+    (insert "!")
+    (should (equal '(2 9 11) (gemini-companion-changes-test-marked "a")))
+    (should (equal "~3" (car (gemini-companion-part-lighter 'changes))))
+    (save-buffer)
+    (find-file (prog1 buffer-file-name (kill-buffer)))
+    (should (equal '(2 9 11) (gemini-companion-changes-test-marked "a")))
+    (normal-mode)
+    (delete-region (point-min) (point-max))
+    (should-not (cdr (window-margins)))
+    (should (equal 0 right-margin-width))))
 
 (ert-deftest gemini-companion-changes-that-are-formatted-keep-their-marks ()
-  (gemini-companion-changes-test-with
-      `(("a" ,gemini-companion-changes-test-lines))
-    (find-file "a")
-    (gemini-companion-changes-test-accept
-     "a" "one\n2\n3\n5\n6\n7\n8\nnine\n" session)
+  (gemini-companion-changes-test-in "one\n2\n3\n5\n6\n7\n8\nnine\n"
     (should (equal '(1 4 8) (gemini-companion-changes-test-marked "a")))
     ;; The hooks of all overlays in the range run.
     (let ((text (buffer-string))
@@ -188,11 +188,7 @@
   (pcase-dolist (`(,position ,text . ,marked)
                  '((1 "x" 5 9) (1 "x\n" 2 6 10) (13 "x" 1 9) (17 "x\n" 1 5 10)
                    (26 "x" 1 5) (26 "\n" 1 5 9) (10 nil 1 8)))
-    (gemini-companion-changes-test-with
-        `(("a" ,gemini-companion-changes-test-lines))
-      (find-file "a")
-      (gemini-companion-changes-test-accept
-       "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine" session)
+    (gemini-companion-changes-test-in "one\n2\n3\n4\nfive\n6\n7\n8\nnine"
       (goto-char position)
       (if text (insert text) (delete-char 1))
       (should (equal marked (gemini-companion-changes-test-marked "a"))))))
@@ -237,11 +233,7 @@
         (should (equal '(nil . 1) (window-margins text-window)))))))
 
 (ert-deftest gemini-companion-changes-are-not-marked-in-a-clone ()
-  (gemini-companion-changes-test-with
-      `(("a" ,gemini-companion-changes-test-lines))
-    (find-file "a")
-    (gemini-companion-changes-test-accept
-     "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+  (gemini-companion-changes-test-in "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
     ;; Org does the second.
     (dolist (clone (list (clone-indirect-buffer "clone" nil)
                          (make-indirect-buffer (current-buffer) "cloned" t)))
@@ -326,11 +318,7 @@
     (should-not (gemini-companion-part-lighter 'changes))))
 
 (ert-deftest gemini-companion-changes-are-gone-to-wherever-they-are ()
-  (gemini-companion-changes-test-with
-      `(("a" ,gemini-companion-changes-test-lines))
-    (find-file "a")
-    (gemini-companion-changes-test-accept
-     "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)
+  (gemini-companion-changes-test-in "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
     (narrow-to-region 2 4)
     (let ((fold (make-overlay 14 (buffer-size))))
       (overlay-put fold 'invisible t)
@@ -366,15 +354,6 @@
                              (gemini-companion-changes-test-keys
                               'gemini-companion-next-change)))
     (should-not (get-buffer "a"))))
-
-(ert-deftest gemini-companion-changes-are-walked-on-with-while-more-come ()
-  (gemini-companion-changes-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
-    (dolist (file '("a" "b" "c"))
-      (gemini-companion-changes-test-accept file "new\n" session))
-    (gemini-companion-changes-test-keys 'gemini-companion-next-change "n")
-    (gemini-companion-changes-test-accept "d" "new\n" session)
-    (should (string-prefix-p "2 of 3, c"
-                             (gemini-companion-changes-test-keys "k" "n")))))
 
 (ert-deftest gemini-companion-changes-of-the-turn-are-kept-by-a-prefix ()
   (gemini-companion-changes-test-with '(("a" "A\n") ("b" "B\n"))
@@ -423,12 +402,9 @@
                        (gemini-companion-test-file-text "a")))))))
 
 (ert-deftest gemini-companion-changes-are-back-after-an-undo-of-the-user ()
-  (gemini-companion-changes-test-with
-      `(("a" ,gemini-companion-changes-test-lines))
-    (let* ((text "one\n2\n3\n4\n5\n6\n7\n8\nnine\n")
-           (edit (gemini-companion-changes-test-accept "a" text session))
-           (hunk (car (gemini-companion-edit-hunks edit))))
-      (find-file "a")
+  (gemini-companion-changes-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    (let ((text (buffer-string))
+          (hunk (car (gemini-companion-edit-hunks edit))))
       (buffer-enable-undo)
       (dolist (part (list hunk nil))
         (gemini-companion-changes-revert edit part)

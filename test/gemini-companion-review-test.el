@@ -69,16 +69,6 @@
         (gemini-companion-test-call #'gemini-companion-edit-accept)
         (should (equal '((1 accepted "one\n2\n3\n4\n5\n")) outcomes))))))
 
-(ert-deftest gemini-companion-review-goes-to-the-hunk-of-a-line ()
-  (gemini-companion-test-in-each-view '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
-    (let* ((diff (gemini-companion-test-arrive
-                  "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n")))
-      (dolist (line '(9 9 1 5 6))
-        (gemini-companion-review-go-to diff line)
-        (gemini-companion-test-call #'gemini-companion-review-toggle-hunk))
-      (should (equal "1\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
-                     (gemini-companion-edit-text diff))))))
-
 (ert-deftest gemini-companion-review-switch-stays-at-the-hunk ()
   (gemini-companion-test-with-reviews
       '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n"))
@@ -187,24 +177,6 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (let ((gemini-companion-review-new-until most-positive-fixnum))
         (funcall press next "C-x C-s"))
       (should (eq 'accepted (gemini-companion-edit-status next))))))
-
-(ert-deftest gemini-companion-review-that-follows-has-the-same-windows ()
-  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
-    (unwind-protect
-        (progn
-          ;; Ediff only fits in place of the user's window.
-          (set-frame-size nil 160 20)
-          (find-file (expand-file-name "a" directory))
-          (let* ((diff (gemini-companion-test-show "a" "2\n"))
-                 (edges (mapcar #'window-edges (window-list))))
-            (should (get-buffer-window "*gemini proposal: a*"))
-            (gemini-companion-test-open "b" "2\n" 2)
-            (should (member "Accepted a: 1 hunk (+1 −1); 1 more waiting"
-                            (gemini-companion-test-messages
-                              (gemini-companion-test-accept-inside diff))))
-            (should (get-buffer-window "*gemini proposal: b*"))
-            (should (equal edges (mapcar #'window-edges (window-list))))))
-      (set-frame-size nil 160 45))))
 
 (defun gemini-companion-review-test-state ()
   "Return the options and hooks that a review must leave as they are."

@@ -196,6 +196,7 @@
     ("a" (right ("a") "b"))
     ("b" (right ("a") "b"))
     ("cli" (right "a" ("cli")))
+    ("cli" (below ("a") ("cli")))
     ("b" (below (right "a" "b") (right "cli" "b"))))
   "Layouts of windows: the selected buffer, and all of them.")
 
@@ -254,6 +255,7 @@
                                (get-buffer-window-list "a"))))
          (diff (gemini-companion-test-arrive "a" text 1 session)))
     (should (eq selected (selected-window)))
+    (should-not (cdr (frame-list)))
     (dotimes (n 2)
       (when place
         (should (eq place (get-buffer-window
