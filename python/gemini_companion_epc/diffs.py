@@ -30,9 +30,9 @@ class Diffs:
         self, config: Config, sessions: Sessions, emacs: Emacs, remotes: Remotes
     ) -> None:
         self._config = config
-        self._sessions = sessions
+        self.sessions = sessions
         self._emacs = emacs
-        self._remotes = remotes
+        self.remotes = remotes
         sessions.on_end = self._abandon
         remotes.reviewed = self._reviewed
         self._diffs: dict[int, Diff] = {}
@@ -47,7 +47,7 @@ class Diffs:
         return {diff.path: diff for diff in mine}
 
     def _reviewed(self, remote: str) -> list[str]:
-        diffs, session = self._diffs.values(), self._sessions.get
+        diffs, session = self._diffs.values(), self.sessions.get
         return [one.path for one in diffs if session(one.session_id).remote == remote]
 
     # From Emacs
@@ -55,8 +55,8 @@ class Diffs:
     def adopt(self, diff_id: int, facts: Facts, name: str, text: str) -> None:
         """Take over a diff of the session with ``facts`` from the previous process."""
         client = next(one for one in CLIENTS if one.name == facts["client"])
-        session = self._sessions.get(facts["id"], client, facts.get("remote", ""))
-        path = self._remotes.remote_name(session.remote, name) or name
+        session = self.sessions.get(facts["id"], client, facts.get("remote", ""))
+        path = self.remotes.remote_name(session.remote, name) or name
         diff = self._diffs[diff_id] = Diff(diff_id, session.id, path, text, name)
         loop = asyncio.get_running_loop()
         loop.call_later(self._config.session_grace, self._end_unless_reopened, diff)
@@ -67,7 +67,7 @@ class Diffs:
         The user has answered in the terminal while there was no server.
         """
         if diff.id in self._diffs:
-            session = self._sessions.get(diff.session_id)
+            session = self.sessions.get(diff.session_id)
             is_asked = diff.path in session.waiting
             if session.client.has_socket and not is_asked:
                 del self._diffs[diff.id]
@@ -84,7 +84,7 @@ class Diffs:
             self._emacs.report("outcome-written", diff_id)
 
     def _settle(self, diff: Diff, content: str | None) -> None:
-        session = self._sessions.get(diff.session_id)
+        session = self.sessions.get(diff.session_id)
         del self._diffs[diff.id]
         self._remember(session.settled, diff.path)
         session.notify(diff.path, content, diff)
@@ -98,10 +98,10 @@ class Diffs:
         would wait for an answer to a review that is not displayed.  Return whether
         such a review was open already.
         """
-        if session.interrupted.pop(path, None) or self._sessions.is_stopping:
+        if session.interrupted.pop(path, None) or self.sessions.is_stopping:
             session.notify(path)
             return False
-        if not self._sessions.has(session):
+        if not self.sessions.has(session):
             return False
         logger.info("Diff: %s %d characters", session.short_id, len(proposal))
         previous = self.of(session).get(path)
@@ -112,7 +112,7 @@ class Diffs:
         if previous is not None:
             del self._diffs[previous.id]
             self._dismiss(previous, "closed")
-        outpost = self._remotes.get(session.remote)
+        outpost = self.remotes.get(session.remote)
         local_name = "" if outpost is None else outpost.mirror.local_name(path)
         diff = Diff(next(self._ids), session.id, path, proposal, local_name)
         self._diffs[diff.id] = diff
@@ -128,7 +128,7 @@ class Diffs:
 
     async def _open_in_emacs(self, diff: Diff, session: Session) -> None:
         try:
-            if outpost := self._remotes.get(session.remote):
+            if outpost := self.remotes.get(session.remote):
                 await outpost.update(diff.path)
             if diff.id in self._diffs:
                 await self._answer_to(self._emacs.open_diff(diff, session.facts))

@@ -40,23 +40,13 @@ from .config import LARGEST_BODY, Config
 from .diffs import Diffs
 from .port import Port
 from .questions import Questions
-from .remote import Remotes
-from .sessions import Session, Sessions
+from .sessions import Session
 from .types import MalformedArgument
-
-logger = logging.getLogger(__name__)
 
 Context: TypeAlias = ServerRequestContext[object, Request]
 
 
-async def serve(
-    config: Config,
-    port: Port,
-    sessions: Sessions,
-    diffs: Diffs,
-    questions: Questions,
-    remotes: Remotes,
-) -> None:
+async def serve(config: Config, port: Port, diffs: Diffs, questions: Questions) -> None:
     """Answer the clients at ``port``."""
     _patch(port)
     server = Server(
@@ -74,7 +64,9 @@ async def serve(
         # Upstream: 4 MB.
         max_request_body_size=LARGEST_BODY,
     )
-    app = Asgi(config, port, sessions, questions, remotes, manager.handle_request)
+    app = Asgi(
+        config, port, diffs.sessions, questions, diffs.remotes, manager.handle_request
+    )
     async with manager.run():
         await hypercorn.asyncio.run.worker_serve(
             ASGIWrapper(cast(ASGIFramework, app)),

@@ -157,14 +157,7 @@ class Server:
             asyncio.get_running_loop().call_later(
                 self._config.return_limit, self._sessions.begin_reports
             )
-        await serve(
-            self._config,
-            self._port,
-            self._sessions,
-            self._diffs,
-            self._questions,
-            self._remotes,
-        )
+        await serve(self._config, self._port, self._diffs, self._questions)
 
     # Stop
 

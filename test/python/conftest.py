@@ -140,8 +140,7 @@ class Alone(Loop, Rig):
         serve = load_http()
 
         async def run() -> None:
-            parts = self.sessions, self.diffs, self.questions, self.remotes
-            await serve(self.config, port, *parts)
+            await serve(self.config, port, self.diffs, self.questions)
 
         self._served = self.start(run())
 
