@@ -218,7 +218,8 @@ Views that are not closed yet are."
   "Hide the edit that FRAME alone displays, as FRAME is being deleted.
 It waits again, also if a connection was lost."
   (when-let* ((edit (gemini-companion-edit-shown)))
-    (when (equal (list frame)
+    ;; Where a connection was lost, it is deleted already.
+    (when (equal (and (frame-live-p frame) (list frame))
                  (seq-uniq (cl-loop for window in (window-list-1 nil nil t)
                                     when (eq edit (buffer-local-value
                                                    'gemini-companion-edit-here

@@ -142,6 +142,25 @@ def test_review_waits_again_if_its_frame_is_deleted(world: World) -> None:
     assert file.read_text() == "mine\n"
 
 
+def test_review_waits_again_if_the_connection_of_its_terminal_is_lost(
+    world: World,
+) -> None:
+    file, other = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
+    emacs, reviews, cli = world.pair(other)
+    client = [world.tools.emacsclient, "-t", "-s", "emacs", str(file)]
+    second = world.tmux.start("second", client, world.project, {}, (80, 24))
+    second.wait_for("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
+    second.wait_for("uno")
+
+    world.tmux.call("kill-session", "-t", "=second:")
+
+    emacs.wait_for("uno")
+    reviews.accept()
+    cli.finished("all done", file, "uno\n")
+    emacs.becomes("(e2e-windows)", "b.txt")
+
+
 @pytest.mark.once
 @pytest.mark.fresh
 def test_review_appears_on_the_terminal_that_shows_the_file(world: World) -> None:
