@@ -183,6 +183,10 @@ It is called with the edit, and `select' if the user asked for it, `next'
 if it takes the place of a review that the user has just answered, or nil
 if it appears by itself.")
 
+(defvar gemini-companion-arrival--new nil
+  "Edits that were not offered to auto-accept yet, the last one first.
+One that was shown since is reviewed, although it may be hidden again.")
+
 (defvar gemini-companion-arrival--timer nil
   "Timer of `gemini-companion-arrival--tick', or nil.")
 
@@ -212,6 +216,7 @@ is not linked.  Otherwise the review waits until the turn ends.")
   "Show no more edits, and turn auto-accept off.
 Views that are not closed yet are."
   (setq gemini-companion-arrival--answered nil
+        gemini-companion-arrival--new nil
         gemini-companion-auto--sessions nil))
 
 (defun gemini-companion-arrival--frame-deleted (frame)
@@ -229,6 +234,7 @@ It waits again, also if a connection was lost."
 
 (defun gemini-companion-arrival--follow (edit event)
   (pcase event
+    ('opened (push edit gemini-companion-arrival--new))
     ('answered (gemini-companion-arrival--after-answer edit))
     ('settled (when (eq edit (car gemini-companion-arrival--announced))
                 (gemini-companion-arrival--unannounce))))
@@ -267,17 +273,20 @@ the view: keys would go to another buffer."
                             (gemini-companion-idle-between-commands-p)))))
       (gemini-companion-edit-finish edit))))
 
-(defun gemini-companion-arrival--offer (&optional again)
+(defun gemini-companion-arrival--offer (&optional all)
   "Accept each new edit of a CLI whose edits need no review.
-If AGAIN is non-nil, accept all those that wait."
-  (dolist (edit (gemini-companion-edits-open))
+If ALL is non-nil, accept all those that wait."
+  (dolist (edit (if all
+                    (gemini-companion-edits-open)
+                  (reverse gemini-companion-arrival--new)))
     (when (and (gemini-companion-auto-on-p (gemini-companion-edit-session edit))
-               (null (gemini-companion-edit-view edit))
-               (or again (null (gemini-companion-edit-objection edit))))
+               (gemini-companion-edit-open-p edit)
+               (null (gemini-companion-edit-view edit)))
       (condition-case problem
           (gemini-companion-auto--take edit)
         (error
-         (gemini-companion-edit-offer edit (error-message-string problem)))))))
+         (gemini-companion-edit-offer edit (error-message-string problem))))))
+  (setq gemini-companion-arrival--new nil))
 
 (defun gemini-companion-arrival--show-next ()
   "Show the next edit if none is shown and the user is idle.

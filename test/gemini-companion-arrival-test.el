@@ -25,6 +25,9 @@
       (gemini-companion-test-open "c" "new\n" 4 session)
       (gemini-companion-test-eventually
         (equal '((4 . automatic) (3 . automatic)) outcomes))
+      ;; Its frame was deleted, for example.
+      (gemini-companion-edit-hide shown)
+      (gemini-companion-test-eventually (gemini-companion-edit-view shown))
       (should (equal (list shown other) (gemini-companion-edits-open))))))
 
 (defun gemini-companion-auto-test-reviewed (file session)
