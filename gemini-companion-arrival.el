@@ -192,8 +192,11 @@ One that was shown since is reviewed, although it may be hidden again.")
 
 (defvar gemini-companion-arrival--answered nil
   "The review that the user answered last from inside it, or nil.
-A list of the edit, the turn of its CLI, the time, and the number of
-keys until then.")
+A list of the edit, the turn of its CLI, and the time.")
+
+(defvar gemini-companion-arrival-keys 0
+  "Number of keys until that answer, or until the last one that waits on.
+With another key, the user is no longer waiting for the next edit.")
 
 (defvar gemini-companion-arrival-pause 10
   "Seconds for which a review that was answered awaits the next one.
@@ -291,7 +294,7 @@ If ALL is non-nil, accept all those that wait."
 (defun gemini-companion-arrival--show-next ()
   "Show the next edit if none is shown and the user is idle.
 Otherwise announce it; return non-nil if it waits for the user."
-  (when-let* ((edit (gemini-companion-arrival--waiting))
+  (when-let* ((edit (gemini-companion-arrival-waiting))
               ;; The header line of one that is shown counts them.
               ((not (gemini-companion-edit-shown))))
     (let ((room (gemini-companion-arrival--may-show-p))
@@ -312,7 +315,8 @@ Otherwise announce it; return non-nil if it waits for the user."
   "Return `next' if EDIT takes the place of the review answered last.
 It is of the same CLI and turn, and the user has pressed no key since."
   (pcase gemini-companion-arrival--answered
-    (`(,answered ,turn ,time ,(pred (eql num-input-keys)))
+    ((and `(,answered ,turn ,time)
+          (guard (eql gemini-companion-arrival-keys num-input-keys)))
      (let ((session (gemini-companion-edit-session answered)))
        (and (or turn
                 (< (- (float-time) time) gemini-companion-arrival-pause))
@@ -321,7 +325,7 @@ It is of the same CLI and turn, and the user has pressed no key since."
             (eq turn (gemini-companion-session-turn session))
             'next)))))
 
-(defun gemini-companion-arrival--waiting ()
+(defun gemini-companion-arrival-waiting ()
   "Return the oldest edit that waits to be shown, or nil."
   (seq-find (lambda (edit)
               (not (or (gemini-companion-edit-view edit)
@@ -399,46 +403,6 @@ user's changes of its proposal."
       (gemini-companion-edit-hide shown))
     (gemini-companion-arrival--show edit 'select)))
 
-(autoload 'gemini-companion-list "gemini-companion-list"
-  "Show the edits of each CLI." t)
-
-(autoload 'gemini-companion-cli-show "gemini-companion-cli")
-
-;;;###autoload
-(defun gemini-companion-review (&optional list)
-  "Go to what waits for you.
-That is the review that is shown, laid out again if one of its windows
-was deleted, or the terminal beside it; else the next proposal; else
-the terminal that has waited longest for an answer.  If nothing waits,
-show what each CLI is doing.  With prefix argument LIST, list the edits."
-  (interactive "P")
-  (let ((edit (or (gemini-companion-edit-shown)
-                  (gemini-companion-arrival--waiting)
-                  (car (gemini-companion-edits-open))))
-        (waiting (seq-filter
-                  (lambda (session)
-                    (and (eq 'waiting (gemini-companion-session-state session))
-                         (gemini-companion-session-terminal session)))
-                  (gemini-companion-sessions))))
-    (cond (list (gemini-companion-list))
-          (edit (gemini-companion-arrival-view edit))
-          (waiting
-           (gemini-companion-cli-show
-            (gemini-companion-session-terminal
-             (car (seq-sort-by #'gemini-companion-session-state-since #'<
-                               waiting)))))
-          (t
-           (user-error "No proposal waits for an answer%s"
-                       (mapconcat
-                        (lambda (session)
-                          (pcase (gemini-companion-session-state session)
-                            ('unknown "")
-                            (state (format "; %s is %s"
-                                           (gemini-companion-session-name
-                                            session)
-                                           state))))
-                        (gemini-companion-sessions) ""))))))
-
 ;;;; After an answer
 
 (defun gemini-companion-arrival--after-answer (edit)
@@ -447,10 +411,10 @@ If none waits, but the CLI may propose more, EDIT stays on the screen
 until it does, so that the windows do not jump."
   (let ((session (gemini-companion-edit-session edit)))
     (setq gemini-companion-arrival--answered
-          (list edit (gemini-companion-session-turn session) (float-time)
-                num-input-keys)))
+          (list edit (gemini-companion-session-turn session) (float-time))
+          gemini-companion-arrival-keys num-input-keys))
   (gemini-companion-arrival--offer)
-  (let ((next (gemini-companion-arrival--waiting)))
+  (let ((next (gemini-companion-arrival-waiting)))
     (cond ((and next (gemini-companion-arrival--may-show-p)
                 (not (active-minibuffer-window)))
            (gemini-companion-arrival--show next 'next))
@@ -469,18 +433,9 @@ until it does, so that the windows do not jump."
             (not (and (eq 'rejected (gemini-companion-edit-decision edit))
                       (gemini-companion-edit-client-get edit :drops-edits)))
             ;; A question in the terminal, which the review may cover.
-            (or (gemini-companion-arrival--waiting)
+            (or (gemini-companion-arrival-waiting)
                 (not (eq 'waiting (gemini-companion-session-state session)))
                 (< (gemini-companion-session-state-since session) time)))))))
-
-(defun gemini-companion-review-ended ()
-  "Say that this review has ended, and wait on for the next edit."
-  (interactive)
-  (let ((edit (gemini-companion-edit-current)))
-    ;; Although a key was pressed.
-    (setcar (nthcdr 3 gemini-companion-arrival--answered) num-input-keys)
-    (message "This review has ended: %s; waiting for the next edit"
-             (gemini-companion-edit-status edit))))
 
 (provide 'gemini-companion-arrival)
 ;;; gemini-companion-arrival.el ends here

@@ -542,6 +542,14 @@ is then closed after that."
               #'gemini-companion-review-ended
             #'gemini-companion-review-leave))))
 
+(defun gemini-companion-review-ended ()
+  "Say that the review has ended, and wait on for the next edit."
+  (interactive)
+  (let ((view (gemini-companion-review-of-buffer)))
+    (setq gemini-companion-arrival-keys num-input-keys)
+    (message "This review has ended: %s; waiting for the next edit"
+             (gemini-companion-edit-status (gemini-companion-view-edit view)))))
+
 (defun gemini-companion-review-leave ()
   "Close this review, which was answered."
   (interactive)
@@ -549,6 +557,46 @@ is then closed after that."
    (gemini-companion-view-edit (gemini-companion-review-of-buffer))))
 
 ;;;; Commands
+
+(autoload 'gemini-companion-list "gemini-companion-list"
+  "Show the edits of each CLI." t)
+
+(autoload 'gemini-companion-cli-show "gemini-companion-cli")
+
+;;;###autoload
+(defun gemini-companion-review (&optional list)
+  "Go to what waits for you.
+That is the review that is shown, laid out again if one of its windows
+was deleted, or the terminal beside it; else the next proposal; else
+the terminal that has waited longest for an answer.  If nothing waits,
+show what each CLI is doing.  With prefix argument LIST, list the edits."
+  (interactive "P")
+  (let ((edit (or (gemini-companion-edit-shown)
+                  (gemini-companion-arrival-waiting)
+                  (car (gemini-companion-edits-open))))
+        (waiting (seq-filter
+                  (lambda (session)
+                    (and (eq 'waiting (gemini-companion-session-state session))
+                         (gemini-companion-session-terminal session)))
+                  (gemini-companion-sessions))))
+    (cond (list (gemini-companion-list))
+          (edit (gemini-companion-arrival-view edit))
+          (waiting
+           (gemini-companion-cli-show
+            (gemini-companion-session-terminal
+             (car (seq-sort-by #'gemini-companion-session-state-since #'<
+                               waiting)))))
+          (t
+           (user-error "No proposal waits for an answer%s"
+                       (mapconcat
+                        (lambda (session)
+                          (pcase (gemini-companion-session-state session)
+                            ('unknown "")
+                            (state (format "; %s is %s"
+                                           (gemini-companion-session-name
+                                            session)
+                                           state))))
+                        (gemini-companion-sessions) ""))))))
 
 (defun gemini-companion-review-quit ()
   "Ask whether to accept, reject or keep reviewing the current edit."

@@ -186,12 +186,13 @@ If BINDING is non-nil, bind them to its value for each command."
 
 ;; Loaded on use, also where no autoloads file was loaded.
 (pcase-dolist (`(,file . ,commands)
-               '((arrival auto-accept review) (compose compose send)
+               '((arrival auto-accept) (compose compose send)
                  (list list last-proposal)
                  (changes next-change previous-change show-change undo-change
                           keep-changes)
                  (server events-buffer) (tools tools)
                  (menu menu) (prompt edit-reject-with-reason)
+                 (review review)
                  (cli run connect disconnect resume) (context pause)
                  (status status)))
   (dolist (command commands)
