@@ -231,7 +231,7 @@ DIRECTORY is nil if it is unknown.  For findings, see
   (or (seq-find (lambda (finding) (memq (car finding) '(bad note)))
                 (and directory
                      (append
-                      (gemini-companion-part-findings 'cli directory)
+                      (gemini-companion-part-findings 'privacy directory)
                       ;; Elsewhere, its settings are there.
                       (unless (file-remote-p directory)
                         ;; The first setting is needed to connect.
@@ -245,33 +245,6 @@ DIRECTORY is nil if it is unknown.  For findings, see
   (let ((remedy (car (split-string (nth 2 finding)
                                    "[.,]\\(?: \\|\\'\\)"))))
     (concat (downcase (substring remedy 0 1)) (substring remedy 1))))
-
-(cl-defmethod gemini-companion-part-findings ((_part (eql 'cli)) directory)
-  "Return the finding about whether a CLI in DIRECTORY may connect."
-  (cond
-   ((null (gemini-companion-server-info)) nil)
-   ;; Emacs 28 asks the remote host to abbreviate.
-   ((file-remote-p directory)
-    (unless (assoc (file-remote-p directory) gemini-companion-names-remotes)
-      `((note ,(format "%s is remote, and its host is not connected" directory)
-              "Type M-x gemini-companion-connect in a buffer of that host."))))
-   ((and (not (member (file-name-as-directory directory)
-                      (list (expand-file-name "~/") "/")))
-         (car (gemini-companion-roots-outermost
-               (file-name-as-directory (file-truename directory)))))
-    `((good ,(format "A CLI may connect from %s"
-                     (abbreviate-file-name directory)))))
-   ((gemini-companion-privacy-directory-hidden-p directory)
-    `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
-from there" (gemini-companion-name-absolute directory))
-           "See `gemini-companion-excluded', and `gemini-companion-share' in \
-its .dir-locals.el.")))
-   (t
-    `((bad ,(format "%s is in none of the workspace roots, so no CLI can \
-connect from there" (gemini-companion-name-absolute directory))
-           "Start it in a project, or open a file of that project, then type \
-/ide enable, or /ide in Copilot CLI.  The home directory and / are never \
-roots.")))))
 
 ;;;; Parameters
 

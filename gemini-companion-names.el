@@ -1,4 +1,4 @@
-;;; gemini-companion-names.el --- Names of remote files  -*- lexical-binding: t; -*-
+;;; gemini-companion-names.el --- Names of remote files, and for the user  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -11,6 +11,7 @@
 ;; the copy, so none of them calls TRAMP, which would block Emacs.
 ;;
 ;; This file maps names between the two; it needs neither server nor connection.
+;; What the user sees of a name is escaped and shortened here.
 
 ;;; Code:
 
@@ -138,6 +139,42 @@ Return nil if FILE is local and in no directory that is shared."
                                     (mapcar #'reverse shared))))
                   (cons name (directory-file-name there))))
               gemini-companion-remote-directories)))
+
+;;;; For the user
+
+(defun gemini-companion-name--escaped (text)
+  "Return TEXT with invisible characters escaped.
+These are control and format characters, including bidirectional
+ones, and blanks other than a space."
+  (replace-regexp-in-string
+   "[^ -~]"
+   (lambda (match)
+     (let ((char (aref match 0)))
+       (cond ((< #x3FFF7F char) (format "\\x%02X" (- char #x3FFF00)))
+             ((memq (get-char-code-property char 'general-category)
+                    '(nil Cc Cf Cn Co Cs Zl Zp Zs))
+              (format "\\u%04X" char))
+             (t match))))
+   text t t))
+
+(defun gemini-companion-name-absolute (file)
+  "Return the absolute name of FILE for the user, abbreviated and escaped."
+  (let ((file-name-handler-alist nil))
+    (gemini-companion-name--escaped
+     (abbreviate-file-name (gemini-companion-names-visited file)))))
+
+(defun gemini-companion-name-shown (name &optional columns)
+  "Return NAME, escaped and shortened in the middle to COLUMNS, or to 60."
+  (let* ((name (gemini-companion-name--escaped name))
+         (width (string-width name))
+         (most (or columns 60))
+         (head (/ most 3)))
+    (if (<= width most)
+        name
+      (concat (truncate-string-to-width name head)
+              "..."
+              (truncate-string-to-width name width
+                                        (- width (- most head 3)))))))
 
 (provide 'gemini-companion-names)
 ;;; gemini-companion-names.el ends here

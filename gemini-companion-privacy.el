@@ -190,7 +190,7 @@ A backup of a file has the name of that file, too."
 
 ;;;; Projects
 
-(defun gemini-companion-privacy-directory-hidden-p (directory)
+(defun gemini-companion-privacy--directory-hidden-p (directory)
   "Return non-nil if nothing in the local DIRECTORY may be shared."
   (gemini-companion-privacy--hidden-if
    (list 'directory directory)
@@ -375,7 +375,7 @@ A remote file may not, unless its host is connected."
       (let ((names (gemini-companion-privacy--names file)))
         (or (gemini-companion-privacy--excluded-p names buffer)
             (seq-some (lambda (name)
-                        (or (gemini-companion-privacy-directory-hidden-p
+                        (or (gemini-companion-privacy--directory-hidden-p
                              (file-name-directory name))
                             (gemini-companion-privacy--ignored-p name)))
                       names)))))
@@ -412,7 +412,7 @@ directory itself is used.  The home directory, the root of the file
 system and directories that are not shared are never among them."
   (setq gemini-companion-roots-last
         (seq-remove
-         #'gemini-companion-privacy-directory-hidden-p
+         #'gemini-companion-privacy--directory-hidden-p
          (delete-dups
           (delq nil
                 (mapcar
@@ -420,7 +420,7 @@ system and directories that are not shared are never among them."
                    ;; Tramp would search for a project.
                    (unless (or (null directory)
                                (file-remote-p directory)
-                               (gemini-companion-privacy-directory-hidden-p
+                               (gemini-companion-privacy--directory-hidden-p
                                 directory))
                      (cdr (gemini-companion-roots--root directory))))
                  (delete-dups
@@ -520,6 +520,35 @@ is in none of the last computed roots."
       (seq-some (lambda (name)
                   (and (gemini-companion-roots--above name roots) name))
                 `(,@(and name (list name)) ,(file-truename file))))))
+
+;;;; Status
+
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'privacy)) directory)
+  "Return the finding about whether a CLI in DIRECTORY may connect."
+  (cond
+   ((null (gemini-companion-server-info)) nil)
+   ;; Emacs 28 asks the remote host to abbreviate.
+   ((file-remote-p directory)
+    (unless (assoc (file-remote-p directory) gemini-companion-names-remotes)
+      `((note ,(format "%s is remote, and its host is not connected" directory)
+              "Type M-x gemini-companion-connect in a buffer of that host."))))
+   ((and (not (member (file-name-as-directory directory)
+                      (list (expand-file-name "~/") "/")))
+         (car (gemini-companion-roots-outermost
+               (file-name-as-directory (file-truename directory)))))
+    `((good ,(format "A CLI may connect from %s"
+                     (abbreviate-file-name directory)))))
+   ((gemini-companion-privacy--directory-hidden-p directory)
+    `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
+from there" (gemini-companion-name-absolute directory))
+           "See `gemini-companion-excluded', and `gemini-companion-share' in \
+its .dir-locals.el.")))
+   (t
+    `((bad ,(format "%s is in none of the workspace roots, so no CLI can \
+connect from there" (gemini-companion-name-absolute directory))
+           "Start it in a project, or open a file of that project, then type \
+/ide enable, or /ide in Copilot CLI.  The home directory and / are never \
+roots.")))))
 
 (provide 'gemini-companion-privacy)
 ;;; gemini-companion-privacy.el ends here

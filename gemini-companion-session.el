@@ -19,24 +19,7 @@
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-text)
 
-;;;; Text
-
-(defun gemini-companion-name--escaped (text)
-  "Return TEXT with invisible characters escaped.
-These are control and format characters, including bidirectional
-ones, and blanks other than a space."
-  (replace-regexp-in-string
-   "[^ -~]"
-   (lambda (match)
-     (let ((char (aref match 0)))
-       (cond ((< #x3FFF7F char) (format "\\x%02X" (- char #x3FFF00)))
-             ((memq (get-char-code-property char 'general-category)
-                    '(nil Cc Cf Cn Co Cs Zl Zp Zs))
-              (format "\\u%04X" char))
-             (t match))))
-   text t t))
-
-;;;; Roots
+;;;; Names of files
 
 (defun gemini-companion-name--and-root (file &optional session)
   "Return a list of the true name of FILE, a root, and OWN.
@@ -87,25 +70,6 @@ name is shortened in its middle."
   (if (and root (gemini-companion-text-in-directory-p file root))
       (substring file (length (file-name-as-directory root)))
     (gemini-companion-name-absolute file)))
-
-(defun gemini-companion-name-absolute (file)
-  "Return the absolute name of FILE for the user, abbreviated and escaped."
-  (let ((file-name-handler-alist nil))
-    (gemini-companion-name--escaped
-     (abbreviate-file-name (gemini-companion-names-visited file)))))
-
-(defun gemini-companion-name-shown (name &optional columns)
-  "Return NAME, escaped and shortened in the middle to COLUMNS, or to 60."
-  (let* ((name (gemini-companion-name--escaped name))
-         (width (string-width name))
-         (most (or columns 60))
-         (head (/ most 3)))
-    (if (<= width most)
-        name
-      (concat (truncate-string-to-width name head)
-              "..."
-              (truncate-string-to-width name width
-                                        (- width (- most head 3)))))))
 
 ;;;; Lines
 

@@ -40,7 +40,8 @@
     ("Sharing" . gemini-companion-status--sharing)
     ("Remote host" . gemini-companion-status--remotes)
     ("Running CLIs" . gemini-companion-status--running)
-    ("Project" . ,(apply-partially #'gemini-companion-part-findings 'cli))
+    ("Project" . ,(apply-partially #'gemini-companion-part-findings
+                                   'privacy))
     ("Links" . gemini-companion-status--links))
   "Alist of (TITLE . FUNCTION), the checks in their order.
 Each function is called with the user's directory, and returns a list of

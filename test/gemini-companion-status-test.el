@@ -171,7 +171,8 @@
   (unwind-protect
       (let ((gemini-companion-excluded '("[")))
         (should-not (gemini-companion-status-test--marks "Sharing"))
-        (should (gemini-companion-privacy-directory-hidden-p temporary-file-directory))
+        (should (gemini-companion-privacy-name-hidden-p
+                 (expand-file-name "a" temporary-file-directory)))
         (should (string-match-p
                  "\\`((bad .*excluded"
                  (format "%s" (gemini-companion-status-test--find "Sharing")))))
