@@ -401,8 +401,8 @@ without the excluded hunks."
   "Return non-nil if the text A may be B as a CLI has written it.
 A CLI keeps the line ends and the last newline of a file."
   (apply #'string= (mapcar (lambda (text)
-                             (string-trim-right
-                              (gemini-companion-text-normalized text) "\n+"))
+                             (string-remove-suffix
+                              "\n" (gemini-companion-text-normalized text)))
                            (list a b))))
 
 (defun gemini-companion-edit-in-file-p (edit &optional text)

@@ -511,6 +511,8 @@
           "one\r\n2\r\nmine\r\n4\r\nfive\r\n" "1\r\n2\r\nmine\r\n4\r\n5\r\n")
          ("1\n2\n3\n4\n5" "one\n2\n3\n4\nfive"
           "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n")
+         ;; The user has added empty lines.
+         ("1\n2\n3\n" "one\n2\n3\n" "one\n2\n3\n\n\n" "1\n2\n3\n\n\n")
          ("1\r\n2\r\n3\r\n4\r\n5" "one\n2\n3\n4\nfive"
           "one\r\n2\r\nmine\r\n4\r\nfive\r\n" "1\r\n2\r\nmine\r\n4\r\n5\r\n")
          ("\357\273\2771\n\303\251\n3\n4\n5\n" "one\n\u00e9\n3\n4\nfive\n"
