@@ -140,25 +140,16 @@ server starts next."
 The first attempt after a crash is always immediate.
 The soak test crashes it more often, and sets this to more.")
 
-(cl-defstruct (gemini-companion-server--process
-               (:conc-name gemini-companion-server--)
-               (:constructor gemini-companion-server--make)
-               (:predicate nil)
-               (:copier nil))
-  "One Python process and the connection to it.
-CHILD is the process object, and INFO a plist, see
-`gemini-companion-server-info', or nil before its first answer.
-TIMER is for what comes next, or if that does not come in time."
-  child connection info timer
-  (secret (secure-hash 'sha256 'iv-auto 64))
-  (posts nil :documentation "Alist of (METHOD) or (METHOD VALUE): posts
-without an answer, and the value to post next, if any."))
-
 (defvar gemini-companion-server--properties nil
   "Arguments of `gemini-companion-server-start', or nil without a server.")
 
 (defvar gemini-companion-server--current nil
-  "Process in use: ready, at its first start, or crashed and not replaced yet.")
+  "Process in use: ready, at its first start, or crashed and not replaced yet.
+Its properties are the `connection' to it; `info', a plist, see
+`gemini-companion-server-info', or nil before its first answer; `timer',
+for what comes next, or if that does not come in time; `secret'; and
+`posts', an alist of (METHOD) or (METHOD VALUE): posts without an
+answer, and the value to post next, if any.")
 
 (defvar gemini-companion-server--next nil
   "Process that will replace the current one, or nil.")
@@ -171,8 +162,8 @@ without an answer, and the value to post next, if any."))
 
 (defun gemini-companion-server--callable-p (process)
   (and process
-       (gemini-companion-server--info process)
-       (process-live-p (gemini-companion-server--child process))))
+       (process-get process 'info)
+       (process-live-p process)))
 
 (defun gemini-companion-server--used-p (process)
   (memq process (list gemini-companion-server--current
@@ -187,7 +178,7 @@ without an answer, and the value to post next, if any."))
   "Return VALUE in the form for PROCESS; a large text becomes a file."
   (if (and (stringp value) (< 262144 (string-bytes value)))
       (let ((file (make-temp-file
-                   (plist-get (gemini-companion-server--info process) :files))))
+                   (plist-get (process-get process 'info) :files))))
         (gemini-companion-text-write file value)
         (list :file file))
     value))
@@ -223,7 +214,7 @@ shadows a module."
      '(:offer_tools :json-false))
    ;; What it takes over from the current process, if that has been ready.
    (when-let* ((current gemini-companion-server--current)
-               (info (gemini-companion-server--info current)))
+               (info (process-get current 'info)))
      (let ((ready (gemini-companion-server--callable-p current)))
        (list :port (plist-get info :port) :token (plist-get info :token)
              :is_successor (if ready t :json-false)
@@ -268,13 +259,6 @@ starts it")))
 (defun gemini-companion-server-stop ()
   "Stop the server, if there is one, without waiting for it.
 Delete the discovery files, as its process may be dead or suspended."
-  (when gemini-companion-server--current
-    (pcase-dolist (`(,_ ,file)
-                   (plist-get (gemini-companion-server--info
-                               gemini-companion-server--current)
-                              :discovery))
-      (ignore-error file-error
-        (delete-file file))))
   (let ((processes (delq nil (list gemini-companion-server--current
                                    gemini-companion-server--next))))
     (setq gemini-companion-server--properties nil
@@ -282,16 +266,19 @@ Delete the discovery files, as its process may be dead or suspended."
           gemini-companion-server--next nil)
     (dolist (process processes)
       (gemini-companion-server--expect-end process)
+      (pcase-dolist (`(,_ ,file)
+                     (plist-get (process-get process 'info) :discovery))
+        (ignore-error file-error
+          (delete-file file)))
       ;; At the end of its input it rejects open diffs, ends its streams and
       ;; deletes its discovery file; one that is suspended or has exited cannot.
       (ignore-errors
-        (process-send-eof (gemini-companion-server--child process))))))
+        (process-send-eof process)))))
 
 ;;;; Start of a process
 
 (defun gemini-companion-server--open ()
   (let ((command (gemini-companion-server--property :command))
-        (process (gemini-companion-server--make))
         (process-environment (gemini-companion-server--environment))
         (exec-path (default-value 'exec-path))
         ;; Before Python 3.11 the current directory is searched for modules.
@@ -303,37 +290,37 @@ M-x gemini-companion-install-server"))
     ;; Before Emacs 29 a process starts that ends at once.
     (unless (executable-find (car command))
       (user-error "Cannot find the program %s of the server" (car command)))
-    (setf (gemini-companion-server--child process)
-          (make-process
-           :name "gemini-companion" :noquery t :command command
-           :buffer (generate-new-buffer " *gemini-companion output*" t)
-           :connection-type 'pipe :coding 'utf-8-unix
-           :filter (lambda (_child string)
-                     (gemini-companion-server--read process string))
-           :sentinel (lambda (child _event)
-                       (unless (process-live-p child)
-                         (gemini-companion-server--ended process))))
-          (gemini-companion-server--timer process)
-          (run-at-time 0 nil #'gemini-companion-server--instruct process))
-    process))
+    (let ((process
+           (make-process
+            :name "gemini-companion" :noquery t :command command
+            :buffer (generate-new-buffer " *gemini-companion output*" t)
+            :connection-type 'pipe :coding 'utf-8-unix
+            :filter #'gemini-companion-server--read
+            :sentinel (lambda (process _event)
+                        (unless (process-live-p process)
+                          (gemini-companion-server--ended process))))))
+      (process-put process 'secret (secure-hash 'sha256 'iv-auto 64))
+      (process-put process 'timer
+                   (run-at-time 0 nil #'gemini-companion-server--instruct
+                                process))
+      process)))
 
 (defun gemini-companion-server--instruct (process)
   (require 'json)
-  (setf (gemini-companion-server--timer process)
-        (run-at-time 30 nil #'gemini-companion-server--fail process
-                     "No answer within 30 seconds"))
+  (process-put process 'timer
+               (run-at-time 30 nil #'gemini-companion-server--fail process
+                            "No answer within 30 seconds"))
   (condition-case problem
       (let ((line (json-encode
                    (append
-                    (list :secret (gemini-companion-server--secret process)
+                    (list :secret (process-get process 'secret)
                           :emacs_pid (emacs-pid))
-                    (gemini-companion-server--settings))))
-            (child (gemini-companion-server--child process)))
+                    (gemini-companion-server--settings)))))
         ;; Sending fails if the process has exited, which its sentinel reports.
         ;; If Emacs does not know that yet, it then drops unread output.
-        (accept-process-output child 0 nil 1)
+        (accept-process-output process 0 nil 1)
         (ignore-errors
-          (process-send-string child (concat line "\n"))))
+          (process-send-string process (concat line "\n"))))
     (error
      (gemini-companion-server--fail process
                                     (error-message-string problem)))))
@@ -341,24 +328,25 @@ M-x gemini-companion-install-server"))
 (defun gemini-companion-server--read (process string)
   "Keep STRING, the last output of PROCESS; call hello if it has a port.
 The port is on a line of its own."
-  (with-current-buffer (process-buffer (gemini-companion-server--child process))
+  (with-current-buffer (process-buffer process)
     (goto-char (point-max))
     (insert string)
     (when (> (buffer-size) 65536)
       (delete-region (point-min) (/ (point-max) 2)))
     (goto-char (point-min))
     (when (and (gemini-companion-server--used-p process)
-               (not (gemini-companion-server--connection process))
+               (not (process-get process 'connection))
                (re-search-forward "^\\([0-9]+\\)\r?\n" nil t))
       (condition-case problem
           (progn
-            (setf (gemini-companion-server--connection process)
-                  (gemini-companion-server--epc-open
-                   (string-to-number (match-string 1))
-                   (apply-partially #'gemini-companion-server--handle process)))
+            (process-put
+             process 'connection
+             (gemini-companion-server--epc-open
+              (string-to-number (match-string 1))
+              (apply-partially #'gemini-companion-server--handle process)))
             (gemini-companion-server--epc-call
-             (gemini-companion-server--connection process) 'hello
-             (list (gemini-companion-server--secret process)
+             process 'hello
+             (list (process-get process 'secret)
                    gemini-companion-server-version)
              (apply-partially #'gemini-companion-server--ready process)
              (apply-partially #'gemini-companion-server--fail process)))
@@ -368,7 +356,7 @@ The port is on a line of its own."
 
 (defun gemini-companion-server--handle (process method &rest args)
   "Call METHOD with ARGS for PROCESS, if it is in use; pack and unpack texts."
-  (let* ((private (plist-get (gemini-companion-server--info process) :files))
+  (let* ((private (plist-get (process-get process 'info) :files))
          (files nil)
          (args (mapcar (lambda (arg)
                          (pcase arg
@@ -389,31 +377,29 @@ The port is on a line of its own."
 
 (defun gemini-companion-server--expect-end (process)
   "Expect PROCESS to end, unless it has, and kill it after 12 seconds."
-  (cancel-timer (gemini-companion-server--timer process))
-  (let ((child (gemini-companion-server--child process)))
-    (when (process-live-p child)
-      (setf (gemini-companion-server--timer process)
-            (run-at-time 12 nil #'delete-process child)))))
+  (cancel-timer (process-get process 'timer))
+  (when (process-live-p process)
+    (process-put process 'timer
+                 (run-at-time 12 nil #'delete-process process))))
 
 (defun gemini-companion-server--fail (process reason)
-  (let ((child (gemini-companion-server--child process)))
-    (when (and (gemini-companion-server--used-p process)
-               (process-live-p child))
-      (process-put child 'reason reason)
-      (delete-process child))))
+  (when (and (gemini-companion-server--used-p process)
+             (process-live-p process))
+    (process-put process 'reason reason)
+    (delete-process process)))
 
-(defun gemini-companion-server--report (child)
-  (let ((output (with-current-buffer (process-buffer child)
+(defun gemini-companion-server--report (process)
+  (let ((output (with-current-buffer (process-buffer process)
                   (goto-char (point-max))
                   (forward-line -12)
                   (string-trim (buffer-substring (point) (point-max))))))
     (format "%s.\n\nCommand:\n  %s\n\n%s"
-            (or (process-get child 'reason)
-                (format (if (eq (process-status child) 'signal)
+            (or (process-get process 'reason)
+                (format (if (eq (process-status process) 'signal)
                             "Killed by signal %d"
                           "Exited with status %d")
-                        (process-exit-status child)))
-            (mapconcat #'shell-quote-argument (process-command child) " ")
+                        (process-exit-status process)))
+            (mapconcat #'shell-quote-argument (process-command process) " ")
             (if (string-empty-p output)
                 "No output"
               (concat "Last output:\n  "
@@ -426,16 +412,16 @@ The port is on a line of its own."
 The current one answers the requests in progress, rejects nothing and
 leaves the discovery file.  It can be called until it ends."
   (when (gemini-companion-server--used-p process)
-    (cancel-timer (gemini-companion-server--timer process))
-    (let ((child (gemini-companion-server--child process)))
-      (setf (gemini-companion-server--info process)
-            `( :pid ,(process-id child) :command ,(process-command child)
-               :since ,(float-time) ,@info)))
+    (cancel-timer (process-get process 'timer))
+    (process-put process 'info
+                 `( :pid ,(process-id process)
+                    :command ,(process-command process)
+                    :since ,(float-time) ,@info))
     (cond ((eq process gemini-companion-server--current)
            (gemini-companion-server--use process 'started))
           ((gemini-companion-server-ready-p)
            (gemini-companion-server--epc-call
-            (gemini-companion-server--connection process) 'listen nil
+            process 'listen nil
             (lambda (_)
               ;; One of them may have ended meanwhile.
               (when (and (eq process gemini-companion-server--next)
@@ -461,11 +447,10 @@ leaves the discovery file.  It can be called until it ends."
 
 (defun gemini-companion-server--ended (process)
   "Release all resources of PROCESS, which has exited, and replace it."
-  (let* ((child (gemini-companion-server--child process))
-         (report (gemini-companion-server--report child)))
-    (cancel-timer (gemini-companion-server--timer process))
-    (kill-buffer (process-buffer child))
-    (when-let* ((connection (gemini-companion-server--connection process)))
+  (let ((report (gemini-companion-server--report process)))
+    (cancel-timer (process-get process 'timer))
+    (kill-buffer (process-buffer process))
+    (when-let* ((connection (process-get process 'connection)))
       (gemini-companion-server--epc-close connection))
     (cond ((not (gemini-companion-server--used-p process)))
           ((eq process gemini-companion-server--next)
@@ -479,13 +464,12 @@ leaves the discovery file.  It can be called until it ends."
           ((gemini-companion-server--callable-p gemini-companion-server--next)
            (gemini-companion-server--use gemini-companion-server--next
                                          'restarted))
-          ((null (gemini-companion-server--info process))
+          ((null (process-get process 'info))
            (gemini-companion-server--give-up report))
           (t
            (setq gemini-companion-server--died (float-time))
            (when (< 60 (- gemini-companion-server--died
-                          (plist-get (gemini-companion-server--info process)
-                                     :since)))
+                          (plist-get (process-get process 'info) :since)))
              (setq gemini-companion-server--delays-left
                    gemini-companion-server-delays))
            (unless gemini-companion-server--next
@@ -495,16 +479,17 @@ leaves the discovery file.  It can be called until it ends."
   "Start a process for the crashed server, or give up with REPORT.
 Start it immediately if NOW is non-nil."
   (if-let* ((delay (pop gemini-companion-server--delays-left)))
-      (setf (gemini-companion-server--timer gemini-companion-server--current)
-            (run-at-time
-             (if now 0 delay) nil
-             (lambda ()
-               (condition-case problem
-                   (setq gemini-companion-server--next
-                         (gemini-companion-server--open))
-                 (error (gemini-companion-server--recover
-                         (concat (error-message-string problem) "\n\n"
-                                 report)))))))
+      (process-put
+       gemini-companion-server--current 'timer
+       (run-at-time
+        (if now 0 delay) nil
+        (lambda ()
+          (condition-case problem
+              (setq gemini-companion-server--next
+                    (gemini-companion-server--open))
+            (error (gemini-companion-server--recover
+                    (concat (error-message-string problem) "\n\n"
+                            report)))))))
     (gemini-companion-server--give-up report)))
 
 (defun gemini-companion-server--give-up (report)
@@ -531,7 +516,7 @@ M-x gemini-companion-install-server")))))
 (defun gemini-companion-server-idle-p ()
   "Return non-nil if the server has answered all posts."
   (when (gemini-companion-server-ready-p)
-    (null (gemini-companion-server--posts gemini-companion-server--current))))
+    (null (process-get gemini-companion-server--current 'posts))))
 
 (defun gemini-companion-server-running-p ()
   "Return non-nil if there is a server, ready or not."
@@ -546,7 +531,7 @@ and the name of its discovery file, `:files', with which the names of
 its private files begin, and `:is-exposed', which is non-nil if another
 user may know the token."
   (when (gemini-companion-server-ready-p)
-    (gemini-companion-server--info gemini-companion-server--current)))
+    (process-get gemini-companion-server--current 'info)))
 
 (defun gemini-companion-server-call (method &rest args)
   "Call METHOD of the server with ARGS, without waiting for its answer.
@@ -561,7 +546,7 @@ DONE is called with nil.  Return non-nil if the call was sent."
   (when (gemini-companion-server-ready-p)
     (let ((process gemini-companion-server--current))
       (gemini-companion-server--epc-call
-       (gemini-companion-server--connection process) method
+       process method
        (mapcar (apply-partially #'gemini-companion-server--pack process) args)
        done failed))))
 
@@ -571,15 +556,16 @@ While an earlier post of METHOD has no answer, only the latest VALUE
 is kept, so that a process that does not read never blocks Emacs."
   (when-let* (((gemini-companion-server-ready-p))
               (process gemini-companion-server--current))
-    (if-let* ((post (assq method (gemini-companion-server--posts process))))
+    (if-let* ((post (assq method (process-get process 'posts))))
         (setcdr post (list value))
       (let ((post (list method)))
-        (push post (gemini-companion-server--posts process))
+        (process-put process 'posts
+                     (cons post (process-get process 'posts)))
         (gemini-companion-server--epc-call
-         (gemini-companion-server--connection process) method (list value)
+         process method (list value)
          (lambda (_)
-           (setf (gemini-companion-server--posts process)
-                 (delq post (gemini-companion-server--posts process)))
+           (process-put process 'posts
+                        (delq post (process-get process 'posts)))
            (when (and (cdr post) (eq process gemini-companion-server--current))
              (gemini-companion-server-post method (cadr post)))))))))
 
@@ -621,8 +607,8 @@ A process that has crashed may have sent a proposal before."
     (while (accept-process-output process 0 nil 1)))
   (epc:stop-epc connection))
 
-(defun gemini-companion-server--epc-call (connection method args done &optional failed)
-  "Call METHOD over CONNECTION with ARGS.
+(defun gemini-companion-server--epc-call (process method args done &optional failed)
+  "Call METHOD of PROCESS with ARGS.
 Later, DONE is called with its value, or FAILED with a message; without
 FAILED, DONE is called with nil.  An error in DONE is reported; it is
 not one of the call.  Return nil if the call could not be sent."
@@ -635,7 +621,7 @@ not one of the call.  Return nil if the call could not be sent."
                         ;; The process may have died, and its sentinel not run.
                         (ignore-errors
                           (epc:call-deferred
-                           connection method
+                           (process-get process 'connection) method
                            (gemini-companion-server--plain args))))))
     (deferred:error
      (deferred:nextc answer
