@@ -339,11 +339,8 @@ The port is on a line of its own."
                (re-search-forward "^\\([0-9]+\\)\r?\n" nil t))
       (condition-case problem
           (progn
-            (process-put
-             process 'connection
-             (gemini-companion-server--epc-open
-              (string-to-number (match-string 1))
-              (apply-partially #'gemini-companion-server--handle process)))
+            (gemini-companion-server--epc-open
+             process (string-to-number (match-string 1)))
             (gemini-companion-server--epc-call
              process 'hello
              (list (process-get process 'secret)
@@ -571,10 +568,8 @@ is kept, so that a process that does not read never blocks Emacs."
 
 ;;;; EPC
 
-(defun gemini-companion-server--epc-open (port handler)
-  "Connect to PORT, and return the connection.
-HANDLER is called with the method, a symbol, and the arguments of each
-call of the process.  Signal an error if it cannot connect."
+(defun gemini-companion-server--epc-open (process port)
+  "Connect to PORT of PROCESS; signal an error if it cannot connect."
   (require 'epc)
   (let* ((connection (epc:connect "127.0.0.1" port))
          (manager (make-epc:manager :title "gemini-companion" :port port
@@ -591,13 +586,12 @@ call of the process.  Signal an error if it cannot connect."
     (dolist (method gemini-companion-server--methods)
       (epc:define-method manager method
                          (lambda (&rest args)
-                           (gemini-companion-server-record
-                            'received method
-                            (gemini-companion-server--recorded method args))
+                           (gemini-companion-server-record 'received method args)
                            (gemini-companion-server--answer
-                            (apply handler method args)))))
+                            (apply #'gemini-companion-server--handle
+                                   process method args)))))
     (epc:init-epc-layer manager)
-    manager))
+    (process-put process 'connection manager)))
 
 (defun gemini-companion-server--epc-close (connection)
   "Close CONNECTION once everything that has arrived there is read.
@@ -612,8 +606,7 @@ A process that has crashed may have sent a proposal before."
 Later, DONE is called with its value, or FAILED with a message; without
 FAILED, DONE is called with nil.  An error in DONE is reported; it is
 not one of the call.  Return nil if the call could not be sent."
-  (gemini-companion-server-record
-   'sent method (gemini-companion-server--recorded method args))
+  (gemini-companion-server-record 'sent method args)
   (when-let* ((answer (let ((print-escape-control-characters nil)
                             (print-escape-multibyte nil)
                             (print-circle nil)
@@ -681,7 +674,8 @@ DIRECTION is `sent' or `received', as seen from Emacs, or `failed'
 for an error here."
   (ring-insert gemini-companion-server--events
                (list (current-time) direction method
-                     (mapcar #'gemini-companion-server--shortened args))))
+                     (mapcar #'gemini-companion-server--shortened
+                             (gemini-companion-server--recorded method args)))))
 
 (defmacro gemini-companion-server-guarded (name &rest body)
   "Run BODY, and record an error in it under NAME instead of signaling it.
