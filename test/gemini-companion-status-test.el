@@ -19,23 +19,6 @@
            ,@body)
        (kill-buffer "*gemini-companion status*"))))
 
-(ert-deftest gemini-companion-status-test-shows-passed-checks-on-request ()
-  (gemini-companion-status-test--with-status
-      `(("One" . ,(lambda (&rest _) '((good "Fine") (good "Well"))))
-        ("Two" . ,(lambda (&rest _) '((note "Odd") (bad "Broken"))))
-        ("Three" . ,(lambda (&rest _) (user-error "No such program"))))
-    (let ((shown (lambda ()
-                   (mapcar (lambda (text) (string-search text (buffer-string)))
-                           '("Broken" "Three: No such program" "Odd"
-                             "2 checks passed" "One: Fine")))))
-      (should-not (nth 4 (funcall shown)))
-      (search-forward "[Sh")
-      (push-button)
-      (should (apply #'< (funcall shown)))
-      (should (equal "[Hide]" (button-label (button-at (point)))))
-      (push-button)
-      (should-not (nth 4 (funcall shown))))))
-
 (ert-deftest gemini-companion-status-test-shows-what-is-never-shared ()
   (gemini-companion-test-with-directory '(("a" "") (".env" "SECRET=1"))
     (dolist (name '("a" ".env"))
@@ -93,38 +76,43 @@
   (car (split-string (gemini-companion-test-text "*gemini-companion status*")
                      "\n")))
 
-(ert-deftest gemini-companion-status-test-begins-with-the-first-problem ()
-  (let ((fixed nil))
+(ert-deftest gemini-companion-status-test-begins-with-problems-each-remedy-once ()
+  (let* ((fixed nil)
+         (broken (lambda (&rest findings)
+                   (lambda (&rest _) (if fixed '((note "Was off")) findings))))
+         (shown (lambda (text) (string-search text (buffer-string)))))
     (gemini-companion-status-test--with-status
-        `(("One" . ,(lambda (&rest _) '((good "Fine") (note "Odd"))))
-          ("Two" . ,(lambda (&rest _)
-                      (if fixed
-                          '((note "Was off"))
-                        `((bad "It is off\nSince when" "Turn it on."
-                               ("Enable" . ,(lambda () (setq fixed t)))))))))
+        `(("One" . ,(lambda (&rest _) '((good "Fine") (good "Well") (note "Odd"))))
+          ("Two" . ,(funcall broken
+                             `(bad "It is off\nSince when" "Turn it on."
+                                   ("Enable" . ,(lambda () (setq fixed t))))
+                             '(bad "It is old" "Update it.")))
+          ("Three" . ,(funcall broken
+                               '(bad "5 is not connected: It is old" "Update it.")
+                               '(bad "6 is not connected" "Type that.")))
+          ("Four" . ,(lambda (&rest _) (unless fixed (user-error "No program")))))
       (should (equal "Not connected: It is off [Enable]"
                      (gemini-companion-status-test--verdict)))
+      (dolist (text '("It is off [Enable]\n    Since when\n    Turn it on."
+                      "Two: It is old\n    Update it."
+                      "Three: 5 is not connected: It is old\n"
+                      "Update it."
+                      "6 is not connected\n    Type that."))
+        (ert-info (text)
+          (should (= 1 (how-many (regexp-quote text) (point-min))))))
+      (should-not (funcall shown "One: Fine"))
+      (search-forward "[Sh")
+      (push-button)
+      (should (apply #'< (mapcar shown '("6 is not" "Four: No program" "Odd"
+                                         "2 checks passed" "One: Fine"))))
+      (should (equal "[Hide]" (button-label (button-at (point)))))
+      (push-button)
+      (should-not (funcall shown "One: Fine"))
       (goto-char (point-min))
       (forward-button 1)
       (push-button)
       (should (equal "Not connected: No CLI runs in the open projects [Start]"
                      (gemini-companion-status-test--verdict))))))
-
-(ert-deftest gemini-companion-status-test-says-each-remedy-once ()
-  (gemini-companion-status-test--with-status
-      `(("One" . ,(lambda (&rest _)
-                    '((bad "It is off\nSince when" "Turn it on.")
-                      (bad "It is old" "Update it."))))
-        ("Two" . ,(lambda (&rest _)
-                    '((bad "5 is not connected: It is old" "Update it.")
-                      (bad "6 is not connected" "Type that.")))))
-    (dolist (text '("It is off\n    Since when\n    Turn it on."
-                    "One: It is old\n    Update it."
-                    "Two: 5 is not connected: It is old\n"
-                    "Update it."
-                    "6 is not connected\n    Type that."))
-      (ert-info (text)
-        (should (= 1 (how-many (regexp-quote text) (point-min))))))))
 
 (ert-deftest gemini-companion-status-test-follows-the-sessions-while-visible ()
   (let ((checked 0))
