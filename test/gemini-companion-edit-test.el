@@ -596,17 +596,13 @@ if `answer' is non-nil."
 ;;;; Outcomes
 
 (ert-deftest gemini-companion-outcome-undelivered-keeps-what-was-accepted ()
-  (gemini-companion-test-with-diffs '(("a\u202E" "old\n"))
-      (gemini-companion-test-diff-start (lambda (_) #'ignore)
-                                        nil)
-      nil
-    (let ((inhibit-message t))
-      (with-current-buffer
-          (gemini-companion-edit-proposal-buffer
-           (gemini-companion-test-open
-            "a\u202E" "new\n" 1 '(:id "one" :pid 7 :directory "/web")))
+  (gemini-companion-test-with-edits '(("a\u202E" "old\n"))
+    (setq gemini-companion-edit-send-function nil)
+    (let ((diff (gemini-companion-test-open
+                 "a\u202E" "new\n" 1 '(:id "one" :pid 7 :directory "/web"))))
+      (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
         (insert "mine "))
-      (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
+      (gemini-companion-edit-accept diff)
       ;; Once is enough.
       (dotimes (_ 2)
         (gemini-companion-receive 'outcome-undelivered 1))
