@@ -5,9 +5,7 @@ An event has the sizes of texts but never the texts themselves.
 """
 
 import logging
-import os
-from contextlib import suppress
-from logging.handlers import RotatingFileHandler
+from logging.handlers import RotatingFileHandler, WatchedFileHandler
 from pathlib import Path
 
 _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
@@ -15,16 +13,13 @@ _FILE_SIZE = 1024 * 1024
 _FILES_KEPT = 3
 
 
-class _SharedFile(RotatingFileHandler):
-    """Rotating log file of several Emacsen."""
+class _SharedFile(RotatingFileHandler, WatchedFileHandler):
+    """Rotating log file of several Emacsen, each of which may rename it."""
+
+    dev = ino = -1
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:
-        with suppress(OSError):
-            named, stream = os.stat(self.baseFilename), self.stream
-            # Another one may have renamed the file.
-            if stream and not os.path.samestat(named, os.fstat(stream.fileno())):
-                self.stream = self._open()
-                stream.close()
+        self.reopenIfNeeded()
         return bool(super().shouldRollover(record))
 
 
