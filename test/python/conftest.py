@@ -184,6 +184,11 @@ def alone(serve_alone: ServeAlone) -> Alone:
     return serve_alone()
 
 
+@pytest.fixture
+def cli(alone: Alone, cli_of: CliOf) -> FakeCli:
+    return cli_of(alone)
+
+
 def edit(file: str, **display: Any) -> dict[str, Any]:
     """Return what Gemini CLI sends to a hook after it has written ``file``."""
     texts = {"filePath": file, "originalContent": "old", "newContent": "new"}

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import Alone, CliOf, ServeAlone, Start, until
-from fake_cli import BOUND, PING
+from fake_cli import BOUND, PING, FakeCli
 from gemini_companion_epc.asgi import HOSTS, without_lone_surrogates
 from gemini_companion_epc.types import clean
 from scene import context_of, paths_of
 
 
-def test_anything_but_the_bearer_is_unauthorized(alone: Alone, cli_of: CliOf) -> None:
-    cli = cli_of(alone)
+def test_anything_but_the_bearer_is_unauthorized(alone: Alone, cli: FakeCli) -> None:
     for wrong in ("", "Bearer", "Bearer wrong", "Basic {0}", "{0}", "bearer {0}", None):
         given = {} if wrong is None else {"Authorization": wrong.format(alone.token)}
         for method in ("GET", "POST", "PUT"):
@@ -27,8 +26,7 @@ def test_anything_but_the_bearer_is_unauthorized(alone: Alone, cli_of: CliOf) ->
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others have one address")
-def test_another_address_here_is_unauthorized(alone: Alone, cli_of: CliOf) -> None:
-    cli = cli_of(alone)
+def test_another_address_here_is_unauthorized(alone: Alone, cli: FakeCli) -> None:
     address = "127.0.0.1", alone.port
     with socket.create_connection(address, BOUND, ("127.0.0.2", 0)) as peer:
         assert cli.request("POST", json.dumps(PING), peer=peer)[0] == 401
@@ -50,9 +48,8 @@ def test_another_address_here_is_unauthorized(alone: Alone, cli_of: CliOf) -> No
     ids=str,
 )
 def test_headers_decide_who_is_let_in(
-    alone: Alone, cli_of: CliOf, changes: dict[str, str], status: int
+    cli: FakeCli, changes: dict[str, str], status: int
 ) -> None:
-    cli = cli_of(alone)
     headers = {**cli.headers("one"), **changes}
     assert cli.request("POST", json.dumps(PING), headers)[0] == status
     if status == 403:
@@ -61,11 +58,10 @@ def test_headers_decide_who_is_let_in(
 
 @pytest.mark.parametrize("path", ["/mcp", "/tools"])
 def test_a_body_that_is_too_large_is_refused(
-    alone: Alone, cli_of: CliOf, monkeypatch: pytest.MonkeyPatch, path: str
+    alone: Alone, cli: FakeCli, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setattr("gemini_companion_epc.asgi.LARGEST_BODY", 100_000)
     alone.questions.is_on = True
-    cli = cli_of(alone)
     for size, is_refused in ((100_000, False), (100_001, True), (10_000_000, True)):
         status = cli.request("POST", b" " * size, path=path)[0]
         assert (status == 413) == is_refused
@@ -87,8 +83,7 @@ def test_a_body_that_is_too_large_is_not_kept(start: Start, cli_of: CliOf) -> No
     assert most() < before + 200
 
 
-def test_only_the_path_and_its_methods_exist(alone: Alone, cli_of: CliOf) -> None:
-    cli = cli_of(alone)
+def test_only_the_path_and_its_methods_exist(cli: FakeCli) -> None:
     assert cli.request("GET", path="/")[0] == 404
     assert cli.request("POST", path="/mcp/")[0] == 404
     for method in ("PUT", "HEAD", "DELETE"):
@@ -96,8 +91,7 @@ def test_only_the_path_and_its_methods_exist(alone: Alone, cli_of: CliOf) -> Non
         assert (status, headers["allow"]) == (405, "GET, POST")
 
 
-def test_a_body_that_is_no_request_is_bad(alone: Alone, cli_of: CliOf) -> None:
-    cli = cli_of(alone)
+def test_a_body_that_is_no_request_is_bad(cli: FakeCli) -> None:
     assert cli.post(PING)[0] == 400  # of no session
     batch = json.dumps([PING])
     for body in ("", "{", "[]", "1", '"a"', batch, "\xff", '{"id": 1}', 60000 * "["):
@@ -127,9 +121,8 @@ def test_any_text_comes_out_clean(text: str) -> None:
     assert without_lone_surrogates(body).decode()
 
 
-def test_a_stream_goes_on_until_another_opens(alone: Alone, cli_of: CliOf) -> None:
+def test_a_stream_goes_on_until_another_opens(alone: Alone, cli: FakeCli) -> None:
     alone.do(alone.sessions.broadcast, context_of("/a"))
-    cli = cli_of(alone)
     first = cli.connect()
     assert first.response.getheader("content-type") == "text/event-stream"
     assert first.response.getheader("mcp-session-id") == cli.session_id

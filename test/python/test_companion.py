@@ -3,11 +3,11 @@ from typing import Any
 
 import pytest
 
-from conftest import Alone, CliOf
+from conftest import Alone
+from fake_cli import FakeCli
 
 
-def test_a_malformed_argument_is_named(alone: Alone, cli_of: CliOf) -> None:
-    cli = cli_of(alone)
+def test_a_malformed_argument_is_named(alone: Alone, cli: FakeCli) -> None:
     cli.connect()
     odd = ("a", "", "~/a", "/a\0", "/ssh:host:/a", "/" + 2100 * "é", "/a" * 1000)
     paths = (None, 1, ["/a"], *odd)
@@ -28,9 +28,8 @@ def test_a_malformed_argument_is_named(alone: Alone, cli_of: CliOf) -> None:
 
 
 def test_a_call_of_a_wrong_shape_is_refused(
-    alone: Alone, cli_of: CliOf, caplog: pytest.LogCaptureFixture
+    cli: FakeCli, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cli = cli_of(alone)
     cli.connect()
     assert "Unknown tool: other" in cli.tool("other")["error"]["message"]
     assert cli.ask("resources/list", {})["error"]["code"] == -32601

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from conftest import Alone, CliOf, until
-from fake_cli import BOUND
+from conftest import Alone, until
+from fake_cli import BOUND, FakeCli
 from gemini_companion_epc import port as module
 from gemini_companion_epc.port import MAX_WAITING, Port
 from gemini_companion_epc.types import StartError
@@ -26,8 +26,7 @@ def _is_open(peer: socket.socket) -> bool:
         return True
 
 
-def test_a_flood_of_connections_excludes_no_client(alone: Alone, cli_of: CliOf) -> None:
-    cli = cli_of(alone)
+def test_a_flood_of_connections_excludes_no_client(alone: Alone, cli: FakeCli) -> None:
     events = cli.connect()
     with _connect(alone.port) as oldest, ExitStack() as strangers:
         newest = oldest

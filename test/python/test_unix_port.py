@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Alone, CliOf
-from fake_cli import BOUND, PING
+from conftest import Alone
+from fake_cli import BOUND, PING, FakeCli
 from gemini_companion_epc.copilot import socket_name
 from gemini_companion_epc.unix_port import UnixPort
 
 
 def test_a_private_socket_leads_to_the_port(
-    alone: Alone, cli_of: CliOf, monkeypatch: pytest.MonkeyPatch
+    alone: Alone, cli: FakeCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The name leaves room for that of a socket.
     with tempfile.TemporaryDirectory(dir="/tmp") as short:
@@ -26,7 +26,6 @@ def test_a_private_socket_leads_to_the_port(
             alone.do(port.listen)
         modes = [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)]
         assert modes == [0o600, 0o700]
-        cli = cli_of(alone)
         cli.initialize()
         for _ in range(2):
             peer = socket.socket(socket.AF_UNIX)
