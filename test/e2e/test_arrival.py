@@ -149,20 +149,11 @@ IN_TERMINAL = """
 """
 
 
-def arrive_from_there(emacs: Emacs, file: Path, text: str = "uno\n") -> Reviews:
+def arrive_from_there(emacs: Emacs, file: Path) -> Reviews:
     """Propose a text for ``file`` as a CLI that runs in the buffer *cli* would."""
     # A report would make the echo area larger.
-    emacs.eval(
-        f"""(progn (message nil)
-                   (gemini-companion-receive 'open-diff
-                    (setq e2e-id (1+ e2e-id))
-                    (list :id "one" :pid (process-id (get-process "cli"))
-                          :directory {lisp(file.parent)})
-                    {lisp(file)} {lisp(text)}))"""
-    )
-    reviews = Reviews(emacs)
-    reviews.shown("a.txt")
-    return reviews
+    emacs.eval("(message nil)")
+    return arrive(emacs, file, "uno\n", pid='(process-id (get-process "cli"))')
 
 
 @pytest.mark.parametrize("size", [pytest.param((80, 24), marks=ONCE), (160, 45)])

@@ -2,8 +2,8 @@
 """A file that changes while its review is open, or while a command asks."""
 
 import pytest
-from harness.emacs import Reviews, lisp
-from harness.proposals import PROPOSE, propose
+from harness.emacs import lisp
+from harness.proposals import PROPOSE, arrive
 from harness.world import World
 
 OLD = "one\ntwo\nthree\nfour\nfive\n"
@@ -12,8 +12,7 @@ OLD = "one\ntwo\nthree\nfour\nfive\n"
 def test_file_that_changes_behind_another_tab_is_compared_there(world: World) -> None:
     file = world.file("a.txt", OLD)
     emacs = world.emacs(file, extra=PROPOSE)
-    propose(emacs, file, OLD.replace("five", "cinque"))
-    Reviews(emacs).shown("a.txt")
+    arrive(emacs, file, OLD.replace("five", "cinque"))
     emacs.eval('(progn (tab-new) (switch-to-buffer "*scratch*") (split-window))')
     before = emacs.value("(e2e-layout)")
 

@@ -24,19 +24,19 @@ SESSIONS = "(length (gemini-companion-sessions))"
 LAST = "(car (last (gemini-companion-edits)))"
 
 
-def pair(world: World) -> tuple[Emacs, Reviews, Copilot]:
+def pair(world: World) -> tuple[Path, Emacs, Reviews, Copilot]:
     file = world.file("a.txt", "one\n")
     assert not world.home.joinpath(".copilot").exists()
     emacs = world.emacs(file)
     cli = world.copilot()
     emacs.becomes(SESSIONS, 1)
-    return emacs, Reviews(emacs), cli
+    return file, emacs, Reviews(emacs), cli
 
 
 @pytest.mark.contract("Copilot CLI: discovery")
 def test_edits_are_reviewed_by_the_protocol_of_copilot(world: World) -> None:
-    emacs, reviews, cli = pair(world)
-    file, other = world.project / "a.txt", world.project / "b.txt"
+    file, emacs, reviews, cli = pair(world)
+    other = world.project / "b.txt"
     (lock,) = world.home.glob(".copilot/ide/*.lock")
     content = json.loads(lock.read_text())
     assert content["workspaceFolders"] == [str(world.project)]
@@ -77,8 +77,7 @@ def test_edits_are_reviewed_by_the_protocol_of_copilot(world: World) -> None:
 
 @pytest.mark.contract("Copilot CLI: yes and no in the terminal")
 def test_an_answer_in_the_terminal_of_copilot_closes_the_review(world: World) -> None:
-    _, reviews, cli = pair(world)
-    file = world.project / "a.txt"
+    file, _, reviews, cli = pair(world)
     reviews.proposed(cli, file, replace(file, "one", "uno"), say("first done"))
     cli.answer("Yes")
     reviews.wait_until(0)
@@ -100,8 +99,7 @@ def test_an_answer_in_the_terminal_of_copilot_closes_the_review(world: World) ->
 @pytest.mark.contract("Copilot CLI: restart of the server")
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_review_of_copilot_survives_a_restart(world: World, is_killed: bool) -> None:
-    emacs, reviews, cli = pair(world)
-    file = world.project / "a.txt"
+    file, emacs, reviews, cli = pair(world)
     reviews.proposed(cli, file, replace(file, "one", "uno"), say("copilot done"))
     emacs.eval("(setq e2e-edit (car (gemini-companion-edits-open)))")
     reviews.edit("uno", "mine")
@@ -121,7 +119,7 @@ def test_a_review_of_copilot_survives_a_restart(world: World, is_killed: bool) -
 
 @pytest.mark.contract("Copilot CLI: accept with edits")
 def test_emacs_writes_the_edits_that_copilot_ignores(world: World) -> None:
-    emacs, reviews, cli = pair(world)
+    _, emacs, reviews, cli = pair(world)
     file = world.file("b.txt", "\ufeffone\r\ntwo\r\n")
     emacs.eval(f"(progn (find-file {lisp(file)}) nil)")
     reviews.proposed(cli, file, replace(file, "one", "uno"), say("first done"))
@@ -185,7 +183,7 @@ def is_written(emacs: Emacs, file: Path, text: str) -> None:
 
 
 def test_two_copilots_and_a_gemini_have_their_own_reviews(world: World) -> None:
-    emacs, reviews, one = pair(world)
+    _, emacs, reviews, one = pair(world)
     two, gemini = world.copilot("second"), world.gemini()
     emacs.becomes(SESSIONS, 3)
     files = [world.file(f"{name}.txt", "one\n") for name in "abc"]
@@ -211,8 +209,7 @@ def test_two_copilots_and_a_gemini_have_their_own_reviews(world: World) -> None:
 
 
 def test_a_killed_copilot_has_no_review(world: World) -> None:
-    emacs, reviews, cli = pair(world)
-    file = world.project / "a.txt"
+    file, emacs, reviews, cli = pair(world)
     reviews.proposed(cli, file, replace(file, "one", "uno"))
     pid = "(plist-get (car (gemini-companion-sessions)) :pid)"
     os.kill(int(emacs.eval(pid)), signal.SIGKILL)

@@ -4,7 +4,7 @@
 import pytest
 from harness.emacs import Emacs, Reviews
 from harness.needs import needs_evil
-from harness.proposals import PROPOSE, propose
+from harness.proposals import PROPOSE, arrive
 from harness.world import World
 from test_views import NEW, OLD
 
@@ -42,9 +42,7 @@ class User:
         self.emacs.eval(f"(setq gemini-companion-review-view '{view})")
 
     def opens(self, new: str = NEW) -> None:
-        propose(self.emacs, self.file, new)
-        self.reviews.shown(self.file.name)
-        self.reviews.select()
+        arrive(self.emacs, self.file, new).select()
 
     def types(self, *keys: str, sees: str = "", is_in: str = "") -> None:
         self.emacs.keys(*keys)

@@ -81,11 +81,11 @@ def outposts(scratch: Scratch) -> list[psutil.Process]:
     return scratch.processes("Buffer.from(process.argv[1]")
 
 
-def start(world: World, far: Host, *files: Path) -> Emacs:
+def start(world: World, far: Host, *files: Path) -> tuple[Emacs, Reviews]:
     terminal = "(setq gemini-companion-terminal 'term)"
     emacs = world.emacs(extra=far.init + CALLS + terminal)
     far.visit(emacs, *files)
-    return emacs
+    return emacs, Reviews(emacs)
 
 
 def run(world: World, emacs: Emacs, far: Host, *questions: str) -> Gemini:
@@ -126,8 +126,7 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     far = host_of("far", "ssh", delay=0.15)
     here = world.file("a.txt", "here\n")
     there = far.file("a.txt", "one\ntwo\n")
-    emacs = start(world, far, there)
-    reviews = Reviews(emacs)
+    emacs, reviews = start(world, far, there)
 
     cli = run(world, emacs, far, QUESTION)
     assert CONNECTED in cli.ide_status()
@@ -195,8 +194,7 @@ def test_reject_new_file_terminal_answer_and_unsaved_text(
     (far.project / "link").symlink_to("real")
     (far.project / "real/b.txt").write_text("1\n2\n3\n")
     linked = world.project / "link/b.txt"
-    emacs = start(world, far, linked)
-    reviews = Reviews(emacs)
+    emacs, reviews = start(world, far, linked)
     cli = run(world, emacs, far, QUESTION)
 
     new = world.project / "new.txt"
@@ -228,8 +226,7 @@ def test_two_hosts_and_this_one_are_apart_and_nothing_is_left_there(
     hosts[1].project.joinpath("a.txt").symlink_to("b.txt")
     files = [host.file("a.txt", f"{host.name}\n") for host in hosts]
     local = world.file("a.txt", "here\n")
-    emacs = start(world, hosts[0], files[0])
-    reviews = Reviews(emacs)
+    emacs, reviews = start(world, hosts[0], files[0])
     clis = []
     for host, file in zip(hosts, files, strict=True):
         host.visit(emacs, file)
@@ -277,8 +274,7 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     world: World, far: Host
 ) -> None:
     there = far.file("a.txt", "one\n")
-    emacs = start(world, far, there)
-    reviews = Reviews(emacs)
+    emacs, reviews = start(world, far, there)
     # One file is in a directory that is the same here.
     (far.project / "same").mkdir()
     same = far.file("same/b.txt", "one\n")

@@ -7,11 +7,11 @@ from .emacs import Emacs, Reviews, lisp
 
 PROPOSE = """
 (defvar e2e-id 0)
-(defun e2e-propose (session file text)
-  "Propose TEXT for FILE as a CLI named SESSION, in its directory, would."
+(defun e2e-propose (session file text pid)
+  "Propose TEXT for FILE as a CLI named SESSION with PID, in its directory, would."
   (gemini-companion-receive 'open-diff
    (setq e2e-id (1+ e2e-id))
-   (list :id session :directory (file-name-directory file))
+   (list :id session :pid pid :directory (file-name-directory file))
    file text)
   nil)
 (defvar e2e-ends nil "The states in which diffs ended, the last one first.")
@@ -21,13 +21,17 @@ PROPOSE = """
 """
 
 
-def propose(emacs: Emacs, file: Path, text: str, session: str = "one") -> None:
+def propose(
+    emacs: Emacs, file: Path, text: str, session: str = "one", pid: str = "nil"
+) -> None:
     """Propose ``text`` for ``file``; ``emacs`` was started with ``PROPOSE``."""
-    emacs.eval(f"(e2e-propose {lisp(session)} {lisp(file)} {lisp(text)})")
+    emacs.eval(f"(e2e-propose {lisp(session)} {lisp(file)} {lisp(text)} {pid})")
 
 
-def arrive(emacs: Emacs, file: Path, text: str, session: str = "one") -> Reviews:
-    propose(emacs, file, text, session)
+def arrive(
+    emacs: Emacs, file: Path, text: str, session: str = "one", pid: str = "nil"
+) -> Reviews:
+    propose(emacs, file, text, session, pid)
     reviews = Reviews(emacs)
     reviews.shown(file.name)
     return reviews
