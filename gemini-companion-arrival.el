@@ -432,10 +432,12 @@ until it does, so that the windows do not jump."
             (not (and turn (gemini-companion-turn-ended turn)))
             (not (and (eq 'rejected (gemini-companion-edit-decision edit))
                       (gemini-companion-edit-client-get edit :drops-edits)))
-            ;; A question in the terminal, which the review may cover.
+            ;; A question in the terminal, which the review may cover.  That of an
+            ;; edit may be known before the edit.
             (or (gemini-companion-arrival-waiting)
                 (not (eq 'waiting (gemini-companion-session-state session)))
-                (< (gemini-companion-session-state-since session) time)))))))
+                (not (< time (gemini-companion-session-state-since session)
+                        (1- (float-time))))))))))
 
 (provide 'gemini-companion-arrival)
 ;;; gemini-companion-arrival.el ends here

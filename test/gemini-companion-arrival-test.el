@@ -247,6 +247,25 @@
       (setf (gemini-companion-session-turn (gemini-companion-edit-session diff))
             nil))))
 
+(ert-deftest gemini-companion-arrival-awaits-an-edit-later-than-its-question ()
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
+    (let* ((diff (gemini-companion-test-show "a" "new\n"))
+           (session (gemini-companion-edit-session diff))
+           since)
+      (setf (gemini-companion-session-turn session) (gemini-companion-turn-make))
+      (gemini-companion-test-accept-inside diff)
+      (setq since (float-time))
+      (cl-letf (((symbol-function 'gemini-companion-session-state)
+                 (lambda (&rest _) 'waiting))
+                ((symbol-function 'gemini-companion-session-state-since)
+                 (lambda (_) since)))
+        (gemini-companion-test-run-timers)
+        (should (gemini-companion-edit-view diff))
+        ;; It is a question in the terminal.
+        (gemini-companion-test-eventually
+          (null (gemini-companion-edit-view diff))))
+      (setf (gemini-companion-session-turn session) nil))))
+
 (ert-deftest gemini-companion-arrival-shows-a-written-file-after-the-last-review ()
   (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
     (let* ((gemini-companion-after-write 'show)
