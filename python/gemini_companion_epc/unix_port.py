@@ -32,7 +32,11 @@ class UnixPort:
             if old.stem.isdecimal() and has_exited(int(old.stem)):
                 old.unlink()
         listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(path))
+        try:
+            listener.bind(str(path))
+        except OSError:
+            listener.close()
+            raise
         path.chmod(0o600)
         server = asyncio.start_unix_server(self._carry, sock=listener)
         self._listening = asyncio.get_running_loop().create_task(server)
