@@ -7,7 +7,6 @@ seed is printed at its end.
 
 import json
 import logging
-import random
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -205,8 +204,6 @@ def test_any_message_of_emacs_is_survived(start: Start) -> None:
         assert not emacs.epc.closed.is_set()
 
     _fuzz(epc_messages | spoiled(epc_messages) | st.binary(max_size=60), 0.3, attack)
-    # An input may have used one of the next ids.
-    emacs.epc.number_from(random.randrange(10**12, 10**15))
     assert emacs.call("diff-rejected", 1) is True
     until(lambda: _descriptors(emacs.process.pid) <= descriptors + 2)
     emacs.close()

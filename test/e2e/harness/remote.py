@@ -143,9 +143,10 @@ class Host:
         self.title = f"{method}:{name}"
         self.prefix = f"/{self.title}:"
         self.root = scratch.root / name
-        self.project = self._directory("project")
-        self.home = self._directory("home")
-        self.tmp = self._directory("tmp")
+        directories = [self.root / name for name in ("project", "home", "tmp")]
+        for directory in directories:
+            directory.mkdir(parents=True)
+        self.project, self.home, self.tmp = directories
         (self.project / ".git").mkdir()
         self.program = scratch.root / "host"
         user = "" if os.geteuid() == 0 else "-U --preserve-credentials"
@@ -229,11 +230,6 @@ class Host:
     def close(self) -> None:
         self._holder.send_signal(signal.SIGKILL)
         self._holder.communicate()
-
-    def _directory(self, name: str) -> Path:
-        directory = self.root / name
-        directory.mkdir(parents=True, exist_ok=True)
-        return directory
 
 
 def _write_program(path: Path, text: str) -> None:
