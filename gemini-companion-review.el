@@ -512,14 +512,13 @@ visible and selected."
 (defun gemini-companion-review--close (view)
   "Close VIEW, but leave its proposal alone.
 If the user has moved to another tab of its frame, the windows stay."
-  (let* ((edit (gemini-companion-view-edit view))
-         (proposal (gemini-companion-edit-proposal-buffer edit)))
+  (let ((proposal (gemini-companion-edit-proposal-buffer
+                   (gemini-companion-view-edit view))))
     (gemini-companion-review--restore-windows view)
     (gemini-companion-view-close view)
     (when (buffer-live-p proposal)
       (with-current-buffer proposal
-        (setq header-line-format nil)
-        (bury-buffer)))))
+        (setq header-line-format nil)))))
 
 (defun gemini-companion-review--await-next (view)
   "Show that VIEW, which was answered, stays until the next edit takes its place.

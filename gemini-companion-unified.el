@@ -594,7 +594,6 @@ and the user works there."
                          (window-body-height window))
                      (not (memq window others))))
               (append (and (window-live-p window)
-                           (not (eq last edit))
                            (eq (gemini-companion-edit-turn last)
                                (gemini-companion-edit-turn edit))
                            (list window))
@@ -620,12 +619,10 @@ Return nil if WINDOW does not show the file of EDIT."
     (goto-char there)
     (recenter (max 0 (- (cdr row) (nth 1 (window-body-edges)))))
     (end-of-line)
-    (let ((hunks (list (gemini-companion-unified-change)
-                       (gemini-companion-unified-change 'back))))
-      (when (get-text-property there 'gemini-companion-hunk)
-        (setq hunks (nreverse hunks)))
-      (goto-char (or (seq-find #'pos-visible-in-window-p (delq nil hunks))
-                     first)))))
+    (goto-char (or (seq-find #'pos-visible-in-window-p
+                             (delq nil (list (gemini-companion-unified-change 'back)
+                                             (gemini-companion-unified-change))))
+                   first))))
 
 (defun gemini-companion-unified--display (buffer edit window &optional keep)
   "Show and select BUFFER, the view of EDIT, in WINDOW unless that is nil.
