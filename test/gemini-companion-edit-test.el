@@ -88,15 +88,24 @@ If EDIT is non-nil, call it in the proposal instead."
                            (gemini-companion-test-last-proposal)))))))))
 
 (ert-deftest gemini-companion-edit-keeps-edits-where-it-cannot-ask ()
-  (dolist (end (list (lambda () (gemini-companion-edit-settle-all 'rejected))
-                     (lambda () (gemini-companion-edit-settle-all 'dismissed))
-                     (lambda ()
-                       (kill-buffer (gemini-companion-edit-proposal-buffer
-                                     (car (gemini-companion-edits-open)))))))
+  (pcase-dolist
+      (`(,status . ,end)
+       `((rejected . ,(lambda (_) (gemini-companion-edit-settle-all 'rejected)))
+         (dismissed . ,(lambda (_) (gemini-companion-edit-settle-all 'dismissed)))
+         (rejected . ,(lambda (diff)
+                        (kill-buffer (gemini-companion-edit-proposal-buffer diff))))
+         (dismissed . ,(lambda (_)
+                         (should (equal "mine new\n" (gemini-companion-receive
+                                                      'close-diff 1 'closed)))))))
     (gemini-companion-edit-test-with '(("a" "old\n"))
-      (gemini-companion-edit-test-edited)
-      (funcall end)
-      (should-not (gemini-companion-edits-open))
+      (let ((diff (gemini-companion-edit-test-edited)))
+        (funcall end diff)
+        (should-not (gemini-companion-edits-open))
+        (should (eq status (gemini-companion-edit-status diff)))
+        (should (eq (eq status 'rejected) (and outcomes t))))
+      ;; Nothing is left of this one, which replaces no kept edits.
+      (gemini-companion-edit-test-edited #'erase-buffer)
+      (gemini-companion-receive 'close-diff 1 'closed)
       (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
 
 (ert-deftest gemini-companion-edit-shows-one-kept-proposal-after-the-other ()
@@ -150,17 +159,6 @@ If EDIT is non-nil, call it in the proposal instead."
     (let ((diff (gemini-companion-test-open "b" "" 2)))
       (gemini-companion-edit-accept diff)
       (should (equal '((2 accepted "")) outcomes)))))
-
-(ert-deftest gemini-companion-edit-closed-by-the-cli-returns-the-text-only ()
-  (gemini-companion-edit-test-with '(("a" "old\n"))
-    (let ((diff (gemini-companion-edit-test-edited)))
-      (should (equal "mine new\n" (gemini-companion-receive 'close-diff 1 'closed)))
-      (should (eq 'dismissed (gemini-companion-edit-status diff)))
-      (should-not outcomes))
-    ;; Nothing is left of this one, which replaces no kept edits.
-    (gemini-companion-edit-test-edited #'erase-buffer)
-    (gemini-companion-receive 'close-diff 1 'closed)
-    (should (equal "mine new\n" (gemini-companion-test-last-proposal)))))
 
 (ert-deftest gemini-companion-edit-survives-a-hook-that-fails ()
   (gemini-companion-edit-test-with '(("a" "old\n"))

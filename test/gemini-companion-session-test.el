@@ -70,21 +70,16 @@ src/innocent.txt)" error)
                                             (gemini-companion-name file))))
           (setq gemini-companion-roots-last nil))))))
 
-(ert-deftest gemini-companion-session-counts-a-cli-once ()
-  "A CLI that connects again has two sessions with one process."
+(ert-deftest gemini-companion-session-counts-once-and-is-named ()
   (unwind-protect
       (progn
+        ;; A CLI that connects again has two sessions with one process.
         (gemini-companion-receive 'sessions-update
           '((:id "a" :pid 7) (:id "b" :pid 7) (:id "c") (:id "d")))
         (should (equal '("a" "c" "d")
                        (mapcar (lambda (session) (plist-get session :id))
-                               (gemini-companion-sessions)))))
-    (gemini-companion-receive 'sessions-update nil)))
-
-(ert-deftest gemini-companion-session-is-named-by-program-directory-and-process ()
-  "The process is needed where another CLI has the same name."
-  (unwind-protect
-      (progn
+                               (gemini-companion-sessions))))
+        ;; The process is named where another CLI has the same name.
         (gemini-companion-receive 'sessions-update
           '((:id "1" :client "gemini" :pid 8 :directory "/x/web/")))
         (pcase-dolist
