@@ -26,6 +26,8 @@ _CLOSE = Tool("close_diff", "Close the review that was opened with a name.", [_N
 _BEGAN = int(1000 * time.time())
 # When it has connected again, it opens and closes a review three times.
 _REOPENING = 1
+# On a busy machine, the last time may be seconds after the answer to the first.
+_ANSWERED = 10
 
 
 def socket_name() -> str:
@@ -74,7 +76,7 @@ class Copilot(Protocol):
                 if name in self._kept and is_accepted is not None:
                     self._recent[review] = is_accepted
                     loop = asyncio.get_running_loop()
-                    loop.call_later(_REOPENING, self._recent.pop, review, None)
+                    loop.call_later(_ANSWERED, self._recent.pop, review, None)
             finally:
                 self._paths.pop(name, None)
                 self._kept.discard(name)
