@@ -316,9 +316,9 @@ Each has a file f, and `roots' returns the roots below the directory."
              (("u") . ,(lambda () (setq gemini-companion-excluded '("/q/f"))))
              ;; As Eglot waits until its server has ended.
              (() . ,(lambda ()
-                      (with-current-buffer (get-file-buffer (concat directory "u/f"))
-                        (add-hook 'kill-buffer-hook (lambda () (sleep-for 0.3)) nil t)
-                        (kill-buffer))))
+                      (set-buffer (get-file-buffer (concat directory "u/f")))
+                      (add-hook 'kill-buffer-hook (lambda () (sleep-for 0.3)) nil t)
+                      (kill-buffer)))
              (("q") . ,(lambda () (setq gemini-companion-excluded nil)))
              (("q" "u") . ,(lambda ()
                              (with-temp-file (concat directory "q/.dir-locals.el")

@@ -92,8 +92,9 @@ If EDIT is non-nil, call it in the proposal instead."
       (`(,status . ,end)
        `((rejected . ,(lambda (_) (gemini-companion-edit-settle-all 'rejected)))
          (dismissed . ,(lambda (_) (gemini-companion-edit-settle-all 'dismissed)))
-         (rejected . ,(lambda (diff)
-                        (kill-buffer (gemini-companion-edit-proposal-buffer diff))))
+         (rejected
+          . ,(lambda (diff)
+               (kill-buffer (gemini-companion-edit-proposal-buffer diff))))
          (dismissed . ,(lambda (_)
                          (should (equal "mine new\n" (gemini-companion-receive
                                                       'close-diff 1 'closed)))))))
