@@ -11,7 +11,6 @@ from dataclasses import replace
 from errno import EMFILE, ENFILE
 from functools import partial
 from secrets import token_urlsafe
-from select import select
 
 from . import __version__, log, texts
 from .config import Config, parse_start_line
@@ -147,9 +146,9 @@ class Server:
                 )
 
     async def _serve(self) -> None:
-        # CLIs reconnect to the port of the previous server; else wait for the first.
+        # CLIs reconnect to the port of the previous server.
         if not self._config.port:
-            await asyncio.to_thread(select, [self._port.listener], [], [])
+            await self._first_client()
         serve = await asyncio.to_thread(load_http)
         # The clients know the diffs that Emacs hands over.
         await self._may_serve.wait()
@@ -158,6 +157,20 @@ class Server:
                 self._config.return_limit, self._sessions.begin_reports
             )
         await serve(self._config, self._port, self._diffs, self._questions)
+
+    async def _first_client(self) -> None:
+        """Wait until a client connects.
+
+        A thread that waits for that would keep the listener open after its end.
+        """
+        connected = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        try:
+            loop.add_reader(self._port.listener, connected.set)
+        except NotImplementedError:  # Windows
+            return
+        await connected.wait()
+        loop.remove_reader(self._port.listener)
 
     # Stop
 

@@ -184,6 +184,22 @@ def test_a_successor_takes_over_without_a_gap(start: Start, cli_of: CliOf) -> No
     assert second.expect("open-diff")[0] not in (diff_id, 7)
 
 
+def test_a_server_without_clients_leaves_all_to_its_successor(
+    start: Start, cli_of: CliOf
+) -> None:
+    first = start(end_limit=BOUND, exit_limit=BOUND)
+    first.epc.answers["outcome-written"] = lambda *_: NO_ANSWER
+    second = _succeed(start, first)
+    second.call("serve")
+    first.call("hand-over")
+    # It ends once this is answered.
+    first.expect("outcome-written")
+    for _ in range(20):
+        cli_of(second).initialize()
+    first.epc.send([Symbol("return"), *first.epc.unanswered, True])
+    assert first.wait() == 0
+
+
 def test_a_stop_during_a_hand_over_rejects(start: Start, cli_of: CliOf) -> None:
     emacs = start()
     cli = cli_of(emacs)
