@@ -15,7 +15,7 @@ from .config import Config
 from .emacs import Emacs
 from .remote import Remotes
 from .sessions import Session, Sessions
-from .types import CloseReason, Diff, EmacsError, Facts, RemoteError
+from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, RemoteError
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +132,8 @@ class Diffs:
                 await outpost.update(diff.path)
             if diff.id in self._diffs:
                 await self._answer_to(self._emacs.open_diff(diff, session.facts))
-        except asyncio.TimeoutError:
+        except (EmacsGone, asyncio.TimeoutError):
+            # It may display the review later.
             logger.warning("Emacs did not answer for diff %d", diff.id)
         except (EmacsError, RemoteError) as error:
             self._emacs.warn(

@@ -15,7 +15,7 @@ from sexpdata import Symbol
 from . import texts
 from .config import Config
 from .epc_server import Peer, Sexp, value_of
-from .types import CloseReason, Diff, EmacsError, Facts
+from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class Emacs:
 
         def log(answer: "asyncio.Future[Sexp]") -> None:
             error = answer.exception()
-            if error is not None and not self._is_gone:
+            if error is not None and not isinstance(error, EmacsGone):
                 logger.warning("%s failed in Emacs: %s", name, error)
 
         self._call(name, *args).add_done_callback(log)
@@ -134,7 +134,7 @@ class Emacs:
         """Return what Emacs answers, or an EmacsError, to the call of ``name``."""
         answer = asyncio.get_running_loop().create_future()
         if self._is_gone:
-            answer.set_exception(EmacsError("Emacs has disconnected"))
+            answer.set_exception(EmacsGone("Emacs has disconnected"))
         elif self._peer is None:
             self._queue.append((answer, name, *args))
         else:

@@ -23,7 +23,7 @@ from sexpdata import Symbol
 
 from . import __version__
 from .system import acknowledge
-from .types import EmacsError, MalformedArgument, RemoteError, clean
+from .types import EmacsError, EmacsGone, MalformedArgument, RemoteError, clean
 
 logger = logging.getLogger(__name__)
 
@@ -144,16 +144,18 @@ class Peer:
             if answer.done():  # nothing waits for it any more
                 return
             if isinstance(value, Exception):
-                answer.set_exception(EmacsError(str(value)))
+                is_ours = isinstance(value, EmacsError)
+                answer.set_exception(value if is_ours else EmacsError(str(value)))
             else:
                 answer.set_result(value)
 
         self._calls.call(self, name, list(args), settle, settle)
 
     def give_up(self) -> None:
-        """Let all calls that have no answer fail."""
-        for uid in list(self._calls.callbacks):
-            self._receive_answer("return-error", uid, ["Emacs did not answer"])
+        """Let all calls that have no answer fail with EmacsGone."""
+        while self._calls.callbacks:
+            _, (_, fail) = self._calls.callbacks.popitem()
+            fail(EmacsGone("Emacs did not answer"))
 
     def answer(self, uid: int, value: Sexp) -> None:
         """Answer the call ``uid`` with ``value``."""

@@ -28,6 +28,10 @@ class EmacsError(Exception):
     """Emacs answered a call with an error, or not at all."""
 
 
+class EmacsGone(EmacsError):
+    """Emacs has not answered a call, and nothing waits for that any more."""
+
+
 class RemoteError(Exception):
     """Another host is not connected, or cannot do what it was asked for."""
 

@@ -141,6 +141,23 @@ def test_a_stop_answers_a_close_diff_that_waits_for_emacs(
     assert emacs.wait() == 0
 
 
+@pytest.mark.parametrize("method", ["stop", "hand-over"])
+def test_a_review_that_emacs_opens_late_is_no_failure(
+    start: Start, cli_of: CliOf, method: str
+) -> None:
+    emacs = start(request_limit=0.01, end_limit=0.01)
+    cli = cli_of(emacs)
+    cli.connect()
+    emacs.epc.answers["open-diff"] = lambda *_: NO_ANSWER
+    with ThreadPoolExecutor() as pool:
+        opening = pool.submit(cli.open_diff, "/a", "x")
+        emacs.expect("open-diff")
+        emacs.call(method)
+        opening.result(BOUND)
+    assert emacs.wait() == 0
+    assert "warn" not in [name for name, _ in emacs.epc.calls.queue]
+
+
 def _succeed(start: Start, first: FakeEmacs) -> FakeEmacs:
     """Start the successor of ``first``, which does not serve yet."""
     second = start(
