@@ -89,19 +89,18 @@ test without Eglot."
            (setq gemini-companion-roots-last nil)
            (gemini-companion-privacy-refresh))))))
 
-(defun gemini-companion-test-answer-of (kind &rest args)
-  "Return the answer to the question of KIND with ARGS."
+(defun gemini-companion-test-answer-of (kind file &rest args)
+  "Return the answer to the question of KIND about FILE with ARGS."
   (let ((answer nil))
     (apply #'gemini-companion-lookup kind
-           (lambda (value) (setq answer (list value))) args)
-    (gemini-companion-test-eventually answer)
-    (car answer)))
+           (lambda (value) (setq answer (list value)))
+           (and file (expand-file-name file)) args)
+    (car (gemini-companion-test-eventually answer))))
 
 (defun gemini-companion-lookup-test-references (file symbol)
   "Return the lines of the references to SYMBOL in FILE, or the problem."
   (let ((answer (gemini-companion-test-answer-of
-                 'references
-                 (expand-file-name file) symbol nil nil)))
+                 'references file symbol nil nil)))
     (or (plist-get answer :problem)
         (mapcar #'cadr (plist-get answer :locations)))))
 
@@ -115,8 +114,7 @@ test without Eglot."
              "/a.el\" 1)).*Do it[^:]*:source \"(defun"
              (prin1-to-string
               (gemini-companion-test-answer-of
-               'definition (expand-file-name "a.el")
-               "gemini-companion-lookup-test-f" nil))))))
+               'definition "a.el" "gemini-companion-lookup-test-f" nil))))))
 
 (ert-deftest gemini-companion-lookup-answers-nothing-about-hidden-files ()
   (gemini-companion-test-in-project nil
@@ -146,28 +144,6 @@ test without Eglot."
 
 ;;;; Language server
 
-(defconst gemini-companion-lookup-test-project
-  '(("a.py" "def helper(x: int) -> int:
-    \"\"\"Double X.\"\"\"
-    return 2 * x
-
-
-def other(helper_: int) -> int:
-    return helper(helper_)
-")
-    ("b.py" "from a import helper
-
-y = helper(3), \"\N{GRINNING FACE}\", helper(4)
-")
-    (".env.py" "from a import helper; TOP_SECRET = helper(5) # bytes of it
-def hidden_function(): \"bytes of it\"
-")
-    ("c.py" "import os
-
-print(os.getcwd())
-"))
-  "A project with a file that is not shared.")
-
 (defun gemini-companion-lookup-test-lines (answer)
   "Return the places in ANSWER as a list of (NAME . LINE)."
   (mapcar (lambda (place)
@@ -177,16 +153,32 @@ print(os.getcwd())
 (ert-deftest gemini-companion-lookup-answers-as-a-real-server-wherever-point-is ()
   (cl-letf (((symbol-function 'file-notify-add-watch) #'ignore))
     (gemini-companion-test-in-project (list (gemini-companion-test-program "pylsp"))
-        gemini-companion-lookup-test-project
+        '(("a.py" "def helper(x: int) -> int:
+    \"\"\"Double X.\"\"\"
+    return 2 * x
+
+
+def other(helper_: int) -> int:
+    return helper(helper_)
+")
+        ("b.py" "from a import helper
+
+y = helper(3), \"\N{GRINNING FACE}\", helper(4)
+")
+        (".env.py" "from a import helper; TOP_SECRET = helper(5) # bytes of it
+def hidden_function(): \"bytes of it\"
+")
+        ("c.py" "import os
+
+print(os.getcwd())
+"))
       (let ((expected '(("a.py" . 1) ("a.py" . 7) ("b.py" . 1) ("b.py" . 3)))
             (references (lambda (file &optional line after)
                           (gemini-companion-test-answer-of
-                           'references
-                           (expand-file-name file) "helper" line after)))
+                           'references file "helper" line after)))
             (definition (lambda (file symbol)
                           (gemini-companion-test-answer-of
-                           'definition
-                           (expand-file-name file) symbol nil))))
+                           'definition file symbol nil))))
         (gemini-companion-test-eventually
           (equal expected (gemini-companion-lookup-test-lines
                            (funcall references "a.py"))))
@@ -270,29 +262,6 @@ print(os.getcwd())
     (should (equal '(1 3)
                    (gemini-companion-lookup-test-references "b.py" "word")))))
 
-(defmacro gemini-companion-lookup-test-while-nothing-is-read (&rest body)
-  "Run BODY, which must not wait, while the language server is stopped."
-  (declare (indent 0) (debug t))
-  `(let* ((process (jsonrpc--process (eglot-current-server)))
-          ;; Otherwise a text that is sent would block the test for good.
-          (timer (run-at-time 30 nil #'signal-process process 'SIGUSR1)))
-     (jsonrpc-notify (eglot-current-server) :test/pause '(:until "SIGUSR1"))
-     ,@body
-     (should (memq timer timer-list))
-     (cancel-timer timer)
-     (signal-process process 'SIGUSR1)))
-
-(ert-deftest gemini-companion-lookup-asks-with-no-text-that-is-not-read ()
-  (gemini-companion-test-in-project (gemini-companion-test-server "open")
-      `(("a.py" "") ("b.py" ,(concat (make-string 100000 ?\n) "word\n")))
-    (let (found)
-      (gemini-companion-lookup-test-while-nothing-is-read
-        (gemini-companion-lookup
-         'references (lambda (answer) (setq found answer))
-         (expand-file-name "b.py") "word" nil nil))
-      (should (equal 1 (plist-get (gemini-companion-test-eventually found)
-                                  :total))))))
-
 ;;;; What the tests do
 
 (defun gemini-companion-lookup-test-begin (file before after)
@@ -335,13 +304,6 @@ Return a function that returns all answers, a list."
       (should (equal expected (gemini-companion-lookup-test-edit
                                file before after))))))
 
-(defun gemini-companion-lookup-test-sent (file text)
-  "Wait until the server has TEXT of FILE, and has reported all that it does."
-  (gemini-companion-test-eventually
-    (eq t (jsonrpc-request (eglot-current-server) :test/reported
-                           `( :uri ,(concat "file://" (expand-file-name file))
-                              :text ,text)))))
-
 (defmacro gemini-companion-lookup-test-with (flags files &rest body)
   "Run BODY in a project with home.txt and FILES, a list of (NAME TEXT).
 The test's language server runs with FLAGS, a list, and without visiting
@@ -373,8 +335,7 @@ FILES."
 
 (defun gemini-companion-lookup-test-ask (&optional file)
   "Return the answer to the question for the diagnostics of FILE, or of all."
-  (gemini-companion-test-answer-of 'diagnostics
-                                   (and file (expand-file-name file))))
+  (gemini-companion-test-answer-of 'diagnostics file))
 
 (defun gemini-companion-lookup-test-problem-p (text &optional file)
   "Return non-nil if the diagnostics of FILE are unknown because of TEXT."
@@ -510,8 +471,7 @@ The text of the first one is the first line."
            (view (funcall look)))
       (gemini-companion-test-write "a.txt" text)
       (should (equal (gemini-companion-test-answer-of
-                      'edited
-                      (expand-file-name "a.txt") "error old" text)
+                      'edited "a.txt" "error old" text)
                      `( :path ,(expand-file-name "a.txt") :count 1
                         :errors ((4 "b is wrong" "test")) :others nil)))
       (should (equal view (funcall look))))
@@ -574,7 +534,12 @@ The text of the first one is the first line."
       (gemini-companion-lookup-test-with flags nil
         (let ((answers (gemini-companion-lookup-test-begin
                         file before "error x")))
-          (gemini-companion-lookup-test-sent file "error x")
+          ;; The server has the text, and has reported all that it does.
+          (gemini-companion-test-eventually
+            (eq t (jsonrpc-request
+                   (eglot-current-server) :test/reported
+                   `( :uri ,(concat "file://" (expand-file-name file))
+                      :text "error x"))))
           (gemini-companion-test-run-timers)
           (should-not (funcall answers))
           (when (equal file "a.txt")
@@ -592,11 +557,24 @@ The text of the first one is the first line."
               "3: error: x is wrong [test]")))))
 
 (ert-deftest gemini-companion-lookup-sends-no-text-that-is-not-read ()
-  (gemini-companion-lookup-test-with '("versions") nil
-    (let ((text (concat (make-string 100000 ?\n) "error x")))
-      (gemini-companion-lookup-test-while-nothing-is-read
-        (gemini-companion-lookup-test-begin "a.txt" "" text)
-        (gemini-companion-test-run-timers))
+  (gemini-companion-lookup-test-with '("versions" "open")
+      `(("b.txt" ,(concat (make-string 100000 ?\n) "word\n")))
+    (let* ((text (concat (make-string 100000 ?\n) "error x"))
+           (process (jsonrpc--process (eglot-current-server)))
+           ;; Otherwise a text that is sent would block the test for good.
+           (timer (run-at-time 30 nil #'signal-process process 'SIGUSR1))
+           (found nil))
+      (jsonrpc-notify (eglot-current-server) :test/pause '(:until "SIGUSR1"))
+      (gemini-companion-lookup-test-begin "a.txt" "" text)
+      (gemini-companion-test-run-timers)
+      (gemini-companion-lookup
+       'references (lambda (answer) (setq found answer))
+       (expand-file-name "b.txt") "word" nil nil)
+      (should (memq timer timer-list))
+      (cancel-timer timer)
+      (signal-process process 'SIGUSR1)
+      (should (equal 1 (plist-get (gemini-companion-test-eventually found)
+                                  :total)))
       (should (gemini-companion-lookup-test-edit "a.txt" "" text)))
     ;; A large one is not even looked at.
     (should (equal '(nil) (funcall (gemini-companion-lookup-test-begin
@@ -629,8 +607,7 @@ The text of the first one is the first line."
       (dolist (file '("gone.txt" "/ssh:nowhere:/a.txt" "visited.unknown"
                       "a.unknown"))
         (should-not (gemini-companion-test-answer-of
-                     'edited
-                     (expand-file-name file) "" "error x"))))
+                     'edited file "" "error x"))))
     (should (gemini-companion-lookup-test-edit "a.txt" "" "error x"))))
 
 (ert-deftest gemini-companion-lookup-ends-a-check-that-is-overtaken ()
@@ -732,9 +709,7 @@ The text of the first one is the first line."
       (should (equal `((,(expand-file-name "a.txt")
                         2 (2 "one is unknown" "test")))
                      (plist-get (gemini-companion-test-answer-of
-                                 'edited
-                                 (expand-file-name "one.txt")
-                                 "def one\n" "def five\n")
+                                 'edited "one.txt" "def one\n" "def five\n")
                                 :others)))
       ;; No news of the file itself, after a harmless edit.
       (funcall edit "a.txt" "uses other\nuses one\nuses one\n"
