@@ -107,34 +107,26 @@ def broken(
 KINDS = ["0", "rename", "1", "import", "2", "parameter", "bracket", "3", "indentation"]
 
 
-def make(files: list[Path], count: int, seed: int) -> list[Edit]:
+def make(files: list[Path], count: int) -> list[Edit]:
     """Return `count` edits that break something, each followed by its fix."""
-    chance = random.Random(seed)
+    chance = random.Random(1)
     found: list[Edit] = []
     texts: dict[Path, str] = {}
     for number in range(count):
         # Those of a file follow each other.
         path = files[number * len(files) // count]
-        is_python = path.suffix == ".py"
         before = texts.get(path) or path.read_text()
         kind = KINDS[number % len(KINDS)]
         after = broken(before, path, kind, number, chance) or broken(
             before, path, "0", number, chance
         )
         assert after
-        comment = "# moved\n" if is_python else "// moved\n"
+        comment = "# moved\n" if path.suffix == ".py" else "// moved\n"
         above = comment * 3 if chance.random() < 0.5 else ""
         fixed = above + before if chance.random() < 0.3 else before
         after = above + after
         texts[path] = fixed
-        for kind_name, one, other in (("break", before, after), ("fix", after, fixed)):
-            found.append(
-                {
-                    "kind": kind_name,
-                    "how": kind,
-                    "file": str(path),
-                    "before": one,
-                    "after": other,
-                }
-            )
+        edit = {"how": kind, "file": str(path)}
+        found.append({**edit, "kind": "break", "before": before, "after": after})
+        found.append({**edit, "kind": "fix", "before": after, "after": fixed})
     return found

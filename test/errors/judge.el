@@ -120,11 +120,7 @@ Return 0 if it was not asked."
     (gemini-companion-lookup
      'edited
      (lambda (facts)
-       (push (list :text (mapconcat (lambda (error)
-                                      (format "%d: error: %s" (nth 0 error)
-                                              (string-replace "\n" " "
-                                                              (nth 1 error))))
-                                    (plist-get facts :errors) "\n")
+       (push (list :errors (cl-map 'vector #'vconcat (plist-get facts :errors))
                    :time (- (float-time) began))
              answers))
      file before after)
@@ -192,8 +188,7 @@ Without one, CHECKER is \"flymake\" or \"flycheck\"."
     (setq eglot-server-programs
           (list (cons '(python-mode typescript-mode go-mode c-mode)
                       (plist-get plan :command)))
-          python-flymake-command (plist-get plan :command)
-          gemini-companion-lookup-timeout (plist-get plan :seconds))
+          python-flymake-command (plist-get plan :command))
     (gemini-companion-roots (plist-get plan :project))
     (gemini-companion-part-start 'lookup)
     (when (equal checker "flycheck")
