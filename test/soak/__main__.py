@@ -35,8 +35,6 @@ from user import User
 from verdict import judge
 
 CLIS = 3
-# How long after a kill a connection may be lost because of it.
-KILL_SHADOW = 8.0
 LONGEST_RESTART = 60.0
 # How much memory may grow, as a factor and in MiB.
 BOUND = 1.15
@@ -62,18 +60,13 @@ class Soak:
         self._reviews = reviews
         self._seed = seed
         self.log = Log(reviews)
-        self.log.is_excused = self._is_excused
         self.restarts = self.kills = 0
-        self.last_kill = -1000.0
         self.slowest = 0.0
         self.samples: list[Sample] = []
         self._tools = Tools.find()
         self._scratch = Scratch(self._tools)
         self._clis: list[Cli] = []
         self._began = time.monotonic()
-
-    def _is_excused(self) -> bool:
-        return time.monotonic() - self.last_kill < KILL_SHADOW
 
     async def run(self) -> None:
         for number in range(CLIS):
@@ -84,7 +77,7 @@ class Soak:
         try:
             await to_thread(emacs.eval, "(soak-start)")
             await to_thread(emacs.holds, "(= 1 soak-ready)")
-            self._clis = self._make_clis()
+            self._make_clis()
             await self._soak(emacs)
             await self._stop(emacs)
             judge(self.log, emacs.entries())
@@ -93,36 +86,27 @@ class Soak:
         finally:
             self._scratch.kill()
             self._no_error_is_logged()
-            if self.log.problems and os.environ.get("GC_SOAK_KEEP"):
-                print(f"kept: {self._scratch.root}")
-            else:
-                self._scratch.remove()
+            self._scratch.remove()
 
-    def _make_clis(self) -> list[Cli]:
+    def _make_clis(self) -> None:
         (path,) = self._scratch.discovery_files()
         found = json.loads(path.read_text(encoding="utf-8"))
-        return [
-            Cli(
-                f"c{number}",
-                self.log,
-                random.Random(self._random.random()),
-                (found["port"], found["authToken"]),
-                self._scratch.project / f"c{number}",
-            )
-            for number in range(CLIS)
-        ]
+        server = (found["port"], found["authToken"])
+        for number in range(CLIS):
+            chance = random.Random(self._random.random())
+            directory = self._scratch.project / f"c{number}"
+            self._clis.append(Cli(f"c{number}", self.log, chance, server, directory))
 
     async def _soak(self, emacs: User) -> None:
         # Each event stream and each request has a thread.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))
         running = [asyncio.create_task(cli.run()) for cli in self._clis]
         watching = asyncio.create_task(self._direct(emacs))
-        reporting = asyncio.create_task(self._report(emacs))
         try:
             await asyncio.gather(*running)
             await watching
         finally:
-            for task in (*running, watching, reporting):
+            for task in (*running, watching):
                 task.cancel()
         await self._sample(emacs)
 
@@ -156,14 +140,13 @@ class Soak:
                 self._kill()
             await self._until_other(emacs, pid)
             if kind == "restart":
-                took = time.monotonic() - began
-                self.slowest = max(self.slowest, took)
+                self.slowest = max(self.slowest, time.monotonic() - began)
 
     def _kill(self) -> None:
         servers = self._scratch.servers()
         if servers:
             self.kills += 1
-            self.last_kill = time.monotonic()
+            self.log.last_kill = time.monotonic()
             self._random.choice(servers).kill()
 
     async def _until_other(self, emacs: User, previous: int | None) -> None:
@@ -172,7 +155,7 @@ class Soak:
             pid = await to_thread(emacs.server_pid)
             if pid not in (None, previous) and len(self._scratch.servers()) == 1:
                 return
-            is_spared = pid == previous and self._is_excused()
+            is_spared = pid == previous and self.log.is_excused()
             if is_spared and len(self._scratch.servers()) == 1:
                 return  # the process that was killed was the next one
             await asyncio.sleep(0.1)
@@ -182,18 +165,7 @@ class Soak:
         live = int(await to_thread(emacs.eval, "(soak-live-bytes)")) / 2**20
         servers = self._scratch.servers()
         rss = servers[0].memory_info().rss / 2**20 if servers else 0.0
-        sample = Sample(self.log.opened, emacs.rss(), live, rss)
-        self.samples.append(sample)
-
-    async def _report(self, emacs: User) -> None:
-        while True:
-            await asyncio.sleep(15)
-            print(
-                f"{time.monotonic() - self._began:5.0f} s {self.log.opened:6d} reviews,"
-                f" {self.restarts} restarts, {self.kills} kills,"
-                f" Emacs {emacs.rss():.0f} MiB, {len(self.log.problems)} problems",
-                flush=True,
-            )
+        self.samples.append(Sample(self.log.opened, emacs.rss(), live, rss))
 
     async def _stop(self, emacs: User) -> None:
         scratch = self._scratch

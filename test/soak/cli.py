@@ -3,9 +3,9 @@
 
 import asyncio
 import itertools
+import time
 from asyncio import to_thread
 from collections import Counter
-from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 from random import Random
@@ -19,18 +19,13 @@ from fake_cli import Events, FakeCli
 ANSWER = 20.0
 # The CLI opens its event stream again after this.
 AGAIN = 1.0
+# How long after a kill a connection may be lost because of it.
+KILL_SHADOW = 8.0
 
 ACCEPTED = ("accept", "edit")
 REJECTED = ("reject", "kill")
-WEIGHTS = {
-    "accept": 24,
-    "edit": 20,
-    "reject": 16,
-    "kill": 4,
-    "hold": 8,
-    "holdedit": 8,
-    "race": 6,
-}
+KINDS = "accept", "edit", "reject", "kill", "hold", "holdedit", "race"
+WEIGHTS = 24, 20, 16, 4, 8, 8, 6
 
 
 # The answer is malformed or wrong, or none came in time.
@@ -62,7 +57,10 @@ class Log:
         self.problems: list[str] = []
         self.counts: Counter[str] = Counter()
         self.sessions: list[Session] = []
-        self.is_excused: Callable[[], bool] = lambda: False
+        self.last_kill = -1000.0
+
+    def is_excused(self) -> bool:
+        return time.monotonic() - self.last_kill < KILL_SHADOW
 
     def problem(self, text: str) -> None:
         self.problems.append(text)
@@ -117,10 +115,6 @@ class Session:
         every = itertools.chain(*self.diffs.values())
         return [diff for diff in every if not diff.ends]
 
-    @property
-    def id(self) -> str:
-        return self.fake.session_id
-
     async def _read(self, stream: Events) -> None:
         """Take the events of ``stream``, and of those that follow it."""
         try:
@@ -162,7 +156,7 @@ class Session:
         stamps = [file["timestamp"] for file in files]
         active = [file for file in files if file.get("isActive")]
         cursor = active[0].get("cursor") if active else None
-        if not isinstance(files, list) or not 1 <= len(files) <= 10:
+        if not 1 <= len(files) <= 10:
             self.log.problem(f"context lists {len(files)} files")
         elif stamps != sorted(stamps, reverse=True) or active != files[:1]:
             self.log.problem(f"context is out of order: {files}")
@@ -244,13 +238,6 @@ class Cli:
             raise
         self.log.opened += 1
 
-    async def close_diff(self, session: Session, path: str) -> str | None:
-        answer = await to_thread(session.fake.close_diff, path)
-        content = answer.get("content")
-        if content is not None:
-            session.closed.setdefault(path, []).append(texts.sha(content))
-        return None if content is None else str(content)
-
     def _new(self, kind: str, name: str = "") -> tuple[Opened, str]:
         """Return a new diff of ``kind``, and its text as it is sent."""
         mark = f"{self.name} {next(self._marks)}"
@@ -268,9 +255,7 @@ class Cli:
                 kinds = [self.random.choice([*ACCEPTED, *REJECTED]) for _ in range(5)]
                 await asyncio.gather(*(self._one(session, kind) for kind in kinds))
             else:
-                kind = self.random.choices(
-                    list(WEIGHTS), weights=list(WEIGHTS.values())
-                )[0]
+                (kind,) = self.random.choices(KINDS, WEIGHTS)
                 await self._one(session, kind)
         except WRONG as error:
             if not session.fate:
@@ -291,25 +276,28 @@ class Cli:
         if kind in ("hold", "holdedit", "race"):
             await self._close(session, diff)
         else:
-            await self._ended(session, diff)
+            await self._ended(diff)
         if diff.ends == ["accepted"] and (visited or self.random.random() < 0.1):
             await to_thread(Path(diff.path).write_bytes, diff.text.encode())
 
     async def _close(self, session: Session, diff: Opened) -> None:
         await asyncio.sleep(self.random.random() * 0.12)
-        content = await self.close_diff(session, diff.path)
+        answer = await to_thread(session.fake.close_diff, diff.path)
+        content = answer.get("content")
         if content is None:
             if diff.kind != "race" and not session.fate:
                 self.log.problem(f"{diff.path}: closeDiff found no diff: {diff.ends}")
-            await self._ended(session, diff)
-        elif not diff.ends:
+            await self._ended(diff)
+            return
+        session.closed.setdefault(diff.path, []).append(texts.sha(content))
+        if not diff.ends:
             diff.end("closed")
             if diff.kind != "holdedit" and content != diff.text:
                 self.log.problem(f"{diff.path}: closeDiff returned another text")
         elif not session.fate:
             self.log.problem(f"{diff.path}: closed after it had ended: {diff.ends}")
 
-    async def _ended(self, session: Session, diff: Opened) -> None:
+    async def _ended(self, diff: Opened) -> None:
         try:
             await asyncio.wait_for(diff.ended.wait(), ANSWER)
         except asyncio.TimeoutError:

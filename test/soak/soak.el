@@ -83,13 +83,6 @@
       (forward-char (random (1+ (- (point-max) (point)))))
       (insert (aref soak--additions (random (length soak--additions)))))))
 
-(defun soak--edit-once (diff)
-  "Edit the proposal of DIFF once, and record that."
-  (unless (gethash diff soak--edited)
-    (puthash diff t soak--edited)
-    (soak--edit diff)
-    (soak--note diff 'edited (gemini-companion-edit-text diff))))
-
 (defun soak--answer (diff)
   "Answer DIFF according to its name."
   (pcase (car (split-string (soak--name diff) "-"))
@@ -97,7 +90,11 @@
     ("edit" (soak--edit diff) (gemini-companion-edit-accept diff))
     ("reject" (gemini-companion-edit-reject diff))
     ("kill" (kill-buffer (gemini-companion-edit-proposal-buffer diff)))
-    ("holdedit" (soak--edit-once diff))))
+    ;; It stays open, and is edited once.
+    ("holdedit" (unless (gethash diff soak--edited)
+                  (puthash diff t soak--edited)
+                  (soak--edit diff)
+                  (soak--note diff 'edited (gemini-companion-edit-text diff))))))
 
 (defun soak--answer-some ()
   "Answer some of the diffs."

@@ -27,22 +27,23 @@ def judge(log: Log, entries: list[dict[str, str]]) -> None:
 
 
 def _compare(log: Log, session: Session, path: str, ends: Ends) -> None:
-    in_emacs = Counter(ends[session.id, path, "accepted"])
+    name = session.fake.session_id
+    in_emacs = Counter(ends[name, path, "accepted"])
     here = Counter(session.accepted.get(path, []))
     closed = Counter(session.closed.get(path, []))
     if here - in_emacs:
-        log.problem(f"{session.id} {path}: received a text that was not accepted")
-    rejects = len(ends[session.id, path, "rejected"])
+        log.problem(f"{name} {path}: received a text that was not accepted")
+    rejects = len(ends[name, path, "rejected"])
     if session.rejected[path] > rejects:
-        log.problem(f"{session.id} {path}: {session.rejected[path]} rejects, {rejects}")
+        log.problem(f"{name} {path}: {session.rejected[path]} rejects, {rejects}")
     if session.fate in UNSURE:
         return
     if in_emacs - here - closed:
-        log.problem(f"{session.id} {path}: an accepted text never came")
+        log.problem(f"{name} {path}: an accepted text never came")
     if session.rejected[path] < rejects and not closed:
-        log.problem(f"{session.id} {path}: a reject never came")
-    edited = Counter(ends[session.id, path, "edited"])
+        log.problem(f"{name} {path}: a reject never came")
+    edited = Counter(ends[name, path, "edited"])
     if "holdedit-" in path and closed - edited:
         proposed = {texts.sha(diff.text) for diff in session.diffs[path]}
         if set(closed - edited) - proposed:
-            log.problem(f"{session.id} {path}: closeDiff returned an unknown text")
+            log.problem(f"{name} {path}: closeDiff returned an unknown text")
