@@ -228,30 +228,37 @@
                                                 (window-buffer))))))))))
 
 (ert-deftest gemini-companion-arrival-awaits-the-next-edit-until-the-turn-ends ()
-  (gemini-companion-test-with-reviews '(("a" "old\n"))
-    (let* ((gemini-companion-arrival-pause 0)
-           (turn (gemini-companion-turn-make))
-           (diff (gemini-companion-test-show "a" "new\n")))
-      (setf (gemini-companion-session-turn (gemini-companion-edit-session diff)) turn)
-      (gemini-companion-test-accept-inside diff)
-      (should (gemini-companion-edit-view diff))
-      (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
-        (pcase-dolist (`(,width . ,end) '((60 . "edit") (100 . "closes this")))
-          (should (string-suffix-p
-                   end (with-current-buffer (gemini-companion-review-main-buffer
-                                             diff)
-                         (gemini-companion-test-header-text width))))))
-      (setf (gemini-companion-turn-ended turn) (float-time))
-      (gemini-companion-test-eventually
-        (null (gemini-companion-edit-view diff)))
-      (setf (gemini-companion-session-turn (gemini-companion-edit-session diff))
-            nil))))
+  (dolist (end `(,(lambda (_)
+                    ;; The CLI has exited.
+                    (gemini-companion-receive 'sessions-update nil))
+                 ,(lambda (turn)
+                    (setf (gemini-companion-turn-ended turn) (float-time)))))
+    (gemini-companion-test-with-reviews '(("a" "old\n"))
+      (let* ((gemini-companion-arrival-pause 0)
+             (turn (gemini-companion-turn-make))
+             (diff (gemini-companion-test-show "a" "new\n"))
+             (session (gemini-companion-edit-session diff)))
+        (gemini-companion-receive 'sessions-update (list session))
+        (setf (gemini-companion-session-turn session) turn)
+        (gemini-companion-test-accept-inside diff)
+        (should (gemini-companion-edit-view diff))
+        (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
+          (pcase-dolist (`(,width . ,end) '((60 . "edit") (100 . "closes this")))
+            (should (string-suffix-p
+                     end (with-current-buffer (gemini-companion-review-main-buffer
+                                               diff)
+                           (gemini-companion-test-header-text width))))))
+        (funcall end turn)
+        (gemini-companion-test-eventually
+          (null (gemini-companion-edit-view diff)))
+        (gemini-companion-part-stop 'session)))))
 
 (ert-deftest gemini-companion-arrival-awaits-an-edit-later-than-its-question ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (let* ((diff (gemini-companion-test-show "a" "new\n"))
            (session (gemini-companion-edit-session diff))
            since)
+      (gemini-companion-receive 'sessions-update (list session))
       (setf (gemini-companion-session-turn session) (gemini-companion-turn-make))
       (gemini-companion-test-accept-inside diff)
       (setq since (float-time))
@@ -264,7 +271,7 @@
         ;; It is a question in the terminal.
         (gemini-companion-test-eventually
           (null (gemini-companion-edit-view diff))))
-      (setf (gemini-companion-session-turn session) nil))))
+      (gemini-companion-part-stop 'session))))
 
 (ert-deftest gemini-companion-arrival-shows-a-written-file-after-the-last-review ()
   (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
