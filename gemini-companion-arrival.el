@@ -57,14 +57,17 @@ By default, that is the CLI at point, or if there is none, any CLI."
 
 (defun gemini-companion-auto--take (edit)
   "Accept EDIT; if it has to be reviewed nevertheless, record why."
-  (let* ((objection (gemini-companion-auto--objection edit))
-         (lines (unless objection
-                  (gemini-companion-edit-lines (list edit)))))
-    (gemini-companion-edit-offer
-     edit (and objection (concat "not auto-accepted: " objection)))
-    (unless (or objection (active-minibuffer-window))
-      (message "Auto-accepted edit of %s%s" (gemini-companion-edit-name edit)
-               (if lines (format " (%s)" lines) "")))))
+  (condition-case problem
+      (let ((lines (if-let* ((objection (gemini-companion-auto--objection edit)))
+                       (user-error "%s" objection)
+                     (gemini-companion-edit-lines (list edit)))))
+        (gemini-companion-edit-offer edit nil)
+        (unless (active-minibuffer-window)
+          (message "Auto-accepted edit of %s%s" (gemini-companion-edit-name edit)
+                   (if lines (format " (%s)" lines) ""))))
+    (error
+     (gemini-companion-edit-offer
+      edit (concat "not auto-accepted: " (error-message-string problem))))))
 
 (defun gemini-companion-auto--objection (edit)
   (let* ((file (gemini-companion-edit-file edit))
@@ -281,15 +284,13 @@ the view: keys would go to another buffer."
 If ALL is non-nil, accept all those that wait."
   (dolist (edit (if all
                     (gemini-companion-edits-open)
-                  (reverse gemini-companion-arrival--new)))
+                  ;; More may arrive while the outcome of one is sent.
+                  (reverse (prog1 gemini-companion-arrival--new
+                             (setq gemini-companion-arrival--new nil)))))
     (when (and (gemini-companion-auto-on-p (gemini-companion-edit-session edit))
                (gemini-companion-edit-open-p edit)
                (null (gemini-companion-edit-view edit)))
-      (condition-case problem
-          (gemini-companion-auto--take edit)
-        (error
-         (gemini-companion-edit-offer edit (error-message-string problem))))))
-  (setq gemini-companion-arrival--new nil))
+      (gemini-companion-auto--take edit))))
 
 (defun gemini-companion-arrival--show-next ()
   "Show the next edit if none is shown and the user is idle.

@@ -57,6 +57,20 @@
         (should (equal (concat "not auto-accepted: " objection)
                        (gemini-companion-edit-objection diff)))))))
 
+(ert-deftest gemini-companion-auto-leaves-what-cannot-be-sent-to-the-user ()
+  (gemini-companion-test-with-edits '()
+    (let ((gemini-companion-edit-send-function
+           (lambda (_edit)
+             (setq gemini-companion-edit-send-function #'ignore)
+             ;; Meanwhile, another one arrives.
+             (gemini-companion-test-open "b" "new\n" 2 session)
+             (error "Disk full"))))
+      (gemini-companion-auto-accept session)
+      (should (equal "not auto-accepted: Disk full"
+                     (gemini-companion-auto-test-reviewed "a" session)))
+      (gemini-companion-test-eventually
+        (null (gemini-companion-edits-open))))))
+
 ;; Another edit of the same answer was made from the text of the CLI.
 (ert-deftest gemini-companion-auto-undoes-no-edits-of-the-user ()
   (pcase-dolist (`(,client ,mine ,reviewed)
