@@ -205,7 +205,8 @@ class Output(SubprocessStreamProtocol):
     last = 0.0
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
-        self.last = time.monotonic()
+        if fd == 1:  # not what ssh says
+            self.last = time.monotonic()
         super().pipe_data_received(fd, data)
 
 

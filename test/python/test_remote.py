@@ -476,6 +476,16 @@ def test_a_failed_start_is_reported(
     assert far.connect()["state"] == "connected"  # It can be tried again.
 
 
+def test_a_silent_host_is_noticed_although_its_errors_come(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_BEAT", 0.1)
+    monkeypatch.setattr(remote, "_SILENCE", 0.3)
+    command = "while sleep 0.05; do echo noise >&2; done"
+    facts = far.connect(command=("sh", "-c", command))
+    assert (facts["state"], facts["problem"]) == ("ended", "no answer: noise")
+
+
 def test_an_error_of_the_server_is_not_one_of_the_host(
     far: Far, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
