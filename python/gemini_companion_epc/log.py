@@ -5,6 +5,7 @@ An event has the sizes of texts but never the texts themselves.
 """
 
 import logging
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler, WatchedFileHandler
 from pathlib import Path
 
@@ -22,6 +23,11 @@ class _SharedFile(RotatingFileHandler, WatchedFileHandler):
         self.reopenIfNeeded()
         return bool(super().shouldRollover(record))
 
+    def _open(self) -> TextIOWrapper:
+        # The user may delete the directory.
+        Path(self.baseFilename).parent.mkdir(parents=True, exist_ok=True)
+        return super()._open()
+
 
 def to_stderr() -> None:
     """Log to stderr, the end of which Emacs keeps."""
@@ -35,7 +41,6 @@ def to_file(name: str) -> None:
     Create its directory if it does not exist.  Raise OSError if the file cannot be
     written.
     """
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
     handler = _SharedFile(
         name,
         maxBytes=_FILE_SIZE,
