@@ -22,6 +22,9 @@
 (require 'term)
 (require 'warnings)
 
+(declare-function evil-mode "ext:evil-core")
+(declare-function evil-normal-state "ext:evil-states")
+
 (defvar gemini-companion-run-test-started nil
   "Started programs, the last first: command, directory, and variables.")
 
@@ -114,8 +117,11 @@
         (should (equal (if side 2 1) (length (window-list)))))
       (let ((window (selected-window))
             (buffer (current-buffer)))
-        (dolist (dedicated (list (window-dedicated-p) t))
+        (pcase-dolist (`(,dedicated . ,evil) `((,(window-dedicated-p)) (t . t)))
           (set-window-dedicated-p nil dedicated)
+          (when (and evil (require 'evil nil t))
+            (evil-mode)
+            (evil-normal-state))
           (gemini-companion-run-test-end)
           (should (string-match-p "Gemini CLI: finished; g restarts it, \
 r resumes a conversation, q quits"
@@ -126,7 +132,9 @@ r resumes a conversation, q quits"
           (should (eq buffer (window-buffer)))
           (should (eq dedicated (window-dedicated-p)))
           (should-not (stringp header-line-format))
-          (should-not (string-search "finished" (buffer-string)))))
+          (should-not (string-search "finished" (buffer-string))))
+        (when (fboundp 'evil-mode)
+          (evil-mode -1)))
       (should (equal 3 (length gemini-companion-run-test-started)))
       (gemini-companion-run-test-end)
       (let ((gemini-companion-terminal
@@ -339,13 +347,13 @@ prompts, the last first, and `saved' what would be saved."
   (number-to-string (plist-get (gemini-companion-server-info) :port)))
 
 (ert-deftest gemini-companion-run-leads-children-to-the-server ()
-  (let ((process-environment
-         (append '("GEMINI_CLI_IDE_SERVER_PORT=7" "GEMINI_CLI_IDE_PID"
+  (let* ((theirs '("GEMINI_CLI_IDE_SERVER_PORT=7" "GEMINI_CLI_IDE_PID"
                    "GEMINI_CLI_IDE_WORKSPACE_PATH=/elsewhere"
                    "GEMINI_CLI_IDE_AUTH_TOKEN=theirs"
                    "QWEN_CODE_IDE_SERVER_PORT=8"
-                   "QWEN_CODE_IDE_WORKSPACE_PATH=/elsewhere" "REMOTE_CONTAINERS")
-                 process-environment)))
+                   "QWEN_CODE_IDE_WORKSPACE_PATH=/elsewhere"))
+         (process-environment
+          (append theirs '("REMOTE_CONTAINERS") process-environment)))
     (gemini-companion-test-with-mode '()
       (should (equal (and (file-exists-p "/.dockerenv") "1")
                      (getenv "REMOTE_CONTAINERS")))
@@ -370,13 +378,9 @@ prompts, the last first, and `saved' what would be saved."
                                        (number-to-string (emacs-pid)) nil nil
                                        (gemini-companion-run-test-port) nil)
                                '("7" nil "/elsewhere" "theirs" "8" "/elsewhere"))
-                             (mapcar #'getenv
-                                     '("GEMINI_CLI_IDE_SERVER_PORT"
-                                       "GEMINI_CLI_IDE_PID"
-                                       "GEMINI_CLI_IDE_WORKSPACE_PATH"
-                                       "GEMINI_CLI_IDE_AUTH_TOKEN"
-                                       "QWEN_CODE_IDE_SERVER_PORT"
-                                       "QWEN_CODE_IDE_WORKSPACE_PATH"))))
+                             (mapcar (lambda (entry)
+                                       (getenv (car (split-string entry "="))))
+                                     theirs)))
               (should (eq (equal "other" (buffer-name)) (null (getenv "MINE")))))))
         (should (equal before (buffer-local-value 'process-environment
                                                   (car buffers))))
@@ -384,37 +388,44 @@ prompts, the last first, and `saved' what would be saved."
 
 ;;;; Hint
 
-(ert-deftest gemini-companion-run-hints-at-a-cli-that-is-not-connected ()
+(ert-deftest gemini-companion-run-hints-at-a-cli-until-it-is-connected ()
   (gemini-companion-run-test-with-mode
-    (let ((gemini-companion-terminal 'term))
-      (pcase-dolist (`(,connected ,home ,text)
-                     `((nil "/h" "is not connected; run /ide enable there")
-                       (nil ,directory "is not connected; start it in a project")
-                       (t "/h" "is not connected")))
-        (gemini-companion-run '(4))
-        (when connected
-          (let ((process (get-buffer-process (current-buffer))))
-            (gemini-companion-receive 'sessions-update
-              (list (list :id "one" :pid (process-id process))))))
-        ;; A test that was skipped before counts as a key.
-        (gemini-companion-test-eventually (gemini-companion-idle-user-p))
-        (ert-with-message-capture shown
-          (with-environment-variables (("HOME" home))
-            (setq-local inhibit-read-only t)
-            (dolist (question '("│ ● 1. Trust folder (p)   │\n  2. No\n─╯"
-                                "│ › 1. Login\n"
-                                "│ Enter Gemini API Key  │\n\n\n─╯"
-                                "⠋ Waiting for authentication..."))
-              (goto-char (point-max))
-              (save-excursion (insert question))
-              (gemini-companion-test-run-timers)
-              (should (equal "" shown))
-              ;; It may stay where one can scroll to it.
-              (save-excursion
+    (let ((gemini-companion-terminal 'term)
+          (shown ""))
+      (cl-letf (((symbol-function 'gemini-companion-revert-announce)
+                 (lambda (text)
+                   (setq shown text)
+                   (lambda () (setq shown "")))))
+        (pcase-dolist (`(,connected ,home ,text)
+                       `((nil "/h" "is not connected; run /ide enable there")
+                         (nil ,directory "is not connected; start it in a project")
+                         (t "/h" "is not connected")))
+          (gemini-companion-run '(4))
+          (let* ((process (get-buffer-process (current-buffer)))
+                 (session (list :id "one" :pid (process-id process))))
+            (when connected
+              (gemini-companion-receive 'sessions-update (list session)))
+            ;; A test that was skipped before counts as a key.
+            (gemini-companion-test-eventually (gemini-companion-idle-user-p))
+            (with-environment-variables (("HOME" home))
+              (setq-local inhibit-read-only t)
+              (dolist (question '("│ ● 1. Trust folder (p)   │\n  2. No\n─╯"
+                                  "│ › 1. Login\n"
+                                  "│ Enter Gemini API Key  │\n\n\n─╯"
+                                  "⠋ Waiting for authentication..."))
                 (goto-char (point-max))
-                (insert (make-string 16 ?\n) " >   Type your message\n")))
-            (gemini-companion-test-run-timers))
-          (should (eq connected (not (string-search text shown))))))
+                (save-excursion (insert question))
+                (gemini-companion-test-run-timers)
+                (should (equal "" shown))
+                ;; It may stay where one can scroll to it.
+                (save-excursion
+                  (goto-char (point-max))
+                  (insert (make-string 16 ?\n) " >   Type your message\n")))
+              (gemini-companion-test-run-timers))
+            (should (eq connected (not (string-search text shown))))
+            (gemini-companion-receive 'sessions-update (list session))
+            (should (equal "" shown))
+            (gemini-companion-receive 'sessions-update nil))))
       (gemini-companion-run '(4))
       (gemini-companion-mode -1)
       (should-not (gemini-companion-test-timers)))))

@@ -4,11 +4,10 @@
 from pathlib import Path
 
 import pytest
-from harness import gemini
 from harness.emacs import SESSION, Emacs, Reviews, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.model import say, write_file
-from harness.needs import VTERM, needs_eat, needs_evil, needs_vterm
+from harness.needs import VTERM, needs_eat, needs_vterm
 from harness.wait import eventually
 from harness.world import World
 from test_prompt import SUBMIT, asked_why, prompt
@@ -95,42 +94,3 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
     assert prompt(cli) == "1. Größe: 1 word, not 2"
     assert file.read_text() == "one\n"
     cli.is_free()
-
-
-@needs_evil
-@pytest.mark.once
-@pytest.mark.shared("evil")
-def test_keys_of_an_ended_cli_work_with_evil(world: World) -> None:
-    emacs = world.emacs(
-        world.file("a.txt"),
-        extra="""(setq gemini-companion-terminal 'term
-                       gemini-companion-run-commands '(("gemini" "sleep" "1000")))
-                 (require 'evil)
-                 (evil-mode)""",
-    )
-    process = f"(get-buffer-process {lisp(BUFFER)})"
-    emacs.command("gemini-companion-run")
-    emacs.holds(process)
-
-    emacs.eval(f"(with-current-buffer {lisp(BUFFER)} (evil-normal-state))")
-    emacs.eval(f"(signal-process {process} 'SIGTERM)")
-    emacs.wait_for("g restarts it")
-    emacs.keys("g")
-
-    emacs.holds(f"(process-live-p {process})")
-
-
-@pytest.mark.once
-def test_hint_is_withdrawn_when_the_cli_connects(world: World) -> None:
-    gemini.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True})
-    emacs = world.emacs(
-        world.file("a.txt"),
-        extra="""(setq gemini-companion-terminal 'term)
-                 (advice-add 'y-or-n-p :override #'ignore)""",
-    )
-    cli = world.run(emacs)
-    hint = "is not connected; run /ide enable there"
-    emacs.wait_for(hint)
-    cli.ide("enable")
-    emacs.holds("(gemini-companion-sessions)", "connected")
-    eventually(lambda: hint not in emacs.screen(), "the hint is withdrawn")
