@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keys do the same in both views, of a new file, in the list, and with Evil."""
+"""Keys do the same with Evil as without it, in both views and in the list."""
 
 import pytest
 from harness.emacs import Emacs, Reviews
@@ -8,7 +8,7 @@ from harness.proposals import PROPOSE, arrive
 from harness.world import World
 from test_views import NEW, OLD
 
-pytestmark = pytest.mark.shared("evil")
+pytestmark = [needs_evil, pytest.mark.once, pytest.mark.shared("evil")]
 
 OWN = f"""{PROPOSE}
 (setq gemini-companion-review-arrival 'now)
@@ -23,22 +23,12 @@ BUFFERS = {
 }
 
 
-both = pytest.mark.parametrize(
-    "evil",
-    [
-        pytest.param(False, id="emacs"),
-        pytest.param(True, marks=[needs_evil, pytest.mark.once], id="evil"),
-    ],
-)
-
-
 class User:
-    def __init__(self, world: World, evil: bool, view: str) -> None:
+    def __init__(self, world: World, view: str) -> None:
         self.file = world.file("a.txt", OLD)
         self.emacs: Emacs = world.emacs(world.file("b.txt", "b\n"), extra=OWN)
         self.reviews = Reviews(self.emacs)
-        mode = f"(evil-mode {1 if evil else -1})"
-        self.emacs.eval(f"(when (require 'evil nil t) {mode} nil)")
+        self.emacs.eval("(progn (require 'evil) (evil-mode))")
         self.emacs.eval(f"(setq gemini-companion-review-view '{view})")
 
     def opens(self, new: str = NEW) -> None:
@@ -57,10 +47,9 @@ class User:
         self.emacs.holds('(equal "b.txt" (e2e-here))')
 
 
-@both
 @pytest.mark.parametrize("view", ["ediff", "diff"])
-def test_letters_of_a_review(world: World, view: str, evil: bool) -> None:
-    user = User(world, evil, view)
+def test_letters_of_a_review(world: World, view: str) -> None:
+    user = User(world, view)
     other = {"ediff": "diff", "diff": "ediff"}[view]
     user.opens()
     user.types("n", "x", sees="Hunk excluded; x restores it")
@@ -93,9 +82,8 @@ def test_letters_of_a_review(world: World, view: str, evil: bool) -> None:
     user.ended("rejected")
 
 
-@both
-def test_letters_of_the_list(world: World, evil: bool) -> None:
-    user = User(world, evil, "diff")
+def test_letters_of_the_list(world: World) -> None:
+    user = User(world, "diff")
     user.opens()
     user.types("l", is_in="list")
     user.types("Tab", sees="twenty")
@@ -136,10 +124,8 @@ ENDS = [
 ]
 
 
-@needs_evil
-@pytest.mark.once
 def test_keys_of_evil_answer_a_review(world: World) -> None:
-    user = User(world, True, "ediff")
+    user = User(world, "ediff")
     for keys, end in ENDS:
         user.opens()
         user.reviews.select_proposal()
