@@ -177,8 +177,7 @@ def test_a_text_is_sent_when_the_previous_one_has_arrived(far: Far) -> None:
     until(has_changed_often)
     until(lambda: far.copy(file).read_text() == file.read_text())
     most = 8 + (time.monotonic() - began) / 1.6  # Each text takes longer.
-    kinds = far.kinds()
-    assert kinds.count("A") < most
+    assert far.kinds().count("A") < most
 
 
 def test_a_write_keeps_what_changed_there_and_the_file_itself(far: Far) -> None:
@@ -337,13 +336,7 @@ def test_an_outcome_waits_for_the_next_outpost_but_no_context_does(far: Far) -> 
     assert events.nothing()
     far.alone.do(far.alone.sessions.broadcast, context)
     assert events.next()["method"] == "ide/contextUpdate"
-
-
-def test_a_new_server_follows_what_the_previous_one_copied(far: Far) -> None:
-    far.connect()
-    file = far.project / "a"
-    file.write_text("old\n")
-    far.update(file)
+    # A new server follows what the previous one copied.
     far.alone.do(far.alone.remotes.stop, far.name)
     far.connect()
     file.write_text("newer\n")
@@ -381,36 +374,31 @@ def test_a_lock_file_in_a_home_that_both_hosts_share_stays(far: Far) -> None:
     assert (lock.read_text(), own.exists()) == ("here", True)
 
 
-def test_only_own_stale_files_of_this_host_are_removed(far: Far) -> None:
+def test_only_own_stale_discovery_files_of_this_host_are_removed(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_BEAT", 0.1)
     directory = far.directory / "tmp/gemini/ide"
     directory.mkdir(parents=True, mode=0o700)
     far.connect()
     (found,) = directory.iterdir()
     assert found.stat().st_mode & 0o777 == 0o600
+    content = found.read_text()
+    found.unlink()
+    until(found.exists)  # It is written again.
+    assert found.read_text() == content
     far.alone.do(far.alone.remotes.stop, far.name)
     until(lambda: not found.exists())
-    content = {"ideInfo": {"name": "emacs"}, "ppid": dead_pid(), "host": "another"}
-    (directory / "other.json").write_text(json.dumps(content))
+    stale = {"ideInfo": {"name": "emacs"}, "ppid": dead_pid(), "host": "another"}
+    (directory / "other.json").write_text(json.dumps(stale))
     (directory / "link.json").symlink_to("/dev/zero")
     os.mkfifo(directory / "fifo.json")
-    content["host"] = this_host()
-    (directory / "stale.json").write_text(json.dumps(content))
+    stale["host"] = this_host()
+    (directory / "stale.json").write_text(json.dumps(stale))
     assert far.connect()["problems"] == []
     names = {"other.json", "link.json", "fifo.json"}
     assert {one.name for one in directory.iterdir()} > names
     assert not (directory / "stale.json").exists()
-
-
-def test_a_discovery_file_that_is_removed_is_written_again(
-    far: Far, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote, "_BEAT", 0.1)
-    far.connect()
-    (found,) = far.directory.glob("tmp/gemini/ide/*.json")
-    content = found.read_text()
-    found.unlink()
-    until(found.exists)
-    assert found.read_text() == content
 
 
 def test_a_directory_or_port_that_cannot_be_used_is_reported(
