@@ -491,28 +491,25 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
     ;; The prompt is known from the line of the cursor.
     (gemini-companion-point-test-in (generate-new-buffer "*vterm*")
       (setq major-mode 'vterm-mode)
-      (insert "11:59 p$ two\n2\nthree\n12:30 p$ ")
-      (gemini-companion-point-test-sends "```\n11:59 p$ two\n2\nthree\n12:30 p$\n```")
-      (erase-buffer)
-      (insert "p$ one\n1\np$ two\n2\nthree\np$ ")
-      ;; What the prompt has on its right comes after the cursor.
-      (save-excursion
-        (insert "   12:30"))
-      (gemini-companion-point-test-sends "```\np$ two\n2\nthree\np$    12:30\n```")
-      (insert "ha $x lf")
-      (gemini-companion-point-test-sends
-       "```\np$ two\n2\nthree\np$ ha $x lf   12:30\n```")
-      (delete-region (line-beginning-position) (point))
-      (insert "p$ ")
-      (delete-region (point) (point-max))
-      (setq-local vterm-copy-mode t)
-      (goto-char (point-min))
-      (gemini-companion-point-test-sends "```\np$ two\n2\nthree\np$\n```")
-      (setq-local vterm-copy-mode nil)
-      (goto-char (point-max))
-      (insert "run\n")
-      (gemini-companion-point-test-sends
-       "```\np$ one\n1\np$ two\n2\nthree\np$ run\n```"))))
+      (pcase-dolist
+          (`(,left ,right ,sent ,copies)
+           (let ((text "p$ one\n1\np$ two\n2\nthree\np$ "))
+             `(("11:59 p$ two\n2\nthree\n12:30 p$ " ""
+                "11:59 p$ two\n2\nthree\n12:30 p$")
+               ;; What the prompt has on its right comes after the cursor.
+               (,text "   12:30" "p$ two\n2\nthree\np$    12:30")
+               (,(concat text "ha $x lf") "   12:30"
+                "p$ two\n2\nthree\np$ ha $x lf   12:30")
+               (,text "" "p$ two\n2\nthree\np$" t)
+               (,(concat text "run\n") "" ,(concat text "run")))))
+        (erase-buffer)
+        (insert left)
+        (save-excursion
+          (insert right))
+        (setq-local vterm-copy-mode copies)
+        (when copies
+          (goto-char (point-min)))
+        (gemini-companion-point-test-sends (format "```\n%s\n```" sent))))))
 
 (ert-deftest gemini-companion-point-quotes-texts-without-a-file ()
   (gemini-companion-point-test-with
