@@ -20,28 +20,10 @@ PIECES = [
 
 ODD = "src/it's (odd), #1 größe & co..txt"
 
-FLYMAKE = """(require 'flymake)
-       (add-hook 'flymake-diagnostic-functions
-                 (lambda (report &rest _)
-                   (funcall report (list (flymake-make-diagnostic
-                            (current-buffer) 5 8 :error "`two' is not a number"))))
-                 nil t)
-       (flymake-mode) (flymake-start)
-       (while (not (flymake-diagnostics)) (accept-process-output nil 0.1))
-       (goto-char 6)"""
-
 # How to go to what is at point in a kind of buffer, and what is sent of that.
 KINDS = {
     f"""(find-file {lisp(ODD)})
         (set-mark 5) (goto-char 14) (activate-mark)""": "(lines 2-3)",
-    FLYMAKE: "(line 2): `two' is not a number",
-    '(dired ".") (dired-goto-file (expand-file-name "b.txt"))': "@b.txt ",
-    """(grep "grep -nH two b.txt")
-       (pop-to-buffer "*grep*")
-       (while (not (progn (goto-char (point-min)) (search-forward ":2:" nil t)))
-         (accept-process-output nil 0.1))""": "@b.txt (line 2): b.txt:2:two",
-    """(occur "thr") (pop-to-buffer "*Occur*") (goto-char (point-min))
-       (forward-line)""": "@b.txt (line 3): 3:three",
     """(require 'xref)
        (funcall xref-show-xrefs-function
                 (lambda ()
@@ -49,9 +31,6 @@ KINDS = {
                                           (expand-file-name "b.txt") 1 0)))) nil)
        (pop-to-buffer "*xref*") (goto-char (point-min))
        (search-forward "one")""": "@b.txt (line 1): 1: one",
-    """(pop-to-buffer "*changes*")
-       (insert "--- b.txt\n+++ b.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n")
-       (diff-mode) (goto-char (point-max)) (forward-line -2)""": "-two+zwei three",
     '(eshell) (insert "upcase works") (eshell-send-input)': "upcase works WORKS",
     '(describe-function \'car) (pop-to-buffer "*Help*")': "From *Help*:",
 }
