@@ -263,7 +263,11 @@ class Gemini:
         return self.model.last_message()
 
     def context(self) -> Context:
-        """Return the editor context that reaches the model with a new prompt."""
+        """Return the editor context that reaches the model in a new conversation.
+
+        Later, the CLI sends only what has changed since.
+        """
+        self.reset()
         self.is_free()
         return self.model.context()
 

@@ -5,7 +5,6 @@ import json
 import re
 import threading
 from collections import deque
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -144,10 +143,15 @@ class Model:
         return json.dumps((request.get("messages") or request["contents"])[-1])
 
     def context(self) -> Context:
-        context: Context = {}
-        for update in _updates(self.requests[-1]):
-            context = _followed(context, update)
-        return context
+        """Return the editor context with which the conversation began."""
+        for message in self.requests[-1]["contents"]:
+            for part in message.get("parts", []):
+                text = part.get("text", "")
+                if "user's editor context" in text:
+                    block = re.search(r"```json\n(.*)\n```", text, re.DOTALL)
+                    assert block, text
+                    return dict(json.loads(block[1]))
+        return {}
 
     def _next(self, request: dict[str, Any]) -> Part:
         turn = self._turns.popleft() if self._turns else say("no turn left")
@@ -206,39 +210,3 @@ def _is_turn(request: dict[str, Any]) -> bool:
     is_prompt = re.search(r"prompt \d+ please", json.dumps(recent[-1]["content"]))
     is_result = any(one["role"] == "tool" for one in recent)
     return bool(request.get("tools") and (is_prompt or is_result))
-
-
-def _updates(request: dict[str, Any]) -> Iterator[Context]:
-    """Yield every editor context in the history of ``request``, oldest first."""
-    for message in request["contents"]:
-        for part in message.get("parts", []):
-            text = part.get("text", "")
-            if "user's editor context" in text:
-                block = re.search(r"```json\n(.*)\n```", text, re.DOTALL)
-                assert block, text
-                yield json.loads(block[1])
-
-
-def _followed(context: Context, update: Context) -> Context:
-    """Return ``context`` after ``update``, which is a context or its changes."""
-    changes = update.get("changes")
-    if changes is None:
-        return update
-    active = dict(context.get("activeFile") or {})
-    paths = [path for path in (active.get("path"),) if path]
-    paths += context.get("otherOpenFiles", [])
-    paths = [path for path in paths if path not in changes.get("filesClosed", [])]
-    paths += changes.get("filesOpened", [])
-    if "activeFileChanged" in changes:
-        active = dict(changes["activeFileChanged"])
-        if active["path"] is None:
-            active = {}
-    if "cursorMoved" in changes:
-        active["cursor"] = changes["cursorMoved"]["cursor"]
-    if "selectionChanged" in changes:
-        active["selectedText"] = changes["selectionChanged"]["selectedText"]
-    others = [path for path in paths if path != active.get("path")]
-    return {
-        **({"activeFile": active} if active else {}),
-        **({"otherOpenFiles": others} if others else {}),
-    }
