@@ -176,11 +176,13 @@ class Server:
 
     def stop(self, has_successor: bool = False) -> None:
         """Begin to stop; a successor, if any, takes over connections and diffs."""
-        # Emacs stops the successor, too, which has not taken over the diffs.
-        self._has_successor = has_successor
         if not self._stop.is_set():
             logger.info("Handing over" if has_successor else "Stopping")
             self._stop.set()
+        elif has_successor:
+            return  # Emacs stops the successor, too
+        # It has not taken over the diffs if Emacs stops it, too.
+        self._has_successor = has_successor
 
     def interrupt(self) -> None:
         """Begin to stop because of a signal, and report it to Emacs."""

@@ -236,6 +236,16 @@ def test_a_stop_during_a_hand_over_rejects(start: Start, cli_of: CliOf) -> None:
         _left_nothing(emacs)
 
 
+def test_a_hand_over_after_a_stop_changes_nothing(start: Start, cli_of: CliOf) -> None:
+    emacs = start()
+    cli = cli_of(emacs)
+    events = cli.connect()
+    cli.open_diff("/a", "x")
+    emacs.send_call("stop", [Symbol("call"), 1, Symbol("hand-over"), []])
+    assert events.next()["method"] == "ide/diffRejected"
+    _left_nothing(emacs)
+
+
 def test_a_stalled_client_does_not_prevent_a_stop(start: Start, cli_of: CliOf) -> None:
     emacs = start()
     cli = cli_of(emacs)
