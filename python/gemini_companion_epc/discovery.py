@@ -111,7 +111,9 @@ def _replace(path: Path, content: bytes) -> None:
     # Clients ignore this name, so they never read an incomplete file.
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        draft.write_bytes(content)
+        # Another user may have written in the directory before, and knows the name.
+        with draft.open("xb") as file:
+            file.write(content)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -51,6 +51,21 @@ def test_a_directory_of_another_user_is_refused(
     assert "another user" in problem
 
 
+def test_no_token_goes_where_another_user_wants_it(tmp_path: Path) -> None:
+    directory, theirs = tmp_path / "gemini/ide", tmp_path / "theirs"
+    directory.mkdir(parents=True)
+    directory.chmod(0o777)
+    theirs.touch()
+    name = f"gemini-ide-server-{os.getpid()}-4711.json"
+    for planted in (name, f"{name}.{os.getpid()}"):
+        (directory / planted).symlink_to(theirs)
+    files = _files(tmp_path)
+    files.update(())
+    assert files.update(()) == []
+    assert not (directory / name).is_symlink()
+    assert theirs.read_text() == ""
+
+
 def test_each_client_has_its_private_file(tmp_path: Path) -> None:
     # Others may write there.
     for name in ("gemini", "gemini/ide"):
