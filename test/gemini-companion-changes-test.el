@@ -441,6 +441,22 @@
       (should (= 1 (length (gemini-companion-edit-undone edit))))
       (should-not (gemini-companion-changes-test-marked "a")))))
 
+;; Each merge takes 20 ms.
+(ert-deftest gemini-companion-changes-that-have-gone-are-not-merged-at-each-save ()
+  (gemini-companion-changes-test-with
+      `(("a" ,gemini-companion-changes-test-lines))
+    (let ((edit (gemini-companion-changes-test-accept
+                 "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)))
+      (mapc (apply-partially #'gemini-companion-changes-revert edit)
+            (gemini-companion-edit-hunks edit))
+      (with-current-buffer (find-file-noselect "a")
+        (goto-char (point-max))
+        (insert "mine\n")
+        (cl-letf (((symbol-function 'gemini-companion-text-merged)
+                   (lambda (&rest _) (ert-fail "Merged"))))
+          (save-buffer)))
+      (should (= 2 (length (gemini-companion-edit-undone edit)))))))
+
 (ert-deftest gemini-companion-changes-of-deleted-files-and-bytes-are-left ()
   (gemini-companion-changes-test-with '(("a" "\u0142\n2\n3\n"))
     (let ((edit (gemini-companion-changes-test-accept "a" "one\n2\n3\n" session)))
