@@ -9,6 +9,9 @@
 ;; table contains, and in how they run and find an editor, which the server
 ;; knows.  To add a CLI, add a row here and one in
 ;; python/gemini_companion_epc/clients.py.
+;;
+;; The settings files of the CLIs are read and set here, too, and what they lack
+;; for a CLI to connect is told.
 
 ;;; Code:
 
