@@ -70,16 +70,10 @@ def test_letters_of_a_review(world: World, view: str) -> None:
     user.types("a")
     user.ended("accepted")
 
-    user.opens()
-    user.types("r", sees="Rejected a.txt")
-    user.ended("rejected")
-    user.opens()
-    user.types("R", sees="reason for")
-    user.types("not so", "Enter")
-    user.ended("rejected")
-    user.opens()
-    user.types("q", "r")
-    user.ended("rejected")
+    for keys in ["r"], ["R", "not so", "Enter"], ["q", "r"]:
+        user.opens()
+        user.types(*keys)
+        user.ended("rejected")
 
 
 def test_letters_of_the_list(world: World) -> None:

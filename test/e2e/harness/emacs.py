@@ -247,11 +247,9 @@ class Emacs(Screen):
 
     def eval(self, code: str) -> str:
         answer = self._ask(code)
-        if not answer:
-            raise AssertionError(f"{code}\nEmacs has left")
+        assert answer, f"{code}\nEmacs has left"
         is_well, printed = json.loads(base64.b64decode(answer))
-        if not is_well:
-            raise AssertionError(f"{code}\n{printed}")
+        assert is_well, f"{code}\n{printed}"
         return str(printed)
 
     def act(self, code: str) -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -69,21 +70,25 @@ class Scratch:
 
     def processes(self, word: str = "") -> list[psutil.Process]:
         """Return the live processes of this test with ``word`` in their command."""
-        return [
-            process
-            for process in psutil.process_iter()
-            if self._is_ours(process) and word in _command(process)
-        ]
+        found = []
+        for process in psutil.process_iter():
+            # It may exit meanwhile.
+            with suppress(psutil.Error):
+                # The mark is known of most, whose state takes longer to ask.
+                if _mark(process) != str(self.root):
+                    continue
+                is_live = process.status() != psutil.STATUS_ZOMBIE
+                if is_live and word in " ".join(process.cmdline()):
+                    found.append(process)
+        return found
 
     def servers(self) -> list[psutil.Process]:
         return self.processes("gemini_companion_epc")
 
     def kill(self) -> None:
         for process in self.processes():
-            try:
+            with suppress(psutil.NoSuchProcess):
                 process.kill()
-            except psutil.NoSuchProcess:
-                continue
 
     def clear(self) -> None:
         for path in self.project.iterdir():
@@ -102,23 +107,8 @@ class Scratch:
         directory.mkdir(mode=0o700)
         return directory
 
-    def _is_ours(self, process: psutil.Process) -> bool:
-        try:
-            # The mark is known of most, whose state takes longer to ask.
-            is_marked = _mark(process) == str(self.root)
-            return is_marked and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.Error:
-            return False
-
 
 @cache
 def _mark(process: psutil.Process) -> str:
     """Return the root of the test that has started ``process``, or ""."""
     return str(process.environ().get(MARK, ""))
-
-
-def _command(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
