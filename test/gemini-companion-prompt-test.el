@@ -19,39 +19,38 @@
 (require 'shell)
 (require 'vc-annotate)
 
-(defmacro gemini-companion-send-test-with-reason (answer session &rest body)
-  "Run BODY with a diff `diff' of SESSION; questions get ANSWER.
-ANSWER is a function without arguments.  `outcomes' has the sent
-outcomes."
-  (declare (indent 2) (debug t))
+(defmacro gemini-companion-send-test-with-diff (session &rest body)
+  "Run BODY with a diff `diff' of SESSION.
+`outcomes' has the sent outcomes."
+  (declare (indent 1) (debug t))
   `(let ((inhibit-message t)
          (kill-ring '("before"))
          outcomes)
-     (cl-letf (((symbol-function 'read-string)
-                (lambda (&rest _) (funcall ,answer))))
-       (gemini-companion-test-with-diffs '(("a" "old\n"))
-           (gemini-companion-test-diff-start
-            #'ignore
-            (lambda (diff) (push (gemini-companion-edit-status diff) outcomes)))
-           (gemini-companion-part-stop 'prompt)
-         (setq gemini-companion-review-arrival 'notify)
-         (let ((diff (gemini-companion-test-open "a" "new\n" 1 ,session)))
-           ,@body)))))
+     (gemini-companion-test-with-diffs '(("a" "old\n"))
+         (gemini-companion-test-diff-start
+          #'ignore
+          (lambda (diff) (push (gemini-companion-edit-status diff) outcomes)))
+         (gemini-companion-part-stop 'prompt)
+       (setq gemini-companion-review-arrival 'notify)
+       (let ((diff (gemini-companion-test-open "a" "new\n" 1 ,session)))
+         ,@body))))
 
 (ert-deftest gemini-companion-send-reason-that-cannot-be-typed-is-kept ()
   (pcase-dolist
       (`(,answer ,sent ,kept)
-       `((,(lambda () "/quit is what I want") (rejected)
+       `((,(lambda (&rest _) "/quit is what I want") (rejected)
           ;; It is no command of the CLI.
           "No: /quit is what I want")
          ;; The CLI would read property.py.
-         (,(lambda () "As @a, no @property") (rejected) "As @a, no \\@property")
-         (,(lambda () " ") nil "before")
-         (,(lambda () (signal 'quit nil)) nil "before")))
-    (gemini-companion-send-test-with-reason answer '(:id "one" :client "gemini")
+         (,(lambda (&rest _) "As @a, no @property") (rejected)
+          "As @a, no \\@property")
+         (,(lambda (&rest _) " ") nil "before")
+         (,(lambda (&rest _) (signal 'quit nil)) nil "before")))
+    (gemini-companion-send-test-with-diff '(:id "one" :client "gemini")
       (write-region "" nil "property.py" nil 'silent)
-      (let ((project-find-functions
-             (list (lambda (directory) (cons 'transient directory)))))
+      (cl-letf (((symbol-function 'read-string) answer)
+                (project-find-functions
+                 (list (lambda (directory) (cons 'transient directory)))))
         (ignore-error (quit user-error)
           (gemini-companion-edit-reject-with-reason diff)))
       (ert-info ((format "%S" answer))
@@ -59,10 +58,9 @@ outcomes."
         (should (eq (null sent) (and (gemini-companion-edits-open) t)))
         (should (equal kept (car kill-ring)))))))
 
-(defmacro gemini-companion-send-test-with-reason-terminal (program &rest body)
+(defmacro gemini-companion-send-test-with-terminal (program &rest body)
   "Run BODY with a diff `diff' of a CLI in the buffer `terminal'.
-The reason for its rejection, by default, is Too long.  The CLI is
-PROGRAM, a command of the shell."
+The CLI is PROGRAM, a command of the shell."
   (declare (indent 1) (debug t))
   `(let ((terminal (generate-new-buffer "*term*")))
      (unwind-protect
@@ -72,8 +70,7 @@ PROGRAM, a command of the shell."
               "sh" "-c"
               ;; A CLI displays nothing of what is around a paste.
               (concat "stty -echoctl; echo up; exec " ,program)))
-           (gemini-companion-send-test-with-reason
-               (lambda () "Too long")
+           (gemini-companion-send-test-with-diff
                (list :id "one"
                      :pid (process-id (get-buffer-process terminal)))
              ,@body))
@@ -81,7 +78,7 @@ PROGRAM, a command of the shell."
          (kill-buffer terminal)))))
 
 (ert-deftest gemini-companion-send-inserts-where-the-terminal-takes-input ()
-  (gemini-companion-send-test-with-reason-terminal "cat"
+  (gemini-companion-send-test-with-terminal "cat"
     (let ((file (find-file-noselect "a")))
       (gemini-companion-edit-reject diff)
       (delete-other-windows)
@@ -98,7 +95,7 @@ PROGRAM, a command of the shell."
 
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
 (ert-deftest gemini-companion-send-submits-each-text-though-it-was-shown-before ()
-  (gemini-companion-send-test-with-reason-terminal "cat >/dev/null"
+  (gemini-companion-send-test-with-terminal "cat >/dev/null"
     (gemini-companion-edit-reject diff)
     (let ((process (get-buffer-process terminal))
           (shown-p (lambda (regexp)
@@ -135,14 +132,14 @@ PROGRAM, a command of the shell."
                (dotimes (_ 400)
                  (accept-process-output nil 0.001)
                  (gemini-companion-test-run-timers))))))
-    (gemini-companion-send-test-with-reason-terminal (format "sh -c '%s'" program)
+    (gemini-companion-send-test-with-terminal (format "sh -c '%s'" program)
       (gemini-companion-test-eventually
         (string-search "ready" (gemini-companion-test-text terminal)))
       (should-error (gemini-companion-edit-reject-with-reason
                      diff (make-string 200001 ?x))
                     :type 'user-error)
       (should (gemini-companion-edits-open))
-      (gemini-companion-edit-reject-with-reason diff)
+      (gemini-companion-edit-reject-with-reason diff "Too long")
       (should (equal "before" (car kill-ring)))
       (funcall end terminal)
       (gemini-companion-test-eventually (equal "Too long" (car kill-ring))))))
@@ -169,7 +166,7 @@ PROGRAM, a command of the shell."
          (" > %s\n\n workspace\n    model")
          ("┃ %s\n╹▀▀▀▀\n Interactive · Manual Approval   model")
          ("│ > %s │\n╰───╯\n  project")))
-    (gemini-companion-send-test-with-reason-terminal
+    (gemini-companion-send-test-with-terminal
         (mapconcat
          #'shell-quote-argument
          (list "sh" "-c" "stty raw -echo; printf ready
@@ -181,7 +178,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
          " ")
       (gemini-companion-test-eventually
         (string-search "ready" (gemini-companion-test-text terminal)))
-      (gemini-companion-edit-reject-with-reason diff)
+      (gemini-companion-edit-reject-with-reason diff "Too long")
       (gemini-companion-test-eventually
         (string-search (if taken (concat "taken " taken) "Too long")
                        (gemini-companion-test-text terminal)))
@@ -249,13 +246,12 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
     (dired-goto-file (expand-file-name file))
     (current-buffer)))
 
-(defun gemini-companion-point-test-deleted (file &optional new)
-  "Return a buffer with a diff of FILE and NEW, by default nothing, on its header."
+(defun gemini-companion-point-test-deleted (file)
+  "Return a buffer with a diff in which FILE is deleted, on its header."
   (with-current-buffer (generate-new-buffer "*diff*")
     (insert "--- b\n+++ b\n@@ -1 +1 @@\n-b\n+c\ndiff --git a/b b/b\n")
     (save-excursion
-      (insert (format "deleted\n--- %s\n+++ %s\n@@ -1 +0,0 @@\n-gone\n"
-                      file (or new "/dev/null"))))
+      (insert "deleted\n--- " file "\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n"))
     (diff-mode)
     (current-buffer)))
 
@@ -379,8 +375,8 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
                                                   "indirect"))))
                ("keys"
                 . ,(lambda () (gemini-companion-point-test-dired "keys")))
-               (".env" . ,(lambda () (gemini-companion-point-test-deleted
-                                      ".env" "#<buffer .env>")))
+               (".env"
+                . ,(lambda () (gemini-companion-point-test-deleted ".env")))
                ;; Another file has its last name.
                ("keys/a"
                 . ,(lambda ()
