@@ -242,6 +242,8 @@ The value is as that of `gemini-companion-text-merged'."
                      (and (= 1 (or (car hunk) 1))
                           (string-prefix-p "\357\273\277"
                                            (gemini-companion-edit-before edit))
+                          (not (gemini-companion-edit-client-get
+                                edit :restores-mark))
                           (not (string-prefix-p
                                 "\uFEFF" (gemini-companion-edit-after edit)))
                           (not (gemini-companion-revert-unsaved

@@ -441,6 +441,20 @@
       (should (= 1 (length (gemini-companion-edit-undone edit))))
       (should-not (gemini-companion-changes-test-marked "a")))))
 
+(ert-deftest gemini-companion-changes-bring-back-a-mark-that-a-cli-has-dropped ()
+  (pcase-dolist (`(,client . ,expected) '(("gemini" . "\357\273\277old\n2\nmine\n")
+                                          ;; It keeps the mark; the user did not.
+                                          ("qwen" . "old\n2\nmine\n")))
+    (ert-info (client)
+      (gemini-companion-changes-test-with '(("a" "\uFEFFold\n2\n3\n"))
+        (let ((edit (gemini-companion-changes-test-accept
+                     "a" "new\n2\n3\n"
+                     `(:client ,client ,@(gemini-companion-test-session "one" 1)))))
+          (gemini-companion-test-write "a" "new\n2\nmine\n")
+          (gemini-companion-changes-revert
+           edit (car (gemini-companion-edit-hunks edit)))
+          (should (equal expected (gemini-companion-text-bytes "a"))))))))
+
 ;; Each merge takes 20 ms.
 (ert-deftest gemini-companion-changes-that-have-gone-are-not-merged-at-each-save ()
   (gemini-companion-changes-test-with
