@@ -390,6 +390,7 @@ class Outpost:
             while (line := await process.stdout.readline()).endswith(b"\n"):
                 if self._stdin is not None:
                     await self._handling(line)
+                    await asyncio.sleep(0)  # many may have come
                 elif line == _GREETING:  # the remote shell may print others before
                     self._stdin = process.stdin
                     self._greet()

@@ -23,7 +23,7 @@ import pytest
 from conftest import Alone, CliOf, dead_pid, until
 from fake_cli import PING, FakeCli
 from gemini_companion_epc import remote
-from gemini_companion_epc.remote import OUTPOST, Outpost, Remotes
+from gemini_companion_epc.remote import OUTPOST, Outpost, Remotes, Tunnel
 from gemini_companion_epc.system import this_host
 from gemini_companion_epc.types import File, RemoteError
 
@@ -472,6 +472,30 @@ def test_a_silent_host_is_noticed_although_its_errors_come(
     command = "while sleep 0.05; do echo noise >&2; done"
     facts = far.connect(command=("sh", "-c", command))
     assert (facts["state"], facts["problem"]) == ("ended", "no answer: noise")
+
+
+def test_a_host_that_sends_much_leaves_turns_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts: list[dict[str, Any]] = []
+    turn, closed = 0, []
+
+    async def close(_: Tunnel, number: int) -> None:
+        closed.append(turn)
+
+    async def count_turns() -> None:
+        nonlocal turn
+        remotes = Remotes(1, facts.append)
+        program = f"{HELLO.partition(';')[0]}; yes '[\"C\", 1]' | head -n 1000"
+        wanted = {"name": "/test:far:", "mirror": f"{tmp_path}/m", "directories": []}
+        remotes.start({**wanted, "command": ["sh", "-c", program]})
+        while not facts:
+            await asyncio.sleep(0)
+            turn += 1
+
+    monkeypatch.setattr(Tunnel, "close", close)
+    asyncio.run(count_turns())
+    assert len(closed) == len(set(closed)) == 1000
 
 
 def test_an_error_of_the_server_is_not_one_of_the_host(
