@@ -29,12 +29,17 @@ esac
   "A program that links and unlinks an extension as the CLIs do.
 End-to-end tests do so with the CLIs themselves.")
 
-(defun gemini-companion-extension-test-tools ()
-  "Link the CLIs, or unlink them, and wait for the end."
-  (gemini-companion-tools)
-  (should (string-search "still" (format "%s" (should-error (gemini-companion-tools)))))
-  (gemini-companion-test-eventually
-    (null (get-process "gemini-companion-link"))))
+(defun gemini-companion-extension-test-tools (&rest answers)
+  "Link the CLIs, or unlink them, and wait for the end.
+Each question of y or n is answered by one of ANSWERS, t, nil or quit."
+  (cl-letf (((symbol-function 'y-or-n-p)
+             (lambda (_)
+               (let ((answer (pop answers)))
+                 (if (eq answer 'quit) (signal 'quit nil) answer)))))
+    (gemini-companion-tools)
+    (should (string-search "still" (format "%s" (should-error (gemini-companion-tools)))))
+    (gemini-companion-test-eventually
+      (null (get-process "gemini-companion-link")))))
 
 (defmacro gemini-companion-extension-test-with-home (&rest body)
   "Run BODY in a home with all CLIs, of which two can be linked."
@@ -55,14 +60,6 @@ End-to-end tests do so with the CLIs themselves.")
        (let ((exec-path (cons directory exec-path)))
          ,@body))))
 
-(defmacro gemini-companion-extension-test-answering (answers &rest body)
-  "Run BODY while each question of y or n is answered by one of ANSWERS."
-  (declare (indent 1) (debug t))
-  (let ((left (make-symbol "left")))
-    `(let ((,left ,answers))
-       (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (pop ,left))))
-         ,@body))))
-
 (defun gemini-companion-extension-test-files (directory)
   "Return the names of the files and directories below DIRECTORY."
   (mapcar (lambda (file) (file-relative-name file directory))
@@ -76,11 +73,9 @@ End-to-end tests do so with the CLIs themselves.")
           (hooks (gemini-companion-test-hooks))
           (bridge (expand-file-name
                    "bridge.py" (gemini-companion-install-extension-directory))))
-      (gemini-companion-extension-test-answering '(nil)
-        (should-error (gemini-companion-extension-test-tools) :type 'user-error))
+      (should-error (gemini-companion-extension-test-tools nil) :type 'user-error)
       (should (equal before (gemini-companion-extension-test-files directory)))
-      (gemini-companion-extension-test-answering '(t t)
-        (gemini-companion-extension-test-tools))
+      (gemini-companion-extension-test-tools t t)
       ;; The mode is off.
       (should (equal hooks (gemini-companion-test-hooks)))
       (should (equal '("gemini" "qwen")
@@ -98,8 +93,7 @@ End-to-end tests do so with the CLIs themselves.")
       (write-region "old" nil bridge nil 'silent)
       (gemini-companion-part-ready 'tools 'started)
       (should (string-search "MCP" (gemini-companion-test-file-text bridge)))
-      (gemini-companion-extension-test-answering '(t)
-        (gemini-companion-extension-test-tools))
+      (gemini-companion-extension-test-tools t)
       (delete-directory gemini-companion-install-directory)
       (should (equal before (gemini-companion-extension-test-files directory))))))
 
@@ -109,26 +103,20 @@ End-to-end tests do so with the CLIs themselves.")
       ;; The user quits the second question.
       (should (eq 'quit
                   (condition-case nil
-                      (cl-letf (((symbol-function 'y-or-n-p)
-                                 (lambda (question)
-                                   (or (string-search "A linked CLI" question)
-                                       (signal 'quit nil)))))
-                        (gemini-companion-extension-test-tools))
+                      (gemini-companion-extension-test-tools t 'quit)
                     (quit 'quit))))
       (should (equal before (gemini-companion-extension-test-files directory))))
     ;; The policy cannot be written.
     (write-region "" nil ".gemini/policies" nil 'silent)
-    (gemini-companion-extension-test-answering '(t t)
-      (should-error (gemini-companion-extension-test-tools) :type 'file-error))
+    (should-error (gemini-companion-extension-test-tools t t) :type 'file-error)
     (should-not (gemini-companion-install-extension-p))
     (should-not (file-exists-p ".gemini/extensions"))
     ;; One CLI refuses, and the other one links it.
     (make-directory ".gemini/extensions/gemini-companion" t)
-    (gemini-companion-extension-test-answering '(t nil)
-      (ert-with-message-capture messages
-        (gemini-companion-extension-test-tools)
-        (should (string-search "Linking failed; Gemini CLI: already installed"
-                               messages))))
+    (ert-with-message-capture messages
+      (gemini-companion-extension-test-tools t nil)
+      (should (string-search "Linking failed; Gemini CLI: already installed"
+                             messages)))
     (should-not (file-exists-p ".gemini/policies/gemini-companion.toml"))
     (should-not (gemini-companion-tools-linked-p "gemini"))
     (should (gemini-companion-tools-linked-p "qwen"))))
@@ -136,19 +124,15 @@ End-to-end tests do so with the CLIs themselves.")
 ;;;; Status
 
 (defun gemini-companion-extension-test-shown (directory)
-  "Return the findings for DIRECTORY, as a text."
-  (format "%s" (gemini-companion-part-findings 'tools directory)))
+  "Return the status of the links, as in DIRECTORY, as a text."
+  (format "%s" (funcall (cdr (assoc "Links" gemini-companion-status-checks))
+                        directory)))
 
 (ert-deftest gemini-companion-extension-status-shows-why-a-cli-does-not-ask ()
   (gemini-companion-extension-test-with-home
     (should (string-search "No CLI is linked"
-                           (format "%s" (funcall
-                                         (alist-get "Links"
-                                                    gemini-companion-status-checks
-                                                    nil nil #'equal)
-                                         directory))))
-    (gemini-companion-extension-test-answering '(t nil)
-      (gemini-companion-extension-test-tools))
+                           (gemini-companion-extension-test-shown directory)))
+    (gemini-companion-extension-test-tools t nil)
     (gemini-companion-test-write
      ".qwen/settings.json" "{\"security\": {\"folderTrust\": {\"enabled\": true}}}")
     (dolist (text '("is not trusted, so questions are not offered and edits are not \
@@ -165,7 +149,6 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
         (let ((shown (gemini-companion-extension-test-shown place)))
           (should (string-search "good Gemini CLI is linked" shown))
           (should-not (string-search "To trust" shown)))))
-    (gemini-companion-extension-test-answering '(t)
-      (gemini-companion-extension-test-tools))))
+    (gemini-companion-extension-test-tools t)))
 
 ;;; gemini-companion-tools-test.el ends here

@@ -45,7 +45,6 @@ TIMERS: list[threading.Timer] = []
 LOCK = threading.Lock()
 LEVELS = {"error": 1, "warning": 2}
 INCLUDE = re.compile("#include.*")
-NONE: dict[str, Any] = {"diagnostics": []}
 
 
 def send(**message: Any) -> None:
@@ -89,13 +88,11 @@ def change(document: dict[str, Any], text: str) -> None:
     VERSIONS[document["uri"]] = document["version"]
     if "pull" in FLAGS or ("mute" in FLAGS and REPORTED):
         return
+    found = {"uri": document["uri"], "version": document["version"]}
     if "pyright" in FLAGS:
-        publish(
-            {"uri": document["uri"], "version": document["version"]}
-            | {"diagnostics": diagnostics(old)}
-        )
+        publish({**found, "diagnostics": diagnostics(old)})
     elif "includes" in FLAGS and set(INCLUDE.findall(old)) ^ set(INCLUDE.findall(text)):
-        publish({"uri": document["uri"], "version": document["version"]} | NONE)
+        publish({**found, "diagnostics": []})
     else:
         report(document["uri"])
     REPORTED.append(text)
@@ -155,7 +152,8 @@ def references(uri: str, position: dict[str, int]) -> list[dict[str, Any]]:
 
 
 def handle(message: dict[str, Any]) -> None:
-    method, params = message.get("method"), message.get("params")
+    method, params = message.get("method"), message.get("params") or {}
+    uri = params.get("textDocument", params).get("uri")
     if method == "initialize":
         can: dict[str, Any] = {"textDocumentSync": {"openClose": True, "change": 1}}
         if "pull" in FLAGS:
@@ -166,30 +164,28 @@ def handle(message: dict[str, Any]) -> None:
         if "busy" in FLAGS:
             notify("$/progress", token="work", value={"kind": "begin", "title": "x"})
     elif method == "textDocument/didOpen":
-        assert params["textDocument"]["uri"] not in TEXTS, "it is open"
+        assert uri not in TEXTS, "it is open"
         change(params["textDocument"], params["textDocument"]["text"])
     elif method == "textDocument/didChange":
         change(params["textDocument"], params["contentChanges"][-1]["text"])
     elif method == "textDocument/didSave":
         report_others(params["textDocument"])
     elif method == "textDocument/didClose":
-        uri = params["textDocument"]["uri"]
         TEXTS.pop(uri, None)
         notify("textDocument/publishDiagnostics", uri=uri, diagnostics=[])
     elif method == "textDocument/diagnostic":
-        items = diagnostics(TEXTS[params["textDocument"]["uri"]])
+        items = diagnostics(TEXTS[uri])
         send(id=message["id"], result={"kind": "full", "items": items})
     elif method == "textDocument/references":
-        uri = params["textDocument"]["uri"]
         send(id=message["id"], result=references(uri, params["position"]))
     elif method == "test/forget":
-        del TEXTS[params["uri"]]
+        del TEXTS[uri]
     elif method == "test/pause":
         signal.sigwait({signal.SIGUSR1})
     elif method == "test/reported":
         for timer in TIMERS:
             timer.join()
-        send(id=message["id"], result=TEXTS.get(params["uri"]) == params["text"])
+        send(id=message["id"], result=TEXTS.get(uri) == params["text"])
     elif method == "exit":
         sys.exit()
     elif "id" in message and method:
