@@ -393,32 +393,25 @@ FILES."
       (flymake-start)
       (should (gemini-companion-lookup-test-problem-p "does not check" "a.txt")))))
 
-(defun gemini-companion-lookup-test-flycheck (checker callback)
-  "Call CALLBACK with errors of CHECKER, some in this buffer.
-The text of the first one is the first line."
-  (let ((text (buffer-substring (point-min) (line-end-position)))
-        (buffer (current-buffer)))
-    (run-at-time
-     0.1 nil
-     (lambda ()
-       (with-current-buffer buffer
-         (funcall
-          callback 'finished
-          (list
-           (flycheck-error-new-at 2 1 'warning "odd\nthing" :checker checker)
-           (flycheck-error-new-at 3 1 'gemini-companion-lookup-test-level
-                                  "bad" :checker checker)
-           (flycheck-error-new-at 1 1 'error text :checker checker)
-           (flycheck-error-new-at 1 1 'error "secret" :checker checker
-                                  :filename (expand-file-name ".env")))))))))
-
 (ert-deftest gemini-companion-lookup-of-flycheck-are-of-the-present-text ()
   (skip-unless (require 'flycheck nil t))
   (flycheck-define-error-level 'gemini-companion-lookup-test-level
                                :severity 200 :compilation-level 2)
-  (flycheck-define-generic-checker 'gemini-companion-lookup-test "A checker."
-                                   :start #'gemini-companion-lookup-test-flycheck
-                                   :modes '(text-mode))
+  (flycheck-define-generic-checker 'gemini-companion-lookup-test
+      "A checker of which the text of an error is the first line."
+    :modes '(text-mode)
+    :start
+    (lambda (checker callback)
+      (let ((text (buffer-substring (point-min) (line-end-position)))
+            (new (lambda (line level text &optional file)
+                   (flycheck-error-new-at line 1 level text :checker checker
+                                          :filename (or file buffer-file-name)))))
+        (run-at-time
+         0.1 nil callback 'finished
+         (list (funcall new 2 'warning "odd\nthing")
+               (funcall new 3 'gemini-companion-lookup-test-level "bad")
+               (funcall new 1 'error text)
+               (funcall new 1 'error "secret" (expand-file-name ".env")))))))
   (gemini-companion-test-in-project nil '(("a.txt" "one\ntwo\nthree\n"))
     (with-current-buffer (find-file-noselect "a.txt")
       (let ((flycheck-checkers '(gemini-companion-lookup-test))
