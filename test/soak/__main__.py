@@ -32,7 +32,6 @@ from harness.scratch import Scratch
 from harness.tools import Tools
 from harness.wait import eventually
 from user import User
-from verdict import judge
 
 CLIS = 3
 LONGEST_RESTART = 60.0
@@ -80,7 +79,7 @@ class Soak:
             self._make_clis()
             await self._soak(emacs)
             await self._stop(emacs)
-            judge(self.log, emacs.entries())
+            self.log.judge(emacs.entries())
         except AssertionError as problem:
             self.log.problem(f"{problem}")
         finally:
@@ -261,22 +260,18 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     problems = []
     if reviews := int(os.environ.get("GC_SOAK_REVIEWS") or 10_000):
-        problems += soak(reviews)
+        seed = int(os.environ.get("GC_SOAK_SEED") or random.randrange(2**31))
+        print(f"soak: {reviews} reviews, GC_SOAK_SEED={seed}", flush=True)
+        soak = Soak(seed, reviews)
+        asyncio.run(soak.run())
+        soak.flat()
+        print(soak.table(), flush=True)
+        problems += soak.log.problems
     if seconds := float(os.environ.get("GC_SOAK_DESKTOP") or 600):
         problems += desktop.run(seconds)
     for problem in problems[:40]:
         print(f"PROBLEM: {problem}")
     return 1 if problems else 0
-
-
-def soak(reviews: int) -> list[str]:
-    seed = int(os.environ.get("GC_SOAK_SEED") or random.randrange(2**31))
-    print(f"soak: {reviews} reviews, GC_SOAK_SEED={seed}", flush=True)
-    soak = Soak(seed, reviews)
-    asyncio.run(soak.run())
-    soak.flat()
-    print(soak.table(), flush=True)
-    return soak.log.problems
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import asyncio
 import itertools
 import time
 from asyncio import to_thread
-from collections import Counter
+from collections import Counter, defaultdict
 from http.client import HTTPException
 from pathlib import Path
 from random import Random
@@ -22,12 +22,15 @@ AGAIN = 1.0
 # How long after a kill a connection may be lost because of it.
 KILL_SHADOW = 8.0
 
-ACCEPTED = ("accept", "edit")
-REJECTED = ("reject", "kill")
+BY_USER = {
+    "accepted": ("accept", "edit", "race"),
+    "rejected": ("reject", "kill", "stop"),
+}
 KINDS = "accept", "edit", "reject", "kill", "hold", "holdedit", "race"
 WEIGHTS = 24, 20, 16, 4, 8, 8, 6
 
-
+# With these, the end of a session may lose a message in transit.
+UNSURE = ("server killed", "cut", "wrong answer")
 # The answer is malformed or wrong, or none came in time.
 WRONG = AssertionError, KeyError, TimeoutError
 # The connection closed before the end of the answer; a time that is up is an OSError.
@@ -66,6 +69,17 @@ class Log:
         self.problems.append(text)
         if len(self.problems) <= 20:
             print(f"PROBLEM: {text}", flush=True)
+
+    def judge(self, entries: list[dict[str, str]]) -> None:
+        """Compare what the CLIs saw with ``entries``, which is what Emacs did."""
+        ends: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+        for entry in entries:
+            key = (entry["session"], entry["path"], entry["state"])
+            ends[key].append(entry["sha"] or "")
+        for session in self.sessions:
+            for path in session.diffs:
+                kinds = ("accepted", "rejected", "edited")
+                session.judge(path, *(ends[session.id, path, kind] for kind in kinds))
 
 
 class Session:
@@ -115,6 +129,35 @@ class Session:
         every = itertools.chain(*self.diffs.values())
         return [diff for diff in every if not diff.ends]
 
+    @property
+    def id(self) -> str:
+        return self.fake.session_id
+
+    def judge(
+        self, path: str, accepted: list[str], rejected: list[str], edited: list[str]
+    ) -> None:
+        """Report each diff of ``path`` that has no end, or another than in Emacs."""
+        for diff in self.diffs[path]:
+            if len(diff.ends) != 1:
+                self.log.problem(f"{path}: ends {diff.ends}")
+        where = f"{self.id} {path}"
+        in_emacs, here = Counter(accepted), Counter(self.accepted.get(path, []))
+        closed = Counter(self.closed.get(path, []))
+        if here - in_emacs:
+            self.log.problem(f"{where}: received a text that was not accepted")
+        rejects = self.rejected[path]
+        if rejects > len(rejected):
+            self.log.problem(f"{where}: {rejects} rejects, {len(rejected)}")
+        if self.fate in UNSURE:
+            return
+        if in_emacs - here - closed:
+            self.log.problem(f"{where}: an accepted text never came")
+        if rejects < len(rejected) and not closed:
+            self.log.problem(f"{where}: a reject never came")
+        proposed = {texts.sha(diff.text) for diff in self.diffs[path]}
+        if "holdedit-" in path and set(closed - Counter(edited)) - proposed:
+            self.log.problem(f"{where}: closeDiff returned an unknown text")
+
     async def _read(self, stream: Events) -> None:
         """Take the events of ``stream``, and of those that follow it."""
         try:
@@ -144,9 +187,12 @@ class Session:
         if method == "ide/contextUpdate":
             self._take_context(params)
         elif method == "ide/diffAccepted":
-            self._take_accepted(params["filePath"], params["content"])
+            path, text = params["filePath"], params["content"]
+            self.accepted.setdefault(path, []).append(texts.sha(text))
+            self._take_end(path, "accepted", text)
         elif method == "ide/diffRejected":
-            self._take_rejected(params["filePath"])
+            self.rejected[params["filePath"]] += 1
+            self._take_end(params["filePath"], "rejected")
         else:
             self.log.problem(f"unknown notification {method}")
 
@@ -163,31 +209,19 @@ class Session:
         elif not cursor or cursor["line"] < 1 or cursor["character"] < 1:
             self.log.problem(f"context has no cursor: {files}")
 
-    def _take_accepted(self, path: str, content: str) -> None:
-        self.accepted.setdefault(path, []).append(texts.sha(content))
+    def _take_end(self, path: str, how: str, text: str | None = None) -> None:
+        """Take that a diff of ``path`` was accepted with ``text``, or rejected."""
         for diff in self.diffs.get(path, []):
-            if not diff.ends and content.startswith(diff.mark):
-                if diff.kind == "accept" and content != diff.text:
+            if not diff.ends and (text is None or text.startswith(diff.mark)):
+                if diff.kind not in BY_USER[how]:
+                    self.log.problem(f"{path}: {how} without the user")
+                elif diff.kind == "accept" and text != diff.text:
                     self.log.problem(f"{path}: accepted another text")
-                if diff.kind not in (*ACCEPTED, "race"):
-                    self.log.problem(f"{path}: accepted without the user")
-                diff.end("accepted")
+                diff.end(how)
                 return
-        self._stray(path, f"accepted {content[:30]!r}")
-
-    def _take_rejected(self, path: str) -> None:
-        self.rejected[path] += 1
-        for diff in self.diffs.get(path, []):
-            if not diff.ends:
-                if diff.kind not in (*REJECTED, "stop"):
-                    self.log.problem(f"{path}: rejected without the user")
-                diff.end("rejected")
-                return
-        self._stray(path, "rejected")
-
-    def _stray(self, path: str, what: str) -> None:
         known = [(d.mark, d.ends) for d in self.diffs.get(path, [])[-3:]]
-        self.log.problem(f"{self._cli.name} {path}: {what} again: {known}")
+        what = f"{how} {text and text[:30]!r} again: {known}"
+        self.log.problem(f"{self._cli.name} {path}: {what}")
 
 
 class Cli:
@@ -252,7 +286,7 @@ class Cli:
         session = await self.connected()
         try:
             if self.random.random() < 0.05:
-                kinds = [self.random.choice([*ACCEPTED, *REJECTED]) for _ in range(5)]
+                kinds = self.random.choices(KINDS[:4], k=5)
                 await asyncio.gather(*(self._one(session, kind) for kind in kinds))
             else:
                 (kind,) = self.random.choices(KINDS, WEIGHTS)
