@@ -178,7 +178,8 @@ class Soak:
         for session in sessions:
             # The server is stopped when the CLI opens the next stream.
             session.is_leaving = True
-        await to_thread(emacs.eval, "(progn (gemini-companion-mode 0) (soak-rest) nil)")
+        await to_thread(emacs.eval, "(gemini-companion-mode 0)")
+        await to_thread(emacs.eval, "(mapc 'cancel-timer soak-timers)")
         await to_thread(eventually, lambda: not scratch.servers(), "gone")
         for session in sessions:
             for diff in session.open_diffs():

@@ -239,22 +239,21 @@ class Cli:
         self._marks = itertools.count(1)
         self._names = itertools.count(1)
 
-    async def connect(self) -> Session:
-        fake = FakeCli(*self._server)
-        session = Session(self, fake)
-        session.follow(await to_thread(fake.connect))
-        tools = (await to_thread(fake.ask, "tools/list", {}))["result"]["tools"]
-        assert {tool["name"] for tool in tools} == {"openDiff", "closeDiff"}, tools
-        self.log.sessions.append(session)
-        return session
-
     async def connected(self) -> Session:
         """Return a live session, a new one if necessary."""
         for _ in range(60):
             if self.session is not None and not self.session.fate:
                 return self.session
             try:
-                self.session = await self.connect()
+                fake = FakeCli(*self._server)
+                session = Session(self, fake)
+                session.follow(await to_thread(fake.connect))
+                tools = (await to_thread(fake.ask, "tools/list", {}))["result"]["tools"]
+                assert {one["name"] for one in tools} == {"openDiff", "closeDiff"}, (
+                    tools
+                )
+                self.log.sessions.append(session)
+                self.session = session
             except (*WRONG, *LOST) as error:
                 if not self.log.is_excused():
                     self.log.problem(f"{self.name} cannot connect: {error!r}")

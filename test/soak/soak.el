@@ -33,7 +33,7 @@
 (defvar soak-problems nil "Errors in this Emacs, a list of strings.")
 (defvar soak--edited (make-hash-table :test #'eq :weakness 'key)
   "The diffs whose proposals were edited.")
-(defvar soak--timers nil "The timers of the simulated user.")
+(defvar soak-timers nil "The timers of the simulated user.")
 
 (defconst soak--additions
   ["added\n" "\r\n" "\u2028" "\U0001D11E\U0001F469\u200D\U0001F680"
@@ -142,7 +142,7 @@
                           (let ((function (timer--function timer)))
                             (if (symbolp function) (symbol-name function)
                               "closure")))
-                        (seq-remove (lambda (timer) (memq timer soak--timers))
+                        (seq-remove (lambda (timer) (memq timer soak-timers))
                                     (append timer-list timer-idle-list)))
         :diffs (length (gemini-companion-edits-open))))
 
@@ -151,7 +151,7 @@
   (cl-loop for (_name size used . _) in (garbage-collect)
            sum (* size used)))
 
-;;;; Start and stop
+;;;; Start
 
 (defun soak-start ()
   "Turn on the mode, and start the simulated user."
@@ -159,14 +159,9 @@
   (add-hook 'gemini-companion-ready-hook (lambda () (cl-incf soak-ready)))
   (add-hook 'gemini-companion-edit-closed-functions #'soak--closed)
   (gemini-companion-mode)
-  (setq soak--timers
+  (setq soak-timers
         (list (run-at-time 0.02 0.02 #'soak--answer-some)
               (run-at-time 0.1 0.1 #'soak--type))))
-
-(defun soak-rest ()
-  "Stop the simulated user."
-  (mapc #'cancel-timer soak--timers)
-  (setq soak--timers nil))
 
 (provide 'soak)
 ;;; soak.el ends here

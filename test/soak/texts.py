@@ -31,16 +31,10 @@ def sha(text: str) -> str:
 
 def proposal(random: Random, mark: str) -> str:
     """Return a proposal, empty or with ``mark`` as its first line."""
-    share = random.random()
-    if share < 0.04:
+    # Most are small; of the large ones few are near the limit.
+    limits = 0, 2_000, 20_000, 100_000, 300_000
+    (limit,) = random.choices(limits, [4, 71, 17, 5, 3])
+    if not limit:
         return ""
-    if share < 0.75:
-        size = random.randrange(2_000)
-    elif share < 0.92:
-        size = random.randrange(20_000)
-    elif share < 0.985:
-        size = random.randrange(100_000)
-    else:
-        size = random.randrange(200_000, 300_000)
     text = f"{mark}\n" + "".join(random.choices(ODD, k=random.randrange(12)))
-    return text + ORDINARY * (size // len(ORDINARY))
+    return text + ORDINARY * (random.randrange(limit) // len(ORDINARY))
