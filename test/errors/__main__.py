@@ -24,6 +24,8 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,7 @@ MODULES = (
 # Seconds within which a checker must answer for its errors to be known.
 SLOW = 2.0
 Errors = list[tuple[int, str]]
+Facts = list[dict[str, Errors]]
 Results = list[dict[str, Any]]
 WHICH = ("before", "after")
 
@@ -66,8 +69,11 @@ def install() -> None:
     run(DEPS / "python/bin/pip", "install", "-q", *PYTHON)
     run("npm", "install", "--prefix", DEPS, "--no-audit", "--no-fund", *NPM)
     if shutil.which("apt-get"):
-        packages = [package for name in DEBIAN for package in with_version(name)]
-        subprocess.run(["apt-get", "download", *packages], cwd=DEPS, check=False)
+        # Go is in packages with a version, on which the others depend.
+        depends = output(["apt-cache", "depends", *DEBIAN])
+        of_go = re.findall(r"Depends: (golang-[\d.]+-(?:go|src))$", depends, re.M)
+        download = ["apt-get", "download", *DEBIAN, *sorted({*of_go})]
+        subprocess.run(download, cwd=DEPS, check=False)
         for package in DEPS.glob("*.deb"):
             run("dpkg-deb", "-x", package, DEPS / "root")
     source = ["download", "-q", "--no-deps", "--no-binary", ":all:", "-d", DEPS]
@@ -75,12 +81,6 @@ def install() -> None:
     for archive in DEPS.glob("brotli*.tar.gz"):
         run("tar", "-C", DEPS, "-xf", archive, "--one-top-level=brotli")
     done.write_text(wanted)
-
-
-def with_version(name: str) -> list[str]:
-    """Return `name` and the packages of Go that it depends on, with a version."""
-    depends = output(["apt-cache", "depends", name])
-    return [name, *re.findall(r"Depends: (golang-[\d.]+-(?:go|src))$", depends, re.M)]
 
 
 def run(*command: object) -> None:
@@ -170,7 +170,7 @@ def c_files() -> dict[str, str]:
 
 
 def servers() -> dict[str, Server]:
-    binaries = DEPS / "python/bin"
+    binaries, modules = DEPS / "python/bin", DEPS / "node_modules"
     python = python_files()
     based = [str(binaries / "basedpyright-langserver"), "--stdio"]
     found = {
@@ -184,11 +184,11 @@ def servers() -> dict[str, Server]:
             r":(\d+):\d+: (?:F821|E9\d\d|invalid-syntax)\b",
         ),
         "typescript": Server(
-            [str(DEPS / "node_modules/.bin/typescript-language-server"), "--stdio"],
+            [str(modules / ".bin/typescript-language-server"), "--stdio"],
             [
                 "node",
                 str(HERE / "truth.js"),
-                str(DEPS / "node_modules/typescript/lib/typescript.js"),
+                str(modules / "typescript/lib/typescript.js"),
             ],
             typescript_files(),
         ),
@@ -219,7 +219,7 @@ def servers() -> dict[str, Server]:
     return found
 
 
-def truth(server: Server, edits: list[Edit], project: Path) -> list[dict[str, Errors]]:
+def truth(server: Server, edits: list[Edit], project: Path) -> Facts:
     if server.truth == ["pyright"]:
         return pyright(edits, project)
     if server.line:
@@ -228,33 +228,31 @@ def truth(server: Server, edits: list[Edit], project: Path) -> list[dict[str, Er
     return json.loads(output(command, input=json.dumps(edits)))
 
 
-def of_lines(server: Server, edits: list[Edit]) -> list[dict[str, Errors]]:
+def of_lines(server: Server, edits: list[Edit]) -> Facts:
     """Return the lines of which the checker prints something, text by text."""
-    known: dict[tuple[str, str], Errors] = {}
 
+    @cache
     def errors(file: str, text: str) -> Errors:
-        if (file, text) not in known:
-            original = Path(file).read_text()
-            Path(file).write_text(text)
-            *command, last = server.truth
-            last = [last + file] if last.endswith("=") else [last, file]
-            printed = output(
-                [*command, *last],
-                cwd=Path(file).parent,
-                env={**os.environ, **environment()},
-                stderr=subprocess.STDOUT,
-            )
-            Path(file).write_text(original)
-            found = re.findall(server.line, printed, re.MULTILINE)
-            known[file, text] = [(int(line), "") for line in found]
-        return known[file, text]
+        original = Path(file).read_text()
+        Path(file).write_text(text)
+        *command, last = server.truth
+        last = [last + file] if last.endswith("=") else [last, file]
+        printed = output(
+            [*command, *last],
+            cwd=Path(file).parent,
+            env={**os.environ, **environment()},
+            stderr=subprocess.STDOUT,
+        )
+        Path(file).write_text(original)
+        found = re.findall(server.line, printed, re.MULTILINE)
+        return [(int(line), "") for line in found]
 
     return [
         {which: errors(edit["file"], edit[which]) for which in WHICH} for edit in edits
     ]
 
 
-def pyright(edits: list[Edit], project: Path) -> list[dict[str, Errors]]:
+def pyright(edits: list[Edit], project: Path) -> Facts:
     with tempfile.TemporaryDirectory() as directory:
         # Each text has its own copy of the project, as files import each other.
         names: dict[tuple[str, str], Path] = {}
@@ -337,16 +335,10 @@ def judge(name: str, tools: Tools, is_visited: bool, count: int) -> Score:
     return compare(edits, facts, results, bool(server.line))
 
 
-def compare(
-    edits: list[Edit],
-    facts: list[dict[str, Errors]],
-    results: Results,
-    by_line: bool,
-) -> Score:
+def compare(edits: list[Edit], facts: Facts, results: Results, by_line: bool) -> Score:
     score = Score()
-    for number, (edit, errors, result) in enumerate(
-        zip(edits, facts, results, strict=True)
-    ):
+    rows = zip(edits, facts, results, strict=True)
+    for number, (edit, errors, result) in enumerate(rows):
         expected = new_errors(edit, errors)
         found = {
             (line, "" if by_line else plain(message))
@@ -364,11 +356,9 @@ def compare(
             score.broken += not is_slow
             score.known += bool(found)
             if not found:
-                print(
-                    f"{'slow' if is_slow else 'silent'} {number} {edit['how']}"
-                    f" {result['time']:.2f} s, the checker {result['checker']:.2f} s:"
-                    f" {sorted(expected)[:3]}"
-                )
+                what = "slow" if is_slow else "silent"
+                times = f"{result['time']:.2f} s, the checker {result['checker']:.2f} s"
+                print(f"{what} {number} {edit['how']} {times}: {sorted(expected)[:3]}")
         if result["changed"] or result["answers"] != 1:
             score.visible += 1
             print(f"visible {number} {result['answers']} {result['changed']}")
@@ -418,21 +408,20 @@ def main() -> int:
     install()
     count = int(os.environ.get("GC_ERRORS_EDITS", "40"))
     rows = []
-    for name in sys.argv[1:] or list(servers()):
-        for version, tools in emacsen():
-            for is_visited in (False, True):
-                if servers()[name].checker and not is_visited:
-                    continue
-                score = judge(name, tools, is_visited, count)
-                times = sorted(score.times)
-                row = (
-                    f"{name:14}{version:6}{'visited' if is_visited else 'not':9}"
-                    f"{score.known:5}/{score.broken:<4}{score.slow:4}{score.fixed:7}"
-                    f"{score.wrong:7}{score.visible:9}"
-                    f"{times[len(times) // 2]:8.2f}{times[len(times) * 95 // 100]:7.2f}"
-                )
-                print(row, flush=True)
-                rows.append((row, score))
+    names = sys.argv[1:] or list(servers())
+    for name, (version, tools), is_visited in product(names, emacsen(), (False, True)):
+        if servers()[name].checker and not is_visited:
+            continue
+        score = judge(name, tools, is_visited, count)
+        times = sorted(score.times)
+        row = (
+            f"{name:14}{version:6}{'visited' if is_visited else 'not':9}"
+            f"{score.known:5}/{score.broken:<4}{score.slow:4}{score.fixed:7}"
+            f"{score.wrong:7}{score.visible:9}"
+            f"{times[len(times) // 2]:8.2f}{times[len(times) * 95 // 100]:7.2f}"
+        )
+        print(row, flush=True)
+        rows.append((row, score))
     print(
         "server        Emacs visited  known    slow  fixed  wrong  visible"
         "   p50 s  p95 s"

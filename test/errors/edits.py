@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Edits that break real code and fix it again."""
 
-import ast
 import random
 import re
 from pathlib import Path
@@ -32,6 +31,7 @@ STATEMENTS = {
 }
 # A line that is a statement, and what the line before it ends with.
 STATEMENT = {
+    ".py": (r"    +(?:[\w.]+ = |return\b|raise\b|(?:if|for) .*:$)", r"[^,(\[{\\]$"),
     ".ts": (r"    +\S.*;$", r"[;{]$"),
     ".go": (r"\t+(?!case|default|\}|//).*[)\w]$", r"[{)\w]$"),
     ".c": (r"  +(?!case|default).*;$", r"[;{]$"),
@@ -62,14 +62,6 @@ ONE = {
 
 def places(path: Path, text: str) -> list[int]:
     """Return the lines of `text`, of `path`, before which a statement may stand."""
-    if path.suffix == ".py":
-        return [
-            statement.lineno
-            for function in ast.walk(ast.parse(text))
-            if isinstance(function, ast.FunctionDef)
-            for statement in function.body
-            if not isinstance(statement, (ast.FunctionDef, ast.ClassDef))
-        ]
     lines = text.splitlines()
     statement, before = STATEMENT[path.suffix]
     return [
