@@ -14,13 +14,7 @@ OWN = f"""{PROPOSE}
 (setq gemini-companion-review-arrival 'now)
 (defun e2e-here () "Return the selected buffer." (buffer-name (window-buffer)))
 """
-
-BUFFERS = {
-    "ediff": "Ediff Control Panel",
-    "diff": "gemini diff",
-    "list": "gemini edits",
-    "proposal": "gemini proposal",
-}
+EDIFF, DIFF = "Ediff Control Panel", "gemini diff"
 
 
 class User:
@@ -31,15 +25,15 @@ class User:
         self.emacs.eval("(progn (require 'evil) (evil-mode))")
         self.emacs.eval(f"(setq gemini-companion-review-view '{view})")
 
-    def opens(self, new: str = NEW) -> None:
-        arrive(self.emacs, self.file, new).select()
+    def opens(self) -> None:
+        arrive(self.emacs, self.file, NEW).select()
 
     def types(self, *keys: str, sees: str = "", is_in: str = "") -> None:
         self.emacs.keys(*keys)
         if sees:
             self.emacs.wait_for(sees)
         if is_in:
-            self.emacs.holds(f'(string-search "{BUFFERS[is_in]}" (e2e-here))')
+            self.emacs.holds(f'(string-search "{is_in}" (e2e-here))')
 
     def ended(self, state: str) -> None:
         self.reviews.wait_until(0)
@@ -50,23 +44,23 @@ class User:
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_letters_of_a_review(world: World, view: str) -> None:
     user = User(world, view)
-    other = {"ediff": "diff", "diff": "ediff"}[view]
+    own, other = {"ediff": (EDIFF, DIFF), "diff": (DIFF, EDIFF)}[view]
     user.opens()
     user.types("n", "x", sees="Hunk excluded; x restores it")
     user.types("v", is_in=other)
     user.types("x", sees="Hunk restored")
-    user.types("v", is_in=view)
+    user.types("v", is_in=own)
     user.types("p", "x", sees="1 excluded")
-    user.types("x", "e", is_in="proposal")
-    user.types("C-c", "C-e", is_in=view)
+    user.types("x", "e", is_in="gemini proposal")
+    user.types("C-c", "C-e", is_in=own)
     assert user.reviews.proposal() == NEW
     user.types("?", sees="Reject with a reason")
     user.types("C-g", "q", sees="Answer for a.txt")
-    user.types("k", is_in=view)
-    user.types("l", is_in="list")
-    user.types("q", is_in=view)
+    user.types("k", is_in=own)
+    user.types("l", is_in="gemini edits")
+    user.types("q", is_in=own)
     user.types("R", sees="reason for")
-    user.types("C-g", is_in=view)
+    user.types("C-g", is_in=own)
     user.types("a")
     user.ended("accepted")
 
@@ -79,27 +73,27 @@ def test_letters_of_a_review(world: World, view: str) -> None:
 def test_letters_of_the_list(world: World) -> None:
     user = User(world, "diff")
     user.opens()
-    user.types("l", is_in="list")
+    user.types("l", is_in="gemini edits")
     user.types("Tab", sees="twenty")
     user.types("n", "n", "x", sees="1 excluded")
     user.types("x", sees="Hunk restored")
     user.types("p", "x", sees="1 excluded")
-    user.types("n", "e", is_in="proposal")
+    user.types("n", "e", is_in="gemini proposal")
     user.emacs.holds('(with-current-buffer (window-buffer) (looking-at-p "twenty"))')
-    user.types("C-c", "C-e", is_in="diff")
-    user.types("l", is_in="list")
-    user.types("v", is_in="ediff")
-    user.types("l", is_in="list")
+    user.types("C-c", "C-e", is_in=DIFF)
+    user.types("l", is_in="gemini edits")
+    user.types("v", is_in=EDIFF)
+    user.types("l", is_in="gemini edits")
     user.types("?", sees="Comment on this line")
-    user.types("C-g", "q", is_in="ediff")
-    user.types("l", is_in="list")
+    user.types("C-g", "q", is_in=EDIFF)
+    user.types("l", is_in="gemini edits")
     user.types("R", sees="reason for")
     user.types("C-g", "a", sees="Accepted a.txt")
     user.types("q")
     user.ended("accepted")
 
     user.opens()
-    user.types("l", is_in="list")
+    user.types("l", is_in="gemini edits")
     user.types("r", sees="Rejected a.txt")
     user.types("q")
     user.ended("rejected")
