@@ -550,30 +550,27 @@ M-x gemini-companion-run begins one\n")
 
 (ert-deftest gemini-companion-terminal-answers-questions-for-colors ()
   (gemini-companion-terminal-test-with
-    (let ((mode (frame-parameter nil 'background-mode))
-          (expected ""))
-      (set-frame-parameter nil 'background-mode 'light)
-      (unwind-protect
-          (pcase-dolist
-              (`(,output . ,answer)
-               `((("text \e]11;?\a more") . ,gemini-companion-terminal-test-white)
-                 (("x\e" "]" "11;" "?\e" "\\\e[c")
-                  . ,gemini-companion-terminal-test-white)
-                 (("\e]10;?\a\e]11;?\a")
-                  . ,(concat "\e]10;rgb:0000/0000/0000\e\\"
-                             gemini-companion-terminal-test-white))
-                 ;; A sequence that another one has ended.
-                 (("\e]0;title\e[1m\e]11;?\a")
-                  . ,gemini-companion-terminal-test-white)
-                 ;; A color that the CLI sets is no question.
-                 (("\e]11;#ffffff\a" "\e]0;title\a" "\e]110\a") . "")))
-            (ert-info ((format "%S" output))
-              (dolist (part output)
-                (funcall (process-filter process) process part))
-              (setq expected (concat expected answer))
-              (gemini-companion-test-eventually
-                (equal expected (funcall answers)))))
-        (set-frame-parameter nil 'background-mode mode)))
+    (cl-letf (((frame-parameter nil 'background-mode) 'light)
+              (expected ""))
+      (pcase-dolist
+          (`(,output . ,answer)
+           `((("text \e]11;?\a more") . ,gemini-companion-terminal-test-white)
+             (("x\e" "]" "11;" "?\e" "\\\e[c")
+              . ,gemini-companion-terminal-test-white)
+             (("\e]10;?\a\e]11;?\a")
+              . ,(concat "\e]10;rgb:0000/0000/0000\e\\"
+                         gemini-companion-terminal-test-white))
+             ;; A sequence that another one has ended.
+             (("\e]0;title\e[1m\e]11;?\a")
+              . ,gemini-companion-terminal-test-white)
+             ;; A color that the CLI sets is no question.
+             (("\e]11;#ffffff\a" "\e]0;title\a" "\e]110\a") . "")))
+        (ert-info ((format "%S" output))
+          (dolist (part output)
+            (funcall (process-filter process) process part))
+          (setq expected (concat expected answer))
+          (gemini-companion-test-eventually
+            (equal expected (funcall answers))))))
     ;; The terminal would display these.
     (dolist (part '("one\e]0;title\atwo" "\e]8;;http://a\e\\link\e]8;;\e"
                     "\\three" "\e" "]2;title\afour\e" "[1mfive\e[0m"))
