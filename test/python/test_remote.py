@@ -181,7 +181,7 @@ def test_a_text_is_sent_when_the_previous_one_has_arrived(far: Far) -> None:
 
 
 def test_a_write_keeps_what_changed_there_and_the_file_itself(far: Far) -> None:
-    far.connect()
+    far.connect(within=("sh", "-c", 'ulimit -f 64; exec "$@"', "sh"))
     file, other, link = (far.project / name for name in ("a", "other", "link"))
     file.write_text("new\n")
     file.chmod(0o640)
@@ -200,12 +200,7 @@ def test_a_write_keeps_what_changed_there_and_the_file_itself(far: Far) -> None:
     os.mkfifo(far.project / "fifo")
     for name in (far.project / "fifo", Path("/dev/zero")):
         assert "not a regular file" in far.write(name, "", b"")
-
-
-def test_a_full_disk_leaves_the_previous_text(far: Far) -> None:
     # As on a disk that is full.
-    far.connect(within=("sh", "-c", 'ulimit -f 64; exec "$@"', "sh"))
-    file = far.project / "a"
     file.write_text("new\n" * 1000)
     assert "EFBIG" in far.write(file, "older\n" * 90_000)
     assert file.read_text() == far.copy(file).read_text() == "new\n" * 1000
@@ -363,7 +358,13 @@ def test_another_program_that_takes_the_port_there_has_no_token(far: Far) -> Non
     assert thief.post(PING)[0] == 401
 
 
-def test_a_lock_file_in_a_home_that_both_hosts_share_stays(far: Far) -> None:
+def test_only_own_stale_files_of_this_host_are_removed(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_BEAT", 0.1)
+    directory = far.directory / "tmp/gemini/ide"
+    directory.mkdir(parents=True, mode=0o700)
+    # Both hosts share the home.
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     lock = far.directory / f"home/.qwen/ide/{port}.lock"
@@ -372,15 +373,6 @@ def test_a_lock_file_in_a_home_that_both_hosts_share_stays(far: Far) -> None:
     far.alone.remotes = Remotes(port, far.alone.remote_facts.append)
     own = lock.with_name(f"{far.connect()['port']}.lock")
     assert (lock.read_text(), own.exists()) == ("here", True)
-
-
-def test_only_own_stale_discovery_files_of_this_host_are_removed(
-    far: Far, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote, "_BEAT", 0.1)
-    directory = far.directory / "tmp/gemini/ide"
-    directory.mkdir(parents=True, mode=0o700)
-    far.connect()
     (found,) = directory.iterdir()
     assert found.stat().st_mode & 0o777 == 0o600
     content = found.read_text()
