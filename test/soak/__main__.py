@@ -99,13 +99,12 @@ class Soak:
     async def _soak(self, emacs: User) -> None:
         # Each event stream and each request has a thread.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))
-        running = [asyncio.create_task(cli.run()) for cli in self._clis]
-        watching = asyncio.create_task(self._direct(emacs))
+        tasks = [asyncio.create_task(cli.run()) for cli in self._clis]
+        tasks.append(asyncio.create_task(self._direct(emacs)))
         try:
-            await asyncio.gather(*running)
-            await watching
+            await asyncio.gather(*tasks)
         finally:
-            for task in (*running, watching):
+            for task in tasks:
                 task.cancel()
         await self._sample(emacs)
 
@@ -152,11 +151,10 @@ class Soak:
         deadline = time.monotonic() + LONGEST_RESTART
         while time.monotonic() < deadline:
             pid = await to_thread(emacs.server_pid)
-            if pid not in (None, previous) and len(self._scratch.servers()) == 1:
+            # Perhaps the process that was killed was the next one.
+            is_live = pid != previous or self.log.is_excused()
+            if pid and is_live and len(self._scratch.servers()) == 1:
                 return
-            is_spared = pid == previous and self.log.is_excused()
-            if is_spared and len(self._scratch.servers()) == 1:
-                return  # the process that was killed was the next one
             await asyncio.sleep(0.1)
         self.log.problem("no new server in time")
 
