@@ -144,7 +144,8 @@ class Asgi:
             try:
                 first = InitializeRequest.model_validate_json(body)
             except ValueError:
-                raise HTTPException(400, "Mcp-Session-Id is missing") from None
+                detail = "Mcp-Session-Id is missing, or initialize is malformed"
+                raise HTTPException(400, detail) from None
             names = [request.headers.get(name, "") for name in client.identity]
             session_id = "-".join(names) or uuid4().hex
             version = first.params.client_info.version
