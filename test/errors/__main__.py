@@ -172,29 +172,25 @@ def c_files() -> dict[str, str]:
 def servers() -> dict[str, Server]:
     binaries, modules = DEPS / "python/bin", DEPS / "node_modules"
     python = python_files()
-    based = [str(binaries / "basedpyright-langserver"), "--stdio"]
+    based = [f"{binaries}/basedpyright-langserver", "--stdio"]
     found = {
         "basedpyright": Server(based, ["pyright"], python),
         "package": Server(based, ["pyright"], package_files()),
         "ruff": Server(
-            [str(binaries / "ruff"), "server"],
-            [str(binaries / "ruff"), "check", "--isolated", "--output-format=concise"],
+            [f"{binaries}/ruff", "server"],
+            [f"{binaries}/ruff", "check", "--isolated", "--output-format=concise"],
             python,
             # Other rules are warnings.
             r":(\d+):\d+: (?:F821|E9\d\d|invalid-syntax)\b",
         ),
         "typescript": Server(
-            [str(modules / ".bin/typescript-language-server"), "--stdio"],
-            [
-                "node",
-                str(HERE / "truth.js"),
-                str(modules / "typescript/lib/typescript.js"),
-            ],
+            [f"{modules}/.bin/typescript-language-server", "--stdio"],
+            ["node", f"{HERE}/truth.js", f"{modules}/typescript/lib/typescript.js"],
             typescript_files(),
         ),
         "clangd": Server(
-            [str(binaries / "clangd")],
-            [str(binaries / "clangd"), "--check-lines=1-1", "--check="],
+            [f"{binaries}/clangd"],
+            [f"{binaries}/clangd", "--check-lines=1-1", "--check="],
             c_files(),
             r"^E\[.*\] \[[^\]]+\] Line (\d+): ",
         ),
@@ -206,8 +202,8 @@ def servers() -> dict[str, Server]:
         ("flycheck", "pyflakes", "redefined"),
     ):
         found[name] = Server(
-            [str(binaries / program)],
-            [str(binaries / "python"), "-m", "pyflakes"],
+            [f"{binaries}/{program}"],
+            [f"{binaries}/python", "-m", "pyflakes"],
             python,
             rf":(\d+):\d+:? (?!{warning}|.*unused|.*used$)",
             "" if name == program else name,

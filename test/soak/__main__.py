@@ -126,26 +126,21 @@ class Soak:
             pid = await to_thread(emacs.server_pid)
             if pid is None:
                 continue  # the next process is starting
-            kind = self._random.choices(
-                ["restart", "kill", "restart and kill"], weights=[15, 3, 1]
-            )[0]
+            kinds = ["restart", "kill", "restart and kill"]
+            (kind,) = self._random.choices(kinds, [15, 3, 1])
             began = time.monotonic()
             if "restart" in kind:
                 self.restarts += 1
                 await to_thread(emacs.eval, "(gemini-companion-restart)")
             if "kill" in kind:
                 await asyncio.sleep(self._random.random() if "restart" in kind else 0)
-                self._kill()
+                if servers := self._scratch.servers():
+                    self.kills += 1
+                    self.log.last_kill = time.monotonic()
+                    self._random.choice(servers).kill()
             await self._until_other(emacs, pid)
             if kind == "restart":
                 self.slowest = max(self.slowest, time.monotonic() - began)
-
-    def _kill(self) -> None:
-        servers = self._scratch.servers()
-        if servers:
-            self.kills += 1
-            self.log.last_kill = time.monotonic()
-            self._random.choice(servers).kill()
 
     async def _until_other(self, emacs: User, previous: int | None) -> None:
         deadline = time.monotonic() + LONGEST_RESTART
