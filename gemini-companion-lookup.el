@@ -171,6 +171,9 @@ innermost."
                   ((< (length (cdr best)) (length root))))
         (setq best (cons buffer root))))))
 
+(defconst gemini-companion-lookup--late '(error "No answer in time")
+  "The result of a request that was not answered.")
+
 (defun gemini-companion-lookup--query-server (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
 REQUESTS is a list of (METHOD . PARAMS), without the location of SYMBOL.
@@ -209,14 +212,19 @@ sent to the language server; open it in Emacs, or use grep_search" file))
                        (funcall then results)))))))
       (if (or visited large)
           (ask)
-        (gemini-companion-lookup--when-read
-         server (lambda () (gemini-companion-lookup--guarded answer (ask))))))))
+        (gemini-companion-lookup--when-read server answer #'ask)))))
 
-(defun gemini-companion-lookup--when-read (server send)
+(defun gemini-companion-lookup--when-read (server answer send)
   "Call SEND once SERVER has answered that it does not know a method.
-Sending a text to a server that does not read would block Emacs."
-  (gemini-companion-lookup--request server '((:$/gemini-companion))
-                                    (lambda (_) (funcall send))))
+Sending a text to a server that does not read would block Emacs.  If it
+does not answer, or SEND fails, call ANSWER with the `:problem'."
+  (gemini-companion-lookup--request
+   server '((:$/gemini-companion))
+   (lambda (results)
+     (gemini-companion-lookup--guarded answer
+       (when (equal gemini-companion-lookup--late (car results))
+         (user-error "The language server does not answer; use grep_search"))
+       (funcall send)))))
 
 (defun gemini-companion-lookup--request (server requests then)
   "Send SERVER the REQUESTS, a list of (METHOD . PARAMS).
@@ -235,7 +243,7 @@ for one that failed, once all are known."
           :success-fn done
           :error-fn (lambda (problem)
                       (funcall done (list 'error (plist-get problem :message))))
-          :timeout-fn (lambda () (funcall done '(error "No answer in time")))
+          :timeout-fn (apply-partially done gemini-companion-lookup--late)
           :timeout 14)))
      requests)))
 
@@ -818,7 +826,8 @@ report others for a while."
               (gemini-companion-lookup--sync)
               (gemini-companion-lookup--request-known known)))
         (gemini-companion-lookup--when-read
-         .server (lambda () (gemini-companion-lookup--send check known)))))))
+         .server #'ignore
+         (lambda () (gemini-companion-lookup--send check known)))))))
 
 (defun gemini-companion-lookup--buffer-with (file text)
   "Return the buffer that visits FILE, or nil.

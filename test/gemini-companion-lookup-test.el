@@ -562,6 +562,18 @@ FILES."
       (gemini-companion-lookup
        'references (lambda (answer) (setq found answer))
        (expand-file-name "b.txt") "word" nil nil)
+      ;; Not even when the server has had time to answer.
+      (dolist (timer (seq-filter (lambda (timer)
+                                   (< 5 (float-time (time-subtract
+                                                     (timer--time timer) nil))
+                                      20))
+                                 timer-list))
+        (timer-event-handler timer))
+      (should (string-search "does not answer" (plist-get found :problem)))
+      (setq found nil)
+      (gemini-companion-lookup
+       'references (lambda (answer) (setq found answer))
+       (expand-file-name "b.txt") "word" nil nil)
       (should (memq timer timer-list))
       (cancel-timer timer)
       (signal-process process 'SIGUSR1)
