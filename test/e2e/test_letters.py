@@ -14,6 +14,14 @@ OWN = f"""{PROPOSE}
 (setq gemini-companion-review-arrival 'now)
 (defun e2e-here () "Return the selected buffer." (buffer-name (window-buffer)))
 """
+# The letters of a place that mean something else in the selected window.
+OTHER_LETTERS = """
+(with-current-buffer (window-buffer)
+  (seq-filter (lambda (key) (not (eq (cdr key) (key-binding (kbd (car key))))))
+              (mapcar (lambda (row) (cons (car row) (cadr row)))
+                      (gemini-companion-commands-in '{}))))
+"""
+
 EDIFF, DIFF = "Ediff Control Panel", "gemini diff"
 
 
@@ -35,6 +43,9 @@ class User:
         if is_in:
             self.emacs.holds(f'(string-search "{is_in}" (e2e-here))')
 
+    def has_letters(self, place: str) -> None:
+        assert self.emacs.value(OTHER_LETTERS.format(place)) is None
+
     def ended(self, state: str) -> None:
         self.reviews.wait_until(0)
         self.emacs.holds(f"(eq '{state} (pop e2e-ends))", state)
@@ -42,25 +53,35 @@ class User:
 
 
 @pytest.mark.parametrize("view", ["ediff", "diff"])
-def test_letters_of_a_review(world: World, view: str) -> None:
+def test_letters_of_a_review_and_the_list(world: World, view: str) -> None:
     user = User(world, view)
     own, other = {"ediff": (EDIFF, DIFF), "diff": (DIFF, EDIFF)}[view]
     user.opens()
-    user.types("n", "x", sees="Hunk excluded; x restores it")
+    user.has_letters("view")
     user.types("v", is_in=other)
-    user.types("x", sees="Hunk restored")
+    user.has_letters("view")
     user.types("v", is_in=own)
-    user.types("p", "x", sees="1 excluded")
+    user.types("n", "x", sees="Hunk excluded; x restores it")
     user.types("x", "e", is_in="gemini proposal")
     user.types("C-c", "C-e", is_in=own)
+    user.has_letters("view")
     assert user.reviews.proposal() == NEW
     user.types("?", sees="Reject with a reason")
     user.types("C-g", "q", sees="Answer for a.txt")
     user.types("k", is_in=own)
     user.types("l", is_in="gemini edits")
-    user.types("q", is_in=own)
+    user.has_letters("list")
+    user.types("Tab", sees="twenty")
+    user.types("n", "n", "p", "n", "e", is_in="gemini proposal")
+    user.emacs.holds('(with-current-buffer (window-buffer) (looking-at-p "twenty"))')
+    user.types("C-c", "C-e", is_in=own)
+    user.types("l", is_in="gemini edits")
+    user.types("v", is_in=other)
+    user.types("l", is_in="gemini edits")
+    user.types("?", sees="Comment on this line")
+    user.types("C-g", "q", is_in=other)
     user.types("R", sees="reason for")
-    user.types("C-g", is_in=own)
+    user.types("C-g", is_in=other)
     user.types("a")
     user.ended("accepted")
 
@@ -68,35 +89,6 @@ def test_letters_of_a_review(world: World, view: str) -> None:
         user.opens()
         user.types(*keys)
         user.ended("rejected")
-
-
-def test_letters_of_the_list(world: World) -> None:
-    user = User(world, "diff")
-    user.opens()
-    user.types("l", is_in="gemini edits")
-    user.types("Tab", sees="twenty")
-    user.types("n", "n", "x", sees="1 excluded")
-    user.types("x", sees="Hunk restored")
-    user.types("p", "x", sees="1 excluded")
-    user.types("n", "e", is_in="gemini proposal")
-    user.emacs.holds('(with-current-buffer (window-buffer) (looking-at-p "twenty"))')
-    user.types("C-c", "C-e", is_in=DIFF)
-    user.types("l", is_in="gemini edits")
-    user.types("v", is_in=EDIFF)
-    user.types("l", is_in="gemini edits")
-    user.types("?", sees="Comment on this line")
-    user.types("C-g", "q", is_in=EDIFF)
-    user.types("l", is_in="gemini edits")
-    user.types("R", sees="reason for")
-    user.types("C-g", "a", sees="Accepted a.txt")
-    user.types("q")
-    user.ended("accepted")
-
-    user.opens()
-    user.types("l", is_in="gemini edits")
-    user.types("r", sees="Rejected a.txt")
-    user.types("q")
-    user.ended("rejected")
 
 
 # Keys in the proposal while Evil is on, and how the review ends.
