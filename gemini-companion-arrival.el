@@ -197,7 +197,7 @@ One that was shown since is reviewed, although it may be hidden again.")
   "The review that the user answered last from inside it, or nil.
 A list of the edit, the turn of its CLI, and the time.")
 
-(defvar gemini-companion-arrival-keys 0
+(defvar gemini-companion-arrival--keys 0
   "Number of keys until that answer, or until the last one that waits on.
 With another key, the user is no longer waiting for the next edit.")
 
@@ -317,7 +317,7 @@ Otherwise announce it; return non-nil if it waits for the user."
 It is of the same CLI and turn, and the user has pressed no key since."
   (pcase gemini-companion-arrival--answered
     ((and `(,answered ,turn ,time)
-          (guard (eql gemini-companion-arrival-keys num-input-keys)))
+          (guard (eql gemini-companion-arrival--keys num-input-keys)))
      (let ((session (gemini-companion-edit-session answered)))
        (and (or turn
                 (< (- (float-time) time) gemini-companion-arrival-pause))
@@ -413,7 +413,7 @@ until it does, so that the windows do not jump."
   (let ((session (gemini-companion-edit-session edit)))
     (setq gemini-companion-arrival--answered
           (list edit (gemini-companion-session-turn session) (float-time))
-          gemini-companion-arrival-keys num-input-keys))
+          gemini-companion-arrival--keys num-input-keys))
   (gemini-companion-arrival--offer)
   (let ((next (gemini-companion-arrival-waiting)))
     (cond ((and next (gemini-companion-arrival--may-show-p)
@@ -441,6 +441,10 @@ until it does, so that the windows do not jump."
                 (not (eq 'waiting (gemini-companion-session-state session)))
                 (not (< time (gemini-companion-session-state-since session)
                         (1- (float-time))))))))))
+
+(defun gemini-companion-arrival-wait-on ()
+  "Wait on for the next edit, although a key was pressed."
+  (setq gemini-companion-arrival--keys num-input-keys))
 
 (provide 'gemini-companion-arrival)
 ;;; gemini-companion-arrival.el ends here

@@ -545,7 +545,7 @@ is then closed after that."
   "Say that the review has ended, and wait on for the next edit."
   (interactive)
   (let ((view (gemini-companion-review-of-buffer)))
-    (setq gemini-companion-arrival-keys num-input-keys)
+    (gemini-companion-arrival-wait-on)
     (message "This review has ended: %s; waiting for the next edit"
              (gemini-companion-edit-status (gemini-companion-view-edit view)))))
 
