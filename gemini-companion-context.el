@@ -208,8 +208,7 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
       . gemini-companion-context--send-again))))
 
 (defconst gemini-companion-context--options
-  '( gemini-companion-share gemini-companion-excluded
-     gemini-companion-share-outside-projects)
+  (cons 'gemini-companion-share gemini-companion-privacy-options)
   "Options that affect what is shared.")
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'context)))

@@ -87,11 +87,15 @@ the home directory and in /."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0"))
 
+(defconst gemini-companion-privacy-options
+  '(gemini-companion-excluded gemini-companion-share-outside-projects)
+  "Options that affect what is shared, which a project must not set.")
+
 ;; Otherwise a project could share more than the user wants, if local variables
 ;; are set without a question.
-(dolist (variable '( gemini-companion-paused gemini-companion-excluded
-                     gemini-companion-share-outside-projects))
-  (add-to-list 'ignored-local-variables variable))
+(dolist (option (cons 'gemini-companion-paused
+                      gemini-companion-privacy-options))
+  (add-to-list 'ignored-local-variables option))
 
 ;;;; State
 
