@@ -10,8 +10,8 @@
 ;; knows.  To add a CLI, add a row here and one in
 ;; python/gemini_companion_epc/clients.py.
 ;;
-;; The settings files of the CLIs are read and set here, too, and what they lack
-;; for a CLI to connect is told.
+;; The settings files of the CLIs are read and set here, too.  Findings name the
+;; settings without which a CLI does not connect.
 
 ;;; Code:
 
@@ -125,7 +125,8 @@ worktree"
 NAME is the `:client' of a session and the program.  A CLI has no value
 for what it does not have.  Keys of PLIST:
 `:title', the name for the user;
-`:package', its npm package;
+`:package' and `:node', its npm package and the version of Node.js that
+this needs;
 `:oldest', the first version that finds Emacs;
 `:port-variable' and `:pid-variable', the variables that are set in
 terminals, to the port and to the process id of Emacs, if any, and

@@ -68,7 +68,9 @@ the tooltip or a function that returns that line."
 
 (cl-defgeneric gemini-companion-part-findings (_part _directory)
   "Return what is to be known of PART for a CLI in DIRECTORY.
-The value is a list of findings; see `gemini-companion-status-checks'."
+PART is a file of the package, by its name, which may have nothing to
+start.  The value is a list of findings; see
+`gemini-companion-status-checks'."
   nil)
 
 (cl-defgeneric gemini-companion-part-stop (_part)

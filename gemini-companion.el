@@ -186,8 +186,7 @@ If BINDING is non-nil, bind them to its value for each command."
 
 ;; Loaded on use, also where no autoloads file was loaded.
 (pcase-dolist (`(,file . ,commands)
-               '((arrival auto-accept) (compose compose send)
-                 (list list last-proposal)
+               '((arrival auto-accept) (compose compose send) (list list last-proposal)
                  (changes next-change previous-change show-change undo-change
                           keep-changes)
                  (server events-buffer) (tools tools)
