@@ -220,7 +220,9 @@ def test_a_host_comes_back_before_texts_that_take_long(
     cli = far.cli()
     cli.connect()
     cli.open_diff(str(large), "new\n")
-    large.write_text("new\n" * 125_000)
+    # Never empty: that would arrive before.
+    (far.project / "draft").write_text("new\n" * 125_000)
+    (far.project / "draft").replace(large)
     ignored.write_text("secret\n")
     os.kill(facts["pid"], signal.SIGKILL)
     until(lambda: len(far.alone.remote_facts) == 3)
