@@ -567,8 +567,7 @@ The plist for ANSWER has `:rows', lists of LINE, SEVERITY and TEXT, or
 of FILE and the numbers of its errors and warnings."
   (gemini-companion-lookup--guarded answer
     (if file
-        (gemini-companion-lookup--await-check
-         (gemini-companion-lookup--true-name file) answer (+ 3 (float-time)))
+        (gemini-companion-lookup--await-check file answer (+ 3 (float-time)))
       (gemini-companion-lookup--shared
        (mapcar #'list
                (append (mapcar #'car (bound-and-true-p flymake-list-only-diagnostics))
@@ -591,7 +590,8 @@ of FILE and the numbers of its errors and warnings."
   "Call ANSWER with the diagnostics of FILE when its text has been checked.
 Wait until END at most, which is a `float-time'."
   (gemini-companion-lookup--guarded answer
-    (let ((buffer (gemini-companion-names-buffer file)))
+    (let* ((file (gemini-companion-lookup--true-name file))
+           (buffer (gemini-companion-names-buffer file)))
       (cond ((or (null buffer)
                  (with-current-buffer buffer
                    (gemini-companion-lookup--answerable-p)))
@@ -870,6 +870,7 @@ Request its errors if the server supports that."
       (gemini-companion-lookup--end
        check
        (and (or new elsewhere)
+            (gemini-companion-lookup--shared-p .file)
             (string= .after (gemini-companion-text-normalized
                              (gemini-companion-text-read .file)))
             (list :path .file

@@ -217,9 +217,15 @@ It is about FACTS, a plist, and TEXTS."
           ('turn
            (gemini-companion-tools--report facts (intern event))
            (funcall answer nil))
-          ((guard gemini-companion-paused)
-           (funcall answer '(:problem "Sharing is paused in Emacs")))
-          (_ (gemini-companion-lookup kind answer path symbol line after)))))))
+          (_ (gemini-companion-lookup
+              kind
+              (lambda (value)
+                ;; It may be paused while a server looks something up.
+                (funcall answer
+                         (if gemini-companion-paused
+                             '(:problem "Sharing is paused in Emacs")
+                           value)))
+              path symbol line after)))))))
 
 (defun gemini-companion-tools--report (facts event)
   "Report EVENT of the CLI that FACTS name; return its session, or nil."

@@ -151,4 +151,16 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
           (should-not (string-search "To trust" shown)))))
     (gemini-companion-extension-test-tools t)))
 
+;;;; Questions
+
+(ert-deftest gemini-companion-extension-answers-nothing-once-sharing-is-paused ()
+  (let (late answers)
+    (cl-letf (((symbol-function 'gemini-companion-lookup)
+               (lambda (_kind answer &rest _) (setq late answer))))
+      (funcall (gemini-companion-receive 'ask 'definition '(:path "/a" :symbol "b"))
+               (lambda (answer) (push answer answers))))
+    (let ((gemini-companion-paused t))
+      (funcall late '(:locations (("/a" 1)))))
+    (should (equal '((:problem "Sharing is paused in Emacs")) answers))))
+
 ;;; gemini-companion-tools-test.el ends here
