@@ -175,7 +175,8 @@ BUFFER is nil for a directory."
 
 (defun gemini-companion-privacy--names (file)
   "Return the absolute names by which FILE is known.
-A backup of a file has the name of that file, too."
+A backup or compressed copy of a file has the name of that file, too, and
+a member of an archive is below the archive."
   (let* ((name (expand-file-name file))
          (there (cdr (gemini-companion-names-of-copy name)))
          (names `(,name ,(file-truename name) ,@(and there (list there)))))
@@ -183,13 +184,16 @@ A backup of a file has the name of that file, too."
      (append names
              (mapcar
               (lambda (name)
-                (let ((name (file-name-sans-versions
-                             (replace-regexp-in-string
-                              "/#\\([^/]+\\)#\\'" "/\\1" name))))
+                (let ((name (replace-regexp-in-string
+                             "\\.\\(?:gz\\|bz2\\|xz\\|zst\\|bak\\|old\\|orig\\)\\'" ""
+                             (file-name-sans-versions
+                              (replace-regexp-in-string
+                               "/#\\([^/]+\\)#\\'" "/\\1" name)))))
                   ;; In a directory for all backups, its last part is all of it.
                   (if (string-match "/\\(![^/]*\\)\\'" name)
                       (string-replace "!" "/" (match-string 1 name))
-                    name)))
+                    (replace-regexp-in-string "\\(\\.[[:alnum:]]+\\)[:!]"
+                                              "\\1/" name))))
               names)))))
 
 ;;;; Projects
