@@ -56,6 +56,7 @@
     (flymake-diagnostics-buffer-mode . gemini-companion-send--hits)
     (flymake-project-diagnostics-mode . gemini-companion-send--hits)
     (flycheck-error-list-mode . gemini-companion-send--hits)
+    (org-agenda-mode . gemini-companion-send--hits)
     (diff-mode . gemini-companion-send--diff)
     (magit-mode . gemini-companion-send--magit)
     (eshell-mode . gemini-companion-send--shell)
@@ -131,8 +132,9 @@ A directory counts as the files in it."
 
 (defun gemini-companion-send--shown (buffer)
   "Return the files whose text is in BUFFER, which may visit none."
-  (with-current-buffer (or (get-buffer buffer)
-                           (user-error "Buffer %s was killed" buffer))
+  (with-current-buffer (if-let* ((shown (get-buffer buffer)))
+                           (or (buffer-base-buffer shown) shown)
+                         (user-error "Buffer %s was killed" buffer))
     (if (bound-and-true-p org-src--beg-marker)
         (gemini-companion-send--shown (marker-buffer org-src--beg-marker))
       (ensure-list
@@ -210,7 +212,8 @@ Searches have a text property on each, other lists the id of an entry."
            (setq location (xref-item-location location))
            (list (expand-file-name (xref-location-group location))
                  (xref-location-line location) text))
-          ((setq location (gemini-companion-send--property 'occur-target))
+          ((setq location (seq-some #'gemini-companion-send--property
+                                    '(occur-target org-marker)))
            ;; Emacs 28 has a marker, later versions a list of pairs of them.
            (setq location (if (consp location) (caar location) location))
            (gemini-companion-send--at (marker-buffer location) location text))
@@ -239,7 +242,7 @@ exist, and Emacs does not know the formats of all compilers."
                         (car (compilation--loc->file-struct loc)))
                  (compilation--loc->line loc)))
          (when (and (gemini-companion-send--compilation-p)
-                    (string-match "\\([^][ \t\"'(){}<>:]+\\):\\([0-9]+\\)"
+                    (string-match "\\([^][ \t\"'(){}<>:]+\\)[:(]\\([0-9]+\\)"
                                   text))
            (list (expand-file-name (match-string 1 text))
                  (string-to-number (match-string 2 text)))))))

@@ -15,6 +15,7 @@
 (require 'gemini-companion-review-test-helper)
 (require 'grep)
 (require 'org)
+(require 'org-agenda)
 (require 'org-src)
 (require 'shell)
 (require 'vc-annotate)
@@ -587,7 +588,7 @@ The user agrees to each question."
   (declare (indent 0) (debug t))
   `(gemini-companion-point-test-with
      (dolist (file '((".env" "KEY=hush\nE=2\n") ("b.txt" "KEY=hush\nE=2\n")
-                     ("keys/n.org" "#+begin_src sh\necho hush\n#+end_src\n")
+                     ("keys/n.org" "#+begin_src sh\necho hush\n#+end_src\n* hush\n")
                      (".geminiignore" "keys/\n")))
        (apply #'gemini-companion-test-write file))
      (gemini-companion-privacy-refresh)
@@ -635,6 +636,8 @@ The user agrees to each question."
     (dolist (text
              '("  File \"%s\", line 1, in <module>\n    KEY=\"hush\"\n"
                "%s:1:5: error: bad\n    1 |   KEY=hush\n      |       ^~~~\n"
+               ;; Emacs 28 does not know this format.
+               "%s(1,5): error TS1005: KEY=hush\n"
                "error[E0308]: mismatched types\n  --> %s:1:5\n  |\n1 | KEY=hush\n  |\n"
                "def test():\n>   assert KEY == hush\n\n%s:1: AssertionError\n"
                ;; It looks like a place.
@@ -706,6 +709,12 @@ The user agrees to each question."
          (find-file "keys/x.diff")
          (goto-char (point-max))
          (forward-line -1)
-         (current-buffer)))))))
+         (current-buffer))
+       (lambda ()
+         (let ((org-agenda-files (list (expand-file-name "keys/n.org"))))
+           (org-search-view nil "hush"))
+         (get-buffer org-agenda-buffer-name))
+       (lambda ()
+         (make-indirect-buffer "*Org Src n.org[ sh ]*" "copy")))))))
 
 ;;; gemini-companion-prompt-test.el ends here
