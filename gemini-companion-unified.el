@@ -612,17 +612,19 @@ Return nil if WINDOW does not show the file of EDIT."
                  (count-screen-lines (min beg (window-start)) beg)))))))
 
 (defun gemini-companion-unified--restore-row (row)
-  "Show the line of ROW, a cons, at its row, if a hunk is visible then; go to that."
+  "Show the line of ROW, a cons, at its row, and go to a hunk that is visible then.
+If none is, return nil, with point where it was."
   (when-let* ((first (point))
               (there (text-property-any (point-min) (point-max)
                                         'gemini-companion-old (car row))))
     (goto-char there)
     (recenter (max 0 (- (cdr row) (nth 1 (window-body-edges)))))
     (end-of-line)
-    (goto-char (or (seq-find #'pos-visible-in-window-p
+    (let ((visible (seq-find #'pos-visible-in-window-p
                              (delq nil (list (gemini-companion-unified-change 'back)
-                                             (gemini-companion-unified-change))))
-                   first))))
+                                             (gemini-companion-unified-change))))))
+      (goto-char (or visible first))
+      visible)))
 
 (defun gemini-companion-unified--display (buffer edit window &optional keep)
   "Show and select BUFFER, the view of EDIT, in WINDOW unless that is nil.

@@ -94,11 +94,15 @@
     (find-file (expand-file-name "a" directory))
     (let* ((file (selected-window))
            (other (split-window-right))
-           (row (lambda ()
+           (arrive (lambda (line)
+                     (gemini-companion-test-arrive
+                      "a" (string-replace (format "\n%d\n" line) "\nnew\n"
+                                          (gemini-companion-test-file-text "a")))))
+           (row (lambda (line)
                   (with-selected-window file
                     (save-excursion
                       (goto-char (point-min))
-                      (search-forward "\n100")
+                      (search-forward (format "\n%d" line))
                       (+ (nth 1 (window-body-edges))
                          (count-screen-lines (window-start)
                                              (line-beginning-position)))))))
@@ -108,12 +112,22 @@
       (select-window other)
       (find-file (expand-file-name "b" directory))
       (setq before (gemini-companion-test-layout)
-            row-before (funcall row)
-            diff (gemini-companion-test-arrive
-                  "a" (string-replace "\n103\n" "\nnew\n"
-                                      (gemini-companion-test-file-text "a"))))
+            row-before (funcall row 100))
+      (cl-letf (((symbol-function 'pos-visible-in-window-p) ; always nil in batch
+                 (lambda (&optional position)
+                   (and (<= (window-start) (or position (point)))
+                        (< (count-screen-lines (window-start)
+                                               (or position (point)))
+                           (window-body-height))))))
+        ;; A hunk that is out of sight there is shown with the lines before it.
+        (dolist (far '(20 180))
+          (setq diff (funcall arrive far))
+          (should (equal (+ 4 (nth 1 (window-body-edges file)))
+                         (funcall row far)))
+          (gemini-companion-edit-reject diff))
+        (setq diff (funcall arrive 103)))
       (should (equal "*gemini diff: a*" (buffer-name (window-buffer file))))
-      (should (equal row-before (funcall row)))
+      (should (equal row-before (funcall row 100)))
       (gemini-companion-arrival-view diff)
       (should (looking-at-p "103"))
       ;; The next one of the turn comes here, too.
