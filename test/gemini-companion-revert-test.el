@@ -120,30 +120,51 @@
       (set-buffer-modified-p nil))))
 
 (ert-deftest gemini-companion-revert-has-the-whole-text-whatever-hooks-do ()
-  (dolist (hook '(before-change-functions after-change-functions
-                  before-revert-hook after-revert-hook))
-    (dolist (harm (list (lambda (&rest _) (signal 'quit nil))
-                        (lambda (&rest _) (throw 'gemini-companion-test t))
-                        (lambda (&rest _) (set-buffer (messages-buffer)))))
-      (dolist (merge '(nil t))
-        (ert-info ((format "%s %S %s" hook harm merge))
-          (gemini-companion-revert-test-with "1\n2\n3\n4\n5\n"
-            (when merge
-              (insert "mine "))
-            (gemini-companion-test-rewrite file "1\n2\ndrei\n4\nfünf\n")
-            (add-hook hook harm nil t)
-            (catch 'gemini-companion-test
-              (condition-case nil
-                  (if merge
-                      (gemini-companion-merge)
-                    (gemini-companion-revert file))
-                (quit nil)))
-            (remove-hook hook harm t)
-            (should (equal file buffer-file-name))
-            (should (equal (concat (and merge "mine ") "1\n2\ndrei\n4\nfünf\n")
-                           (buffer-string)))
-            (should (verify-visited-file-modtime))
-            (should (eq merge (buffer-modified-p)))))))))
+  (let ((changes '(before-change-functions after-change-functions)))
+    (dolist (hook (append changes '(before-revert-hook after-revert-hook)))
+      (dolist (harm (list (lambda () (signal 'quit nil))
+                          (lambda () (throw 'gemini-companion-test t))
+                          (lambda () (set-buffer "other"))
+                          (lambda () (set-buffer "other") (error "Boom"))
+                          (lambda () (when (memq hook changes) (narrow-to-region 1 2)))
+                          (lambda () (when (memq hook changes) (delete-region 1 3)))))
+        (pcase-dolist (`(,merge ,local) '((nil t) (t t) (nil nil)))
+          (ert-info ((format "%s %S %s %s" hook harm merge local))
+            (gemini-companion-revert-test-with "1\n2\n3\n4\n5\n"
+              (let* ((target (current-buffer))
+                     (other (generate-new-buffer "other"))
+                     (calls 0)
+                     (ended nil)
+                     (bad (lambda (&rest _)
+                            (when (eq target (current-buffer))
+                              (funcall harm))))
+                     (good (lambda (&rest _)
+                             (when (eq target (current-buffer))
+                               (cl-incf calls)))))
+                (when merge
+                  (insert "mine "))
+                (gemini-companion-test-rewrite file "1\n2\ndrei\n4\nfünf\n")
+                (add-hook hook bad nil local)
+                (add-hook hook good t local)
+                (catch 'gemini-companion-test
+                  (ignore-error quit
+                    (gemini-companion-test-demoted
+                      (if merge
+                          (gemini-companion-merge)
+                        (gemini-companion-revert file)))
+                    (setq ended t)))
+                (remove-hook hook bad local)
+                (remove-hook hook good local)
+                (should (equal file buffer-file-name))
+                (should (equal (concat (and merge "mine ") "1\n2\ndrei\n4\nfünf\n")
+                               (buffer-string)))
+                (should (verify-visited-file-modtime))
+                (should (eq merge (buffer-modified-p)))
+                (when (memq hook changes)
+                  (should ended)
+                  (should (= 1 calls)))
+                (should (zerop (buffer-size other)))
+                (kill-buffer other)))))))))
 
 (ert-deftest gemini-companion-revert-waits-for-the-end-of-a-command-that-asks ()
   (dolist (closed '(nil t))

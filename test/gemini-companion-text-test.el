@@ -99,46 +99,6 @@ These are at the beginning and the end of the line."
                               numbers "")))))
       (should (= 1 calls)))))
 
-(ert-deftest gemini-companion-text-is-replaced-whatever-change-hooks-do ()
-  (dolist (hook '(before-change-functions after-change-functions))
-    (dolist (harm (list (lambda (_) (signal 'quit nil))
-                        (lambda (_) (error "Boom"))
-                        (lambda (_) (throw 'gemini-companion-test nil))
-                        #'set-buffer
-                        (lambda (other) (set-buffer other) (error "Boom"))
-                        (lambda (_) (narrow-to-region 1 2))
-                        (lambda (_) (delete-region 1 3))))
-      (dolist (local '(t nil))
-        (ert-info ((format "%s %S %s" hook harm local))
-          (let ((other (generate-new-buffer "other"))
-                (new "1\nzwei\n3\n4\nmore\nfünf")
-                (inhibit-message t)
-                calls)
-            (with-temp-buffer
-              (insert "1\n2\n3\n4\n5")
-              (buffer-enable-undo)
-              (let* ((target (current-buffer))
-                     (bad (lambda (&rest _)
-                            (when (eq target (current-buffer))
-                              (funcall harm other))))
-                     (good (lambda (&rest _)
-                             (when (eq target (current-buffer))
-                               (push hook calls)))))
-                (unwind-protect
-                    (progn
-                      (add-hook hook bad nil local)
-                      (add-hook hook good t local)
-                      (should (catch 'gemini-companion-test
-                                (gemini-companion-text-replace new)
-                                t)))
-                  (remove-hook hook bad local)
-                  (remove-hook hook good local))
-                (should (eq target (current-buffer)))
-                (should (equal new (buffer-string)))
-                (should (equal (list hook) calls))
-                (should (zerop (buffer-size other)))))
-            (kill-buffer other)))))))
-
 ;;;; Names
 
 ;; Where case counts, a link is what a volume that ignores case has.
