@@ -354,8 +354,11 @@
                                     (gemini-companion-edit-problem diff)
                                     (eq 'shown
                                         (gemini-companion-edit-status diff)))))
-                    (setq state (and diff (gemini-companion-edit-status diff)))
-                    (ignore-errors (gemini-companion-edit-accept diff)))
+                    (setq state (and diff
+                                     (or (gemini-companion-edit-problem diff)
+                                         (gemini-companion-edit-status diff))))
+                    (unless (ignore-errors (gemini-companion-edit-accept diff) t)
+                      (setq state 'failed)))
                 (set-default hook previous))
               (when shown
                 (should (eq 'shown state)))
