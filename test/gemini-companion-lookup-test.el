@@ -841,40 +841,4 @@ FILES."
     (ert-info ((format "%S" times))
       (should (< (apply #'min times) 0.1)))))
 
-;;;; Real servers
-
-(ert-deftest gemini-companion-lookup-knows-what-models-break ()
-  (dolist (command '(("pylsp") ("ruff" "server")))
-    (let ((program (gemini-companion-test-program (car command)))
-          ;; The name is that of the file: an edit of a definition waits
-          ;; for other files with its name.
-          (fine (apply-partially
-                 #'format "import os\n\nold\n\n\ndef %s():\n    return os.name
-\n\nprint(%s())\n")))
-      (gemini-companion-test-in-project (cons program (cdr command))
-          `(("home.py" "x = 1\n") ("a.py" ,(funcall fine "a" "a"))
-            ("b.py" ,(funcall fine "b" "b")))
-        (gemini-companion-lookup-test-visit "b.py")
-        ;; The first one is slow; of files that are not visited, there are others.
-        (dolist (name (if (equal command '("pylsp")) '("b") '("a" "b")))
-          (pcase-dolist
-              (`(,old ,new ,expected)
-               '(("import os\n" "" "6: error: .*ndefined name .os.")
-                 ("def " "def renamed_" "10: error: .*ndefined name .[ab].")
-                 ("())" "()" "1[01]: error: ")
-                 ("    return" "return" "7: error: ")
-                 ("old\n" "old + missing\n" "3: error: .*ndefined name .missing.")
-                 ("old\n" "import sys\n\nold\n" nil)))
-            (ert-info ((format "%s %s: %S" command name new))
-              (let* ((file (concat name ".py"))
-                     (fine (funcall fine name name))
-                     (broken (string-replace old new fine))
-                     (lines (gemini-companion-lookup-test-edit
-                             file fine broken)))
-                (if expected
-                    (should (string-match-p (concat "\\`" expected) (car lines)))
-                  (should-not lines))
-                (should-not (gemini-companion-lookup-test-edit
-                             file broken fine))))))))))
-
 ;;; gemini-companion-lookup-test.el ends here
