@@ -441,20 +441,6 @@
       (should (= 1 (length (gemini-companion-edit-undone edit))))
       (should-not (gemini-companion-changes-test-marked "a")))))
 
-(ert-deftest gemini-companion-changes-bring-back-a-mark-that-a-cli-has-dropped ()
-  (pcase-dolist (`(,client . ,expected) '(("gemini" . "\357\273\277old\n2\nmine\n")
-                                          ;; It keeps the mark; the user did not.
-                                          ("qwen" . "old\n2\nmine\n")))
-    (ert-info (client)
-      (gemini-companion-changes-test-with '(("a" "\uFEFFold\n2\n3\n"))
-        (let ((edit (gemini-companion-changes-test-accept
-                     "a" "new\n2\n3\n"
-                     `(:client ,client ,@(gemini-companion-test-session "one" 1)))))
-          (gemini-companion-test-write "a" "new\n2\nmine\n")
-          (gemini-companion-changes-revert
-           edit (car (gemini-companion-edit-hunks edit)))
-          (should (equal expected (gemini-companion-text-bytes "a"))))))))
-
 ;; Each merge takes 20 ms.
 (ert-deftest gemini-companion-changes-that-have-gone-are-not-merged-at-each-save ()
   (gemini-companion-changes-test-with
@@ -536,7 +522,7 @@
 
 (ert-deftest gemini-companion-changes-keep-mark-line-ends-and-bytes ()
   (pcase-dolist
-      (`(,before ,proposed ,now ,after)
+      (`(,before ,proposed ,now ,after ,client)
        '(("1\r\n2\r\n3\r\n4\r\n5\r\n" "one\n2\n3\n4\nfive\n"
           "one\r\n2\r\nmine\r\n4\r\nfive\r\n" "1\r\n2\r\nmine\r\n4\r\n5\r\n")
          ("1\n2\n3\n4\n5" "one\n2\n3\n4\nfive"
@@ -551,12 +537,16 @@
          ;; The CLI has dropped the mark.
          ("\357\273\2771\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n"
           "one\n2\nmine\n4\nfive\n" "\357\273\2771\n2\nmine\n4\n5\n")
+         ;; It keeps the mark; the user did not.
+         ("\357\273\2771\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n"
+          "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n" "qwen")
          ("caf\351\n2\n3\n4\n5\n" "cafe\n2\n3\n4\nfive\n"
           "cafe\n2\nmine\n4\nfive\n" "caf\351\n2\nmine\n4\n5\n")))
     (ert-info ((format "%S" now))
       (gemini-companion-test-with-edits '(("a" ""))
         (gemini-companion-test-write "a" before)
-        (let ((edit (gemini-companion-test-accept "a" proposed)))
+        (let ((edit (gemini-companion-test-accept
+                     "a" proposed 1 `(:client ,(or client "gemini") ,@session))))
           (gemini-companion-test-write "a" now)
           (dolist (hunk (gemini-companion-edit-hunks edit))
             (gemini-companion-changes-revert edit hunk))
