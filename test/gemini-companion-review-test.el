@@ -9,6 +9,9 @@
 (require 'gemini-companion-review-test-helper)
 (require 'tramp)
 
+(defvar evil-state)
+(declare-function evil-mode "ext:evil-core")
+
 (defun gemini-companion-review-test-toggle-all (diff)
   "Exclude each hunk of DIFF, or restore it; answer yes if that asks."
   (cl-letf (((symbol-function 'y-or-n-p) #'always))
@@ -142,6 +145,24 @@
       (should (string-match-p
                (format "^%s[ \t]+gemini-companion-edit-accept" key)
                (gemini-companion-test-text "*Help*"))))))
+
+(ert-deftest gemini-companion-review-has-the-keys-of-evil-for-its-proposal ()
+  (skip-unless (require 'evil nil t))
+  (evil-mode)
+  (unwind-protect
+      (pcase-dolist (`(,keys ,status)
+                     '((": w RET" accepted) ("Z Z" accepted)
+                       (": w q RET" accepted) (": x RET" accepted)
+                       ("i x C-c C-c" accepted) ("v l C-c C-k" rejected)
+                       (": q RET r" rejected) ("Z Q r" rejected)))
+        (ert-info (keys)
+          (gemini-companion-test-with-reviews '(("a" "1\n"))
+            (let ((diff (gemini-companion-test-show "a" "2\n")))
+              (select-window (get-buffer-window "*gemini proposal: a*"))
+              (should (eq 'normal evil-state))
+              (execute-kbd-macro (kbd keys))
+              (should (eq status (gemini-companion-edit-status diff)))))))
+    (evil-mode -1)))
 
 (ert-deftest gemini-companion-review-replaced-by-another-keeps-its-exclusions ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))

@@ -89,30 +89,3 @@ def test_letters_of_a_review_and_the_list(world: World, view: str) -> None:
         user.opens()
         user.types(*keys)
         user.ended("rejected")
-
-
-# Keys in the proposal while Evil is on, and how the review ends.
-ENDS = [
-    ([":", "w", "Enter"], "accepted"),
-    (["Z", "Z"], "accepted"),
-    ([":", "w", "q", "Enter"], "accepted"),
-    ([":", "x", "Enter"], "accepted"),
-    (["i", "x", "C-c", "C-c"], "accepted"),
-    (["v", "l", "C-c", "C-k"], "rejected"),
-    ([":", "q", "Enter", "r"], "rejected"),
-    (["Z", "Q", "r"], "rejected"),
-]
-
-
-def test_keys_of_evil_answer_a_review(world: World) -> None:
-    user = User(world, "ediff")
-    for keys, end in ENDS:
-        user.opens()
-        user.reviews.select_proposal()
-        state = "(buffer-local-value 'evil-state (window-buffer))"
-        user.emacs.holds(f"(eq 'normal {state})")
-        user.types(*keys[:-1])
-        if end == "rejected" and keys[-1] == "r":
-            user.emacs.wait_for("Answer for a.txt")
-        user.types(keys[-1])
-        user.ended(end)

@@ -2,6 +2,7 @@
 """A proposal is reviewed in Emacs or in the terminal, and the CLI writes it."""
 
 import pytest
+from harness.emacs import PROPOSAL
 from harness.model import replace, say, write_file
 from harness.world import World
 from test_prompt import asked_why
@@ -21,7 +22,9 @@ LAST_STATE = """
 def test_keys_edit_and_accept_the_proposal(world: World) -> None:
     file, emacs, reviews, cli = world.review("1\n2\n", "1\nzwei\n", say("all done"))
 
-    reviews.select_proposal()
+    # The command first, after which keys work also in a review that has just appeared.
+    reviews.select()
+    emacs.eval(f"(select-window (get-buffer-window {PROPOSAL} t))")
     emacs.keys("M->")
     emacs.text("three")
     emacs.keys("C-x", "C-s")

@@ -457,15 +457,6 @@ class Reviews:
         if keys:
             self.emacs.keys(*keys)
 
-    def select_proposal(self) -> None:
-        """Select the window that shows the oldest proposal.
-
-        The command first, after which keys work also in a review that has just
-        appeared.
-        """
-        self.select()
-        self.emacs.eval(f"(select-window (get-buffer-window {PROPOSAL} t))")
-
     def _all(self, slot: str) -> list[str]:
         code = f"(mapcar #'gemini-companion-edit-{slot} (gemini-companion-edits-open))"
         return list(self.emacs.value(code) or [])
