@@ -26,7 +26,8 @@
 FUNCTION is as in `gemini-companion-watch-start', FIRST the stamp at
 the start, LAST the one at the last check, and CHANGED non-nil until
 FUNCTION has returned non-nil for the last change."
-  file function first last changed timer)
+  file function first last changed timer
+  (true-name (or (gemini-companion-text-true-name file) file)))
 
 (defun gemini-companion-watch--stamp (file)
   "Return the time, size and inode of FILE, or nil if it does not exist.
@@ -306,12 +307,14 @@ KEYS, `gemini-companion-revert-now'."
 (defun gemini-companion-revert--before-command ()
   "Bring the current buffer up to date before a command may edit it.
 Otherwise Emacs would ask whether to edit a file that has changed."
-  (when buffer-file-name
-    (dolist (watch gemini-companion-revert--watches)
-      (when (eq (current-buffer)
-                (gemini-companion-names-buffer
-                 (gemini-companion-watch-file watch)))
-        (gemini-companion-watch-check watch 'now)))))
+  (when (and gemini-companion-revert--watches buffer-file-truename)
+    (let ((file (or (gemini-companion-names-copy-of-buffer (current-buffer))
+                    (let ((file-name-handler-alist nil))
+                      (expand-file-name buffer-file-truename)))))
+      (dolist (watch gemini-companion-revert--watches)
+        (when (gemini-companion-text-same-file-p
+               file (gemini-companion-watch-true-name watch))
+          (gemini-companion-watch-check watch 'now))))))
 
 (defun gemini-companion-revert--free-p (&optional now)
   "Return non-nil if no command is in progress that may know places in a text.

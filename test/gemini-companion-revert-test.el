@@ -194,8 +194,15 @@
 (ert-deftest gemini-companion-revert-comes-before-the-next-command ()
   (gemini-companion-revert-test-with "one\n"
     (gemini-companion-revert-expect file)
+    (gemini-companion-revert-expect (expand-file-name "b"))
     (gemini-companion-test-rewrite file "two\n")
-    (run-hooks 'pre-command-hook)
+    (let ((found (symbol-function 'find-buffer-visiting))
+          (searches 0))
+      (cl-letf (((symbol-function 'find-buffer-visiting)
+                 (lambda (name) (cl-incf searches) (funcall found name))))
+        (run-hooks 'pre-command-hook))
+      ;; Among many buffers, one for each file would delay each key.
+      (should (= 1 searches)))
     (should (equal "two\n" (buffer-string)))
     (should (verify-visited-file-modtime))
     ;; Some CLIs write before they close the review.
