@@ -261,19 +261,27 @@ host, and no other CLI on it."
                       (buffer-list))))
         (unless (or (cdr sessions) (cdr buffers))
           (car buffers)))
-    (let ((pid (plist-get session :pid))
-          ;; In a remote one, Tramp would ask for the processes there.
-          (default-directory "/")
-          (buffers (mapcar (lambda (process)
-                             (cons (process-id process)
-                                   (process-buffer process)))
-                           (seq-filter #'process-tty-name (process-list))))
-          found)
-      ;; In macOS, process 0 is its own parent.
-      (while (and buffers pid (< 0 pid) (not (buffer-live-p found)))
-        (setq found (alist-get pid buffers)
-              pid (alist-get 'ppid (process-attributes pid))))
-      (and (buffer-live-p found) found))))
+    (let* ((pid (plist-get session :pid))
+           ;; Each process that is asked for takes 0.1 ms; header lines call this.
+           (found (gemini-companion-privacy-cached
+                   (list 'terminal (plist-get session :id) pid)
+                   (apply-partially #'gemini-companion-session--ancestor pid))))
+      ;; If it has exited, a shell may have the terminal.
+      (and (buffer-live-p found) (eql 0 (signal-process pid 0)) found))))
+
+(defun gemini-companion-session--ancestor (pid)
+  "Return the terminal buffer of the process PID or of one above it, or nil."
+  (let (;; In a remote one, Tramp would ask for the processes there.
+        (default-directory "/")
+        (buffers (mapcar (lambda (process)
+                           (cons (process-id process) (process-buffer process)))
+                         (seq-filter #'process-tty-name (process-list))))
+        found)
+    ;; In macOS, process 0 is its own parent.
+    (while (and buffers pid (< 0 pid) (not (buffer-live-p found)))
+      (setq found (alist-get pid buffers)
+            pid (alist-get 'ppid (process-attributes pid))))
+    found))
 
 (provide 'gemini-companion-session)
 ;;; gemini-companion-session.el ends here
