@@ -455,10 +455,10 @@ M-x gemini-companion-run begins one\n")
          ("gemini" "" 7
           "Gemini CLI (.*) cannot list its conversations: exit status 7\n")))
     (gemini-companion-test-with-directory `(("output" ,output))
-      (let ((process-environment (cons "TZ=UTC" process-environment))
-            (gemini-companion-run-commands
+      (let ((gemini-companion-run-commands
              `((,client "sh" "-c" ,(format "cat output; exit %d" status))))
             (gemini-companion-run-client client))
+        (set-time-zone-rule "UTC0")
         (save-window-excursion
           (gemini-companion-resume)
           (unwind-protect
@@ -469,6 +469,7 @@ M-x gemini-companion-run begins one\n")
                             (not (string-search "conversation" (buffer-string)))))
                 (should (string-match-p (format "\\`%s\\'" expected)
                                         (buffer-string))))
+            (set-time-zone-rule nil)
             (kill-buffer)))))))
 
 (ert-deftest gemini-companion-resume-starts-a-cli-that-asks-itself ()
