@@ -66,7 +66,8 @@
   (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
     (let* ((gemini-companion-review-arrival 'notify)
            (client (gemini-companion-test-connect))
-           (json-encoding-pretty-print nil))
+           (json-encoding-pretty-print nil)
+           (proposal (make-string 4711 ?x)))
       (gemini-companion-server-record 'sent 'test)
       (gemini-companion-test-ask client "openDiff"
                                  :filePath (expand-file-name "a")
@@ -74,12 +75,14 @@
       (process-send-string
        client (concat (json-encode
                        (list "openDiff" (list :filePath (expand-file-name "b")
-                                              :newContent "new")))
+                                              :newContent proposal)))
                       "\n"))
       (gemini-companion-test-replacing
         ;; Nothing is read meanwhile.
-        (call-process "sh" nil nil nil "-c"
-                      (format "sleep 0.5; kill -9 %d" (gemini-companion-test-pid))))
+        (call-process "sh" nil nil nil "-c" "\
+for i in $(seq 600); do grep -q ' 4711 characters' \"$0\" && break; sleep 0.1; done
+sleep 0.5; kill -9 $1" (expand-file-name gemini-companion-log-file)
+                      (number-to-string (gemini-companion-test-pid))))
       (should (equal (list (expand-file-name "a"))
                      (mapcar #'gemini-companion-edit-file
                              (gemini-companion-edits-open))))
