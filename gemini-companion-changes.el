@@ -159,11 +159,8 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
                     (kill-buffer buffer)))
         (_ (gemini-companion-revert (gemini-companion-edit-file edit))))
       ;; From A to B, C and B: without the first, none of them is in the file.
-      (dolist (other (and exact (cdr (memq edit (gemini-companion-edits)))))
-        (when (and (equal (gemini-companion-edit-true-name edit)
-                          (gemini-companion-edit-true-name other))
-                   (gemini-companion-edit-written-p other))
-          (gemini-companion-edit-set-reverted other 'reverted)))
+      (dolist (other (and exact (gemini-companion-changes--later edit)))
+        (gemini-companion-edit-set-reverted other 'reverted))
       (gemini-companion-edit-set-reverted
        edit (if hunk 'written state)
        (and hunk (cons hunk (gemini-companion-edit-undone edit)))))
@@ -194,38 +191,54 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
 
 (defun gemini-companion-changes--saved ()
   "Check what was reverted in the current buffer: it may not be saved.
-What was saved may be undone, unless a later edit has written it again."
-  (let* ((edits (seq-filter #'gemini-companion-changes--visited-p
-                            (gemini-companion-edits)))
-         (last (car (last edits))))
-    (dolist (edit edits)
-      (when (and (or (eq 'unsaved (gemini-companion-edit-file-state edit))
-                     (and (eq edit last)
-                          (or (gemini-companion-edit-undone edit)
-                              (eq 'reverted
-                                  (gemini-companion-edit-file-state edit)))))
-                 (executable-find "diff3"))
-        (gemini-companion-changes--check-file edit)))))
+What was saved may be undone."
+  (dolist (edit (gemini-companion-edits))
+    (when (and (or (memq (gemini-companion-edit-file-state edit)
+                         '(unsaved reverted))
+                   (gemini-companion-edit-undone edit))
+               ;; That of a later edit may be unknown.
+               (stringp (gemini-companion-edit-before edit))
+               (gemini-companion-changes--visited-p edit)
+               (executable-find "diff3"))
+      (gemini-companion-changes--check-file edit))))
 
 (defun gemini-companion-changes--check-file (edit)
-  "Check whether what was reverted of EDIT has gone from its file."
+  "Check whether what was reverted of EDIT has gone from its file.
+If it had gone before a later edit, that one has written it again."
   (let* ((now (ignore-error file-error
                 (gemini-companion-text-read (gemini-companion-edit-file edit))))
          (undone (gemini-companion-edit-undone edit))
-         (left (and now
-                    (mapcar #'car (gemini-companion-changes--lines
-                                   edit (gemini-companion-edit-hunks edit) now))))
-         (gone-p (lambda (hunk)
-                   (and now
-                        ;; Most have gone, and to merge takes 20 ms for each.
-                        (or (not (if hunk (member hunk left) left))
-                            (pcase (gemini-companion-changes--merged edit hunk now)
-                              (`(nil . ,text) (string= now text))
-                              (_ t)))))))
-    (gemini-companion-edit-set-reverted
-     edit
-     (if (or undone (not (funcall gone-p nil))) 'written 'reverted)
-     (seq-filter gone-p undone))))
+         (back (or undone '(nil))))
+    (cl-loop
+     for text in (and now (cons now (cl-loop
+                                     for other in (gemini-companion-changes--later
+                                                   edit)
+                                     when (stringp (gemini-companion-edit-before
+                                                    other))
+                                     collect (gemini-companion-changes--before
+                                              other now))))
+     while back
+     for left = (mapcar #'car (gemini-companion-changes--lines
+                               edit (gemini-companion-edit-hunks edit) text))
+     do (setq back
+              (seq-filter
+               (lambda (hunk)
+                 ;; Most have gone, and to merge takes 20 ms for each.
+                 (and (if hunk (member hunk left) left)
+                      (pcase (gemini-companion-changes--merged edit hunk text)
+                        (`(nil . ,merged) (not (string= text merged))))))
+               back)))
+    (gemini-companion-edit-set-reverted edit
+                                        (if (or undone back) 'written 'reverted)
+                                        (seq-difference undone back))))
+
+(defun gemini-companion-changes--later (edit)
+  "Return the edits by which the file of EDIT was written later."
+  (seq-filter (lambda (other)
+                (and (equal (gemini-companion-edit-true-name edit)
+                            (gemini-companion-edit-true-name other))
+                     (gemini-companion-edit-written-p other)))
+              (cdr (memq edit (gemini-companion-edits)))))
 
 ;;;; Texts
 

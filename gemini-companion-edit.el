@@ -994,9 +994,11 @@ again."
 
 (defun gemini-companion-edit-set-reverted (edit state &optional undone)
   "Set the file state STATE of EDIT, of which the hunks UNDONE are reverted."
-  (setf (gemini-companion-edit-file-state edit) state
-        (gemini-companion-edit-undone edit) undone)
-  (gemini-companion-edit--notify edit 'reverted))
+  (unless (and (eq state (gemini-companion-edit-file-state edit))
+               (equal undone (gemini-companion-edit-undone edit)))
+    (setf (gemini-companion-edit-file-state edit) state
+          (gemini-companion-edit-undone edit) undone)
+    (gemini-companion-edit--notify edit 'reverted)))
 
 ;;;; Commands
 

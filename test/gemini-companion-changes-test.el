@@ -403,6 +403,9 @@
 
 (ert-deftest gemini-companion-changes-are-back-after-an-undo-of-the-user ()
   (gemini-companion-changes-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    ;; A later edit of the file has not written that again.
+    (gemini-companion-changes-test-accept
+     "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)
     (let ((text (buffer-string))
           (hunk (car (gemini-companion-edit-hunks edit))))
       (buffer-enable-undo)
@@ -412,14 +415,14 @@
           (should (equal (list hunk) (gemini-companion-edit-undone edit)))
           (should-error (gemini-companion-changes-revert edit part)
                         :type 'user-error)
-          (should (equal '(9) (gemini-companion-changes-test-marked "a"))))
+          (should (equal '(5 9) (gemini-companion-changes-test-marked "a"))))
         (undo-boundary)
         (undo)
         (save-buffer)
         (should (equal text (gemini-companion-test-file-text "a")))
         (should (eq 'accepted (gemini-companion-edit-status edit)))
         (should-not (gemini-companion-edit-undone edit))
-        (should (equal '(1 9) (gemini-companion-changes-test-marked "a"))))
+        (should (equal '(1 5 9) (gemini-companion-changes-test-marked "a"))))
       ;; It is of the later edit if that has written it again.
       (gemini-companion-changes-revert edit)
       (gemini-companion-state-report session 'prompt "Again")
