@@ -212,7 +212,15 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
   (gemini-companion-list--each-section
    (lambda ()
      (when (gemini-companion-list--get :folded)
-       (outline-hide-subtree)))))
+       (outline-hide-subtree))))
+  ;; An earlier turn is folded when the next one begins.
+  (dolist (window (get-buffer-window-list nil nil t))
+    (set-window-point window
+                      (save-excursion
+                        (goto-char (window-point window))
+                        (when (invisible-p (line-beginning-position))
+                          (outline-back-to-heading))
+                        (point)))))
 
 (defun gemini-companion-list--replace (items)
   "Make the sections of ITEMS the text, and draw only those that differ."

@@ -426,17 +426,23 @@ a:3 (removed line): keep it\na:4: as a digit"
             (gemini-companion-receive 'sessions-update (list session))
             (gemini-companion-state-report session 'prompt "Begin")
             (gemini-companion-test-accept "first" "x\n" 1 session)
+            (revert-buffer)
+            (gemini-companion-list-test-go-to "  accepted  +1 −0  first")
+            (gemini-companion-list-test-key "TAB")
+            (goto-char (1- (point-max)))
             (gemini-companion-state-report session 'prompt "Count to three")
             (pcase-dolist (`(,file ,text) '(("a" "2\n") ("a" "3\n") ("b" "2\n")
                                             ("b" "2\n") ("new" "1\n") ("b" "no\n")))
               (funcall (if (equal text "no\n") #'gemini-companion-edit-reject
                          #'gemini-companion-edit-accept)
-                       (gemini-companion-list-test-open 1 1 file text)))
+                       (gemini-companion-list-test-open 2 1 file text)))
             (gemini-companion-state-report session 'end nil)
             (let ((turn (gemini-companion-session-turn session)))
               (setf (gemini-companion-turn-ended turn)
                     (+ 75 (gemini-companion-turn-began turn))))
             (revert-buffer)
+            ;; Point was in what is folded now.
+            (should (string-suffix-p "  Begin" (gemini-companion-list-test-here)))
             (gemini-companion-list-test-go-to
              "3 files  +4 −3  1m 15s  Count to three")
             (should (string-match-p
