@@ -338,15 +338,17 @@ CLIs use its bytes, and Emacs may ask for a password."
 
 (defun gemini-companion-revert-announce (text)
   "Show TEXT in the echo area, after what is there, in one line.
+What is there is shortened for it, as it is in the log already.
 Only log it while the minibuffer is in use.  Return a function that
 removes it again, and leaves the rest."
   (let* ((inhibit-message (and (active-minibuffer-window) t))
          (rest (or (current-message) ""))
-         (all (if (equal "" rest)
+         (room (- (frame-width) (string-width text) 3))
+         (all (if (or (equal "" rest) (< room 10))
                   text
-                (truncate-string-to-width
-                 (string-replace "\n" " " (concat rest "; " text))
-                 (1- (frame-width)) nil nil t))))
+                (concat (truncate-string-to-width
+                         (string-replace "\n" " " rest) room nil nil t)
+                        "; " text))))
     (message "%s" all)
     (lambda ()
       (let* ((message-log-max nil)

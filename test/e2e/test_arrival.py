@@ -304,6 +304,11 @@ def test_announcement_leaves_a_report(world: World) -> None:
     arrive(emacs, world.project / "b.txt", "due\n", "two")
     # In one line, or the windows would jump.
     emacs.wait_for(f"{report}; Edit of b.txt by")
+    Reviews(emacs).reject()
+    # What was there is shortened, and not what names the key.
+    emacs.eval("(message (make-string 200 ?m))")
+    arrive(emacs, world.project / "c.txt", "tre\n", "three")
+    emacs.wait_for("mm…; Edit of c.txt by the CLI; M-x gemini-companion-review")
 
 
 def test_review_on_request_only_or_at_once(world: World) -> None:
