@@ -3,8 +3,12 @@ import ast
 import sys
 from pathlib import Path
 
+import pytest
+
 from conftest import run_python
 from gemini_companion_epc import __main__
+from gemini_companion_epc.config import parse_start_line
+from gemini_companion_epc.types import StartError
 
 
 def test_an_old_python_can_read_the_refusal_with_the_remedy() -> None:
@@ -20,3 +24,16 @@ def test_nothing_is_printed_but_the_remedy_when_packages_are_missing() -> None:
     assert found.stderr.startswith("Missing or incompatible Python package: epc, ")
     assert f"{sys.executable} -m pip install 'epc>=0.0.5,<0.1' 'sexp" in found.stderr
     assert found.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"", "M-x gemini-companion-mode"),
+        (b"{\n", "malformed"),
+        (b"{}\n", "secret"),
+    ],
+)
+def test_a_bad_start_line_is_refused(line: bytes, expected: str) -> None:
+    with pytest.raises(StartError, match=expected):
+        parse_start_line(line)

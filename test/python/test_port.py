@@ -2,15 +2,20 @@
 import asyncio
 import os
 import socket
+import stat
+import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from conftest import Alone, until
-from fake_cli import BOUND, FakeCli
+from fake_cli import BOUND, PING, FakeCli
 from gemini_companion_epc import port as module
+from gemini_companion_epc.copilot import socket_name
 from gemini_companion_epc.port import MAX_WAITING, Port
 from gemini_companion_epc.types import StartError
+from gemini_companion_epc.unix_port import UnixPort
 from scene import context_of, paths_of
 
 
@@ -75,3 +80,30 @@ async def test_two_processes_listen_at_a_port_and_lose_no_client() -> None:
         for one in accepted:
             one.close()
     second.close()
+
+
+def test_a_private_socket_leads_to_the_port(
+    alone: Alone, cli: FakeCli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The name leaves room for that of a socket.
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        monkeypatch.setenv("COPILOT_HOME", os.path.join(short, "c"))
+        path = Path(socket_name())
+        path.parent.mkdir(parents=True)
+        port = UnixPort(alone.port)
+        for _ in range(2):
+            alone.do(port.listen)
+        modes = [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)]
+        assert modes == [0o600, 0o700]
+        cli.initialize()
+        for _ in range(2):
+            peer = socket.socket(socket.AF_UNIX)
+            peer.settimeout(BOUND)
+            peer.connect(os.fspath(path))
+            assert cli.post(PING, peer)[0] == 200
+        # A cleanup has removed it.
+        path.unlink()
+        alone.do(port.listen)
+        assert path.exists()
+        alone.do(port.close)
+        assert not path.exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lists of packages and of files are complete."""
+"""The lists of packages and of files are complete, and of what asks the system."""
 
 import re
 from pathlib import Path
@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 from gemini_companion_epc.__main__ import NEEDED_PACKAGES
 
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python" / "gemini_companion_epc"
 HASHED = re.compile(
     r"([\w.-]+)==([\w.]+)(?: ; [^\n]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+"
 )
@@ -47,5 +48,13 @@ def test_recipe_has_all_files_that_the_server_runs(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     patterns = re.findall(r'"(python/gemini_companion_epc/[^"]+)"', text)
     found = {path for pattern in patterns for path in ROOT.glob(pattern)}
-    package = ROOT / "python" / "gemini_companion_epc"
-    assert {*package.glob("*.py"), package / "outpost.js"} <= found
+    assert {*PACKAGE.glob("*.py"), PACKAGE / "outpost.js"} <= found
+
+
+def test_no_other_module_knows_the_system() -> None:
+    asks = re.compile(r"sys\.platform|os\.name|hasattr\((os|socket|signal)|/proc/")
+    found = {
+        path.name for path in PACKAGE.glob("*.py") if asks.search(path.read_text())
+    }
+    # The bridge is a program that runs without the package.
+    assert found - {"bridge.py"} == {"system.py"}
