@@ -115,34 +115,6 @@ def test_question_for_a_reason_stays_when_the_terminal_answers(world: World) -> 
     emacs.becomes("(buffer-name (window-buffer))", "a.txt")
 
 
-SIDE_WINDOW = """
-(with-current-buffer (window-buffer)
-  (goto-char (point-min))
-  (forward-line 120)
-  (recenter 3)
-  (set-window-buffer (split-window-right) "b.txt")
-  (select-window
-   (display-buffer-in-side-window (get-buffer "*scratch*") '((side . bottom))))
-  (set-window-dedicated-p nil t)
-  (redisplay t))
-"""
-
-
-def test_windows_are_restored_after_a_review_from_a_side_window(world: World) -> None:
-    text = "first\n" + "line\n" * 200
-    file = world.file("a.txt", text)
-    emacs, reviews, cli = world.pair(world.file("b.txt", "other\n"), file)
-    emacs.eval(SIDE_WINDOW)
-    reviews.proposed(cli, file, replace(file, "first", "erste"))
-
-    reviews.select("C-c", "C-k")
-
-    cli.wait_for("Rejected")
-    reviews.ended()
-    cli.is_free()
-    assert file.read_text() == text
-
-
 @pytest.mark.contract("Gemini CLI: reject")
 @pytest.mark.once
 def test_new_file_in_a_new_directory_can_be_proposed_again(world: World) -> None:
