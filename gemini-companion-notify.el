@@ -93,7 +93,8 @@ Show that soon."
 (defun gemini-companion-notify--count ()
   (+ (length (gemini-companion-edits-open))
      (seq-count (lambda (session)
-                  (and (eq 'waiting
+                  (and (eq 'waiting (gemini-companion-session-state session))
+                       (eq 'waiting
                            (gemini-companion-session-state session 'lasting))
                        (null (gemini-companion-edits-open session))))
                 (gemini-companion-sessions))))

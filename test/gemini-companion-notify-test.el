@@ -71,7 +71,10 @@
       (dolist (show '(gemini-companion-status gemini-companion-list))
         (funcall show)
         (should (string-search "waiting since" (buffer-string)))
-        (kill-buffer)))))
+        (kill-buffer))
+      (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
+      (gemini-companion-state-report session 'edit nil)
+      (should-not (string-search "to answer" (gemini-companion-notify-test-help))))))
 
 (ert-deftest gemini-companion-notify-is-once-for-each-question ()
   (gemini-companion-notify-test-with
