@@ -73,7 +73,7 @@ name is shortened in its middle."
 
 ;;;; Lines
 
-(defconst gemini-companion-name--least 20
+(defconst gemini-companion-name--least 16
   "Columns of a name that are more important than keys.")
 
 (defun gemini-companion-name-fit (parts width)
@@ -85,13 +85,17 @@ or less, and most before the ones below rank 3 are omitted."
   (let* ((name (assq nil parts))
          (others (remq name parts))
          (columns (string-width (cadr name)))
+         ;; A warning beside a path is not shortened.
+         (shortest (string-width (gemini-companion-name--shortened (cadr name) 4)))
          (room (lambda ()
                  (- width (string-width (mapconcat #'cadr others "")))))
          (least (lambda ()
                   (let ((rank (apply #'max 0 (mapcar #'car others))))
-                    (min columns (cond ((< rank 3) 4)
-                                       ((<= rank 5) gemini-companion-name--least)
-                                       (columns)))))))
+                    (min columns
+                         (cond ((< rank 3) shortest)
+                               ((<= rank 5)
+                                (max shortest gemini-companion-name--least))
+                               (columns)))))))
     (while (and (< (funcall room) (funcall least))
                 (seq-some (lambda (part) (< 0 (car part))) others))
       (setq others (remq (car (last (seq-sort-by #'car #'< others))) others)))

@@ -130,7 +130,7 @@ question in the minibuffer."
        "  written without review  +2 −0  x"
        "Qwen Code (session ?qwen)  disconnected"
        "  written without review  +1 −0  \
-a file outside your projects: /gemin...panion-test")
+a file outside your projects: /gemi...ion-test")
       (should (string-prefix-p (format "the CLI (%s)  waiting" project)
                                (car (gemini-companion-list-test-lines)))))))
 

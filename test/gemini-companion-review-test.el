@@ -394,6 +394,16 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
             (should (string-match-p regexp text))
             (should (<= (string-width text) width))))))))
 
+(ert-deftest gemini-companion-header-has-all-keys-beside-a-warning ()
+  (gemini-companion-test-with-reviews nil
+    (gemini-companion-test-show "/gemini-companion/new/companion-test" "2\n")
+    (pcase-dolist (`(,width . ,keys) '((60 . "a r x e \\?\\'")
+                                       (80 . "a accept  r reject  x  e  \\?\\'")))
+      (let ((text (gemini-companion-test-header (window-buffer) width)))
+        (should (string-match-p (concat "outside your projects: /gemi.*on-test +" keys)
+                                text))
+        (should (<= (string-width text) width))))))
+
 (ert-deftest gemini-companion-header-offers-to-restore-removed-lines-at-point ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
     (let* ((diff (gemini-companion-test-show "a" "1\n3\nfour\n"))
