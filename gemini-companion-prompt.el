@@ -208,15 +208,15 @@ have found MARK.  TYPED is nil before the text, `inserted' if it is all."
                (found (and process mark
                            (gemini-companion-prompt--shown-p mark process)))
                (shown (if found (1+ shown) 0))
+               (mark (gemini-companion-prompt--seen mark process found shown))
                (next (= shown gemini-companion-prompt--shown-checks)))
     (cond ((or (< left 0)
                (and session
                     (not (gemini-companion-session-terminal session))
                     (not (gemini-companion-session-connected-p session))))
            (gemini-companion-prompt--end task problem))
-          ((and next (not typed)
-                (gemini-companion-prompt--refused-p
-                 task session mark process found)))
+          ((and next (gemini-companion-prompt--refused-p
+                      task session mark process found typed)))
           ((and next typed)
            (gemini-companion-prompt--end task)
            (unless (eq typed 'inserted)
@@ -237,26 +237,53 @@ have found MARK.  TYPED is nil before the text, `inserted' if it is all."
                         #'gemini-companion-prompt--step
                         task (1- left) mark shown typed)))))
 
-(defun gemini-companion-prompt--refused-p (task session mark process position)
+(defun gemini-companion-prompt--behind-p (mark process position)
+  "Return non-nil if there is text behind MARK, at POSITION in PROCESS."
+  (and (stringp mark)
+       (with-current-buffer (process-buffer process)
+         (save-excursion
+           (goto-char (1+ position))
+           (looking-at-p gemini-companion-prompt--text-behind)))))
+
+(defun gemini-companion-prompt--seen (mark process position shown)
+  "Return MARK, which was found SHOWN times in a row, at POSITION in PROCESS.
+If nothing is behind it the first time, it gets a text property."
+  (if (or (/= 1 shown) (consp mark)
+          (gemini-companion-prompt--behind-p mark process position))
+      mark
+    (propertize mark 'gemini-companion-last t)))
+
+(defun gemini-companion-prompt--shell-p (process position)
+  "Return non-nil if the prompt at POSITION in PROCESS is for a shell."
+  (with-current-buffer (process-buffer process)
+    (save-excursion
+      (goto-char (1+ position))
+      (or
+       ;; The footer of Copilot CLI.
+       (re-search-forward "^ \\(?:.* · \\)?Shell · " nil t)
+       (progn
+         (re-search-backward "^[ │]*[!*>]" nil t)
+         (looking-at-p "[ │]*!"))))))
+
+(defun gemini-companion-prompt--refused-p (task session mark process position typed)
   "Return non-nil, and end TASK, if SESSION must not get its text.
-MARK is in the prompt of PROCESS at POSITION."
-  (when-let* ((obstacle
-               (with-current-buffer (process-buffer process)
-                 (save-excursion
-                   (goto-char (1+ position))
-                   (cond ((looking-at-p gemini-companion-prompt--text-behind)
-                          "%s has text behind the cursor in its prompt")
-                         ((or
-                           ;; The footer of Copilot CLI.
-                           (re-search-forward "^ \\(?:.* · \\)?Shell · " nil t)
-                           (progn
-                             (re-search-backward "^[ │]*[!*>]" nil t)
-                             (looking-at-p "[ │]*!")))
-                          "%s is in shell mode"))))))
-    (gemini-companion-prompt--delete-mark mark process position)
-    (gemini-companion-prompt--end
-     task (format obstacle (gemini-companion-session-name session)))
-    t))
+MARK is in the prompt of PROCESS at POSITION, behind the text if it is TYPED."
+  (let ((behind (gemini-companion-prompt--behind-p mark process position)))
+    (when-let* ((obstacle
+                 (cond ((not typed)
+                        (cond (behind "%s has text behind the cursor in its prompt")
+                              ((gemini-companion-prompt--shell-p process position)
+                               "%s is in shell mode")))
+                       ;; Of a command, the arguments are behind it.
+                       ((and behind (not (string-prefix-p "/" (car task))))
+                        "%s has other text behind your prompt"))))
+      ;; Of what the user has typed behind it, DEL would delete a character.
+      (unless (or typed (and behind (get-text-property
+                                     0 'gemini-companion-last mark)))
+        (gemini-companion-prompt--delete-mark mark process position))
+      (gemini-companion-prompt--end
+       task (format obstacle (gemini-companion-session-name session)))
+      t)))
 
 (defun gemini-companion-prompt--enter (text session process)
   (gemini-companion-state-report session 'submitted text)

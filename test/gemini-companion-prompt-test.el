@@ -145,6 +145,27 @@ The CLI is PROGRAM, a command of the shell."
       (funcall end terminal)
       (gemini-companion-test-eventually (equal "Too long" (car kill-ring))))))
 
+;; A user types at once, behind the space or behind the text.
+(ert-deftest gemini-companion-send-leaves-alone-what-is-typed-meanwhile ()
+  (dolist (until '("" "printf \"\\r\\n> $mark\"
+get 21 >/dev/null # deletes the space, and is the text
+get 6 >/dev/null; mark=$(get 3); get 6 >/dev/null"))
+    (gemini-companion-send-test-with-terminal
+        (format "sh -c %s"
+                (shell-quote-argument
+                 (concat "stty raw -echo; printf ready
+get() { dd bs=1 count=$1 2>/dev/null; }
+get 6 >/dev/null; mark=$(get 3); get 6 >/dev/null # a paste
+" until "
+printf \"\\r\\n> $mark\"; sleep 0.3; printf typed
+printf '\\r\\ntaken %s\\r\\n' $(get 1 | od -An -to1); exec cat")))
+      (gemini-companion-test-eventually
+        (string-search "ready" (gemini-companion-test-text terminal)))
+      (gemini-companion-edit-reject-with-reason diff "Too long")
+      (gemini-companion-test-eventually (equal "Too long" (car kill-ring)))
+      (should-not (string-search "taken"
+                                 (gemini-companion-test-text terminal))))))
+
 ;; All that is in the prompt would be submitted.
 (ert-deftest gemini-companion-send-takes-its-mark-back-before-other-text ()
   (pcase-dolist
