@@ -560,7 +560,7 @@ If DIRECTORY is new, only the user can read it."
 
 (defun gemini-companion-compose-previous (&optional n)
   "Replace the text by the previous prompt of the history, or the Nth one.
-Add the text to the history.  Before the last prompt, the text is empty."
+Add the text to the history.  After the latest prompt, the text is empty."
   (interactive "p")
   (let ((text (string-trim (gemini-companion-text-of-buffer))))
     (unless (or (string-empty-p text)
