@@ -434,12 +434,11 @@ By default, that is the text that the edit has written."
 
 (defun gemini-companion-edit--texts-state (edit)
   "Return a value that differs after a change of the texts of EDIT."
-  (pcase (gemini-companion-edit-original-buffer edit)
-    ((guard (not (gemini-companion-edit-open-p edit))) 'ended)
-    ('nil nil)
-    (original (mapcar #'buffer-chars-modified-tick
-                      (list original
-                            (gemini-companion-edit-proposal-buffer edit))))))
+  ;; It may turn out later that the CLI has written another text.
+  (or (gemini-companion-edit-after edit)
+      (when-let* ((original (gemini-companion-edit-original-buffer edit)))
+        (mapcar #'buffer-chars-modified-tick
+                (list original (gemini-companion-edit-proposal-buffer edit))))))
 
 (defun gemini-companion-edit-hunks (edit)
   "Return the hunks of EDIT; see gemini-companion-text.el.

@@ -550,6 +550,18 @@ if `answer' is non-nil."
     (should (equal '(accepted accepted reverted reverted reverted)
                    (gemini-companion-edits-test-states)))))
 
+(ert-deftest gemini-companion-edit-counts-the-lines-that-were-written ()
+  (gemini-companion-test-with-edits '(("a" "A\n"))
+    (let ((edit (gemini-companion-test-open "a" "1\n" 1 session)))
+      (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
+        (insert "mine\n"))
+      (gemini-companion-edit-accept edit)
+      (should (equal "+2 −1" (gemini-companion-edit-lines (list edit))))
+      ;; The CLI ignores what the user has typed.
+      (gemini-companion-test-write "a" "1\n")
+      (gemini-companion-test-eventually
+        (equal "+1 −1" (gemini-companion-edit-lines (list edit)))))))
+
 (ert-deftest gemini-companion-edit-refused-is-not-what-the-next-turn-writes ()
   ;; Emacs may see the file before the report, or after it.
   (dolist (order '((file report) (report file)))
