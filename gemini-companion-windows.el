@@ -248,21 +248,23 @@ Elsewhere, delete only the windows of BUFFERS."
 
 (defun gemini-companion-windows--restore-around (layout buffers)
   "Restore LAYOUT from a review in BUFFERS.
-A window that shows another buffer keeps it, its point and the
-selection: the user may have worked there meanwhile.  If the user is in
+A window that shows another buffer keeps it, its point, its margins and
+the selection: the user may have worked there meanwhile.  If the user is in
 a window that LAYOUT does not have, its buffer stays selected, too."
   (let* ((frame (car layout))
          (pop-up-frames nil)
          (last (frame-selected-window frame))
          (shown (mapcar (lambda (window)
                           (list window (window-buffer window) (window-edges window)
-                                (window-start window) (window-point window)))
+                                (window-start window) (window-point window)
+                                (window-margins window)))
                         (seq-remove (lambda (window)
                                       (memq (window-buffer window) buffers))
                                     (window-list frame 'no-minibuffer)))))
     (gemini-companion-windows--restore layout)
     ;; The selected one comes last: it may have to take another one's place.
-    (pcase-dolist (`(,window ,buffer ,edges ,start ,point) (nreverse shown))
+    (pcase-dolist (`(,window ,buffer ,edges ,start ,point (,left . ,right))
+                   (nreverse shown))
       (let ((there (cond ((window-live-p window)
                           (unless (eq buffer (window-buffer window))
                             (set-window-buffer window buffer))
@@ -273,6 +275,7 @@ a window that LAYOUT does not have, its buffer stays selected, too."
                              buffer '(gemini-companion-windows-display-covering
                                       (inhibit-switch-frame . t))))))))
         (when there
+          (set-window-margins there left right)
           ;; A smaller one had to scroll down.
           (when (or (equal edges (window-edges there))
                     (< start (window-start there)))

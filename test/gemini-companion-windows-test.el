@@ -77,6 +77,7 @@
     (set-window-hscroll nil 1)
     (gemini-companion-test-arrive "a" "3\n")
     (set-window-start nil 50)
+    (set-window-margins nil nil 1)
     (goto-char 60)
     (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
     (gemini-companion-test-eventually
@@ -84,6 +85,7 @@
     (should (= 50 (window-start)))
     (should (= 60 (window-point)))
     (should (= 1 (window-hscroll)))
+    (should (equal '(nil . 1) (window-margins)))
     (delete-other-windows)))
 
 (ert-deftest gemini-companion-windows-come-back-only-around-a-review ()
