@@ -414,7 +414,7 @@ An indirect buffer has no marks, and none of those that were cloned."
                 (forward-line (- line previous))
                 (setq previous line)
                 (push (gemini-companion-changes--make-mark edit hunk) marks)))))))
-    (when (or marks gemini-companion-changes--marks)
+    (when (or marks (local-variable-p 'gemini-companion-changes--marks))
       (setq gemini-companion-changes--marks
             (seq-sort-by #'overlay-start #'< marks))
       (if marks
@@ -502,7 +502,7 @@ A formatter may have replaced them with the same text."
   "Adapt the right margins in FRAME, whose windows have other buffers."
   (dolist (window (window-list frame 'no-minibuffer))
     (with-current-buffer (window-buffer window)
-      (cond ((null gemini-companion-changes--marks))
+      (cond ((not (local-variable-p 'gemini-companion-changes--marks)))
             ;; They were copied with the buffer.
             ((buffer-base-buffer) (gemini-companion-changes--mark))
             (t (gemini-companion-changes--set-margins))))))
@@ -528,7 +528,8 @@ Those of earlier turns of its CLI in the file have no marks any more."
   "Mark each change in BUFFERS, of which some are nil, and count all."
   (dolist (buffer (delq nil buffers))
     (with-current-buffer buffer
-      (when (or gemini-companion-changes--marks (gemini-companion-changes--edits))
+      (when (or (local-variable-p 'gemini-companion-changes--marks)
+                (gemini-companion-changes--edits))
         (gemini-companion-changes--mark))))
   (setq gemini-companion-changes--left (length (gemini-companion-changes--all)))
   (force-mode-line-update t))
@@ -742,7 +743,10 @@ With ALL, a prefix argument, keep those in all files of the turn."
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Mark nothing any more."
   (mapc #'gemini-companion-changes--keep (gemini-companion-edits))
-  (apply #'gemini-companion-changes--update (buffer-list)))
+  (apply #'gemini-companion-changes--update (buffer-list))
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (kill-local-variable 'gemini-companion-changes--marks))))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
   "Return a text for the mode line if there is a change left, or nil."

@@ -230,7 +230,12 @@
         (set-window-buffer text-window "*scratch*")
         (set-window-buffer text-window (current-buffer))
         (run-hook-with-args 'window-buffer-change-functions (selected-frame))
-        (should (equal '(nil . 1) (window-margins text-window)))))))
+        (should (equal '(nil . 1) (window-margins text-window)))
+        (gemini-companion-keep-changes)
+        ;; A tab, for example, has the margin of before.
+        (set-window-margins text-window nil 1)
+        (run-hook-with-args 'window-buffer-change-functions (selected-frame))
+        (should-not (cdr (window-margins text-window)))))))
 
 (ert-deftest gemini-companion-changes-are-not-marked-in-a-clone ()
   (gemini-companion-changes-test-in "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
@@ -277,6 +282,8 @@
     (should-not (gemini-companion-changes-test-marked "a"))
     (gemini-companion-part-stop 'changes)
     (should-not (gemini-companion-changes-test-marked "b"))
+    (should-not (string-search "gemini-companion-changes"
+                               (format "%S" (buffer-local-variables))))
     (should-not (gemini-companion-part-lighter 'changes))
     (should (equal '(nil) (window-margins)))))
 
