@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Edits that are reverted, to the byte or by a merge, and the marks of changes.
-
 ;;; Code:
 
 (require 'ert-x)

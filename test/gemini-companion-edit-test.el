@@ -2,11 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Each outcome of a diff, and what is sent about it, and files that change
-;; while a diff is open.  Most of these have no view.
-
 ;;; Code:
 
 (require 'gemini-companion-changes)
@@ -316,24 +311,22 @@ if `answer' is non-nil."
 
 ;;;; Edits that were not written
 
-(defconst gemini-companion-edit-test-ends
-  (list
-   ;; Gemini CLI, answered in its terminal: the review ends first.
-   (lambda (_diff written)
-     (gemini-companion-receive 'close-diff 1 'closed)
-     (gemini-companion-test-rewrite "a" written))
-   ;; Qwen Code, answered in its terminal: the file is written first.
-   (lambda (_diff written)
-     (gemini-companion-test-rewrite "a" written)
-     (gemini-companion-receive 'close-diff 1 'closed))
-   ;; Any of them, answered here.
-   (lambda (diff written)
-     (gemini-companion-edit-accept diff)
-     (gemini-companion-test-rewrite "a" written)))
-  "The ways in which a review ends and its file is written.")
-
 (ert-deftest gemini-companion-edit-reports-edits-that-were-not-written-once ()
-  (dolist (end gemini-companion-edit-test-ends)
+  (dolist
+      (end
+       (list
+        ;; Gemini CLI, answered in its terminal: the review ends first.
+        (lambda (_diff written)
+          (gemini-companion-receive 'close-diff 1 'closed)
+          (gemini-companion-test-rewrite "a" written))
+        ;; Qwen Code, answered in its terminal: the file is written first.
+        (lambda (_diff written)
+          (gemini-companion-test-rewrite "a" written)
+          (gemini-companion-receive 'close-diff 1 'closed))
+        ;; Any of them, answered here.
+        (lambda (diff written)
+          (gemini-companion-edit-accept diff)
+          (gemini-companion-test-rewrite "a" written))))
     (pcase-dolist (`(,written ,edit ,count)
                    '(("new\n" t 1) ("new\n" nil 0) ("mine new\n" t 0)
                      ("mine new" t 0) ("mine new\r\n" t 0)

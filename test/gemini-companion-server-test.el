@@ -2,11 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; The server is replaced, on request and after a crash, also under the requests of
-;; clients; a process does not start or end as it should; texts to it and back.
-
 ;;; Code:
 
 (require 'gemini-companion-arrival)

@@ -2,11 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Waiting for a condition, the timers and hooks of the package, and temporary
-;; directories with files.
-
 ;;; Code:
 
 (require 'cl-lib)

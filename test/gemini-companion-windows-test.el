@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Where a review is displayed, and what is restored after it.
-
 ;;; Code:
 
 (require 'gemini-companion-ediff)
