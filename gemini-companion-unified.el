@@ -558,9 +558,12 @@ Its buffers are that of the diff and the proposal.")
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-unified-view))
   "Return the hunk at point in VIEW, or nil."
-  (unless (eq (gemini-companion-unified--buffer view) (current-buffer))
-    (user-error "Hunks can be excluded only in the diff"))
-  (get-text-property (point) 'gemini-companion-hunk))
+  (if (eq (gemini-companion-unified--buffer view) (current-buffer))
+      (get-text-property (point) 'gemini-companion-hunk)
+    (let ((line (line-number-at-pos nil 'absolute)))
+      (seq-find (pcase-lambda (`(,_ ,_ ,new ,count))
+                  (<= new line (+ new (max 0 (1- count)))))
+                (gemini-companion-view-hunks view)))))
 
 (cl-defmethod gemini-companion-view-compare
   ((view gemini-companion-unified-view))
@@ -722,18 +725,35 @@ The text near it is not folded, as that near the others."
 
 (cl-defmethod gemini-companion-view-move
   ((view gemini-companion-unified-view) count)
-  "Go forward by COUNT hunks in VIEW, or parts of a long line."
-  (with-selected-window (or (get-buffer-window
-                             (gemini-companion-unified--buffer view))
-                            (user-error "The diff is not shown here"))
-    (dotimes (_ (abs count))
-      (goto-char (or (gemini-companion-unified-change (< count 0))
-                     (and (< 0 count)
-                          (gemini-companion-unified--show-more)
-                          (gemini-companion-unified-change))
-                     (user-error "No %s hunk"
-                                 (if (< count 0) "previous" "next")))))
-    (gemini-companion-unified--reveal)))
+  "Go forward by COUNT hunks in VIEW, or parts of a long line.
+In the proposal, go to the lines of the hunk there."
+  (if (eq (current-buffer) (gemini-companion-edit-proposal-buffer
+                            (gemini-companion-view-edit view)))
+      (gemini-companion-unified--move-in-proposal
+       (gemini-companion-edit-hunks gemini-companion-edit-here) count)
+    (with-selected-window (or (get-buffer-window
+                               (gemini-companion-unified--buffer view))
+                              (user-error "The diff is not shown here"))
+      (dotimes (_ (abs count))
+        (goto-char (or (gemini-companion-unified-change (< count 0))
+                       (and (< 0 count)
+                            (gemini-companion-unified--show-more)
+                            (gemini-companion-unified-change))
+                       (gemini-companion-unified--no-hunk (< count 0)))))
+      (gemini-companion-unified--reveal))))
+
+(defun gemini-companion-unified--no-hunk (back)
+  (user-error "No %s hunk" (if back "previous" "next")))
+
+(defun gemini-companion-unified--move-in-proposal (hunks count)
+  "Go forward by COUNT of HUNKS in the proposal, which is current."
+  (let* ((back (< count 0))
+         (lines (cl-remove (line-number-at-pos nil 'absolute)
+                           (mapcar #'cl-third hunks)
+                           :test (if back #'<= #'>=))))
+    (goto-char (gemini-companion-hunk-line
+                (or (nth (1- (abs count)) (if back (reverse lines) lines))
+                    (gemini-companion-unified--no-hunk back))))))
 
 (cl-defmethod gemini-companion-view-go-to ((view gemini-companion-unified-view)
                                            number)
