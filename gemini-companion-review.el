@@ -843,19 +843,19 @@ For EXCLUDED, see `gemini-companion-header-keys'."
               (list 3 "; any other key closes this"))
       (gemini-companion-header--keys
        'view
-       (cond ((not editing)
-              `((gemini-companion-review-toggle-hunk
-                 2 ,(if excluded "restore" "exclude"))
-                (gemini-companion-review-edit 2 "edit")
-                ,@(unless (cdr (gemini-companion-edit-known-hunks edit))
-                    '((gemini-companion-review-next-hunk)))))
-             ((and view (eq 'diff (gemini-companion-view-kind view)))
-              '((gemini-companion-review-toggle-hunk)
-                (gemini-companion-review-edit 3 "back to the diff")))
-             (t
-              `((gemini-companion-review-edit)
-                (gemini-companion-review-toggle-hunk
-                 8 ,(if excluded "restore" "exclude")))))))))
+       `(,@(unless (cdr (gemini-companion-edit-known-hunks edit))
+             '((gemini-companion-review-next-hunk)))
+         ,@(cond ((not editing)
+                  `((gemini-companion-review-toggle-hunk
+                     2 ,(if excluded "restore" "exclude"))
+                    (gemini-companion-review-edit 2 "edit")))
+                 ((and view (eq 'diff (gemini-companion-view-kind view)))
+                  '((gemini-companion-review-toggle-hunk)
+                    (gemini-companion-review-edit 3 "back to the diff")))
+                 (t
+                  `((gemini-companion-review-edit)
+                    (gemini-companion-review-toggle-hunk
+                     8 ,(if excluded "restore" "exclude"))))))))))
 
 (defun gemini-companion-header--keys (place &optional words)
   "Return the keys in the current buffer, in PLACE, parts of a header line.

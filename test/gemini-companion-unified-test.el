@@ -154,7 +154,14 @@
         (should (looking-at-p "one"))
         (should-error (gemini-companion-review-previous-hunk) :type 'user-error)
         (should (equal "one\n2\n3\n4\n5\nsix\n"
-                       (gemini-companion-edit-text diff))))))
+                       (gemini-companion-edit-text diff)))
+        (should (string-search "C-c C-n next" (gemini-companion-test-header
+                                               (current-buffer))))))
+    (gemini-companion-edit-reject)
+    (gemini-companion-test-show "a" "one\n2\n3\n4\n5\n")
+    (gemini-companion-test-call #'gemini-companion-review-edit)
+    (should-not (string-search " next" (gemini-companion-test-header
+                                        (window-buffer))))))
 
 (ert-deftest gemini-companion-unified-shows-all-of-the-first-hunk ()
   (let ((lines (gemini-companion-unified-test-lines 1 100))
