@@ -79,6 +79,31 @@
       (push-mark (point-min) t t)
       (should (equal before (gemini-companion-context-snapshot))))))
 
+(ert-deftest gemini-companion-context-has-any-kind-of-selection ()
+  (pcase-dolist
+      (`(,mode . ,selections)
+       '((transient-mark-mode ("C-x h" . "one two\nthree four\nfive six\nseven\n")
+                              ("C-g") ("M-< C-x SPC C-n C-n C-f C-f" . "on\nth\nfi")
+                              ("C-x SPC" . "one two\nthree four\nfi"))
+         (evil-mode ("g g v e" . "one") ("w o" . "one t") ("<escape>")
+                    ("g g l V" . "one two\n") ("j" . "one two\nthree four\n")
+                    ("C-v" . "n\nh") ("j l" . "ne\nhr\niv")
+                    ("v" . "ne two\nthree four\nfiv"))))
+    (when (or (fboundp mode) (require 'evil nil t))
+      (gemini-companion-context-test-with
+          '(("a" "one two\nthree four\nfive six\nseven\n"))
+        (funcall mode)
+        (unwind-protect
+            (progn
+              (find-file "a")
+              (pcase-dolist (`(,keys . ,selection) selections)
+                (ert-info (keys)
+                  (ignore-error quit (execute-kbd-macro (kbd keys)))
+                  (should (equal selection
+                                 (plist-get (car (gemini-companion-context-snapshot))
+                                            :selected-text))))))
+          (funcall mode -1))))))
+
 (ert-deftest gemini-companion-context-follows-text-that-changes-elsewhere ()
   (gemini-companion-context-test-with '(("a" "1\n2\n3\n4 four\n"))
     (let ((transient-mark-mode t))

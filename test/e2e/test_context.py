@@ -3,7 +3,6 @@
 
 import pytest
 from harness.emacs import Emacs
-from harness.needs import needs_evil
 from harness.world import World
 
 SNAPSHOT = """
@@ -39,48 +38,7 @@ def test_the_frame_used_last_counts(world: World) -> None:
     shares(emacs, "one.txt", "two.txt")
 
 
-TEXT = "one two\nthree four\nfive six\nseven\n"
 SELECTION = "(plist-get (car (gemini-companion-context-snapshot)) :selected-text)"
-
-
-@pytest.mark.parametrize(
-    ("extra", "selections"),
-    [
-        pytest.param(
-            "",
-            {
-                "C-x h": TEXT,
-                "C-g": None,
-                "M-< C-x Space C-n C-n C-f C-f": "on\nth\nfi",
-                "C-x Space": "one two\nthree four\nfi",
-            },
-            id="emacs",
-            marks=pytest.mark.shared,
-        ),
-        pytest.param(
-            "(require 'evil) (evil-mode 1)",
-            {
-                "g g v e": "one",
-                "w o": "one t",
-                "Escape": None,
-                "g g l V": "one two\n",
-                "j": "one two\nthree four\n",
-                "C-v": "n\nh",
-                "j l": "ne\nhr\niv",
-                "v": "ne two\nthree four\nfiv",
-            },
-            id="evil",
-            marks=[needs_evil, pytest.mark.once, pytest.mark.shared("evil")],
-        ),
-    ],
-)
-def test_selections(
-    world: World, extra: str, selections: dict[str, str | None]
-) -> None:
-    emacs = world.emacs(world.file("a.txt", TEXT), extra=extra)
-    for keys, selection in selections.items():
-        emacs.keys(*keys.split())
-        emacs.becomes(SELECTION, selection)
 
 
 @pytest.mark.contract("Gemini CLI: context")
