@@ -19,7 +19,6 @@ def _needs_package(name: str) -> pytest.MarkDecorator:
 
 needs_vterm = pytest.mark.skipif(not VTERM, reason="vterm is not installed")
 needs_eat = _needs_package("eat")
-needs_evil = _needs_package("evil")
 needs_qwen = pytest.mark.skipif(
     not os.access(Tools.find().qwen, os.X_OK), reason="Qwen Code is not installed"
 )
