@@ -562,6 +562,7 @@ If DIRECTORY is new, only the user can read it."
   "Replace the text by the previous prompt of the history, or the Nth one.
 Add the text to the history.  After the latest prompt, the text is empty."
   (interactive "p")
+  (gemini-companion-compose--check-buffer)
   (let ((text (string-trim (gemini-companion-text-of-buffer))))
     (unless (or (string-empty-p text)
                 (member text gemini-companion-compose-history))
@@ -723,6 +724,7 @@ Elsewhere outside the project, it does not read them, or asks."
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
 While the CLI works, it queues the prompt."
   (interactive "P")
+  (gemini-companion-compose--check-buffer)
   (let ((text (string-trim (gemini-companion-text-of-buffer)))
         (session (gemini-companion-compose--find-session)))
     (when (string-empty-p text)
@@ -772,6 +774,7 @@ the CLI does; submit it? "
 (defun gemini-companion-compose-close ()
   "Close this buffer, and keep its text as a draft."
   (interactive)
+  (gemini-companion-compose--check-buffer)
   (quit-windows-on (current-buffer) 'kill))
 
 (defun gemini-companion-compose-attach (buffer)
@@ -824,6 +827,13 @@ the CLI does; submit it? "
     (setq gemini-companion-compose-history
           (ignore-errors (read (gemini-companion-text-read
                                 (gemini-companion-compose--file "history")))))))
+
+(defun gemini-companion-compose--check-buffer ()
+  "Signal an error unless the current buffer is one of a prompt.
+The text of a file must not be sent, replaced or killed."
+  (unless gemini-companion-compose-mode
+    (user-error (substitute-command-keys
+                 "No prompt in this buffer; \\[gemini-companion-compose] opens one"))))
 
 (defun gemini-companion-compose--save-on-kill ()
   "Save the draft when it is killed, as Emacs does by itself when it exits."

@@ -97,7 +97,16 @@ is none."
       (should (equal text (buffer-string)))
       (should (equal #o700 (file-modes "ours/prompts")))
       (gemini-companion-compose nil "@c (line 1)")
-      (should (equal (concat text "@c (line 1)\n") (buffer-string))))))
+      (should (equal (concat text "@c (line 1)\n") (buffer-string))))
+    ;; The text of a file stays there.
+    (find-file "c")
+    (insert "secret")
+    (dolist (command '(submit close previous next))
+      (should-error (funcall (intern (format "gemini-companion-compose-%s" command)))
+                    :type 'user-error))
+    (should (equal "secret" (buffer-string)))
+    (should-not (member "secret" gemini-companion-compose-history))
+    (set-buffer-modified-p nil)))
 
 (ert-deftest gemini-companion-compose-submits-no-answer-and-no-command ()
   (gemini-companion-compose-test-with "gemini"
