@@ -523,6 +523,7 @@ excluded now.  Ask before excluding the last one."
                  edit
                  (lambda ()
                    (y-or-n-p "This is the only remaining hunk; exclude it? "))))
+      (gemini-companion-edit-unsettled edit)
       (user-error "Hunk not excluded"))
     (prog1 (gemini-companion-hunk-toggle
             hunk (gemini-companion-edit-original edit) proposal)

@@ -130,6 +130,15 @@
       (gemini-companion-test-call #'gemini-companion-edit-accept)
       (should (equal '((1 accepted "1\n2\n3\n4\n")) outcomes)))))
 
+(ert-deftest gemini-companion-review-that-ends-during-that-question-says-so ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let ((diff (gemini-companion-test-show "a" "2\n")))
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (_) (gemini-companion-edit-close diff 'closed))))
+        (should (equal '(user-error "This review has ended already: dismissed")
+                       (should-error (gemini-companion-test-call
+                                      #'gemini-companion-review-toggle-hunk))))))))
+
 (ert-deftest gemini-companion-review-letters-mean-the-same-and-are-described ()
   (gemini-companion-test-in-each-view '(("a" "1\n"))
     (gemini-companion-test-show "a" "2\n")
