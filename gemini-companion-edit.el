@@ -465,11 +465,13 @@ and remove."
   (when-let* ((hunks (gemini-companion-edit-known-hunks edit)))
     (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
            (excluded (and proposal (gemini-companion-hunk-excluded proposal)))
-           (others (seq-difference hunks excluded)))
-      (list (length hunks)
-            (length excluded)
-            (apply #'+ (mapcar #'cl-fourth others))
-            (apply #'+ (mapcar #'cl-second others))))))
+           (left excluded))
+      ;; Both are in the order of lines.
+      (cl-loop for hunk in hunks
+               if (equal hunk (car left)) do (pop left)
+               else sum (nth 3 hunk) into added and sum (nth 1 hunk) into removed
+               finally return
+               (list (length hunks) (length excluded) added removed)))))
 
 (defun gemini-companion-edit-lines (edits)
   "Return the numbers of lines that EDITS add and remove, a text.
