@@ -9,6 +9,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-ediff)
 (require 'gemini-companion-list)
 (require 'gemini-companion-review-test-helper)
 
@@ -351,6 +352,32 @@ a:3 (removed line): keep it\na:4: as a digit"
       (gemini-companion-list-test-key "RET" "\n three")
       (should (equal "three" (buffer-substring (line-beginning-position)
                                                (line-end-position)))))))
+
+(ert-deftest gemini-companion-list-shows-one-review-and-the-other-waits-again ()
+  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
+    (let ((gemini-companion-arrival-pause 0)
+          (before (gemini-companion-test-window-names))
+          (states (lambda ()
+                    (mapcar #'gemini-companion-edit-status
+                            (gemini-companion-edits-open))))
+          (second nil))
+      (gemini-companion-test-show "a" "2\n")
+      (with-current-buffer "*gemini proposal: a*"
+        (goto-char (point-min))
+        (insert "mine "))
+      (setq second (gemini-companion-test-open "b" "2\n" 2))
+      (execute-kbd-macro (kbd "C-u M-x gemini-companion-review RET n RET"))
+      (should (equal '(pending shown) (funcall states)))
+      (gemini-companion-test-accept-inside second)
+      (gemini-companion-test-eventually (equal '(shown) (funcall states)))
+      (gemini-companion-test-accept-inside (car (gemini-companion-edits-open)))
+      (should (equal '((1 accepted "mine 2\n") (2 accepted "2\n")) outcomes))
+      ;; The list that was opened during the review stays.
+      (gemini-companion-test-eventually
+        (equal "*gemini edits*" (buffer-name (window-buffer))))
+      (execute-kbd-macro (kbd "q"))
+      (should (equal before (gemini-companion-test-window-names))))
+    (gemini-companion-part-stop 'list)))
 
 (ert-deftest gemini-companion-list-reverts-bytes-whatever-the-name ()
   (dolist (name '("a.gz" "a.Z" "a.xz" "a.bz2" "a.zst" "a.tgz" "a.svgz" "a.gpg"))

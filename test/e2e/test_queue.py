@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The list of edits, and edits that are accepted without review."""
+"""One key answers each review of a turn."""
 
 from pathlib import Path
 
@@ -10,40 +10,6 @@ from harness.wait import wait_until_saved
 from harness.world import World
 
 pytestmark = pytest.mark.shared("review")
-
-
-@pytest.mark.once
-@pytest.mark.fresh
-def test_list_displays_one_and_the_other_waits_again(world: World) -> None:
-    first, second = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
-    emacs, reviews, one = world.pair(first)
-    two = world.gemini("second")
-    before = emacs.value("(e2e-windows)")
-    reviews.proposed(one, first, write_file(first, "uno\n"), say("one done"))
-    reviews.edit("uno", "eins")
-    two.model.script(write_file(second, "due\n"), say("two done"))
-    two.ask()
-    reviews.wait_until(2)
-
-    emacs.keys("C-u")
-    emacs.command("gemini-companion-review")
-    emacs.wait_for_match(r"shown +\+1 \u22121 +a\.txt")
-    emacs.wait_for_match(r"waiting +\+1 \u22121 +b\.txt")
-    emacs.keys("n", "n", "n", "Enter")
-    reviews.shown("b.txt")
-    assert reviews.states() == ["pending", "shown"]
-    emacs.keys("C-c", "C-c")
-    two.wait_for("two done")
-    reviews.shown("a.txt")
-    reviews.select()
-    emacs.keys("C-c", "C-c")
-
-    one.wait_for("one done")
-    assert (first.read_text(), second.read_text()) == ("eins\n", "due\n")
-    # The list that was opened during the review stays.
-    emacs.becomes("(buffer-name (window-buffer))", "*gemini edits*")
-    emacs.keys("q")
-    emacs.becomes("(e2e-windows)", before)
 
 
 ACCEPTS = """(with-current-buffer (window-buffer)
