@@ -77,20 +77,3 @@ def test_pause_withdraws_everything_at_once(world: World) -> None:
     emacs.act("(forward-line)")
     emacs.holds(SHARED)
     assert cli.context()["activeFile"]["path"] == str(file)
-
-
-def test_projects_opt_out(world: World) -> None:
-    plain = world.file("a.txt", "1\n")
-    ignored = world.file("build/b.txt", "2\n")
-    kept = world.file("kept/c.txt", "3\n")
-    world.file(".geminiignore", "/build/\n")
-    world.file("kept/.dir-locals.el", "((nil . ((gemini-companion-share . nil))))\n")
-    emacs, _, cli = world.pair(ignored, kept, plain)
-    only = {"activeFile": {"path": str(plain), "cursor": {"line": 1, "character": 1}}}
-    assert cli.context() == only
-
-    emacs.act(f'(with-current-buffer (find-file-noselect "{world.project}'
-               '/.geminiignore") (insert "*.txt\\n") (save-buffer)'
-               ' (kill-buffer))')  # fmt: skip
-    emacs.act("(forward-char)")
-    assert cli.context() == {}
