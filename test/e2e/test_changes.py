@@ -56,24 +56,13 @@ def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
     assert emacs.screen().count("\ntwo") == 0
     emacs.keys("u")
     emacs.says("Reverted a hunk of b.txt; 10 left")
-    goes(emacs, "n", "3 of 10, c.txt", 2)
-    emacs.keys("k")
-    emacs.says("8 left")
-    goes(emacs, "n", "3 of 8, d.txt", 2)
-    goes(emacs, "p", "2 of 8, b.txt", 2)
-    emacs.keys("u")
-    emacs.says("Reverted a hunk of b.txt; 7 left")
-    # After an error, a key is not text.
-    emacs.keys("u")
-    emacs.says("No change here")
-    goes(emacs, "n", "2 of 7, d.txt", 2)
     emacs.keys("C-u", "M-x", "gemini-companion-keep-changes", "Enter")
     emacs.says("0 left")
     emacs.wait_until_gone("~")
 
-    wait_until_saved(files[1], OLD)
+    wait_until_saved(files[1], NEW.replace("acht", "eight"))
     assert files[0].read_text() == NEW.replace("zwei", "two")
     assert [file.read_text() for file in files[2:]] == [NEW] * 4
     emacs.command("gemini-companion-list")
     emacs.wait_for_match(r"a\.txt +1 of 2 hunks undone")
-    emacs.wait_for_match(r"b\.txt +2 of 2 hunks undone")
+    emacs.wait_for_match(r"b\.txt +1 of 2 hunks undone")
