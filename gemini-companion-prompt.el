@@ -139,8 +139,8 @@ Select the terminal.  Return a message."
           (gemini-companion-prompt--paste process text)
           (gemini-companion-cli-show terminal)
           (format "In the prompt of %s: %s" name
-                  (truncate-string-to-width (string-replace "\n" " " text)
-                                            60 nil nil t)))
+                  (truncate-string-to-width
+                   (string-replace "\n" " " (string-trim text)) 60 nil nil t)))
       (kill-new text)
       (format
        (cond ((not terminal)

@@ -85,13 +85,13 @@ The CLI is PROGRAM, a command of the shell."
       (delete-other-windows)
       (pcase-dolist
           (`(,mode ,text ,selected)
-           `((term-char-mode ": x y" ,terminal)
+           `((term-char-mode ": x y\\'" ,terminal)
              (term-line-mode "takes no input now; copied" ,file)))
         (with-current-buffer terminal
           (funcall mode))
         (switch-to-buffer file)
-        (should (string-search text (gemini-companion-prompt-insert
-                                     "x\ny" (gemini-companion-edit-session diff))))
+        (should (string-match-p text (gemini-companion-prompt-insert
+                                      "x\ny " (gemini-companion-edit-session diff))))
         (should (eq selected (window-buffer)))))))
 
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
