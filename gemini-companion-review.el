@@ -484,6 +484,8 @@ visible and selected."
 (defun gemini-companion-review--follow-frame (edit)
   "Show the view of EDIT as its frame has room for it, between two commands."
   (when-let* ((view (and edit (gemini-companion-edit-view edit)))
+              ;; One that has ended stays as it was answered.
+              ((gemini-companion-edit-open-p edit))
               (frame (gemini-companion-view-frame view))
               ;; The user may have resized a window.
               ((not (equal (gemini-companion-view-size view)
@@ -625,6 +627,7 @@ With a file name, as in :w FILE, do what Evil does."
 Point stays at its hunk, or goes to the one before.  Your edits and
 the excluded hunks stay."
   (interactive)
+  (gemini-companion-edit-unsettled)
   (gemini-companion-windows-at-once
     (let* ((view (gemini-companion-review--enter))
            (view (gemini-companion-review--replace

@@ -139,6 +139,16 @@
                        (should-error (gemini-companion-test-call
                                       #'gemini-companion-review-toggle-hunk))))))))
 
+(ert-deftest gemini-companion-review-that-has-ended-keeps-its-view ()
+  (gemini-companion-test-in-each-view '(("a" "1\n"))
+    (let ((diff (gemini-companion-test-show "a" "2\n"))
+          (buffer (window-buffer)))
+      (gemini-companion-edit-close diff 'closed)
+      (should-error (gemini-companion-test-call #'gemini-companion-review-switch-view)
+                    :type 'user-error)
+      (should (eq buffer (window-buffer)))
+      (should (< 0 (buffer-size buffer))))))
+
 (ert-deftest gemini-companion-review-letters-mean-the-same-and-are-described ()
   (gemini-companion-test-in-each-view '(("a" "1\n"))
     (gemini-companion-test-show "a" "2\n")
