@@ -9,7 +9,6 @@
 (require 'gemini-companion-review-test-helper)
 (require 'tramp)
 
-(defvar evil-state)
 (declare-function evil-mode "ext:evil-core")
 
 (defun gemini-companion-review-test-toggle-all (diff)
@@ -165,7 +164,7 @@
                (format "^%s[ \t]+gemini-companion-edit-accept" key)
                (gemini-companion-test-text "*Help*"))))))
 
-(ert-deftest gemini-companion-review-and-list-have-their-letters-with-evil ()
+(ert-deftest gemini-companion-review-and-list-have-their-keys-with-evil ()
   (skip-unless (require 'evil nil t))
   (evil-mode)
   (unwind-protect
@@ -192,30 +191,18 @@
                     (should (eq command (key-binding (kbd key)))))))))
           (execute-kbd-macro "a")
           (should (equal '((1 accepted "one\n2\n3\n4\nfive\n")) outcomes))
-          (dolist (keys '("r" "R no RET" "q r"))
-            (setq outcomes nil)
-            (gemini-companion-test-show "a" "2\n")
-            (execute-kbd-macro (kbd keys))
-            (should (equal '((1 rejected nil)) outcomes)))
+          (pcase-dolist (`(,keys . ,status)
+                         '(("r" . rejected) ("R no RET" . rejected) ("q r" . rejected)
+                           ;; In the proposal.
+                           ("e : w RET" . accepted) ("e Z Z" . accepted)
+                           ("e : w q RET" . accepted) ("e : x RET" . accepted)
+                           ("e i x C-c C-c" . accepted) ("e v l C-c C-k" . rejected)
+                           ("e : q RET r" . rejected) ("e Z Q r" . rejected)))
+            (ert-info (keys)
+              (let ((diff (gemini-companion-test-show "a" "2\n")))
+                (execute-kbd-macro (kbd keys))
+                (should (eq status (gemini-companion-edit-status diff))))))
           (gemini-companion-part-stop 'list)))
-    (evil-mode -1)))
-
-(ert-deftest gemini-companion-review-has-the-keys-of-evil-for-its-proposal ()
-  (skip-unless (require 'evil nil t))
-  (evil-mode)
-  (unwind-protect
-      (pcase-dolist (`(,keys ,status)
-                     '((": w RET" accepted) ("Z Z" accepted)
-                       (": w q RET" accepted) (": x RET" accepted)
-                       ("i x C-c C-c" accepted) ("v l C-c C-k" rejected)
-                       (": q RET r" rejected) ("Z Q r" rejected)))
-        (ert-info (keys)
-          (gemini-companion-test-with-reviews '(("a" "1\n"))
-            (let ((diff (gemini-companion-test-show "a" "2\n")))
-              (select-window (get-buffer-window "*gemini proposal: a*"))
-              (should (eq 'normal evil-state))
-              (execute-kbd-macro (kbd keys))
-              (should (eq status (gemini-companion-edit-status diff)))))))
     (evil-mode -1)))
 
 (ert-deftest gemini-companion-review-replaced-by-another-keeps-its-exclusions ()
