@@ -189,4 +189,22 @@
             (should (equal layout (gemini-companion-test-layout))))
         (cl-mapc #'set-default hooks values)))))
 
+(ert-deftest gemini-companion-ediff-session-of-the-user-continues ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n") ("x" "1\n2\n3\n")
+                                        ("y" "one\n2\nthree\n"))
+    (let ((gemini-companion-review-view 'ediff)
+          (ediff-window-setup-function #'ediff-setup-windows-plain))
+      (apply #'ediff-buffers (mapcar #'find-file-noselect '("x" "y")))
+      (execute-kbd-macro "n")
+      (let ((windows (gemini-companion-test-window-names)))
+        (gemini-companion-test-show "a" "one\n2\nthree\n")
+        (execute-kbd-macro (kbd "n x C-c C-c"))
+        (should (equal '((1 accepted "one\n2\n3\n")) outcomes))
+        (gemini-companion-test-eventually
+          (equal windows (gemini-companion-test-window-names))))
+      (execute-kbd-macro "na")
+      (should (equal "one\n2\n3\n" (gemini-companion-test-text "y")))
+      (execute-kbd-macro "qy")
+      (should-not ediff-session-registry))))
+
 ;;; gemini-companion-ediff-test.el ends here

@@ -14,13 +14,6 @@ NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
 OWN = "(setq gemini-companion-review-view 'diff)"
 EDIFF = "(setq gemini-companion-review-view 'ediff)"
 
-THEIRS = """
-(setq ediff-window-setup-function #'ediff-setup-windows-plain)
-(with-current-buffer (get-buffer-create "x") (insert "1\\n2\\n3\\n"))
-(with-current-buffer (get-buffer-create "y") (insert "one\\n2\\nthree\\n"))
-"""
-
-
 STRUCK = """
 (with-current-buffer "*gemini proposal: a.txt*"
   (mapconcat (lambda (overlay)
@@ -75,30 +68,6 @@ def test_ediff_has_signs_and_strikes_an_excluded_hunk_through(world: World) -> N
 
     emacs.says("Accepted a.txt: 2 of 3 hunks")
     cli.finished("all done", file, text.replace("twenty", "20"))
-
-
-def test_ediff_session_of_the_user_continues(world: World) -> None:
-    file = world.file("a.txt", OLD)
-    emacs, reviews, cli = world.pair(file, extra=f"{EDIFF}{THEIRS}")
-    emacs.keys("M-:", '(ediff-buffers "x" "y")', "Enter")
-    emacs.wait_for("At start of 2 diffs")
-    emacs.keys("n")
-    emacs.wait_for("diff 1 of 2")
-    before = emacs.value("(e2e-windows)")
-
-    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
-    reviews.select()
-    emacs.keys("n", "x", "C-c", "C-c")
-
-    cli.wait_for("all done")
-    emacs.becomes("(e2e-windows)", before)
-    emacs.keys("n")
-    emacs.wait_for("diff 2 of 2")
-    emacs.keys("a")
-    emacs.holds('(equal "one\\n2\\n3\\n" (with-current-buffer "y" (buffer-string)))')
-    emacs.keys("q", "y")
-    emacs.holds("(null ediff-session-registry)")
-    emacs.eval("(custom-reevaluate-setting 'ediff-window-setup-function)")
 
 
 def test_winner_undo_restores_the_previous_windows_of_the_user(world: World) -> None:
