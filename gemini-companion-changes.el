@@ -302,7 +302,7 @@ The value is as that of `gemini-companion-text-merged'."
   "The overlays of the changes in this buffer, in order.")
 (put 'gemini-companion-changes--marks 'permanent-local t)
 
-(defvar gemini-companion-changes--places (make-hash-table :weakness 'key)
+(defvar gemini-companion-changes--buffers (make-hash-table :weakness 'key)
   "Table from edits to the buffers that have their marks, or t for no marks.
 To search among all buffers for each file of a turn would take long.")
 
@@ -318,7 +318,7 @@ To search among all buffers for each file of a turn would take long.")
        (seq-filter (lambda (edit)
                      (and (gemini-companion-edit-written-p edit)
                           (not (eq t (gethash edit
-                                              gemini-companion-changes--places)))))
+                                              gemini-companion-changes--buffers)))))
                    (gemini-companion-edits))))
 
 (defun gemini-companion-changes--visited-p (edit)
@@ -330,11 +330,11 @@ To search among all buffers for each file of a turn would take long.")
 
 (defun gemini-companion-changes--keep (edit)
   "Remove EDIT from the edits that are marked."
-  (puthash edit t gemini-companion-changes--places))
+  (puthash edit t gemini-companion-changes--buffers))
 
 (defun gemini-companion-changes--marked-buffer (edit)
   "Return the buffer where EDIT is marked, or nil."
-  (let ((buffer (gethash edit gemini-companion-changes--places)))
+  (let ((buffer (gethash edit gemini-companion-changes--buffers)))
     (and (buffer-live-p buffer)
          ;; It may have been written to another file since.
          (with-current-buffer buffer (gemini-companion-changes--visited-p edit))
@@ -403,7 +403,7 @@ An indirect buffer has no marks, and none of those that were cloned."
         (remove-overlays nil nil 'gemini-companion-mark t)
         (dolist (edit (gemini-companion-changes--edits))
           (when (gemini-companion-changes--visited-p edit)
-            (puthash edit (current-buffer) gemini-companion-changes--places)
+            (puthash edit (current-buffer) gemini-companion-changes--buffers)
             (let ((previous 1))
               (goto-char (point-min))
               (pcase-dolist (`(,hunk . ,line)
@@ -545,15 +545,15 @@ Those of earlier turns of its CLI in the file have no marks any more."
   (gemini-companion-commands-bind (make-sparse-keymap) 'change)
   "Keys after a command that goes to a change.")
 
-(defvar gemini-companion-changes--end #'ignore
+(defvar gemini-companion-changes--end-keys #'ignore
   "Function that ends the keys of `gemini-companion-changes-map'.")
 
 (defun gemini-companion-changes--report (text &optional end)
   "Show TEXT; the next keys may be those of the map.
 END is called at the next report, or at another key."
   (message "%s (n p u k RET)" text)
-  (funcall gemini-companion-changes--end)
-  (setq gemini-companion-changes--end
+  (funcall gemini-companion-changes--end-keys)
+  (setq gemini-companion-changes--end-keys
         ;; After an error, such a key must not become text.
         (set-transient-map
          gemini-companion-changes-map
