@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A scripted CLI: sessions that open diffs, and the outcome of each."""
+"""A scripted CLI: sessions that open diffs with any texts, and the outcome of each."""
 
 import asyncio
+import hashlib
 import itertools
 import time
 from asyncio import to_thread
@@ -10,8 +11,6 @@ from http.client import HTTPException
 from pathlib import Path
 from random import Random
 from typing import Any
-
-import texts
 
 from fake_cli import Events, FakeCli
 
@@ -36,6 +35,41 @@ WRONG = AssertionError, KeyError, TimeoutError
 # The connection closed before the end of the answer; a time that is up is an OSError.
 LOST = OSError, HTTPException
 
+ODD = [
+    "plain text, as most of it is\n",
+    "    indented = 'code'\r\n",
+    "\r",
+    "\u00e9\u00fc\u00df e\u0301 \u2028\u2029\u0085",
+    "\U0001d11e\U0001f469\u200d\U0001f680",
+    "\x00\x01\x1b\x7f\ufeff\ufffe",
+    '\\377 \\" "#(x) (quote \\x41;) nil\n',
+    "\ud800",
+    "\udfff\ud83d",
+    "\t\t\n\n",
+]
+ORDINARY = ODD[0] * 8 + ODD[1] * 4
+
+
+def clean(text: str) -> str:
+    """Return ``text`` as it must arrive: no half of a pair that JSON can carry."""
+    # JSON joins a pair that was split in Python.
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def sha(text: str) -> str:
+    return hashlib.sha1(text.encode()).hexdigest()
+
+
+def proposal(random: Random, mark: str) -> str:
+    """Return a proposal, empty or with ``mark`` as its first line."""
+    # Most are small; of the large ones few are near the limit.
+    limits = 0, 2_000, 20_000, 100_000, 300_000
+    (limit,) = random.choices(limits, [4, 71, 17, 5, 3])
+    if not limit:
+        return ""
+    text = f"{mark}\n" + "".join(random.choices(ODD, k=random.randrange(12)))
+    return text + ORDINARY * (random.randrange(limit) // len(ORDINARY))
+
 
 class Opened:
     """One openDiff that was acknowledged, and its outcomes."""
@@ -43,7 +77,7 @@ class Opened:
     def __init__(self, path: str, kind: str, text: str, mark: str) -> None:
         self.path = path
         self.kind = kind
-        self.text = texts.clean(text)
+        self.text = clean(text)
         self.mark = mark if text else ""
         self.ends: list[str] = []
         self.ended = asyncio.Event()
@@ -154,7 +188,7 @@ class Session:
             self.log.problem(f"{where}: an accepted text never came")
         if rejects < len(rejected) and not closed:
             self.log.problem(f"{where}: a reject never came")
-        proposed = {texts.sha(diff.text) for diff in self.diffs[path]}
+        proposed = {sha(diff.text) for diff in self.diffs[path]}
         if "holdedit-" in path and set(closed - Counter(edited)) - proposed:
             self.log.problem(f"{where}: closeDiff returned an unknown text")
 
@@ -188,7 +222,7 @@ class Session:
             self._take_context(params)
         elif method == "ide/diffAccepted":
             path, text = params["filePath"], params["content"]
-            self.accepted.setdefault(path, []).append(texts.sha(text))
+            self.accepted.setdefault(path, []).append(sha(text))
             self._take_end(path, "accepted", text)
         elif method == "ide/diffRejected":
             self.rejected[params["filePath"]] += 1
@@ -274,7 +308,7 @@ class Cli:
     def _new(self, kind: str, name: str = "") -> tuple[Opened, str]:
         """Return a new diff of ``kind``, and its text as it is sent."""
         mark = f"{self.name} {next(self._marks)}"
-        text = texts.proposal(self.random, f"<{mark}>")
+        text = proposal(self.random, f"<{mark}>")
         if kind in ("edit", "holdedit"):
             text = text or f"<{mark}>\n"
         name = name or f"{kind}-{next(self._names) % 40}.txt"
@@ -322,7 +356,7 @@ class Cli:
                 self.log.problem(f"{diff.path}: closeDiff found no diff: {diff.ends}")
             await self._ended(diff)
             return
-        session.closed.setdefault(diff.path, []).append(texts.sha(content))
+        session.closed.setdefault(diff.path, []).append(sha(content))
         if not diff.ends:
             diff.end("closed")
             if diff.kind != "holdedit" and content != diff.text:
