@@ -175,9 +175,10 @@
     (let ((hooks (gemini-companion-test-hooks))
           shown)
       (cl-letf (((symbol-function 'message)
-                 (lambda (&rest args) (push args shown))))
+                 (lambda (&rest args) (push args shown)))
+                ((symbol-function 'evil-visual-range)
+                 (lambda () (error "Boom"))))
         (find-file "a")
-        ;; Evil is not loaded, so the selection cannot be read.
         (setq-local evil-state 'visual)
         (dotimes (_ 2)
           (run-hooks 'post-command-hook)
