@@ -217,15 +217,18 @@ It is about FACTS, a plist, and TEXTS."
           ('turn
            (gemini-companion-tools--report facts (intern event))
            (funcall answer nil))
-          (_ (gemini-companion-lookup
-              kind
-              (lambda (value)
-                ;; It may be paused while a server looks something up.
-                (funcall answer
-                         (if gemini-companion-paused
-                             '(:problem "Sharing is paused in Emacs")
-                           value)))
-              path symbol line after)))))))
+          (_
+           (let ((unless-paused
+                  (lambda (value)
+                    (funcall answer
+                             (if gemini-companion-paused
+                                 '(:problem "Sharing is paused in Emacs")
+                               value)))))
+             (if gemini-companion-paused
+                 (funcall unless-paused nil)
+               ;; It may be paused while a server looks something up.
+               (gemini-companion-lookup
+                kind unless-paused path symbol line after)))))))))
 
 (defun gemini-companion-tools--report (facts event)
   "Report EVENT of the CLI that FACTS name; return its session, or nil."

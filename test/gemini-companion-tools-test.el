@@ -153,14 +153,20 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
 
 ;;;; Questions
 
-(ert-deftest gemini-companion-extension-answers-nothing-once-sharing-is-paused ()
+(ert-deftest gemini-companion-extension-answers-nothing-while-sharing-is-paused ()
+  "No server is asked then, and what one answers is not sent."
   (let (late answers)
     (cl-letf (((symbol-function 'gemini-companion-lookup)
                (lambda (_kind answer &rest _) (setq late answer))))
-      (funcall (gemini-companion-receive 'ask 'definition '(:path "/a" :symbol "b"))
-               (lambda (answer) (push answer answers))))
+      (dolist (gemini-companion-paused '(t nil))
+        (funcall (gemini-companion-receive
+                  'ask 'definition '(:path "/a" :symbol "b"))
+                 (lambda (answer) (push answer answers)))
+        (should (eq gemini-companion-paused (null late)))))
     (let ((gemini-companion-paused t))
       (funcall late '(:locations (("/a" 1)))))
-    (should (equal '((:problem "Sharing is paused in Emacs")) answers))))
+    (should (equal '((:problem "Sharing is paused in Emacs")
+                     (:problem "Sharing is paused in Emacs"))
+                   answers))))
 
 ;;; gemini-companion-tools-test.el ends here
