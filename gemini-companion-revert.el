@@ -307,14 +307,15 @@ KEYS, `gemini-companion-revert-now'."
 (defun gemini-companion-revert--before-command ()
   "Bring the current buffer up to date before a command may edit it.
 Otherwise Emacs would ask whether to edit a file that has changed."
-  (when (and gemini-companion-revert--watches buffer-file-truename)
-    (let ((file (or (gemini-companion-names-copy-of-buffer (current-buffer))
-                    (let ((file-name-handler-alist nil))
-                      (expand-file-name buffer-file-truename)))))
-      (dolist (watch gemini-companion-revert--watches)
-        (when (gemini-companion-text-same-file-p
-               file (gemini-companion-watch-true-name watch))
-          (gemini-companion-watch-check watch 'now))))))
+  (when-let* ((gemini-companion-revert--watches)
+              (name buffer-file-truename)
+              (file (or (gemini-companion-names-copy-of-buffer (current-buffer))
+                        ;; `directory-abbrev-alist' may have replaced a part.
+                        (gemini-companion-text-true-name name))))
+    (dolist (watch gemini-companion-revert--watches)
+      (when (gemini-companion-text-same-file-p
+             file (gemini-companion-watch-true-name watch))
+        (gemini-companion-watch-check watch 'now)))))
 
 (defun gemini-companion-revert--free-p (&optional now)
   "Return non-nil if no command is in progress that may know places in a text.
