@@ -185,7 +185,8 @@ a member of an archive is below the archive."
              (mapcar
               (lambda (name)
                 (let ((name (replace-regexp-in-string
-                             "\\.\\(?:gz\\|bz2\\|xz\\|zst\\|bak\\|old\\|orig\\)\\'" ""
+                             "\\(?:\\.\\(?:gz\\|bz2\\|xz\\|zst\\|bak\\|old\\|orig\\)\\)+\\'"
+                             ""
                              (file-name-sans-versions
                               (replace-regexp-in-string
                                "/#\\([^/]+\\)#\\'" "/\\1" name)))))

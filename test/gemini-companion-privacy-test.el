@@ -36,7 +36,8 @@
                     ".config/gcloud/x.db" ".cargo/credentials.toml"
                     "pass.aB3dE5gH7jK9m/xyz-mail.txt" ".npmrc~"
                     "server.pem~" "tls.key.~2~" "#.env#"
-                    "server.pem.gz" "tls.key.bak" "x.zip:id_rsa" "x.tar!.netrc"
+                    "server.pem.gz" "tls.key.bak" "tls.key.old.xz"
+                    "x.zip:id_rsa" "x.tar!.netrc"
                     "!home!.netrc~" "#!home!.ssh!x#" "link")))
       (make-symbolic-link ".env.local" (expand-file-name "link"))
       (should (gemini-companion-privacy-test-hidden "CREDENTIALS.JSON"))
