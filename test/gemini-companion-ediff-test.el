@@ -162,6 +162,25 @@
           (memq 'changed (gemini-companion-edit-remarks diff)))
         (should (eobp))))))
 
+(ert-deftest gemini-companion-ediff-compares-a-file-that-changes-behind-another-tab ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
+    (let ((tab-bar-show nil)
+          (diff (gemini-companion-test-show "a" "1\n2\n3\n4\nfive\n"))
+          layout)
+      (tab-bar-new-tab)
+      (switch-to-buffer "*scratch*")
+      (split-window)
+      (setq layout (gemini-companion-test-layout))
+      (gemini-companion-test-write (expand-file-name "a" directory) "one\n2\n3\n4\n5\n")
+      (gemini-companion-test-eventually
+        (eql 2 (buffer-local-value 'ediff-number-of-differences
+                                   (get-buffer gemini-companion-ediff-test-panel))))
+      (should (equal layout (gemini-companion-test-layout)))
+      (tab-bar-close-tab)
+      (should (string-search "file changed" (gemini-companion-test-header
+                                             (gemini-companion-review-main-buffer
+                                              diff)))))))
+
 (ert-deftest gemini-companion-ediff-runs-no-hook-of-the-user ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     ;; Those of the registry of all sessions do.
