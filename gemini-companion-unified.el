@@ -750,10 +750,11 @@ In the proposal, go to the lines of the hunk there."
   (let* ((back (< count 0))
          (lines (cl-remove (line-number-at-pos nil 'absolute)
                            (mapcar #'cl-third hunks)
-                           :test (if back #'<= #'>=))))
-    (goto-char (gemini-companion-hunk-line
-                (or (nth (1- (abs count)) (if back (reverse lines) lines))
-                    (gemini-companion-unified--no-hunk back))))))
+                           :test (if back #'<= #'>=)))
+         (line (or (nth (1- (abs count)) (if back (reverse lines) lines))
+                   (gemini-companion-unified--no-hunk back))))
+    (widen)
+    (goto-char (gemini-companion-hunk-line line))))
 
 (cl-defmethod gemini-companion-view-go-to ((view gemini-companion-unified-view)
                                            number)

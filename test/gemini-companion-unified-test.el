@@ -147,6 +147,7 @@
         (gemini-companion-review-next-hunk)
         (should (looking-at-p "4"))
         (gemini-companion-review-toggle-hunk)
+        (narrow-to-region (point) (line-end-position))
         (gemini-companion-review-next-hunk)
         (should (looking-at-p "six"))
         (should-error (gemini-companion-review-next-hunk) :type 'user-error)
