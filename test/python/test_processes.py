@@ -11,10 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
-from conftest import Alone, CliOf, ServeAlone, until
-from fake_cli import BOUND, FakeCli
+from conftest import CliOf, ServeAlone, until
+from fake_cli import BOUND
 from gemini_companion_epc import system
-from gemini_companion_epc.processes import has_exited, process_of, process_with
+from gemini_companion_epc.processes import has_exited, process_of
 from gemini_companion_epc.types import Process
 
 HERE = Process(os.getpid(), os.getcwd())
@@ -156,20 +156,6 @@ def test_a_long_search_delays_no_client(serve_alone: ServeAlone, cli_of: CliOf) 
     assert alone.emacs.facts["pid"] == 7
     assert alone.emacs.facts["directory"] == "/project"
     assert len(searches) == 1
-
-
-@pytest.mark.parametrize(
-    ("option", "count"), [("--acp", 0), ("--experimental-acp=true", 0), ("-acp", 2)]
-)
-def test_a_cli_that_an_acp_client_controls_is_offered_no_reviews(
-    alone: Alone, cli: FakeCli, option: str, count: int
-) -> None:
-    command = [sys.executable, "-c", "input()", option]
-    with subprocess.Popen(command, stdin=PIPE) as process:
-        alone.find_process = lambda peer: process_with(str(process.pid))
-        cli.connect()
-        assert len(cli.ask("tools/list", {})["result"]["tools"]) == count
-        process.communicate(b"\n")
 
 
 PARENT = """
