@@ -371,14 +371,20 @@ In a file that is not visited, that is all hunks that are not reverted."
                 append (mapcar (apply-partially #'cons edit)
                                (gemini-companion-changes--hunks edit)))))))
 
-(defun gemini-companion-changes--lines (edit hunks text)
-  "Return those of HUNKS of EDIT that TEXT still has, with their lines in it."
+(defun gemini-companion-changes--lines (edit hunks text &optional later)
+  "Return those of HUNKS of EDIT that TEXT still has, lists (HUNK LINE COUNT).
+LINE and COUNT are those of its lines in TEXT.  LATER are such lists of
+later edits: a hunk of which they have changed some lines is still there."
   (let ((changes (gemini-companion-text-diff
                   (mapcar (lambda (text)
                             (concat (string-remove-suffix
                                      "\n" (gemini-companion-text-normalized text))
                                     "\n"))
                           (list (gemini-companion-edit-after edit) text))))
+        (theirs-p (lambda (line count)
+                    (seq-some (pcase-lambda (`(,_ ,first ,all))
+                                (<= first line (+ line count) (+ first all)))
+                              later)))
         (moved 0))
     ;; Both are in the order of lines.
     (cl-loop
@@ -390,30 +396,40 @@ In a file that is not visited, that is all hunks that are not reverted."
                  do (setq changed (and (= 0 count old-count) (= old new)))
                  (cl-incf moved (- new-count old-count))
                  (pop changes))
-     unless (or changed (and changes (< (caar changes) (+ new count))))
-     collect (cons hunk (+ new moved)))))
+     for line = (+ new moved)
+     for inside = (seq-take-while (lambda (change) (< (car change) (+ new count)))
+                                  changes)
+     for left = (cl-loop for (old old-count first new-count) in inside
+                         always (<= new old (+ old old-count) (+ new count))
+                         always (funcall theirs-p first new-count)
+                         sum (- new-count old-count) into more
+                         finally return (+ count more))
+     unless (or changed (null left) (and inside (funcall theirs-p line left)))
+     collect (list hunk line left))))
 
 (defun gemini-companion-changes--mark ()
   "Mark each change in the current buffer, and nothing else.
 An indirect buffer has no marks, and none of those that were cloned."
-  (let (marks)
+  (let (marks later)
     (save-excursion
       (save-restriction
         (widen)
         (remove-overlays nil nil 'gemini-companion-mark t)
-        (dolist (edit (gemini-companion-changes--edits))
+        (dolist (edit (reverse (gemini-companion-changes--edits)))
           (when (gemini-companion-changes--visited-p edit)
             (puthash edit (current-buffer) gemini-companion-changes--buffers)
-            (let ((previous 1))
+            (let ((lines (gemini-companion-changes--lines
+                          edit (gemini-companion-changes--hunks edit)
+                          (gemini-companion-text-of-buffer) later))
+                  (previous 1))
+              (setq later (append lines later))
               (goto-char (point-min))
-              (pcase-dolist (`(,hunk . ,line)
-                             (gemini-companion-changes--lines
-                              edit (gemini-companion-changes--hunks edit)
-                              (gemini-companion-text-of-buffer)))
+              (pcase-dolist (`(,hunk ,line ,count) lines)
                 ;; To count from the first line for each would take long.
                 (forward-line (- line previous))
                 (setq previous line)
-                (push (gemini-companion-changes--make-mark edit hunk) marks)))))))
+                (push (gemini-companion-changes--make-mark edit hunk count)
+                      marks)))))))
     (when (or marks (local-variable-p 'gemini-companion-changes--marks))
       (setq gemini-companion-changes--marks
             (seq-sort-by #'overlay-start #'< marks))
@@ -423,11 +439,10 @@ An indirect buffer has no marks, and none of those that were cloned."
         (remove-hook 'after-change-functions #'gemini-companion-changes--edited t))
       (gemini-companion-changes--set-margins))))
 
-(defun gemini-companion-changes--make-mark (edit hunk)
-  "Mark HUNK of EDIT, which begins at point."
+(defun gemini-companion-changes--make-mark (edit hunk count)
+  "Mark COUNT lines from point on, those of HUNK of EDIT."
   (pcase-let*
-      ((count (nth 3 hunk))
-       ;; Behind a last line without an end, no line is that line again.
+      (;; Behind a last line without an end, no line is that line again.
        (mark (make-overlay (point)
                            (max (point)
                                 (save-excursion (forward-line count) (point)))
@@ -565,12 +580,12 @@ END is called at the next report, or at another key."
          end)))
 
 (defun gemini-companion-changes--here ()
-  "Return the mark of the line at point."
+  "Return the mark of the line at point, the one of the last edit."
   (or (seq-find (lambda (mark)
                   (or (<= (line-beginning-position) (overlay-start mark)
                           (line-end-position))
                       (< (1- (overlay-start mark)) (point) (overlay-end mark))))
-                gemini-companion-changes--marks)
+                (reverse gemini-companion-changes--marks))
       (user-error (substitute-command-keys "No change here; \
 \\[gemini-companion-next-change] goes to the next one"))))
 

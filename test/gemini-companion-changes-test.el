@@ -283,6 +283,38 @@
     (should-not (gemini-companion-part-lighter 'changes))
     (should (equal '(nil) (window-margins)))))
 
+;; A linked CLI corrects at once what a checker says of its edit.
+(ert-deftest gemini-companion-changes-stay-marked-around-a-later-edit ()
+  (pcase-dolist
+      (`(,later ,marked ,changes ,line)
+       '(("1\nB\nC\nD!\nE\nF\n7\n8\n9\n" (2 3 4 4 5 6) "~2" 4)
+         ;; Lines are added and deleted.
+         ("1\nB\nC\nc\nE\nF\n7\n8\n9\n" (2 3 4 4 5 6) "~2" 4)
+         ("1\nB\nC\nD\nd\nE\nF\n7\n8\n9\n" (2 3 4 5 5 6 7) "~2" 5)
+         ("1\nB\nC\nF\n7\n8\n9\n" (2 3 4 4) "~2" 4)
+         ;; All of it is replaced, or more than that.
+         ("1\nx\ny\n7\n8\n9\n" (2 3) "~1" 2)
+         ("x\ny\nC\nD\nE\nF\n7\n8\n9\n" (1 2) "~1" 1)))
+    (ert-info (later)
+      (gemini-companion-changes-test-with
+          `(("a" ,gemini-companion-changes-test-lines))
+        (find-file "a")
+        (gemini-companion-state-report session 'prompt "First")
+        (gemini-companion-changes-test-accept
+         "a" "1\nB\nC\nD\nE\nF\n7\n8\n9\n" session)
+        (gemini-companion-changes-test-accept "a" later session)
+        (should (equal marked (gemini-companion-changes-test-marked "a")))
+        (should (equal changes (car (gemini-companion-part-lighter 'changes))))
+        ;; Of two marks on a line, the later edit is undone.
+        (goto-char (point-min))
+        (forward-line (1- line))
+        (gemini-companion-undo-change)
+        (should (equal '(2 3 4 5 6) (gemini-companion-changes-test-marked "a")))
+        (goto-char (point-min))
+        (forward-line 2)
+        (gemini-companion-undo-change)
+        (should (equal gemini-companion-changes-test-lines (buffer-string)))))))
+
 (ert-deftest gemini-companion-changes-are-walked-through-file-by-file ()
   (gemini-companion-changes-test-with
       `(("a" ,gemini-companion-changes-test-lines) ("b" "B\n")
@@ -676,22 +708,29 @@ The last newline is that of the side that has changed it."
       'reverted)))
 
 (defun gemini-companion-changes-test-check-marks ()
-  "Assert that each mark is at lines as the CLI wrote them."
+  "Assert that each mark is at lines as the CLI wrote them, some of them later."
   (save-restriction
     (widen)
     (dolist (mark (overlays-in (point-min) (point-max)))
       (pcase (overlay-get mark 'gemini-companion-change)
-        (`(,edit ,_ ,_ ,new ,count)
-         (should (equal (string-remove-suffix
-                         "\n" (buffer-substring (overlay-start mark)
-                                                (overlay-end mark)))
-                        (string-join
-                         (seq-take (nthcdr (1- new)
-                                           (split-string
-                                            (gemini-companion-edit-after edit)
-                                            "\n"))
-                                   count)
-                         "\n"))))))))
+        ((and `(,edit ,_ ,_ ,new ,count)
+              ;; In Emacs 28, an undo moves the end of an empty overlay.
+              (guard (or (< 28 emacs-major-version) (< 0 count))))
+         (let ((lines (seq-take (nthcdr (1- new)
+                                        (split-string
+                                         (gemini-companion-edit-after edit) "\n"))
+                                count))
+               (later (cdr (memq edit (gemini-companion-edits)))))
+           (goto-char (overlay-start mark))
+           (while (< (point) (overlay-end mark))
+             (unless (seq-some (lambda (overlay)
+                                 (memq (car (overlay-get overlay
+                                                         'gemini-companion-change))
+                                       later))
+                               (overlays-at (point)))
+               (should (member (buffer-substring (point) (line-end-position))
+                               lines)))
+             (forward-line))))))))
 
 (defun gemini-companion-changes-test-step (session)
   "Do something by chance in the current buffer, of the file that SESSION edits.
