@@ -965,16 +965,17 @@ does so, and has WRITTEN it, may have another text.  Return non-nil if so."
 (defun gemini-companion-edit-written (session file before after)
   "Record that SESSION has written FILE, maybe without a review.
 BEFORE is the previous text of FILE, nil if it did not exist, and AFTER
-the current one.  An edit of this turn that has that text is not recorded
-again."
+the current one.  An edit that has that text, of this turn or not reported
+yet, is not recorded again."
   (let* ((true-name (gemini-companion-text-true-name file))
          (edit (seq-find
                 (lambda (edit)
                   (and (equal true-name (gemini-companion-edit-true-name edit))
-                       (gemini-companion-edit--in-turn-p edit session)
                        (not (eq 'rejected (gemini-companion-edit-decision edit)))
-                       (or (not (gemini-companion-edit-reported edit))
-                           (not (gemini-companion-edit-written-p edit)))
+                       ;; The report of its prompt may have been lost.
+                       (if (gemini-companion-edit-written-p edit)
+                           (not (gemini-companion-edit-reported edit))
+                         (gemini-companion-edit--in-turn-p edit session))
                        (gemini-companion-edit--same-written-p
                         after (gemini-companion-edit-text edit))))
                 gemini-companion-edit--all)))

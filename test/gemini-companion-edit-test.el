@@ -496,6 +496,14 @@ if `answer' is non-nil."
       (ert-info (file)
         (should (equal states (gemini-companion-edits-test-states)))))))
 
+(ert-deftest gemini-companion-edits-records-an-edit-once-if-no-prompt-was-reported ()
+  (gemini-companion-test-with-edits '(("a" "A\n"))
+    (gemini-companion-test-accept "a" "1\n" 1 session)
+    (gemini-companion-state-report session 'edit nil)
+    (should (gemini-companion-session-turn session))
+    (gemini-companion-edit-written session (expand-file-name "a") "A\n" "1\n")
+    (should (equal '(accepted) (gemini-companion-edits-test-states)))))
+
 (ert-deftest gemini-companion-edits-keeps-a-hundred-and-forgets-at-the-end ()
   (gemini-companion-test-with-edits nil
     (let ((open (gemini-companion-test-open "open" "x\n" 1 session)))
