@@ -168,6 +168,10 @@ class Soak:
         opened = f"(= {5 * CLIS} (length (gemini-companion-edits-open)))"
         await to_thread(emacs.holds, opened)
         sessions = [cli.session for cli in self._clis if cli.session]
+        # An outcome needs a stream, and the server may just have been replaced.
+        await to_thread(
+            eventually, lambda: all(one.is_listening for one in sessions), "streams"
+        )
         for session in sessions:
             # The server is stopped when the CLI opens the next stream.
             session.is_leaving = True

@@ -128,6 +128,7 @@ class Session:
         self.contexts = 0
         self.fate = ""
         self.is_leaving = False
+        self.is_listening = True
         self._stream: Events | None = None
         self._reader: asyncio.Task[None] | None = None
 
@@ -202,10 +203,12 @@ class Session:
                     if not stream.is_graceful:
                         raise ConnectionError(str(end)) from None
                     self.log.counts["streams ended gracefully"] += 1
+                    self.is_listening = False
                     await asyncio.sleep(AGAIN)
                     if self.fate or self.is_leaving:
                         return
                     stream = self._stream = await to_thread(self.fake.listen)
+                    self.is_listening = True
         except (*WRONG, *LOST) as error:
             if not self.is_leaving:
                 self.break_off(f"stream: {error!r}")
