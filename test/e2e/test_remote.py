@@ -293,7 +293,9 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     cli.wait_for("first done")
     assert (far.project / "same/b.txt").read_text() == "two\n"
 
-    for outpost in outposts(world.scratch):
+    killed = outposts(world.scratch)
+    assert killed
+    for outpost in killed:
         outpost.kill()
     emacs.says("Connection to docker:far is back; if a CLI there does not connect")
     # It opens no more reviews if its first attempt to connect again was too early.

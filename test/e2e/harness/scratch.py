@@ -111,4 +111,8 @@ class Scratch:
 @cache
 def _mark(process: psutil.Process) -> str:
     """Return the root of the test that has started ``process``, or ""."""
-    return str(process.environ().get(MARK, ""))
+    environment = process.environ()
+    if not environment:
+        # It may be about to run a program, and then has one.
+        raise psutil.AccessDenied(process.pid)
+    return environment.get(MARK, "")
