@@ -270,13 +270,14 @@ If nothing is behind it the first time, it gets a text property."
 MARK is in the prompt of PROCESS at POSITION, behind the text if it is TYPED."
   (let ((behind (gemini-companion-prompt--behind-p mark process position)))
     (when-let* ((obstacle
-                 (cond ((not typed)
-                        (cond (behind "%s has text behind the cursor in its prompt")
-                              ((gemini-companion-prompt--shell-p process position)
-                               "%s is in shell mode")))
+                 (cond ((and behind (not typed))
+                        "%s has text behind the cursor in its prompt")
                        ;; Of a command, the arguments are behind it.
                        ((and behind (not (string-prefix-p "/" (car task))))
-                        "%s has other text behind your prompt"))))
+                        "%s has other text behind your prompt")
+                       ((and (not typed)
+                             (gemini-companion-prompt--shell-p process position))
+                        "%s is in shell mode"))))
       ;; Of what the user has typed behind it, DEL would delete a character.
       (unless (or typed (and behind (get-text-property
                                      0 'gemini-companion-last mark)))
