@@ -323,10 +323,7 @@ To search among all buffers for each file of a turn would take long.")
 
 (defun gemini-companion-changes--visited-p (edit)
   "Return non-nil if the current buffer visits the file of EDIT."
-  (when-let* ((file (or (gemini-companion-names-copy-of-buffer (current-buffer))
-                        buffer-file-truename)))
-    (gemini-companion-text-same-file-p (expand-file-name file)
-                                       (gemini-companion-edit-true-name edit))))
+  (gemini-companion-names-visited-here-p (gemini-companion-edit-true-name edit)))
 
 (defun gemini-companion-changes--keep (edit)
   "Remove EDIT from the edits that are marked."

@@ -63,11 +63,11 @@ Set by `gemini-companion-pause'.")
   "Return the name to share of the file that BUFFER visits, or nil."
   (when-let* ((file (gemini-companion-text-visited buffer))
               ((not (gemini-companion-privacy-hidden-p buffer))))
-    (if-let* ((copy (gemini-companion-names-copy-of-buffer
-                     (or (buffer-base-buffer buffer) buffer))))
-        (gemini-companion-roots-name copy)
-      (or (gemini-companion-roots-name file)
+    (let ((here (gemini-companion-names-file
+                 (or (buffer-base-buffer buffer) buffer))))
+      (or (gemini-companion-roots-name here)
           (and gemini-companion-share-outside-projects
+               (equal here file)
                (expand-file-name file))))))
 
 ;;;; Selection

@@ -563,7 +563,8 @@ all edits of the turn."
                                 ", and save")))
         ;; Before that, so that undo in its buffer brings the edit back.
         (unless (or new
-                    (gemini-companion-revert-encoded-p file)
+                    ;; Visiting it may ask for a password.
+                    (find-file-name-handler file 'insert-file-contents)
                     ;; Tramp would block Emacs.
                     (and (gemini-companion-names-of-copy file)
                          (null (gemini-companion-names-buffer file))))

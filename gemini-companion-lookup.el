@@ -903,13 +903,12 @@ Request its errors if the server supports that."
 (defun gemini-companion-lookup--note-sent (_server method params)
   "Record which text of this buffer METHOD is about to send with PARAMS."
   (when-let* (((memq method '(:textDocument/didOpen :textDocument/didChange)))
-              (file buffer-file-truename)
               (document (plist-get params :textDocument))
-              ((equal (expand-file-name file)
-                      (gemini-companion-lookup--path (plist-get document :uri)))))
+              (file (gemini-companion-lookup--path (plist-get document :uri)))
+              ((gemini-companion-names-visited-here-p file)))
     (when (eq method :textDocument/didOpen)
       ;; Eglot opens a file that a check has opened.
-      (gemini-companion-lookup--end-of (expand-file-name file) 'version))
+      (gemini-companion-lookup--end-of file 'version))
     (setq gemini-companion-lookup--sent
           (cons (plist-get document :version) (buffer-chars-modified-tick)))))
 
@@ -1090,7 +1089,7 @@ Request the errors if it supports that."
       (with-current-buffer buffer
         (let ((tick (buffer-chars-modified-tick)))
           (when (gemini-companion-lookup--request-errors
-                 (expand-file-name buffer-file-truename)
+                 (gemini-companion-text-true-name buffer-file-truename)
                  (lambda (errors)
                    (when (buffer-live-p buffer)
                      (with-current-buffer buffer
@@ -1131,7 +1130,7 @@ number, and the first one."
   (gemini-companion-server-guarded 'errors
     (when (and buffer-file-truename (not (buffer-modified-p))
                (<= (buffer-size) gemini-companion-lookup--largest))
-      (let ((file (expand-file-name buffer-file-truename))
+      (let ((file (gemini-companion-text-true-name buffer-file-truename))
             (text (gemini-companion-text-of-buffer))
             (errors (unless (seq-some
                              (lambda (check)
@@ -1154,7 +1153,8 @@ number, and the first one."
             (not (gemini-companion-lookup--managed-p)))
     (setq gemini-companion-lookup--last-report '(nil nil 0)))
   (when buffer-file-truename
-    (gemini-companion-lookup--end-of (expand-file-name buffer-file-truename))))
+    (gemini-companion-lookup--end-of
+     (gemini-companion-text-true-name buffer-file-truename))))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'lookup)))
   "Follow Eglot, Flymake and Flycheck."

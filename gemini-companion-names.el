@@ -19,6 +19,7 @@
 (require 'map)
 (require 'seq)
 (require 'subr-x)
+(require 'gemini-companion-text)
 
 ;;;; Customization
 
@@ -99,7 +100,7 @@ It is nil if the host of FILE is not connected.  The copy need not exist."
     (`(,name . ,there) (concat name there))
     (_ file)))
 
-(defun gemini-companion-names-copy-of-buffer (buffer)
+(defun gemini-companion-names--copy-of-buffer (buffer)
   "Return the copy of the remote file that BUFFER visits, or nil."
   (when-let* ((file (and gemini-companion-names-remotes (buffer-file-name buffer)))
               (true-name (or (buffer-local-value 'buffer-file-truename buffer)
@@ -108,11 +109,29 @@ It is nil if the host of FILE is not connected.  The copy need not exist."
     (gemini-companion-names-copy
      (concat (file-remote-p file) (file-local-name true-name)))))
 
+(defun gemini-companion-names-file (buffer)
+  "Return the file that has the text of the file that BUFFER visits, or nil.
+For a remote file, that is its copy, if its host is connected."
+  (or (gemini-companion-names--copy-of-buffer buffer)
+      (buffer-file-name buffer)))
+
+(defun gemini-companion-names-visited-here-p (file)
+  "Return non-nil if the current buffer visits FILE, or what has the copy FILE.
+FILE is a true name, or nil.  No buffer is searched, and no link followed."
+  (let ((copy (gemini-companion-names--copy-of-buffer (current-buffer)))
+        (file-name-handler-alist nil))
+    (and file
+         (or copy buffer-file-truename)
+         (gemini-companion-text-same-file-p
+          (expand-file-name (or copy buffer-file-truename))
+          ;; Emacs abbreviates true names by `directory-abbrev-alist', too.
+          (if copy file (expand-file-name (abbreviate-file-name file)))))))
+
 (defun gemini-companion-names-buffer (file)
   "Return the buffer that visits FILE, or whose file has the copy FILE."
   (if (gemini-companion-names-of-copy file)
       (cl-find (ignore-errors (file-truename file)) (buffer-list)
-               :key #'gemini-companion-names-copy-of-buffer :test #'equal)
+               :key #'gemini-companion-names--copy-of-buffer :test #'equal)
     (let ((file-name-handler-alist nil))
       ;; The links of FILE may be a loop.
       (ignore-errors (find-buffer-visiting file)))))

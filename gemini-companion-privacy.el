@@ -367,8 +367,7 @@ Signal an error if it is malformed."
   "Return non-nil if the file that BUFFER visits may not be shared.
 A remote file may not, unless its host is connected."
   (let* ((buffer (or (buffer-base-buffer buffer) buffer))
-         (file (or (gemini-companion-names-copy-of-buffer buffer)
-                   (buffer-file-name buffer)))
+         (file (gemini-companion-names-file buffer))
          (shared (buffer-local-value 'gemini-companion-share buffer)))
     (gemini-companion-privacy--hidden-if
      (list 'buffer buffer file shared

@@ -246,7 +246,7 @@ See `gemini-companion-after-write'."
              (gemini-companion-text-attributes file)
              ;; Tramp would visit it.
              (not (gemini-companion-names-of-copy file))
-             (not (gemini-companion-revert-encoded-p file))
+             (not (gemini-companion-revert--encoded-p file))
              (not (gemini-companion-text-unreadable-reason file)))
     ;; Nothing must ask now.
     (let ((enable-local-variables :safe)
@@ -307,15 +307,10 @@ KEYS, `gemini-companion-revert-now'."
 (defun gemini-companion-revert--before-command ()
   "Bring the current buffer up to date before a command may edit it.
 Otherwise Emacs would ask whether to edit a file that has changed."
-  (when-let* ((gemini-companion-revert--watches)
-              (name buffer-file-truename)
-              (file (or (gemini-companion-names-copy-of-buffer (current-buffer))
-                        ;; `directory-abbrev-alist' may have replaced a part.
-                        (gemini-companion-text-true-name name))))
-    (dolist (watch gemini-companion-revert--watches)
-      (when (gemini-companion-text-same-file-p
-             file (gemini-companion-watch-true-name watch))
-        (gemini-companion-watch-check watch 'now)))))
+  (dolist (watch gemini-companion-revert--watches)
+    (when (gemini-companion-names-visited-here-p
+           (gemini-companion-watch-true-name watch))
+      (gemini-companion-watch-check watch 'now))))
 
 (defun gemini-companion-revert--free-p (&optional now)
   "Return non-nil if no command is in progress that may know places in a text.
@@ -325,7 +320,7 @@ is non-nil, a command has not begun yet."
       (not (or isearch-mode (backtrace-frame 0 'command-execute)))
     (gemini-companion-idle-between-commands-p)))
 
-(defun gemini-companion-revert-encoded-p (file)
+(defun gemini-companion-revert--encoded-p (file)
   "Return non-nil if visiting FILE decompresses or decrypts it.
 CLIs use its bytes, and Emacs may ask for a password."
   (find-file-name-handler file 'insert-file-contents))
@@ -362,15 +357,9 @@ removes it again, and leaves the rest."
 
 ;;;; Bringing up to date
 
-(defun gemini-companion-revert--file ()
-  "Return the file that has the text of the current buffer's file.
-For a remote file, that is its copy."
-  (or (gemini-companion-names-copy-of-buffer (current-buffer))
-      buffer-file-name))
-
 (defun gemini-companion-revert--current-p ()
   "Return non-nil if the current buffer's file has not changed since."
-  (let ((file (gemini-companion-revert--file)))
+  (let ((file (gemini-companion-names-file (current-buffer))))
     (if (equal file buffer-file-name)
         (verify-visited-file-modtime)
       ;; Tramp would ask the remote host; it sets times in seconds only.
@@ -385,14 +374,14 @@ For a remote file, that is its copy."
 One with a way of its own to revert, such as a hex dump, has not, and
 may ask when it is reverted."
   (and (eq revert-buffer-function (default-value 'revert-buffer-function))
-       (not (or (gemini-companion-revert-encoded-p file)
+       (not (or (gemini-companion-revert--encoded-p file)
                 (gemini-companion-text-unreadable-reason file)))))
 
 (defun gemini-companion-revert--buffer (buffer keys)
   "Bring BUFFER up to date if another program has written its file.
 See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
-    (when-let* ((file (gemini-companion-revert--file))
+    (when-let* ((file (gemini-companion-names-file (current-buffer)))
                 (stamp (gemini-companion-watch--stamp file))
                 ((gemini-companion-revert--plain-p file))
                 ((not (gemini-companion-revert--current-p))))
@@ -420,7 +409,7 @@ changed lines, if they are known."
          ;; A hook of the user must not ask, either.
          (inhibit-interaction t)
          ;; Hooks would call Tramp.
-         (local (equal buffer-file-name (gemini-companion-revert--file)))
+         (local (equal buffer-file-name (gemini-companion-names-file (current-buffer))))
          (revert-buffer-in-progress-p t)
          lines)
     (if enable-multibyte-characters
@@ -457,7 +446,7 @@ They would close and open the document, whose versions would start again."
 A CLI writes UTF-8, whatever the previous coding of the file,
 and CRLF everywhere if there was one.  If only ASCII characters were
 written, the coding of the buffer stays."
-  (let ((file (gemini-companion-revert--file))
+  (let ((file (gemini-companion-names-file (current-buffer)))
         (previous (or buffer-file-coding-system 'undecided)))
     (with-temp-buffer
       (let ((coding-system-for-read 'utf-8))
@@ -580,7 +569,7 @@ if that is not too large."
   "Return non-nil if BUFFER has unsaved text and its file was written since."
   (with-current-buffer buffer
     (when-let* (((buffer-modified-p))
-                (file (gemini-companion-revert--file))
+                (file (gemini-companion-names-file (current-buffer)))
                 ((gemini-companion-revert--plain-p file))
                 ((gemini-companion-text-attributes file)))
       (not (gemini-companion-revert--current-p)))))
@@ -591,7 +580,7 @@ The value is the predicate of a sentence about its file."
   (with-current-buffer buffer
     (cond ((not (and enable-multibyte-characters
                      (gemini-companion-revert--plain-p
-                      (gemini-companion-revert--file))))
+                      (gemini-companion-names-file (current-buffer)))))
            "has unsaved changes; save them first")
           ((gemini-companion-revert--unmerged-p buffer)
            (substitute-command-keys "has unsaved changes and was written; \
@@ -613,7 +602,7 @@ Lines that differ in both are kept twice, as a conflict for
 text is unknown or the program diff3 is missing; \
 \\[ediff-current-file] compares the texts")))
   (pcase-let* ((time (car (gemini-companion-watch--stamp
-                           (gemini-companion-revert--file))))
+                           (gemini-companion-names-file (current-buffer)))))
                (`(,theirs . ,coding) (gemini-companion-revert--read))
                (`(,conflict . ,text)
                 (gemini-companion-text-merged

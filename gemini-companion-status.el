@@ -372,9 +372,9 @@ are not shared" gemini-companion-privacy-problem)
              "Correct `gemini-companion-excluded' or the ignore file."))
     (when-let* ((origin gemini-companion-status--origin)
                 (file (and (buffer-live-p origin) (buffer-file-name origin)))
-                (name (or (gemini-companion-names-copy-of-buffer origin)
-                          ;; The check of the project names its host.
-                          (and (not (file-remote-p file)) file)))
+                (name (gemini-companion-names-file origin))
+                ;; The check of the project names its host.
+                ((not (file-remote-p name)))
                 (remedy
                  (cond
                   ((gemini-companion-privacy-hidden-p origin)

@@ -148,8 +148,12 @@
     (should (equal '(2 9 11) (gemini-companion-changes-test-marked "a")))
     (should (equal "~3" (car (gemini-companion-part-lighter 'changes))))
     (save-buffer)
-    (find-file (prog1 buffer-file-name (kill-buffer)))
-    (should (equal '(2 9 11) (gemini-companion-changes-test-marked "a")))
+    (make-symbolic-link "." "link")
+    (let ((directory-abbrev-alist
+           `((,(regexp-quote directory) . ,(expand-file-name "link/")))))
+      (find-file (prog1 buffer-file-name (kill-buffer)))
+      (should (equal '(2 9 11) (gemini-companion-changes-test-marked
+                                (current-buffer)))))
     (normal-mode)
     (delete-region (point-min) (point-max))
     (should-not (cdr (window-margins)))

@@ -725,6 +725,10 @@ FILES."
 (ert-deftest gemini-companion-lookup-knows-the-errors-of-a-visited-file ()
   (gemini-companion-lookup-test-with '("versions") '(("a.txt" "error old\n"))
     (gemini-companion-lookup-test-visit "a.txt")
+    (make-symbolic-link "." "link")
+    (setq-local directory-abbrev-alist
+                `((,(regexp-quote directory) . ,(expand-file-name "link/"))))
+    (setq buffer-file-truename (abbreviate-file-name buffer-file-name))
     (gemini-companion-lookup-test-edits
      "a.txt" '("error old\n" "\nerror old\nerror x\n" "3: error: x is wrong [test]"))
     ;; A revert by the user closes it; then there is no version.

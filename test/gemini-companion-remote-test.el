@@ -91,8 +91,8 @@ a\\ it\\\\\\'s")))
           (should (hidden "/ssh:far:/srv/p/private/a")))
         (setq buffer-file-name "/ssh:far:/srv/p/link"
               buffer-file-truename "/ssh:other:/srv/p/a")
-        (should (equal "/mirror/srv/p/a" (gemini-companion-names-copy-of-buffer
-                                          (current-buffer))))
+        (should (equal "/mirror/srv/p/a"
+                       (gemini-companion-names-file (current-buffer))))
         (should (gemini-companion-roots-name "/mirror/srv/p/a"))
         ;; Another project there is not shared.
         (should-not (gemini-companion-roots-name "/mirror/srv/other/a"))

@@ -193,9 +193,10 @@
 
 (ert-deftest gemini-companion-revert-comes-before-the-next-command ()
   (gemini-companion-revert-test-with "one\n"
-    ;; As with a `directory-abbrev-alist'.
     (make-symbolic-link "." "link")
-    (setq buffer-file-truename (expand-file-name "link/a"))
+    (setq-local directory-abbrev-alist
+                `((,(regexp-quote directory) . ,(expand-file-name "link/"))))
+    (setq buffer-file-truename (abbreviate-file-name buffer-file-name))
     (gemini-companion-revert-expect file)
     (gemini-companion-revert-expect (expand-file-name "b"))
     (gemini-companion-test-rewrite file "two\n")
