@@ -430,9 +430,7 @@ until it does, so that the windows do not jump."
      (let ((session (gemini-companion-edit-session edit)))
        (and (gemini-companion-arrival--continues-p edit)
             (not (eq gemini-companion-review-arrival 'notify))
-            (not (and turn
-                      (or (gemini-companion-turn-ended turn)
-                          (not (gemini-companion-session-connected-p session)))))
+            (not (and turn (gemini-companion-turn-ended turn)))
             (not (and (eq 'rejected (gemini-companion-edit-decision edit))
                       (gemini-companion-edit-client-get edit :drops-edits)))
             ;; A question in the terminal, which the review may cover.  That of an

@@ -117,7 +117,7 @@ turn, `question' or `edit'."
            (gemini-companion-sessions)))
     (dolist (record (seq-difference previous gemini-companion-state--records
                                     #'eq))
-      ;; Its turn goes on if it connects again.
+      (gemini-companion-state--end record 'cut)
       (run-hook-with-args 'gemini-companion-state-functions
                           (gemini-companion-state--session record) 'unknown))
     (mapc #'gemini-companion-state--update gemini-companion-state--records)))
@@ -189,6 +189,8 @@ A CLI that waits for another answer than before is in another state."
             (gemini-companion-state--review record) review
             (gemini-companion-state--since record) (float-time)
             changed t)
+      (unless (eq state 'unknown)
+        (gemini-companion-state--continue session))
       (pcase state
         ('working (unless (eq previous 'waiting)
                     (gemini-companion-state--begin record nil)))
@@ -216,11 +218,20 @@ A turn is seen in the title and reported by a hook, in either order."
            (setf (gemini-companion-turn-prompt turn) prompt
                  (gemini-companion-turn-reported turn) t)))))
 
-(defun gemini-companion-state--end (record)
+(defun gemini-companion-state--end (record &optional cut)
+  "End the turn of RECORD; CUT is non-nil if its CLI has disconnected."
   (when-let* ((turn (gemini-companion-session-turn
                      (gemini-companion-state--session record))))
     (unless (gemini-companion-turn-ended turn)
-      (setf (gemini-companion-turn-ended turn) (float-time)))))
+      (setf (gemini-companion-turn-ended turn) (float-time)
+            (gemini-companion-turn-cut turn) cut))))
+
+(defun gemini-companion-state--continue (session)
+  "Continue the turn of SESSION if it ended only as its CLI disconnected."
+  (when-let* ((turn (gemini-companion-session-turn session))
+              ((gemini-companion-turn-cut turn)))
+    (setf (gemini-companion-turn-ended turn) nil
+          (gemini-companion-turn-cut turn) nil)))
 
 ;;;; Life
 

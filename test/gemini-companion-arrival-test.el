@@ -242,30 +242,27 @@
                                                 (window-buffer))))))))))
 
 (ert-deftest gemini-companion-arrival-awaits-the-next-edit-until-the-turn-ends ()
-  (dolist (end `(,(lambda (_)
-                    ;; The CLI has exited.
-                    (gemini-companion-receive 'sessions-update nil))
-                 ,(lambda (turn)
-                    (setf (gemini-companion-turn-ended turn) (float-time)))))
-    (gemini-companion-test-with-reviews '(("a" "old\n"))
-      (let* ((gemini-companion-arrival-pause 0)
-             (turn (gemini-companion-turn-make))
-             (diff (gemini-companion-test-show "a" "new\n"))
-             (session (gemini-companion-edit-session diff)))
-        (gemini-companion-receive 'sessions-update (list session))
-        (setf (gemini-companion-session-turn session) turn)
-        (gemini-companion-test-accept-inside diff)
-        (should (gemini-companion-edit-view diff))
-        (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
-          (pcase-dolist (`(,width . ,end) '((60 . "edit") (100 . "closes this")))
-            (should (string-suffix-p
-                     end (with-current-buffer (gemini-companion-review-main-buffer
-                                               diff)
-                           (gemini-companion-test-header-text width))))))
-        (funcall end turn)
-        (gemini-companion-test-eventually
-          (null (gemini-companion-edit-view diff)))
-        (gemini-companion-part-stop 'session)))))
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
+    (let* ((gemini-companion-arrival-pause 0)
+           (diff (gemini-companion-test-show "a" "new\n"))
+           (session (gemini-companion-edit-session diff)))
+      (gemini-companion-part-start 'state)
+      (gemini-companion-receive 'sessions-update (list session))
+      (gemini-companion-state-report session 'prompt "Do it")
+      (gemini-companion-test-accept-inside diff)
+      (should (gemini-companion-edit-view diff))
+      (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
+        (pcase-dolist (`(,width . ,end) '((60 . "edit") (100 . "closes this")))
+          (should (string-suffix-p
+                   end (with-current-buffer (gemini-companion-review-main-buffer
+                                             diff)
+                         (gemini-companion-test-header-text width))))))
+      ;; The CLI exits.
+      (gemini-companion-receive 'sessions-update nil)
+      (gemini-companion-test-eventually
+        (null (gemini-companion-edit-view diff)))
+      (gemini-companion-part-stop 'session)
+      (gemini-companion-part-stop 'state))))
 
 (ert-deftest gemini-companion-arrival-awaits-an-edit-later-than-its-question ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))

@@ -122,15 +122,20 @@ reported states, the last first."
       ;; A queued prompt.
       (gemini-companion-state-report session 'prompt "Three")
       (should (equal '("Three" nil) (funcall seen)))
-      ;; It may connect again meanwhile.
+      ;; It ends with the connection, unless that was only interrupted.
       (let ((last (funcall turn)))
+        (gemini-companion-receive 'sessions-update nil)
+        (should (equal '("Three" ended) (funcall seen)))
+        (gemini-companion-receive 'sessions-update (list session))
+        (should (equal '("Three" ended) (funcall seen)))
+        (funcall title "✦  Working…")
+        (should (eq last (funcall turn)))
+        (should (equal '("Three" nil) (funcall seen)))
+        (funcall title "◇  Ready")
         (gemini-companion-receive 'sessions-update nil)
         (gemini-companion-receive 'sessions-update (list session))
         (funcall title "✦  Working…")
-        (should (eq last (funcall turn)))
-        (should-not (gemini-companion-turn-ended last))
-        (funcall title "◇  Ready")
-        (should (gemini-companion-turn-ended last))))))
+        (should (equal '(nil nil) (funcall seen)))))))
 
 (ert-deftest gemini-companion-state-ready-for-a-second-ends-what-was-asked ()
   (pcase-dolist

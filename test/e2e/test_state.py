@@ -107,10 +107,11 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     cli.model.answers.clear()
     cli.prompt()
     is_(emacs, "working")
-    emacs.eval(f"(setq e2e-session {SESSION})")
+    emacs.eval(f"(setq e2e-turn {TURN})")
     os.kill(int(emacs.eval(f"(plist-get {SESSION} :pid)")), signal.SIGKILL)
     emacs.holds("(null (gemini-companion-sessions))")
     emacs.holds("(eq 'unknown (car e2e-states))")
+    emacs.holds("(gemini-companion-turn-ended e2e-turn)")
     cli.model.answers.set()
     if terminal != "term" or name == "qwen":
         resumed(world, emacs, cli)
