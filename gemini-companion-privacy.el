@@ -216,11 +216,12 @@ a member of an archive is below the archive."
           (gemini-companion-privacy--names directory))
          (with-temp-buffer
            (setq default-directory (file-name-as-directory directory))
-           ;; An opt-out counts even if the user has disabled such variables.
+           ;; An opt-out counts even if the user has disabled such variables, and
+           ;; an opt-in only if it is marked as safe.
            (let ((enable-local-variables :safe)
                  (enable-dir-local-variables t))
              (hack-dir-local-variables)
-             (not (alist-get 'gemini-companion-share dir-local-variables-alist
+             (not (alist-get 'gemini-companion-share file-local-variables-alist
                              (default-value 'gemini-companion-share)))))))))
 
 (defun gemini-companion-privacy--hidden-if (key predicate)

@@ -99,8 +99,12 @@
             (safe-local-variable-values marked))
         (setq-default gemini-companion-share nil)
         (unwind-protect
-            (should (equal hidden (gemini-companion-privacy-test-hidden
-                                   "open/a" "open/said" "closed/b")))
+            (progn
+              (should (equal hidden (gemini-companion-privacy-test-hidden
+                                     "open/a" "open/said" "closed/b")))
+              ;; It is not visited.
+              (should (eq (null marked) (gemini-companion-privacy-name-hidden-p
+                                         (expand-file-name "open/c")))))
           (setq-default gemini-companion-share previous))))))
 
 (ert-deftest gemini-companion-privacy-keeps-answers-until-it-is-refreshed ()
