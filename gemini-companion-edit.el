@@ -911,7 +911,11 @@ AUTOMATIC is non-nil if the user has not answered it.  For OVER, see
   (gemini-companion-revert-expect
    (gemini-companion-edit-file edit)
    (apply-partially #'gemini-companion-edit--follow edit text)
-   (not automatic) over))
+   (not automatic) over
+   ;; Qwen Code writes no file of a turn before it has all its answers.
+   (lambda ()
+     (cl-find (gemini-companion-edit-turn edit) (gemini-companion-edits-open)
+              :key #'gemini-companion-edit-turn))))
 
 (defun gemini-companion-edit--in-turn-p (edit session)
   "Return non-nil if EDIT is of the last turn of SESSION, as far as known."
@@ -933,8 +937,8 @@ AUTOMATIC is non-nil if the user has not answered it.  For OVER, see
              ;; A user who interrupts Gemini CLI leaves a review that it ignores.
              (when accepted
                (gemini-companion-edit--keep
-                edit text "%s was accepted a minute ago but was not written; \
-%s shows the text"))))
+                edit text
+                "%s was accepted but was not written; %s shows the text"))))
       (gemini-companion-edit--notify edit (if written 'written 'unwritten)))
     (gemini-companion-edit--display-file)))
 
@@ -1076,13 +1080,11 @@ are sent as the reason."
   (gemini-companion-edit--answer
    edit "Reject"
    (lambda (rejected)
-     (if (or edit (null (gemini-companion-edit-comments rejected)))
-         (gemini-companion-edit--reject rejected)
-       (gemini-companion-edit-reject-with-reason rejected "")))))
-
-(defun gemini-companion-edit--reject (edit)
-  (gemini-companion-edit--settle edit 'rejected)
-  (gemini-companion-edit--answered edit (gemini-companion-edit--rejected edit)))
+     (if (and (null edit) (gemini-companion-edit-comments rejected))
+         (gemini-companion-edit-reject-with-reason rejected "")
+       (gemini-companion-edit--settle rejected 'rejected)
+       (gemini-companion-edit--answered
+        rejected (gemini-companion-edit--rejected rejected))))))
 
 (defun gemini-companion-edit--rejected (edit)
   (concat "Rejected " (gemini-companion-edit-name edit 'plain)

@@ -191,19 +191,21 @@ Bring buffers up to date before commands."
 
 ;;;; Watching
 
-(defun gemini-companion-revert-expect (file &optional written answered over)
+(defun gemini-companion-revert-expect (file &optional
+                                            written answered over pending)
   "Bring the buffer of FILE up to date when FILE is written soon.
 Call WRITTEN, if it is non-nil, with t once that has happened, or with
 nil if it does not happen in a minute, unless FILE is expected again
-or watching stops before.  ANSWERED is non-nil if the user has just
-answered a review of FILE.  OVER is nil, or a cons of two texts: if the
-first one was written, write the second one over it."
+or watching stops before.  The minute begins when PENDING, if it is
+non-nil, is a function that returns nil.  ANSWERED is non-nil if the
+user has just answered a review of FILE.  OVER is nil, or a cons of two
+texts: if the first one was written, write the second one over it."
   ;; What changes is known if it is visited before.
   (with-demoted-errors "Showing a file: %S"
     (gemini-companion-revert--visit file))
   (gemini-companion-revert--follow file (or written #'ignore)
                                    (and answered num-input-keys)
-                                   over))
+                                   over pending))
 
 (defun gemini-companion-revert (file &optional before)
   "Bring the buffer of FILE, which was written, up to date.
@@ -255,10 +257,11 @@ See `gemini-companion-after-write'."
           (vc-follow-symlinks nil))
       (find-file-noselect file 'nowarn))))
 
-(defun gemini-companion-revert--follow (file written keys &optional over)
+(defun gemini-companion-revert--follow (file written keys
+                                             &optional over pending)
   "Watch FILE, in place of a previous watch, until it is written.
-For WRITTEN and OVER, see `gemini-companion-revert-expect', and for
-KEYS, `gemini-companion-revert-now'."
+For WRITTEN, OVER and PENDING, see `gemini-companion-revert-expect', and
+for KEYS, `gemini-companion-revert-now'."
   (dolist (watch gemini-companion-revert--watches)
     (when (equal file (gemini-companion-watch-file watch))
       (gemini-companion-revert--end watch)))
@@ -280,11 +283,15 @@ KEYS, `gemini-companion-revert-now'."
                (when free
                  (gemini-companion-revert-now file keys))
                (when wrote
-                 (funcall (prog1 written (setq written #'ignore)) t))
+                 (funcall (prog1 written
+                            (setq written #'ignore pending nil))
+                          t))
                (cond ((and free wrote)
                       ;; It may be written in two steps.
                       (setq checks 2))
                      (free)
+                     ((and pending (funcall pending))
+                      (ignore (setq checks 125)))
                      ((not (or changed now (< 0 (cl-decf checks))))
                       (gemini-companion-revert--end watch)
                       (ignore (funcall written nil))))))

@@ -120,6 +120,18 @@ If EDIT is non-nil, call it in the proposal instead."
           (should (equal (format "text %d" n) (buffer-string)))))
       (kill-buffer (window-buffer)))))
 
+(ert-deftest gemini-companion-edit-accepted-is-awaited-until-all-are-answered ()
+  ;; Qwen Code then writes the files of a turn.
+  (gemini-companion-edit-test-with '(("a" "A\n") ("b" "B\n"))
+    (gemini-companion-edit-accept (gemini-companion-test-open "a" "1\n"))
+    (let ((last (gemini-companion-test-open "b" "2\n" 2)))
+      (dotimes (_ 300)
+        (gemini-companion-test-run-timers))
+      (gemini-companion-edit-accept last))
+    (gemini-companion-test-write "a" "1\n")
+    (gemini-companion-test-in-the-end
+      (equal '(accepted unwritten) (gemini-companion-edits-test-states)))))
+
 (ert-deftest gemini-companion-edit-accepted-and-not-written-is-kept ()
   (pcase-dolist (`(,written ,report ,state ,kept)
                  '(("a" "Accepted a" accepted nil)
