@@ -283,9 +283,7 @@ for KEYS, `gemini-companion-revert-now'."
                (when free
                  (gemini-companion-revert-now file keys))
                (when wrote
-                 (funcall (prog1 written
-                            (setq written #'ignore pending nil))
-                          t))
+                 (funcall (prog1 written (setq written #'ignore pending nil)) t))
                (cond ((and free wrote)
                       ;; It may be written in two steps.
                       (setq checks 2))
