@@ -187,8 +187,9 @@ It is a string, or the value of `gemini-companion-prompt--mark'."
 (defun gemini-companion-prompt-submit (text find seconds problem &optional mark)
   "Submit TEXT to a session: the value of the function FIND, or nil.
 Type it as soon as the prompt of the CLI takes it, or if MARK is non-nil,
-only wait until that is shown.  After SECONDS, or if the terminal is
-killed, put TEXT into the kill ring; the message then begins with PROBLEM."
+only wait until that is shown.  After SECONDS in which the CLI waits for
+no answer, or if the terminal is killed, put TEXT into the kill ring; the
+message then begins with PROBLEM."
   (gemini-companion-prompt--check-length text)
   (let ((task (list text find problem)))
     (push task gemini-companion-prompt--tasks)
@@ -235,7 +236,11 @@ have found MARK.  TYPED is nil before the text, `inserted' if it is all."
                   (gemini-companion-prompt--paste process mark)))
            (run-at-time gemini-companion-prompt--check-seconds nil
                         #'gemini-companion-prompt--step
-                        task (1- left) mark shown typed)))))
+                        task
+                        (if (eq 'waiting (gemini-companion-session-state session))
+                            left
+                          (1- left))
+                        mark shown typed)))))
 
 (defun gemini-companion-prompt--behind-p (mark process position)
   "Return non-nil if there is text behind MARK, at POSITION in PROCESS."

@@ -107,6 +107,11 @@ The CLI is PROGRAM, a command of the shell."
       (dolist (text '("???" "Please"))
         (gemini-companion-prompt-submit
          text (lambda () (gemini-companion-edit-session diff)) 30 "Lost"))
+      ;; Another question of the CLI may wait for long.
+      (cl-letf (((symbol-function 'gemini-companion-session-state)
+                 (lambda (_) 'waiting)))
+        (dotimes (_ 400)
+          (gemini-companion-test-run-timers)))
       (term-emulate-terminal process "\e[H\e[J")
       (gemini-companion-test-eventually
         (funcall shown-p "[?]\\{3\\}.*\n.*Please.*\n")))
