@@ -725,13 +725,13 @@ Elsewhere outside the project, it does not read them, or asks."
 While the CLI works, it queues the prompt."
   (interactive "P")
   (gemini-companion-compose--check-buffer)
-  (let ((text (string-trim (gemini-companion-text-of-buffer)))
-        (session (gemini-companion-compose--find-session)))
-    (when (string-empty-p text)
+  (let* ((typed (string-trim (gemini-companion-text-of-buffer)))
+         (text (gemini-companion-prompt-quote
+                typed (gemini-companion-compose--target)))
+         (session (gemini-companion-compose--find-session)))
+    (when (string-empty-p typed)
       (user-error "Nothing to submit"))
-    (gemini-companion-compose--check-command text)
-    (setq text (gemini-companion-prompt-quote
-                text (gemini-companion-compose--target)))
+    (gemini-companion-compose--check-command typed)
     (cond ((null session)
            (gemini-companion-compose--start text))
           ((eq 'waiting (gemini-companion-session-state session))
@@ -745,7 +745,7 @@ While the CLI works, it queues the prompt."
             text (lambda () session) 30
             (format "%s did not take the prompt"
                     (gemini-companion-session-name session)))))
-    (gemini-companion-compose--remember text)
+    (gemini-companion-compose--remember typed)
     (erase-buffer)
     ;; In the terminal, the text is to be completed.
     (save-selected-window

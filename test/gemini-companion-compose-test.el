@@ -144,7 +144,10 @@ is none."
         (gemini-companion-compose)
         (insert "Is @b in @c, \\@b?")
         (gemini-companion-compose-submit t)
-        (should (equal "Is \\@b in @c, \\@b?"
+        (gemini-companion-test-eventually
+          (string-search "Is \\@b in @c, \\@b?"
+                         (gemini-companion-test-text terminal)))
+        (should (equal "Is @b in @c, \\@b?"
                        (car gemini-companion-compose-history)))))))
 
 (defun gemini-companion-compose-test-completion ()
