@@ -417,9 +417,10 @@ a:3 (removed line): keep it\na:4: as a digit"
     ;; The CLI ignores it.
     (gemini-companion-test-diff-start (lambda (&rest _) #'ignore) #'ignore)
     (gemini-companion-list-test-open 1 1 "a" "one\n")
-    (gemini-companion-list-test-open 2 1 "b" "one\n")
     (gemini-companion-list-test-key "a" "+1 −1  a")
     (gemini-companion-test-in-the-end (gemini-companion-edits-kept))
+    ;; Earlier, Emacs would expect the first file until it is answered.
+    (gemini-companion-list-test-open 2 1 "b" "one\n")
     (gemini-companion-list-test-shows "  not written  +1 −1  a"
                                       "  waiting  +1 −1  b")
     (gemini-companion-list-test-go-to "+1 −1  a")
