@@ -40,8 +40,8 @@
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-edit-closed-functions nil
-  "Functions called with each reviewed edit after its review was closed.
-`gemini-companion-edit-status' returns its outcome."
+  "Functions called with each proposal that has ended, once its review is closed.
+It need not have had one.  `gemini-companion-edit-status' returns its outcome."
   :type 'hook
   :package-version '(gemini-companion . "0.1.0"))
 

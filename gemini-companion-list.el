@@ -364,10 +364,10 @@ for any other line, one of `after' and its number in the proposal."
 
 (define-derived-mode gemini-companion-list-mode special-mode "Gemini-Edits"
   "Major mode for the edits of each CLI.
-The section of each CLI has the edits of its last turn, and below them
-a section for each earlier one.  Where the turns of a CLI are unknown,
-a new one begins with an edit that arrives when the previous edit of
-that CLI ended at least a minute ago.
+The section of each CLI has a section with the edits of each turn, the
+last turn first.  Where the turns of a CLI are unknown, a new one begins
+with an edit that arrives when the previous edit of that CLI ended at
+least a minute ago.
 
 \\{gemini-companion-list-mode-map}"
   ;; A global mode may have turned them on.
