@@ -917,17 +917,12 @@ AUTOMATIC is non-nil if the user has not answered it.  For OVER, see
      (cl-find (gemini-companion-edit-turn edit) (gemini-companion-edits-open)
               :key #'gemini-companion-edit-turn))))
 
-(defun gemini-companion-edit--in-turn-p (edit session)
-  "Return non-nil if EDIT is of the last turn of SESSION, as far as known."
-  (memq (gemini-companion-session-turn session)
-        (list nil (gemini-companion-edit-turn edit))))
-
 (defun gemini-companion-edit--follow (edit text written)
   (let ((accepted (memq (gemini-companion-edit-decision edit)
-                        '(accepted automatic))))
+                        '(accepted automatic)))
+        (turn (gemini-companion-session-turn (gemini-companion-edit-session edit))))
     ;; What was refused, and is written in the next turn, is another edit.
-    (when (or accepted (gemini-companion-edit--in-turn-p
-                        edit (gemini-companion-edit-session edit)))
+    (when (or accepted (null turn) (eq turn (gemini-companion-edit-turn edit)))
       (cond ((gemini-companion-edit--find-in-file edit (and accepted written)))
             ((and written accepted)
              ;; A program may have formatted it since.
@@ -972,6 +967,7 @@ BEFORE is the previous text of FILE, nil if it did not exist, and AFTER
 the current one.  An edit that has that text, of this turn or not reported
 yet, is not recorded again."
   (let* ((true-name (gemini-companion-text-true-name file))
+         (turn (gemini-companion-session-turn session))
          (edit (seq-find
                 (lambda (edit)
                   (and (equal true-name (gemini-companion-edit-true-name edit))
@@ -979,7 +975,8 @@ yet, is not recorded again."
                        ;; The report of its prompt may have been lost.
                        (if (gemini-companion-edit-written-p edit)
                            (not (gemini-companion-edit-reported edit))
-                         (gemini-companion-edit--in-turn-p edit session))
+                         (or (null turn) (not (gemini-companion-turn-reported turn))
+                             (eq turn (gemini-companion-edit-turn edit))))
                        (gemini-companion-edit--same-written-p
                         after (gemini-companion-edit-text edit))))
                 gemini-companion-edit--all)))

@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-changes)
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-tools)
 
 (defvar transient--prefix)
 
@@ -509,12 +510,17 @@ if `answer' is non-nil."
         (should (equal states (gemini-companion-edits-test-states)))))))
 
 (ert-deftest gemini-companion-edits-records-an-edit-once-if-no-prompt-was-reported ()
-  (gemini-companion-test-with-edits '(("a" "A\n"))
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
     (gemini-companion-test-accept "a" "1\n" 1 session)
-    (gemini-companion-state-report session 'edit nil)
+    ;; Answered in the terminal.
+    (gemini-companion-test-open "b" "1\n" 2 session)
+    (gemini-companion-receive 'close-diff 2 'closed)
+    (dolist (file '("b" "a"))
+      (funcall (gemini-companion-receive 'ask 'edited
+                 (list :path (expand-file-name file) :pids '(1)) nil "1\n")
+               #'ignore))
     (should (gemini-companion-session-turn session))
-    (gemini-companion-edit-written session (expand-file-name "a") "A\n" "1\n")
-    (should (equal '(accepted) (gemini-companion-edits-test-states)))))
+    (should (equal '(accepted accepted) (gemini-companion-edits-test-states)))))
 
 (ert-deftest gemini-companion-edits-keeps-a-hundred-and-forgets-at-the-end ()
   (gemini-companion-test-with-edits nil
@@ -582,7 +588,7 @@ if `answer' is non-nil."
       (gemini-companion-test-with-edits '(("a" "A\n"))
         (let ((begin (lambda ()
                        (setf (gemini-companion-session-turn session)
-                             (gemini-companion-turn-make)))))
+                             (gemini-companion-turn-make :reported t)))))
           (with-current-buffer (find-file-noselect "a")
             (funcall begin)
             (gemini-companion-test-open "a" "1\n" 1 session)
