@@ -99,7 +99,12 @@ turn, `question' or `edit'."
               ('question 'waiting)
               ('end 'ready)))
       (when (eq event 'prompt)
-        (gemini-companion-state--begin record prompt))
+        (gemini-companion-state--begin record prompt)
+        ;; It takes no prompt while it asks.
+        (when (gemini-companion-clients-get (plist-get session :client)
+                                            :hides-interrupts)
+          (dolist (edit (gemini-companion-edits-open session))
+            (gemini-companion-edit-close edit 'interrupted))))
       (gemini-companion-state--update record (eq event 'prompt)))))
 
 (defun gemini-companion-state--sessions-changed (&rest _)
@@ -126,12 +131,14 @@ turn, `question' or `edit'."
   (when-let* (((memq event '(opened settled)))
               (record (gemini-companion-state--of
                        (gemini-companion-edit-session edit))))
-    ;; Gemini CLI then ends its turn, which no hook reports.
-    (when (pcase (gemini-companion-edit-decision edit)
-            ('rejected t)
-            ('dismissed (eq 'waiting (gemini-companion-state--reported
-                                      record))))
-      (setf (gemini-companion-state--reported record) nil))
+    (setf (gemini-companion-state--reported record)
+          (pcase (cons (gemini-companion-edit-decision edit)
+                       (gemini-companion-state--reported record))
+            ;; Gemini CLI then ends its turn, which no hook reports.
+            (`(rejected . ,(pred identity))
+             (and (gemini-companion-edit-client-get edit :drops-edits) 'ready))
+            ('(dismissed . waiting) nil)
+            (`(,_ . ,reported) reported)))
     (gemini-companion-state--update record)))
 
 ;;;; State
@@ -223,7 +230,11 @@ A turn is seen in the title and reported by a hook, in either order."
   (when-let* ((turn (gemini-companion-session-turn
                      (gemini-companion-state--session record))))
     (unless (gemini-companion-turn-ended turn)
-      (setf (gemini-companion-turn-ended turn) (float-time)
+      (setf (gemini-companion-turn-ended turn)
+            ;; What was refused in its terminal is reported by the next prompt.
+            (if (or cut (eq 'working (gemini-companion-state--state record)))
+                (float-time)
+              (gemini-companion-state--since record))
             (gemini-companion-turn-cut turn) cut))))
 
 (defun gemini-companion-state--continue (session)

@@ -130,6 +130,9 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     emacs.holds(f"(eq 'ready {STATE})")
     assert emacs.value(f"(gemini-companion-turn-prompt {TURN})") == "prompt 2 please"
     interrupt(emacs, cli)
+    # So is the question of an edit that was interrupted, at the next prompt.
+    reviews.proposed(cli, file, write_file(file, FIXED))
+    cli.interrupt()
 
     def accepted(text: str, old: str = "", new: str = "") -> str:
         """Return what the model is sent when ``text``, edited so, was accepted."""
