@@ -121,8 +121,7 @@ shared has changed.  No hook runs when another program writes it."
     (setq gemini-companion-privacy-problem nil)))
 
 (defun gemini-companion-privacy--time (file)
-  (let ((file-name-handler-alist nil))
-    (file-attribute-modification-time (file-attributes file))))
+  (file-attribute-modification-time (gemini-companion-text-attributes file)))
 
 (defun gemini-companion-privacy--note-time (file)
   (gemini-companion-privacy-cached
@@ -396,8 +395,7 @@ It need not be visited."
   (if-let* ((buffer (gemini-companion-names-buffer file)))
       (gemini-companion-privacy-hidden-p buffer)
     (gemini-companion-privacy--hidden-if
-     (list 'file file (file-attribute-modification-time
-                       (gemini-companion-text-attributes file)))
+     (list 'file file (gemini-companion-privacy--time file))
      (lambda ()
        (with-temp-buffer
          ;; Modes, too, may be excluded.
@@ -519,16 +517,14 @@ is in none of the last computed roots."
   (pcase-let* ((`(,root . ,true-name)
                 (gemini-companion-roots--root (file-name-directory file)))
                (file (expand-file-name file))
-               (roots (gemini-companion-roots-all))
                (name (and root
                           (string-prefix-p root file)
                           (concat (file-name-as-directory true-name)
                                   (substring file (length root))))))
-    (if (and name (member true-name roots))
-        name
-      (seq-some (lambda (name)
-                  (and (gemini-companion-roots--above name roots) name))
-                `(,@(and name (list name)) ,(file-truename file))))))
+    (seq-find (lambda (name)
+                (and name (gemini-companion-roots--above
+                           name (gemini-companion-roots-all))))
+              (list name (file-truename file)))))
 
 ;;;; Status
 
