@@ -26,7 +26,6 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-names)
 (require 'gemini-companion-remote)
-(require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)

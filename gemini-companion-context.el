@@ -145,8 +145,7 @@ start, `:start-line' and `:start-character'."
                                   entries)))
                   ;; No hook runs when a file is deleted.
                   ((or (gemini-companion-names-of-copy name)
-                       (let ((file-name-handler-alist nil))
-                         (file-exists-p name)))))
+                       (gemini-companion-text-attributes name))))
         (push (append (list :path name
                             :timestamp
                             (alist-get buffer gemini-companion-context--selected

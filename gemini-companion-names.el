@@ -118,12 +118,12 @@ For a remote file, that is its copy, if its host is connected."
 (defun gemini-companion-names-visited-here-p (file)
   "Return non-nil if the current buffer visits FILE, or what has the copy FILE.
 FILE is a true name, or nil.  No buffer is searched, and no link followed."
-  (let ((copy (gemini-companion-names--copy-of-buffer (current-buffer)))
-        (file-name-handler-alist nil))
-    (and file
-         (or copy buffer-file-truename)
+  (let* ((copy (gemini-companion-names--copy-of-buffer (current-buffer)))
+         (visited (or copy buffer-file-truename))
+         (file-name-handler-alist nil))
+    (and file visited
          (gemini-companion-text-same-file-p
-          (expand-file-name (or copy buffer-file-truename))
+          (expand-file-name visited)
           ;; Emacs abbreviates true names by `directory-abbrev-alist', too.
           (if copy file (expand-file-name (abbreviate-file-name file)))))))
 

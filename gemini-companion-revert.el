@@ -248,7 +248,8 @@ See `gemini-companion-after-write'."
              (gemini-companion-text-attributes file)
              ;; Tramp would visit it.
              (not (gemini-companion-names-of-copy file))
-             (not (gemini-companion-revert--encoded-p file))
+             ;; It may ask for a password.
+             (not (find-file-name-handler file 'insert-file-contents))
              (not (gemini-companion-text-unreadable-reason file)))
     ;; Nothing must ask now.
     (let ((enable-local-variables :safe)
@@ -325,11 +326,6 @@ is non-nil, a command has not begun yet."
       (not (or isearch-mode (backtrace-frame 0 'command-execute)))
     (gemini-companion-idle-between-commands-p)))
 
-(defun gemini-companion-revert--encoded-p (file)
-  "Return non-nil if visiting FILE decompresses or decrypts it.
-CLIs use its bytes, and Emacs may ask for a password."
-  (find-file-name-handler file 'insert-file-contents))
-
 (defun gemini-companion-revert-unsaved (file)
   "Return the buffer that visits FILE if it has unsaved text, or nil."
   (when-let* ((buffer (gemini-companion-names-buffer file)))
@@ -377,9 +373,9 @@ removes it again, and leaves the rest."
 (defun gemini-companion-revert--plain-p (file)
   "Return non-nil if the current buffer can have the text of FILE, its file.
 One with a way of its own to revert, such as a hex dump, has not, and
-may ask when it is reverted."
+may ask when it is reverted; nor has one that is decompressed or decrypted."
   (and (eq revert-buffer-function (default-value 'revert-buffer-function))
-       (not (or (gemini-companion-revert--encoded-p file)
+       (not (or (find-file-name-handler file 'insert-file-contents)
                 (gemini-companion-text-unreadable-reason file)))))
 
 (defun gemini-companion-revert--buffer (buffer keys)
