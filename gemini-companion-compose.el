@@ -41,9 +41,6 @@
 (declare-function magit-current-section "ext:magit-section")
 (declare-function magit-file-at-point "ext:magit-git")
 (declare-function slot-value "eieio")
-(defvar comint-last-input-start)
-(defvar eshell-last-input-start)
-(defvar org-src--beg-marker)
 
 ;;;; What is at point
 
@@ -135,15 +132,30 @@ A directory counts as the files in it."
   (with-current-buffer (if-let* ((shown (get-buffer buffer)))
                            (or (buffer-base-buffer shown) shown)
                          (user-error "Buffer %s was killed" buffer))
-    (if (bound-and-true-p org-src--beg-marker)
-        (gemini-companion-send--shown (marker-buffer org-src--beg-marker))
+    (if-let* ((marker (bound-and-true-p org-src--beg-marker)))
+        (gemini-companion-send--shown (marker-buffer marker))
       (ensure-list
        (or (gemini-companion-text-visited (current-buffer))
            (and gemini-companion-edit-here
                 (gemini-companion-edit-file gemini-companion-edit-here))
            (bound-and-true-p vc-annotate-parent-file)
            (bound-and-true-p log-view-vc-fileset)
-           (bound-and-true-p magit-buffer-file-name))))))
+           (bound-and-true-p magit-buffer-file-name)
+           ;; The address of a page in EWW.
+           (dnd-get-local-file-name (or list-buffers-directory ""))
+           (gemini-companion-send--words (car-safe compilation-arguments)))))))
+
+(defun gemini-companion-send--words (command)
+  "Return the words of the shell COMMAND, any of which may be a file, or nil."
+  (mapcar (lambda (word)
+            (let ((file (expand-file-name word)))
+              ;; Of a host that is not connected, no file is shared.
+              (or (gemini-companion-names-copy file) (file-local-name file))))
+          ;; A quoted word may be a name with spaces, or a command, too.
+          (seq-mapcat (lambda (word) (cons word (split-string word)))
+                      (seq-mapcat #'split-string-shell-command
+                                  (split-string (or command "")
+                                                "[;|&=<>()\n]+" t)))))
 
 (defun gemini-companion-send--dired ()
   (mapcar (lambda (file) (list file nil nil))
@@ -163,14 +175,16 @@ A directory counts as the files in it."
            (after (progn
                     (forward-line -1)
                     (gemini-companion-send--near 1))))
-      (delete-dups
-       (seq-filter
-        ;; Lines without a location may be from the file of one before or after.
-        (if (gemini-companion-send--hidden
-             (mapcar #'car (seq-filter #'consp `(,before ,after ,@found))))
-            #'consp
-          #'identity)
-        found)))))
+      ;; Lines without a location may be from the file of one before or after.
+      (if-let* ((file (gemini-companion-send--hidden
+                       (append (gemini-companion-send--shown (current-buffer))
+                               (mapcar #'car
+                                       (seq-filter #'consp `(,before ,after
+                                                             ,@found)))))))
+          (or (delete-dups (seq-filter #'consp found))
+              (user-error "This may be text of %s, which is not shared"
+                          (abbreviate-file-name file)))
+        (delete-dups (delq nil found))))))
 
 (defun gemini-companion-send--compilation-p ()
   (or (eq 'compilation-mode major-mode)
@@ -210,8 +224,11 @@ Searches have a text property on each, other lists the id of an entry."
            (append location (list text)))
           ((setq location (gemini-companion-send--property 'xref-item))
            (setq location (xref-item-location location))
-           (list (expand-file-name (xref-location-group location))
-                 (xref-location-line location) text))
+           (if (xref-buffer-location-p location)
+               (gemini-companion-send--at (xref-buffer-location-buffer location)
+                                          (xref-location-marker location) text)
+             (list (expand-file-name (xref-location-group location))
+                   (xref-location-line location) text)))
           ((setq location (seq-some #'gemini-companion-send--property
                                     '(occur-target org-marker)))
            ;; Emacs 28 has a marker, later versions a list of pairs of them.
@@ -262,7 +279,8 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
            (unless (seq-some (apply-partially
                               #'provided-mode-derived-p
                               (buffer-local-value 'major-mode buffer))
-                             '(compilation-mode diff-mode magit-mode))
+                             '(compilation-mode diff-mode magit-mode occur-mode
+                               xref--xref-buffer-mode))
              text)))))
 
 ;;;; Texts
@@ -278,8 +296,11 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
              ;; A binary file has no hunk, and the next one is of another file.
              (unless (re-search-backward "^\\(?:diff\\|Index:\\) "
                                          (min end (point)) t)
-               (seq-mapcat #'gemini-companion-send--diff-files
-                           (diff-hunk-file-names)))
+               (append (seq-mapcat #'gemini-companion-send--diff-files
+                                   (diff-hunk-file-names))
+                       ;; The names may be labels.
+                       (when (re-search-backward "^diff \\(.*\\)" nil t)
+                         (gemini-companion-send--words (match-string 1)))))
              hunk))))
 
 (defun gemini-companion-send--diff-files (name)
@@ -297,10 +318,9 @@ It may have a prefix, and be relative to this directory or the root."
            (seq-mapcat
             (lambda (directory)
               (mapcar (lambda (name) (expand-file-name name directory))
-                      (cond ((not (string-match-p "\\`[[:alnum:]]/" name))
-                             (list name bare))
-                            ((file-exists-p name) (list bare name))
-                            (t (list bare)))))
+                      (if (string-match-p "\\`[[:alnum:]]/" name)
+                          (list bare name)
+                        (list name bare))))
             (list (vc-root-dir) default-directory))))))
 
 (defun gemini-companion-send--magit ()

@@ -596,6 +596,14 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
   (org-edit-src-code)
   (current-buffer))
 
+(defun gemini-companion-point-test-compiled (command &optional comint)
+  "Return the buffer of a compilation by COMMAND, with input if COMINT."
+  (compile command comint)
+  (set-buffer "*compilation*")
+  (gemini-companion-test-eventually
+    (string-match-p "finished" (buffer-string)))
+  (current-buffer))
+
 (defun gemini-companion-point-test-hush-p (buffer &optional all)
   "Return t if the word hush is sent from BUFFER; of ALL, if it is t.
 The user agrees to each question."
@@ -643,13 +651,14 @@ The user agrees to each question."
                   (gemini-companion-point-test-filled
                    #'diff-mode
                    (concat (string-replace "%s" name header) "\n" hunk)))))))))
-    (dolist (switches '("-u" "-c"))
+    (pcase-dolist (`(,switches ,find) '(("-u" find-file-noselect)
+                                        ("-c" find-file-noselect)
+                                        ("-u --label x --label y" identity)))
       (pcase-dolist (`(,old ,new ,sent) '((".env" "a" nil) ("a" ".env" nil)
                                           ("b.txt" "a" t)))
         (ert-info ((format "%s %s %s" switches old new))
           (let ((buffer (save-window-excursion
-                          (diff-no-select (find-file-noselect old)
-                                          (find-file-noselect new)
+                          (diff-no-select (funcall find old) (funcall find new)
                                           switches 'noasync))))
             (with-current-buffer buffer
               (goto-char (point-min))
@@ -693,7 +702,7 @@ The user agrees to each question."
     (dolist (command '("init -q" "add -A" "-c user.name=a -c user.email=a@b commit -qm x"))
       (should (zerop (call-process-shell-command (concat "git " command)))))
     (should-not
-     (seq-find
+     (seq-filter
       (lambda (maker)
         (ert-info ((format "%S" maker))
           (let ((buffer (save-window-excursion (funcall maker))))
@@ -721,13 +730,28 @@ The user agrees to each question."
          (gemini-companion-point-test-occur
           "hush" (gemini-companion-point-test-filled
                   #'compilation-mode ".env:1: error\nKEY=hush\n")))
+       (lambda ()
+         (gemini-companion-point-test-occur
+          "hush" (gemini-companion-point-test-occur
+                  "hush" (find-file-noselect ".env"))))
        ;; With a prefix, as for commands that read input.
        (lambda ()
-         (compile "printf '.env:1: error\n  KEY=hush\n'" t)
-         (set-buffer "*compilation*")
-         (gemini-companion-test-eventually
-           (string-match-p "finished" (buffer-string)))
-         (current-buffer))
+         (gemini-companion-test-write "out" ".env:1: error\n  KEY=hush\n")
+         (gemini-companion-point-test-compiled "cat out" t))
+       (lambda ()
+         (gemini-companion-point-test-compiled "sh -c 'cat a; cat keys/n.org'"))
+       (lambda ()
+         (with-current-buffer (find-file-noselect ".env")
+           (let ((clone (clone-indirect-buffer "clone" nil)))
+             (funcall xref-show-xrefs-function
+                      (lambda ()
+                        (list (xref-make "hush"
+                                         (xref-make-buffer-location clone 1))))
+                      nil)))
+         (get-buffer xref-buffer-name))
+       (lambda ()
+         (eww-open-file ".env")
+         (set-buffer "*eww*"))
        ;; A patch in a directory of such files.
        (lambda ()
          (gemini-companion-test-write "keys/x.diff"
@@ -741,6 +765,8 @@ The user agrees to each question."
            (org-search-view nil "hush"))
          (get-buffer org-agenda-buffer-name))
        (lambda ()
-         (make-indirect-buffer "*Org Src n.org[ sh ]*" "copy")))))))
+         (make-indirect-buffer "*Org Src n.org[ sh ]*" "copy")))))
+    (should (gemini-companion-point-test-hush-p
+             (gemini-companion-point-test-compiled "cat b.txt") t))))
 
 ;;; gemini-companion-prompt-test.el ends here
