@@ -702,7 +702,7 @@ See `gemini-companion-next-change'."
 
 ;;;###autoload
 (defun gemini-companion-undo-change ()
-  "Take back the change at point, and save the file.
+  "Undo the change at point, and save the file.
 If the buffer has other unsaved text, do not save it.  A new file is
 deleted."
   (interactive)
