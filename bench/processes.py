@@ -24,14 +24,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+import crowd
 from client import Broken, Client, until
 from editor import on_screen
 from harness.tools import Tools
 from rows import Goal, Row, alternate, row
 from servers import Ours, client, start_of_python
 from usage import cpu
-
-import crowd
 
 FEW, MANY = 100, 400
 CLOSED = 5_000

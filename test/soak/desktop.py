@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from subprocess import PIPE, Popen
 
+import crowd
 from editor import PACKAGE, build
 from files import project
 from harness.emacs import Emacs, lisp
@@ -22,7 +23,6 @@ from harness.scratch import Scratch
 from harness.terminal import Tmux
 from harness.tools import Tools
 
-import crowd
 from fake_cli import Events, FakeCli
 
 HERE = Path(__file__).resolve().parent
