@@ -17,7 +17,6 @@
   (gemini-companion-test-with-mode '(("a" "text"))
     (let* ((inhibit-message t)
            (gemini-companion-review-arrival 'notify)
-           (port (plist-get (gemini-companion-server-info) :port))
            (accepting
             (run-at-time
              0 0.02
@@ -37,20 +36,14 @@
             (dotimes (_ (string-to-number (or (getenv "GC_RESTARTS") "3")))
               (gemini-companion-test-replacing
                 (gemini-companion-restart))
-              (should (equal port (plist-get (gemini-companion-server-info)
-                                             :port)))
               (should (equal '("" "")
                              (mapcar #'gemini-companion-server-test-output
                                      clients))))
             (mapc #'process-send-eof clients)
             (dolist (client clients)
               (gemini-companion-test-eventually
-                (string-search "\n"
-                               (gemini-companion-server-test-output client)))
-              (let ((output (gemini-companion-server-test-output client)))
-                (should (string-match "\\`DONE [0-9]+ \\([0-9.]+\\)\n" output))
-                ;; A second after the end of the stream, and a busy machine.
-                (should (< (string-to-number (match-string 1 output)) 60)))))
+                (string-prefix-p
+                 "DONE\n" (gemini-companion-server-test-output client)))))
         (cancel-timer accepting)
         (dolist (client clients)
           (delete-process client)
