@@ -28,10 +28,10 @@ class Scene:
         self.file = Path(self.emacs.hello["discovery"][0][1])
         self.found: dict[str, Any] = json.loads(self.file.read_text())
 
-    def status(self, **headers: str) -> int:
+    def status(self, path: str = "/mcp", **headers: str) -> int:
         """Return the status of a request with ``headers`` in place of its own."""
         changed = {**self.cli.headers(self.cli.session_id), **headers}
-        return self.cli.request("POST", json.dumps(PING), changed)[0]
+        return self.cli.request("POST", json.dumps(PING), changed, path)[0]
 
     def schema(self, name: str) -> dict[str, Any]:
         tools = self.cli.ask("tools/list", {})["result"]["tools"]
@@ -84,7 +84,11 @@ def test_each_row_of_the_table_has_its_test() -> None:
 
 def test_mcp_server(scene: Scene) -> None:
     assert "tools" in scene.cli.initialize()["result"]["capabilities"]
-    assert scene.cli.request("POST", json.dumps(PING), path="/other")[0] == 404
+    for path in ("/", "/mcp/", "/other"):
+        assert scene.status(path) == 404
+    for method in ("PUT", "HEAD", "DELETE"):
+        status, headers, _ = scene.cli.request(method)
+        assert (status, headers["allow"]) == (405, "GET, POST")
 
 
 def test_dynamic_port(scene: Scene, start: Start) -> None:
@@ -125,11 +129,13 @@ def test_discovery_mode(scene: Scene) -> None:
 
 
 def test_token_required(scene: Scene) -> None:
-    without = scene.cli.headers(scene.cli.session_id)
-    del without["Authorization"]
-    assert scene.cli.request("POST", json.dumps(PING), without)[0] == 401
-    assert scene.status(Authorization="Bearer wrong") == 401
-    assert scene.cli.request("GET", headers={})[0] == 401
+    token = scene.emacs.token
+    wrong = "", "Bearer", "Bearer wrong", f"Basic {token}", token, f"bearer {token}"
+    for headers in ({}, *({"Authorization": one} for one in wrong)):
+        for method in ("GET", "POST", "PUT"):
+            for path in ("/mcp", "/tools", "/other"):
+                status, _, body = scene.cli.request(method, b"{}", headers, path)
+                assert (status, body) == (401, b"Unauthorized")
     assert scene.status() == 200
 
 
@@ -140,11 +146,18 @@ def test_token_random(scene: Scene, start: Start) -> None:
 
 
 def test_origin_refused(scene: Scene) -> None:
-    assert scene.status(Origin="http://localhost") == 403
+    for origin in ("null", "http://localhost", "https://evil"):
+        for path in ("/mcp", "/tools"):
+            assert scene.status(path, Origin=origin) == 403
 
 
 def test_host_checked(scene: Scene) -> None:
-    assert scene.status(Host=f"evil.example:{scene.emacs.port}") == 403
+    for host in ("evil", f"evil:{scene.emacs.port}", "127.0.0.1", "[::1]:1"):
+        for path in ("/mcp", "/tools"):
+            assert scene.status(path, Host=host) == 403
+    # By these the client dials.
+    for host in ("127.0.0.1", "localhost", "host.docker.internal"):
+        assert scene.status(Host=f"{host}:1") == 200
 
 
 def test_context_update(scene: Scene) -> None:
@@ -247,7 +260,9 @@ def test_protocol_version(scene: Scene) -> None:
     for version in ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"):
         answer = scene.cli.initialize(version)["result"]
         assert answer["protocolVersion"] == version
-    assert scene.status(**{"Mcp-Protocol-Version": "x"}) == 400
+    # The first one is of a later era of the protocol.
+    for version in ("2026-07-28", "x", ""):
+        assert scene.status(**{"Mcp-Protocol-Version": version}) == 400
 
 
 def test_notification_accepted(scene: Scene) -> None:
