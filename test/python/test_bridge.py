@@ -25,7 +25,9 @@ from gemini_companion_epc.discovery import DiscoveryFiles
 from gemini_companion_epc.questions import TOOLS
 from gemini_companion_epc.types import Facts, Process
 
-START = f"exec(open({program.__file__!r}).read() + 'main()')"
+# With longer limits, for a busy machine.
+SOURCE = f"open({program.__file__!r}).read().replace('_SECONDS = ', '_SECONDS = 4 * ')"
+START = f"exec({SOURCE} + 'main()')"
 
 
 def discovery(tmp: Path, port: int, token: str, roots: tuple[str, ...] = ()) -> Path:
@@ -186,7 +188,7 @@ def test_an_emacs_that_hangs_does_not_hide_another(
         os.utime(newest, (10**10, 10**10))
         began = time.monotonic()
         assert "new error" in str(run_hook(tmp_path, event(file)))
-        assert time.monotonic() - began < program.HOOK_SECONDS
+        assert time.monotonic() - began < 4 * program.HOOK_SECONDS
         hanging.shutdown(socket.SHUT_RDWR)
     ended.set()
 
