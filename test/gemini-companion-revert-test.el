@@ -191,6 +191,23 @@
           (not (gemini-companion-test-timers)))
         (should (equal (list (not closed)) ends))))))
 
+;; The user has agreed to edit a file that has changed.
+(ert-deftest gemini-companion-revert-offers-to-merge-what-that-command-inserts ()
+  (gemini-companion-revert-test-with "1\n2\n3\n"
+    (ert-with-message-capture shown
+      (command-execute
+       (lambda ()
+         (interactive)
+         (gemini-companion-test-rewrite file "1\n2\ndrei\n")
+         (gemini-companion-revert file)
+         (cl-letf (((symbol-function 'userlock--ask-user-about-supersession-threat)
+                    #'ignore))
+           (insert "mine "))))
+      (gemini-companion-test-eventually
+        (string-search "gemini-companion-merge merges them" shown)))
+    (gemini-companion-merge)
+    (should (equal "mine 1\n2\ndrei\n" (buffer-string)))))
+
 (ert-deftest gemini-companion-revert-comes-before-the-next-command ()
   (gemini-companion-revert-test-with "one\n"
     (make-symbolic-link "." "link")
