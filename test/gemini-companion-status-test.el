@@ -290,6 +290,9 @@ connected to another editor" nil t))))))
                 (gemini-companion-receive 'sessions-update (list (append '(:id "1") cli)))
                 (gemini-companion-page-refresh)
                 (funcall push "[Set it")
+                (should (equal "default" (gemini-companion-settings-get
+                                          (expand-file-name ".qwen/settings.json")
+                                          '("tools" "approvalMode"))))
                 (should (equal (mapcar (lambda (command)
                                          (format "Type %s in %s? " command
                                                  (gemini-companion-session-name cli)))

@@ -159,22 +159,14 @@ def interrupted(emacs: Emacs, cli: Gemini, *keys: str) -> None:
     cli.model.answers.set()
 
 
-@pytest.mark.parametrize(
-    ("terminal", "is_shown"),
-    [
-        ("term", True),
-        pytest.param("term", False, marks=ONCE),
-        pytest.param("vterm", True, marks=[needs_vterm, ONCE]),
-        pytest.param("eat", True, marks=[needs_eat, ONCE]),
-    ],
-)
+@pytest.mark.parametrize("is_shown", [True, pytest.param(False, marks=ONCE)])
 def test_review_ends_when_its_question_is_interrupted(
-    world: World, terminal: str, is_shown: bool
+    world: World, is_shown: bool
 ) -> None:
     old = "0\n1\n2\n3\n4\n5\n6\n7\n8\n"
     kept = proposed = old.replace("0", "zero").replace("8", "eight")
     file = world.file("b.txt", old)
-    emacs, cli = started(world, "gemini", terminal)
+    emacs, cli = started(world, "gemini", "term")
     reviews = Reviews(emacs)
     if not is_shown:
         emacs.eval("(setq gemini-companion-review-arrival 'notify)")

@@ -5,14 +5,14 @@ import json
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
-from random import Random
 
 import pytest
 from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import Part, call, say, write_file
-from harness.wait import eventually, wait_until_saved
+from harness.wait import eventually
 from harness.world import World
 
 from fake_cli import FakeCli
@@ -122,13 +122,10 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     # Asked and answered, without a confirmation.
     question = call(TOOL, file="a.py")
     assert "no errors or warnings" in result_of(cli, question)
-    emacs.command("gemini-companion-pause")
-    assert "Sharing is paused" in result_of(cli, question)
-    emacs.command("gemini-companion-pause")
 
     # The turn is known, though not from a title.
     emacs.holds(f"(eq 'ready {STATE})")
-    assert emacs.value(f"(gemini-companion-turn-prompt {TURN})") == "prompt 2 please"
+    assert emacs.value(f"(gemini-companion-turn-prompt {TURN})") == "prompt 1 please"
     interrupt(emacs, cli)
     # So is the question of an edit that was interrupted, at the next prompt.
     reviews.proposed(cli, file, write_file(file, FIXED))
@@ -177,15 +174,8 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
         " (last (gemini-companion-edits) 2)))"
     )
 
-    # The list puts back what the file held before.
-    emacs.command("gemini-companion-list")
-    emacs.wait_for("written without review")
-    emacs.keys("M-<", "C-s", "review  +", "Enter", "u", "y")
-    emacs.says("Reverted a.py")
-    wait_until_saved(file, GOOD)
-    emacs.keys("C-x", "o", "C-x", "1")
-
     # Another hook fixes the file at the same time.
+    result_of(cli, write_file(file, GOOD))
     result_of(cli, write_file(file, FIXED))
     assert "hook_context" not in cli.model.last_message()
     assert file.read_text() == GOOD
@@ -205,20 +195,8 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     world.scratch.root.joinpath("free").touch()
     assert "error: invalid syntax" in result_of(cli, question)
 
-    # Emacs is started again meanwhile.
-    emacs.quit()
-    tools_are(cli, False)
-    again = world.emacs(file, name="again", extra=FLYMAKE)
-    again.holds(CHECKED)
-    tools_are(cli, True)
-    assert "error: invalid syntax" in result_of(cli, question)
-
     # The same command unlinks the CLIs.
-    again.eval(
-        "(setq gemini-companion-run-commands"
-        f' \'(("gemini" . {lisp(world.tools.gemini)})))'
-    )
-    unlink(world, again)
+    unlink(world, emacs)
     assert "No Emacs has this directory open" in result_of(cli, question)
     result_of(cli, write_file(file, GOOD))
     result = cli.model.requests[-1]["contents"][-1]["parts"][0]["functionResponse"]
@@ -253,6 +231,10 @@ def test_without_emacs_or_trust_the_model_cannot_ask(world: World) -> None:
     stranger.is_free()
     assert TOOL not in json.dumps(stranger.model.requests[-1].get("tools"))
 
+    # In the other one they disappear with Emacs.
+    emacs.quit()
+    tools_are(cli, False)
+
 
 VIEW = """
 (list (mapcar #'buffer-name (buffer-list))
@@ -263,13 +245,21 @@ VIEW = """
       (with-current-buffer "a.py" (list (point) (mark t) (buffer-modified-p)))
       (with-current-buffer "*Messages*" (buffer-string)))
 """
-QUESTIONS = 1000
+FILES = ("a.py", ".env", "none.py", "/etc/passwd", "..", "")
+SYMBOLS = ("one", "return", "SECRET", ".*", "car")
+QUESTIONS: list[tuple[str, dict[str, str]]] = [
+    ("diagnostics", {}),
+    ("diagnostics", {"file": "a.py"}),
+    *(
+        (name, {"file": file, "symbol": symbol})
+        for name, file, symbol in product(("references", "definition"), FILES, SYMBOLS)
+    ),
+]
 
 
-def test_a_thousand_questions_change_nothing_while_keys_are_typed(world: World) -> None:
-    file = world.file("a.py", GOOD)
+def test_questions_change_nothing_while_keys_are_typed(world: World) -> None:
     world.file(".env", "SECRET=bytes of it\n")
-    emacs = world.emacs(file, extra=FLYMAKE)
+    emacs = world.emacs(world.file("a.py", GOOD), extra=FLYMAKE)
     emacs.eval("(progn (require 'gemini-companion-tools)"
                " (gemini-companion-tools--write-extension)"
                " (gemini-companion-part-ready 'tools 'started))")  # fmt: skip
@@ -277,33 +267,18 @@ def test_a_thousand_questions_change_nothing_while_keys_are_typed(world: World) 
     emacs.holds(CHECKED)
     (discovery,) = map(json.loads, map(Path.read_text, world.scratch.discovery_files()))
     asker = FakeCli(discovery["port"], discovery["authToken"])
-    random = Random(QUESTIONS)
     before = emacs.value(VIEW)
 
-    def ask(number: int) -> str:
-        files = ["a.py", ".env", "none.py", "/etc/passwd", "..", ""]
-        symbols = ["one", "return", "SECRET", ".*", "car"]
-        file, symbol = random.choice(files), random.choice(symbols)
-        name, arguments = random.choice(
-            [
-                ("references", {"file": file, "symbol": symbol, "after": 7}),
-                ("definition", {"file": file, "symbol": symbol, "line": 10**6}),
-                ("diagnostics", {"file": "a.py"} if number % 2 else {}),
-            ]
-        )
-        request = {
-            "directory": str(world.project),
-            "method": "call",
-            "name": name,
-            "arguments": arguments,
-        }
+    def ask(question: tuple[str, dict[str, str]]) -> str:
+        request = {"directory": str(world.project), "method": "call"}
+        request |= zip(("name", "arguments"), question, strict=True)
         status, _, answer = asker.request("POST", json.dumps(request), path="/tools")
         assert status == 200, answer
         return answer.decode()
 
     typed = ""
     with ThreadPoolExecutor(4) as pool:
-        answers = pool.map(ask, range(QUESTIONS))
+        answers = pool.map(ask, QUESTIONS * 8)
         while len(typed) < 400:
             emacs.terminal.text("abcdefgh")
             typed += "abcdefgh"
@@ -313,7 +288,7 @@ def test_a_thousand_questions_change_nothing_while_keys_are_typed(world: World) 
     emacs.holds(f"(equal {lisp(typed)} (buffer-string))")
     emacs.becomes(VIEW, before)
     assert "bytes of it" not in "".join(texts)
-    assert sum("return 1" in text or "no errors" in text for text in texts) > 50
+    assert sum("no errors" in text for text in texts) > 8
     emacs.command("gemini-companion-events-buffer")
     emacs.holds('(string-search "<- ask" (buffer-string))')
     emacs.holds('(not (string-search "SECRET" (buffer-string)))')
