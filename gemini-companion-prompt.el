@@ -205,6 +205,7 @@ one unless it is a command, and then press Enter.  SHOWN checks in a row
 have found MARK.  TYPED is nil before the text, `inserted' if it is all."
   (pcase-let* ((`(,text ,find ,problem) task)
                (session (funcall find))
+               (waiting (eq 'waiting (gemini-companion-session-state session)))
                (process (gemini-companion-cli-process session))
                (found (and process mark
                            (gemini-companion-prompt--shown-p mark process)))
@@ -236,11 +237,7 @@ have found MARK.  TYPED is nil before the text, `inserted' if it is all."
                   (gemini-companion-prompt--paste process mark)))
            (run-at-time gemini-companion-prompt--check-seconds nil
                         #'gemini-companion-prompt--step
-                        task
-                        (if (eq 'waiting (gemini-companion-session-state session))
-                            left
-                          (1- left))
-                        mark shown typed)))))
+                        task (if waiting left (1- left)) mark shown typed)))))
 
 (defun gemini-companion-prompt--behind-p (mark process position)
   "Return non-nil if there is text behind MARK, at POSITION in PROCESS."
