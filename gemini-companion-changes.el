@@ -163,7 +163,8 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
         (gemini-companion-edit-set-reverted other 'reverted))
       (gemini-companion-edit-set-reverted
        edit (if hunk 'written state)
-       (and hunk (cons hunk (gemini-companion-edit-undone edit)))))
+       (and hunk (seq-sort-by #'cl-third #'<
+                              (cons hunk (gemini-companion-edit-undone edit))))))
     (message "%s" said)
     (if done (funcall done (and problem said)) said)))
 

@@ -94,7 +94,7 @@ string, or nil.")
   (compared nil :documentation "The state of the texts at that comparison.")
   (commented nil :documentation "Alist of lines and comments of the user.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
-  (undone nil :documentation "The hunks that were reverted, if it was not.")
+  (undone nil :documentation "The hunks that were reverted, in order.")
   (kept nil :documentation "Cons of a time and a text that was not written,
 for `gemini-companion-last-proposal'."))
 
@@ -458,13 +458,13 @@ hunks that are not among them are restored."
     (gemini-companion-edit-known-hunks edit)))
 
 (defun gemini-companion-edit-counts (edit)
-  "Return the numbers of EDIT, or nil if no hunks are known.
-The value is a list (HUNKS EXCLUDED ADDED REMOVED): the number of hunks,
-of those that are excluded, and of the lines that the other hunks add
-and remove."
+  "Return a list (HUNKS EXCLUDED ADDED REMOVED), or nil if no hunks are known.
+That is the number of hunks of EDIT, of those that are excluded or were
+reverted, and of the lines that the other hunks add and remove."
   (when-let* ((hunks (gemini-companion-edit-known-hunks edit)))
     (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
-           (excluded (and proposal (gemini-companion-hunk-excluded proposal)))
+           (excluded (if proposal (gemini-companion-hunk-excluded proposal)
+                       (gemini-companion-edit-undone edit)))
            (left excluded))
       ;; Both are in the order of lines.
       (cl-loop for hunk in hunks

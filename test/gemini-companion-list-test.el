@@ -396,7 +396,7 @@ a:3 (removed line): keep it\na:4: as a digit"
     (gemini-companion-list-test-key "u" "+one" t)
     (should (equal "1\n2\n3\nfour\n" (gemini-companion-test-file-text "a")))
     (should-error (gemini-companion-list-test-key "u" "+one" t) :type 'user-error)
-    (gemini-companion-list-test-go-to "  accepted  +2 −2  a  1 of 2 hunks undone")
+    (gemini-companion-list-test-go-to "  accepted  +1 −1  a  1 of 2 hunks undone")
     (with-current-buffer (get-file-buffer "a")
       (goto-char (point-min))
       (forward-line 2)
