@@ -151,11 +151,8 @@ A directory counts as the files in it."
             (let ((file (expand-file-name word)))
               ;; Of a host that is not connected, no file is shared.
               (or (gemini-companion-names-copy file) (file-local-name file))))
-          ;; A quoted word may be a name with spaces, or a command, too.
-          (seq-mapcat (lambda (word) (cons word (split-string word)))
-                      (seq-mapcat #'split-string-shell-command
-                                  (split-string (or command "")
-                                                "[;|&=<>()\n]+" t)))))
+          ;; A quoted word may be a command, too.
+          (split-string (or command "") "[][ \t\n\"'`(){}<>;|&=]+" t)))
 
 (defun gemini-companion-send--dired ()
   (mapcar (lambda (file) (list file nil nil))
@@ -188,8 +185,7 @@ A directory counts as the files in it."
 
 (defun gemini-companion-send--compilation-p ()
   (or (eq 'compilation-mode major-mode)
-      (and (derived-mode-p 'comint-mode)
-           (bound-and-true-p compilation-arguments))))
+      (and (derived-mode-p 'comint-mode) compilation-arguments)))
 
 (defun gemini-companion-send--near (step)
   "Return the next hit of a compilation after STEP lines, 1 or -1, or nil."

@@ -36,19 +36,16 @@ Follow symbolic links."
     (let ((file-name-handler-alist nil))
       (file-attributes name))))
 
-(defun gemini-companion-text--remote-p (file)
-  "Return non-nil if Emacs takes FILE, an absolute name, for a remote one.
-A CLI takes it for a local one."
-  (condition-case nil
-      (file-remote-p file)
-    ;; Tramp signals an error for an unknown method.
-    (error t)))
-
 (defun gemini-companion-text-unreadable-reason (file)
   "Return why the text of FILE cannot be read, or nil if it can.
 The value is the predicate of a sentence.  It is nil also if the
 file does not exist.  Reading a pipe, a terminal or a device may never end."
-  (cond ((gemini-companion-text--remote-p file) "has a remote file name")
+  (cond ((condition-case nil
+             (file-remote-p file)
+           ;; Tramp signals an error for an unknown method.
+           (error t))
+         ;; A CLI takes it for a local one.
+         "has a remote file name")
         ((null (gemini-companion-text-true-name file))
          "is a loop of symbolic links")
         ((let ((file-name-handler-alist nil))
