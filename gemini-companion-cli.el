@@ -505,10 +505,11 @@ to get: term would display these sequences."
                (rest (process-get process 'gemini-companion-output-rest))
                (start 0)
                (plain nil))
-    ;; Most output has none, and is not copied.
-    (if (not (or rest
-                 (string-search "\e]" output)
-                 (string-suffix-p "\e" output)))
+    ;; Most output has none, and is not copied.  The last may follow a kill.
+    (if (not (and (or rest
+                      (string-search "\e]" output)
+                      (string-suffix-p "\e" output))
+                  (buffer-live-p (process-buffer process))))
         arguments
       (let ((text (concat rest output)))
         (while (string-match "\e]\\([^\a\e]*\\)\\(?:\a\\|\e\\\\\\)" text start)
