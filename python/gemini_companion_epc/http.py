@@ -89,13 +89,13 @@ def _settings(config: Config) -> HypercornConfig:
 
 def _patch(port: Port) -> None:
     """Correct hypercorn 0.18 where it has no option."""
-    H11Protocol._check_protocol = _ignore_upgrade  # type: ignore[method-assign]
+    H11Protocol._check_protocol = _simplify  # type: ignore[method-assign]
     hypercorn.asyncio.run.TCPServer = partial(  # type: ignore[attr-defined, assignment]
         TrackedServer, port
     )
 
 
-async def _ignore_upgrade(self: H11Protocol, event: h11.Request) -> None:
+async def _simplify(self: H11Protocol, event: h11.Request) -> None:
     """Stay with HTTP/1.1: ignore that ``event`` asks for another protocol.
 
     Upstream: any client may upgrade to HTTP/2, before it is authenticated, and
@@ -105,6 +105,9 @@ async def _ignore_upgrade(self: H11Protocol, event: h11.Request) -> None:
     headers = [pair for pair in event.headers if pair[0] != b"upgrade"]
     # It is frozen.
     object.__setattr__(event, "headers", headers)
+    # Without chunks, an event stream ends with its connection.  For Qwen Code, one
+    # without a last chunk, after a crash, is an error.
+    cast(h11.Connection, self.connection).their_http_version = b"1.0"
 
 
 class TrackedServer(TCPServer):

@@ -100,7 +100,10 @@ def test_what_cannot_be_written_is_reported_and_the_server_runs(
 
 def test_a_token_that_may_be_known_stays_ours(start: Start, cli_of: CliOf) -> None:
     first = start()
+    events = cli_of(first).connect()
     first.process.kill()
+    # A client that finds an error in the stream counts as disconnected.
+    assert events.end()
     first.wait()
     second = start(port=first.port, token=first.token, is_exposed=True)
     assert second.hello["is-exposed"]
