@@ -185,20 +185,13 @@ BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
   "Return the current turn of SESSION, or else its last one, or nil.
 It is a record: see the accessors `gemini-companion-turn-prompt',
 `gemini-companion-turn-began' and `gemini-companion-turn-ended'."
-  (declare (gv-setter gemini-companion-session--set-turn))
+  (declare (gv-setter (lambda (turn)
+                        `(setf (alist-get ,session
+                                          gemini-companion-session--turns nil nil
+                                          #'gemini-companion-session-same-p)
+                               ,turn))))
   (alist-get session gemini-companion-session--turns nil nil
              #'gemini-companion-session-same-p))
-
-(defun gemini-companion-session--set-turn (session turn)
-  "Set the current turn of SESSION to TURN.
-It is known until fifty other CLIs have begun one, as SESSION may connect
-again."
-  (setq gemini-companion-session--turns
-        (seq-take (cons (cons session turn)
-                        (cl-remove session gemini-companion-session--turns
-                                   :key #'car
-                                   :test #'gemini-companion-session-same-p))
-                  50)))
 
 (defun gemini-companion-session-title (session)
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."
