@@ -129,8 +129,8 @@ turn, `question' or `edit'."
 
 (defun gemini-companion-state--edit-changed (edit event)
   (when-let* (((memq event '(opened settled)))
-              (record (gemini-companion-state--of
-                       (gemini-companion-edit-session edit))))
+              (session (gemini-companion-edit-session edit))
+              (record (gemini-companion-state--of session)))
     (setf (gemini-companion-state--reported record)
           (pcase (cons (gemini-companion-edit-decision edit)
                        (gemini-companion-state--reported record))
@@ -139,7 +139,14 @@ turn, `question' or `edit'."
              (and (gemini-companion-edit-client-get edit :drops-edits) 'ready))
             ('(dismissed . waiting) nil)
             (`(,_ . ,reported) reported)))
-    (gemini-companion-state--update record)))
+    (gemini-companion-state--update record)
+    ;; The title that begins a turn may come after its first edit.
+    (when-let* (((eq event 'opened))
+                (turn (gemini-companion-session-turn session))
+                ((gemini-companion-turn-ended turn)))
+      (gemini-companion-state--begin record nil)
+      (setf (gemini-companion-edit-turn edit)
+            (gemini-companion-session-turn session)))))
 
 ;;;; State
 
@@ -199,8 +206,7 @@ A CLI that waits for another answer than before is in another state."
       (unless (eq state 'unknown)
         (gemini-companion-state--continue session))
       (pcase state
-        ('working (unless (eq previous 'waiting)
-                    (gemini-companion-state--begin record nil)))
+        ('working (gemini-companion-state--begin record nil))
         ('ready (gemini-companion-state--end record))))
     (when changed
       (run-hook-with-args 'gemini-companion-state-functions session state))))

@@ -125,6 +125,15 @@ reported states, the last first."
         (should-not (eq first (funcall turn)))
         (should (equal '("Say it" nil) (funcall seen)))
         (funcall title "◇  Ready"))
+      ;; Its title comes after its first edit.
+      (gemini-companion-state-report session 'submitted "Edit it")
+      (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
+      (let ((edit (car (gemini-companion-edits-open))))
+        (should (equal '("Edit it" nil) (funcall seen)))
+        (funcall title "✦  Working…")
+        (should (eq (funcall turn) (gemini-companion-edit-turn edit)))
+        (gemini-companion-edit-reject edit)
+        (funcall title "◇  Ready"))
       ;; Of a linked CLI, reported before or after the title.
       (gemini-companion-state-report session 'prompt "One")
       (funcall title "✦  Working…")
