@@ -33,14 +33,18 @@
 It has the commands that apply in PLACE; see `gemini-companion-commands'."
   ;; Not when this file is compiled: the form differs between the versions of
   ;; Transient, of which another one may be installed later.
-  (eval `(transient-define-prefix ,name ()
-           ,documentation
-           [,@(and description (list :description description))
-            ,@(mapcar (pcase-lambda (`(,title . ,rows))
-                        (vconcat (list title)
-                                 (mapcar #'gemini-companion-menu--suffix rows)))
-                      (gemini-companion-commands-menu place))])
-        t))
+  (let ((groups (mapcar (pcase-lambda (`(,title . ,rows))
+                          (vconcat (list title)
+                                   (mapcar #'gemini-companion-menu--suffix rows)))
+                        (gemini-companion-commands-menu place))))
+    (eval `(transient-define-prefix ,name ()
+             ,documentation
+             ;; In a frame of 80 columns, three have room beside each other.
+             ,@(mapcar (apply-partially
+                        #'vconcat
+                        (and description (list :description description)))
+                       (seq-partition groups (if (nthcdr 3 groups) 2 3))))
+          t)))
 
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (gemini-companion-menu--define

@@ -127,7 +127,7 @@ mood-line hide.  Takes effect at once."
     ("Display"
      ("TAB" gemini-companion-list-toggle "Unfold or fold" (list)
       :header (6 "diff"))
-     ("RET" gemini-companion-list-view "Go to the review or file" (list)
+     ("RET" gemini-companion-list-view "Review or visit" (list)
       :header (6 "review"))
      ("v" gemini-companion-review-switch-view "Switch the view" (view list)
       :enable gemini-companion-edits-to-answer :header (10 "other view"))

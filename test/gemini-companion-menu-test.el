@@ -37,6 +37,19 @@
       (load "gemini-companion-menu" nil t))
     (should (= 3 (length made)))))
 
+(ert-deftest gemini-companion-menu-fits-into-eighty-columns ()
+  (dolist (menu '(gemini-companion-menu gemini-companion-review-menu
+                                        gemini-companion-list-menu))
+    (let (overriding-terminal-local-map pre-command-hook post-command-hook)
+      (transient-setup menu)
+      (with-current-buffer " *transient*"
+        (goto-char (point-min))
+        (while (not (eobp))
+          (end-of-line)
+          (should (< (current-column) 80))
+          (forward-line)))
+      (transient-quit-all))))
+
 ;;;; States
 
 (defun gemini-companion-menu-test--items ()
