@@ -534,15 +534,14 @@ Its keys then only say so, and any other key closes it."
 
 (defun gemini-companion-review--key-after-answer ()
   "Let a key in the buffer of a review that was answered do nothing else.
-A click does what it does in the windows that the user sees, and so does
-\\[execute-extended-command] or a key after a prefix key, as it can hardly
-be meant for a review; the review is then closed after that."
-  (cond ((memq this-command (mapcar #'cadr (gemini-companion-commands-in 'view)))
-         (setq this-command #'gemini-companion-review-ended))
-        ((not (or (consp (car-safe (cdr-safe last-command-event)))
-                  (eq this-command 'execute-extended-command)
-                  (< 1 (length (this-single-command-keys)))))
-         (setq this-command #'gemini-companion-review-leave))))
+A click does what it does in the windows that the user sees; the review
+is then closed after that."
+  (unless (consp (car-safe (cdr-safe last-command-event)))
+    (setq this-command
+          (if (memq this-command
+                    (mapcar #'cadr (gemini-companion-commands-in 'view)))
+              #'gemini-companion-review-ended
+            #'gemini-companion-review-leave))))
 
 (defun gemini-companion-review-ended ()
   "Say that the review has ended, and wait on for the next edit."

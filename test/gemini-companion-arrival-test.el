@@ -327,17 +327,6 @@
         (gemini-companion-test-eventually
           (null (gemini-companion-edits-ending)))))))
 
-(ert-deftest gemini-companion-arrival-closes-an-answered-review-at-a-key ()
-  (pcase-dolist (`(,keys . ,split) '(("2" . nil) ("C-x 2" . t)))
-    (let ((gemini-companion-review-view 'diff))
-      (gemini-companion-test-with-reviews '(("a" "old\n"))
-        (let ((diff (gemini-companion-test-show "a" "new\n"))
-              (windows (length (window-list))))
-          (gemini-companion-test-accept-inside diff)
-          (execute-kbd-macro (kbd keys))
-          (should (eq split (< windows (length (window-list)))))
-          (should (eq split (and (gemini-companion-edits-ending) t))))))))
-
 (ert-deftest gemini-companion-arrival-shows-a-review-although-a-hook-fails ()
   (dolist (gemini-companion-review-view '(ediff diff))
     (pcase-dolist
