@@ -194,8 +194,7 @@ One that was shown since is reviewed, although it may be hidden again.")
   "Timer of `gemini-companion-arrival--tick', or nil.")
 
 (defvar gemini-companion-arrival--answered nil
-  "The review that the user answered last from inside it, or nil.
-A list of the edit, the turn of its CLI, and the time.")
+  "The edit that the user answered last from inside it, and when, or nil.")
 
 (defvar gemini-companion-arrival--keys 0
   "Number of keys until that answer, or until the last one that waits on.
@@ -316,14 +315,15 @@ Otherwise announce it; return non-nil if it waits for the user."
   "Return `next' if EDIT takes the place of the review answered last.
 It is of the same CLI and turn, and the user has pressed no key since."
   (pcase gemini-companion-arrival--answered
-    ((and `(,answered ,turn ,time)
+    ((and `(,answered . ,time)
           (guard (eql gemini-companion-arrival--keys num-input-keys)))
-     (let ((session (gemini-companion-edit-session answered)))
-       (and (or turn
-                (< (- (float-time) time) gemini-companion-arrival-pause))
+     (let* ((session (gemini-companion-edit-session answered))
+            (turn (gemini-companion-session-turn session)))
+       (and (if turn
+                (eq turn (gemini-companion-edit-turn answered))
+              (< (- (float-time) time) gemini-companion-arrival-pause))
             (gemini-companion-session-same-p
              session (gemini-companion-edit-session edit))
-            (eq turn (gemini-companion-session-turn session))
             'next)))))
 
 (defun gemini-companion-arrival-waiting ()
@@ -410,10 +410,8 @@ user's changes of its proposal."
   "Show the next review in place of EDIT, which was answered from inside.
 If none waits, but the CLI may propose more, EDIT stays on the screen
 until it does, so that the windows do not jump."
-  (let ((session (gemini-companion-edit-session edit)))
-    (setq gemini-companion-arrival--answered
-          (list edit (gemini-companion-session-turn session) (float-time))
-          gemini-companion-arrival--keys num-input-keys))
+  (setq gemini-companion-arrival--answered (cons edit (float-time))
+        gemini-companion-arrival--keys num-input-keys)
   (gemini-companion-arrival--offer)
   (let ((next (gemini-companion-arrival-waiting)))
     (cond ((and next (gemini-companion-arrival--may-show-p)
@@ -426,11 +424,11 @@ until it does, so that the windows do not jump."
 (defun gemini-companion-arrival--next-expected-p (edit)
   "Return non-nil if the next edit may soon take the place of settled EDIT."
   (pcase gemini-companion-arrival--answered
-    (`(,(pred (eq edit)) ,turn ,time . ,_)
+    (`(,(pred (eq edit)) . ,time)
      (let ((session (gemini-companion-edit-session edit)))
        (and (gemini-companion-arrival--continues-p edit)
             (not (eq gemini-companion-review-arrival 'notify))
-            (not (and turn (gemini-companion-turn-ended turn)))
+            (not (gemini-companion-turn-ended (gemini-companion-edit-turn edit)))
             (not (and (eq 'rejected (gemini-companion-edit-decision edit))
                       (gemini-companion-edit-client-get edit :drops-edits)))
             ;; A question in the terminal, which the review may cover.  That of an

@@ -203,8 +203,10 @@ A CLI that waits for another answer than before is in another state."
             (gemini-companion-state--review record) review
             (gemini-companion-state--since record) (float-time)
             changed t)
-      (unless (eq state 'unknown)
-        (gemini-companion-state--continue session))
+      (when-let* ((turn (gemini-companion-session-turn session))
+                  ((and (gemini-companion-turn-cut turn) (not (eq state 'unknown)))))
+        (setf (gemini-companion-turn-ended turn) nil
+              (gemini-companion-turn-cut turn) nil))
       (pcase state
         ('working (gemini-companion-state--begin record nil))
         ('ready (gemini-companion-state--end record))))
@@ -232,7 +234,8 @@ A turn is seen in the title and reported by a hook, in either order."
                  (gemini-companion-turn-reported turn) t)))))
 
 (defun gemini-companion-state--end (record &optional cut)
-  "End the turn of RECORD; CUT is non-nil if its CLI has disconnected."
+  "End the turn of RECORD.
+CUT is non-nil if its CLI has disconnected; it may connect and go on."
   (when-let* ((turn (gemini-companion-session-turn
                      (gemini-companion-state--session record))))
     (unless (gemini-companion-turn-ended turn)
@@ -242,13 +245,6 @@ A turn is seen in the title and reported by a hook, in either order."
                 (float-time)
               (gemini-companion-state--since record))
             (gemini-companion-turn-cut turn) cut))))
-
-(defun gemini-companion-state--continue (session)
-  "Continue the turn of SESSION if it ended only as its CLI disconnected."
-  (when-let* ((turn (gemini-companion-session-turn session))
-              ((gemini-companion-turn-cut turn)))
-    (setf (gemini-companion-turn-ended turn) nil
-          (gemini-companion-turn-cut turn) nil)))
 
 ;;;; Life
 
