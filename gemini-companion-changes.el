@@ -146,7 +146,7 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
   (let* ((name (gemini-companion-edit-name edit))
          (buffer (gemini-companion-names-buffer (gemini-companion-edit-file edit)))
          (said (if problem
-                   (format "Cannot revert %s (%s)" name problem)
+                   (format "%s cannot be reverted (%s)" name problem)
                  (format (pcase state
                            ('deleted "Deleted %s")
                            ('unsaved "Reverted %s; not saved")
@@ -171,7 +171,7 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
 (defun gemini-companion-changes--conflict (edit hunk line offer)
   "Signal that reverting EDIT, or its HUNK, conflicts with LINE of the file.
 If OFFER is non-nil, offer first to resolve that in the buffer."
-  (let ((problem (format "Cannot revert %s: line %d has changed since"
+  (let ((problem (format "%s cannot be reverted: line %d has changed since"
                          (gemini-companion-edit-name edit) line)))
     (unless (and offer (y-or-n-p (concat problem "; merge with smerge? ")))
       (user-error "%s" problem))

@@ -554,7 +554,7 @@
       (gemini-companion-test-write "a" "0\n1\nmine\n3\n")
       (cl-letf (((symbol-function 'y-or-n-p)
                  (apply-partially #'string-search
-                                  "Cannot revert a: line 3 has changed since")))
+                                  "a cannot be reverted: line 3 has changed since")))
         (gemini-companion-changes-revert edit))
       (should (equal "0\n1\n<<<<<<< now\nmine\n||||||| written\ntwo\n=======\n2
 >>>>>>> before\n3\n"

@@ -485,7 +485,7 @@ a:3 (removed line): keep it\na:4: as a digit"
             (gemini-companion-list-test-go-to "Count to three")
             (write-region "mine\n" nil "b" nil 'silent)
             (should (equal "Reverted 3 of 4 edits; \
-Cannot revert b: line 1 has changed since"
+b cannot be reverted: line 1 has changed since"
                            (gemini-companion-list-test-key "u")))
             (should (equal '("Revert 4 edits of this turn (1 deletes a new file), and save? ")
                            asked)))
@@ -518,8 +518,8 @@ Cannot revert b: line 1 has changed since"
             (should (equal args `( "/ssh:far:" "/a" ,(secure-hash 'sha256 now)
                                    ,(base64-encode-string (or text "1\n")))))
             (if problem
-                (should (equal "Reverted 2 of 3 edits; Cannot revert \
-ssh:far:a (it has changed there)" (funcall failed problem)))
+                (should (equal "Reverted 2 of 3 edits; \
+ssh:far:a cannot be reverted (it has changed there)" (funcall failed problem)))
               (gemini-companion-test-write "a" text)
               (funcall done t)))))
       (should (equal '(accepted reverted reverted)
