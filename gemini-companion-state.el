@@ -141,9 +141,10 @@ turn, `question' or `edit'."
             (`(,_ . ,reported) reported)))
     (gemini-companion-state--update record)
     ;; The title that begins a turn may come after its first edit.
-    (when-let* (((eq event 'opened))
-                (turn (gemini-companion-session-turn session))
-                ((gemini-companion-turn-ended turn)))
+    (when (and (eq event 'opened)
+               (if-let* ((turn (gemini-companion-session-turn session)))
+                   (gemini-companion-turn-ended turn)
+                 (gemini-companion-state--titled record)))
       (gemini-companion-state--begin record nil)
       (setf (gemini-companion-edit-turn edit)
             (gemini-companion-session-turn session)))))
