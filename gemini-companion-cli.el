@@ -42,13 +42,11 @@
 (declare-function term-char-mode "term")
 (declare-function term-exec "term")
 (declare-function term-mode "term")
-(declare-function term-set-escape-char "term")
 (declare-function vterm-mode "ext:vterm")
 (defvar desktop-buffer-mode-handlers)
 (defvar desktop-minor-mode-handlers)
 (defvar desktop-save-buffer)
 (defvar eat-kill-buffer-on-exit)
-(defvar term-escape-char)
 (defvar term-raw-map)
 (defvar vterm-kill-buffer-on-exit)
 (defvar vterm-min-window-width)
@@ -420,9 +418,10 @@ which are sent to the program if they are typed twice."
   (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command))
   (setq-local term-raw-map (copy-keymap term-raw-map))
   (define-key term-raw-map (kbd "M-x") #'execute-extended-command)
-  (term-char-mode)
-  (let (term-escape-char)
-    (term-set-escape-char ?\C-x)))
+  ;; In the map of term's own prefix key, C-c is sent.
+  (define-key term-raw-map (kbd "C-x")
+    (make-composed-keymap '(keymap (?\C-x . term-send-raw)) ctl-x-map))
+  (term-char-mode))
 
 ;;;; Use of a terminal
 

@@ -539,7 +539,11 @@ M-x gemini-companion-run begins one\n")
 
 (ert-deftest gemini-companion-run-sends-escape-while-the-terminal-takes-keys ()
   (gemini-companion-terminal-test-with
-    (should (eq 'gemini-companion-run-escape (key-binding (kbd "ESC ESC"))))
+    (pcase-dolist (`(,key . ,command)
+                   '(("ESC ESC" . gemini-companion-run-escape)
+                     ("C-x C-c" . save-buffers-kill-terminal)
+                     ("C-x C-x" . term-send-raw) ("C-c C-c" . term-send-raw)))
+      (should (eq command (key-binding (kbd key)))))
     (gemini-companion-run-escape)
     (term-line-mode)
     (ignore-errors (gemini-companion-run-escape))
