@@ -179,7 +179,7 @@ PROMPT is the first line of the prompt, or nil if that is unknown.
 BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
   (prompt nil) (began (float-time)) (ended nil)
   (reported nil :documentation "Non-nil if the CLI reported the prompt.")
-  (cut nil :documentation "Non-nil if it ended as the CLI disconnected."))
+  (cut nil :documentation "Non-nil if it has ended, but may go on."))
 
 (defun gemini-companion-session-turn (session)
   "Return the current turn of SESSION, or else its last one, or nil.

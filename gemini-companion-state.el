@@ -134,9 +134,11 @@ turn, `question' or `edit'."
     (setf (gemini-companion-state--reported record)
           (pcase (cons (gemini-companion-edit-decision edit)
                        (gemini-companion-state--reported record))
-            ;; Gemini CLI then ends its turn, which no hook reports.
+            ;; Gemini CLI then ends its turn, which no hook reports, unless it has
+            ;; run another tool of the same answer.
             (`(rejected . ,(pred identity))
-             (and (gemini-companion-edit-client-get edit :drops-edits) 'ready))
+             (when (gemini-companion-edit-client-get edit :drops-edits)
+               (ignore (gemini-companion-state--end record 'cut))))
             ('(dismissed . waiting) nil)
             (`(,_ . ,reported) reported)))
     (gemini-companion-state--update record)
@@ -236,7 +238,8 @@ A turn is seen in the title and reported by a hook, in either order."
 
 (defun gemini-companion-state--end (record &optional cut)
   "End the turn of RECORD.
-CUT is non-nil if its CLI has disconnected; it may connect and go on."
+CUT is non-nil if its CLI may go on, as it has only disconnected or
+reported no end."
   (when-let* ((turn (gemini-companion-session-turn
                      (gemini-companion-state--session record))))
     (unless (gemini-companion-turn-ended turn)

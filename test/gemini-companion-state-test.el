@@ -74,11 +74,17 @@ reported states, the last first."
     (gemini-companion-state-report session 'prompt "Do that")
     (gemini-companion-edit-open 2 session (expand-file-name "a") "new\n")
     (gemini-companion-state-report session 'question nil)
-    (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
-    (should (eq 'ready (gemini-companion-session-state session)))
-    (setq states nil)
+    (let ((turn (gemini-companion-session-turn session)))
+      (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
+      (should (eq 'unknown (gemini-companion-session-state session)))
+      (should (gemini-companion-turn-ended turn))
+      (setq states nil)
+      ;; It goes on if it has run another tool of that answer.
+      (gemini-companion-edit-open 3 session (expand-file-name "a") "new\n")
+      (should (eq turn (gemini-companion-edit-turn
+                        (car (gemini-companion-edits-open)))))
+      (should-not (gemini-companion-turn-ended turn)))
     ;; Nor what is interrupted.
-    (gemini-companion-edit-open 3 session (expand-file-name "a") "new\n")
     (pcase-dolist (`(,event . ,state)
                    '((prompt . working) (question . waiting) (edit . working)
                      (end . ready)))

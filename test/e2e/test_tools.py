@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini
-from harness.model import Part, call, say, write_file
+from harness.model import Part, call, say, together, write_file
 from harness.wait import eventually
 from harness.world import World
 
@@ -127,8 +127,15 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     emacs.holds(f"(eq 'ready {STATE})")
     assert emacs.value(f"(gemini-companion-turn-prompt {TURN})") == "prompt 1 please"
     interrupt(emacs, cli)
-    # So is the question of an edit that was interrupted, at the next prompt.
-    reviews.proposed(cli, file, write_file(file, FIXED))
+    # It goes on after a reject if it has run another tool of that answer.
+    fix = write_file(file, FIXED)
+    reviews.proposed(cli, file, together(call(TOOL, file="a.py"), fix), fix)
+    reviews.reject()
+    turns = "(mapcar #'gemini-companion-edit-turn (gemini-companion-edits))"
+    emacs.holds(f"(equal (list {TURN} {TURN}) {turns})")
+    assert not emacs.value(f"(gemini-companion-turn-ended {TURN})")
+    # The question of an edit that was interrupted is known at the next prompt.
+    cli.wait_for(cli.question)
     cli.interrupt()
 
     def accepted(text: str, old: str = "", new: str = "") -> str:
