@@ -113,7 +113,8 @@ asks, and sets this option."
 Its `:client', `:directory' and `:number' distinguish it from
 others; `:environment' and `:path' are what it is started with, and
 `:resume' is the conversation that it resumes, if any, or t if it asks
-for that.")
+for that.  On a remote host, `:remote' is the name of that host, and
+`:root' the workspace root there.")
 
 ;; The modes of terminals kill all other local variables.
 (put 'gemini-companion-cli-parameters 'permanent-local t)
@@ -524,7 +525,7 @@ to get: term would display these sequences."
       (list process (if (with-current-buffer (process-buffer process)
                           (derived-mode-p 'term-mode))
                         (string-join (nreverse plain))
-                      ;; Eat would say that the frame is dark, and pad titles.
+                      ;; Eat would answer for a dark frame, and pad titles.
                       (replace-regexp-in-string
                        "\e]1[01];\\?\\(?:\a\\|\e\\\\\\)\\|\\(\e]0;[^\a\e]*?\\) +\\(\a\\)"
                        "\\1\\2" output t))))))
@@ -684,7 +685,7 @@ ROOT is the workspace root in its remote host, if any."
 
 (defun gemini-companion-cli--environment (run)
   "Return the environment of the CLI of RUN."
-  ;; Of the terminal of Emacs itself, by which a CLI does not believe that
+  ;; The terminal of Emacs itself sets them.  In tmux, Gemini CLI ignores that
   ;; a background is white.
   (append '("TMUX" "TMUX_PANE" "STY")
           gemini-companion-cli--exported
@@ -719,7 +720,7 @@ Wait until the user pauses and has answered what it asks."
 
 (defun gemini-companion-cli--asks-p (buffer)
   "Return non-nil if the CLI in BUFFER asks for trust, a sign-in or the like.
-That is a list of choices, or about its last 15 lines have the words."
+It does if one of about its last 15 lines is a choice, or has such words."
   (with-current-buffer buffer
     (save-excursion
       (goto-char (point-max))
@@ -869,8 +870,8 @@ it is nil, or if its directory does not exist."
   "Switch to the CLI of this project, or start it in a terminal.
 It starts in the root of the project, when the server is ready; the
 mode is turned on for that.  `gemini-companion-run-client' is the
-CLI to start.  NUMBER, the prefix argument, switches to the CLI with
-that number in the same project; \\[universal-argument] alone starts
+CLI to start.  NUMBER, the prefix argument, is the number of the CLI
+if there are several in the project; \\[universal-argument] alone starts
 one more, of any kind.  In a buffer on another host, the CLI runs
 there.  If that CLI is in a selected side window, the window is hidden."
   (interactive "P")

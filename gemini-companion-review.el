@@ -405,7 +405,7 @@ of files."
       (select-frame-set-input-focus frame))
     (when lay-out
       (mapc #'quit-restore-window
-            (gemini-companion-windows-displayed-covered
+            (gemini-companion-windows-covering
              (selected-frame) (gemini-companion-view-buffers view)))
       (setq view (gemini-companion-review--fit view)))
     (when-let* ((window (seq-some #'get-buffer-window

@@ -170,7 +170,7 @@ This is an action function of `display-buffer'."
     (set-window-buffer window buffer)
     window))
 
-(defun gemini-companion-windows-displayed-covered (frame buffers)
+(defun gemini-companion-windows-covering (frame buffers)
   "Return the windows of FRAME in which another buffer covers one of BUFFERS.
 They show that one again when the other buffer is quit."
   (seq-filter (lambda (window)
@@ -238,7 +238,7 @@ Elsewhere, delete only the windows of BUFFERS."
                    (alist-get 'wc-point tab) nil)))
           ((or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
                          buffers)
-               (gemini-companion-windows-displayed-covered frame buffers))
+               (gemini-companion-windows-covering frame buffers))
            (gemini-companion-windows--restore-around layout buffers))))
   (let ((live (seq-filter #'buffer-live-p buffers)))
     ;; Otherwise a window could show the next one of them.
