@@ -151,8 +151,9 @@ A directory counts as the files in it."
             (let ((file (expand-file-name word)))
               ;; Of a host that is not connected, no file is shared.
               (or (gemini-companion-names-copy file) (file-local-name file))))
-          ;; A quoted word may be a command, too.
-          (split-string (or command "") "[][ \t\n\"'`(){}<>;|&=]+" t)))
+          ;; A quoted word may be a command, too.  A colon may be before the name
+          ;; of a file in Git; for a word with one, Tramp might connect.
+          (split-string (or command "") "[][ \t\n\"'`(){}<>;|&=:]+" t)))
 
 (defun gemini-companion-send--dired ()
   (mapcar (lambda (file) (list file nil nil))

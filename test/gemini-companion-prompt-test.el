@@ -741,6 +741,8 @@ The user agrees to each question."
        (lambda ()
          (gemini-companion-point-test-compiled "sh -c 'cat a; cat keys/n.org'"))
        (lambda ()
+         (gemini-companion-point-test-compiled "git --no-pager show HEAD:.env"))
+       (lambda ()
          (with-current-buffer (find-file-noselect ".env")
            (let ((clone (clone-indirect-buffer "clone" nil)))
              (funcall xref-show-xrefs-function
@@ -767,6 +769,7 @@ The user agrees to each question."
        (lambda ()
          (make-indirect-buffer "*Org Src n.org[ sh ]*" "copy")))))
     (should (gemini-companion-point-test-hush-p
-             (gemini-companion-point-test-compiled "cat b.txt") t))))
+             ;; Tramp connects to a host for a relative name.
+             (gemini-companion-point-test-compiled "cat b.txt || cat /ssh:x:y") t))))
 
 ;;; gemini-companion-prompt-test.el ends here
