@@ -185,9 +185,10 @@ another title of the same program has shown a state.")
 (defun gemini-companion-clients-read (prompt choices)
   "Read one of CHOICES, an alist of (NAME . VALUE), with PROMPT.
 Return its VALUE; the default is the first."
-  (cdr (assoc (completing-read (format-prompt prompt (caar choices))
-                               choices nil t nil nil (caar choices))
-              choices)))
+  (let ((completion-ignore-case t))
+    (cdr (assoc (completing-read (format-prompt prompt (caar choices))
+                                 choices nil t nil nil (caar choices))
+                choices))))
 
 (defun gemini-companion-clients--file (client key)
   "Return the file KEY of CLIENT, one of the names in the table.

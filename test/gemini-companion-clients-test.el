@@ -114,4 +114,17 @@
       (should (file-equal-p file buffer-file-name))
       (should (equal text (buffer-string))))))
 
+(ert-deftest gemini-companion-clients-completes-a-name-in-any-case ()
+  (let (read)
+    (with-temp-buffer
+      (local-set-key "r" (lambda ()
+                           (interactive)
+                           (setq read (gemini-companion-clients-read
+                                       "Start" '(("Gemini CLI" . 1)
+                                                 ("Qwen Code" . 2))))))
+      (save-window-excursion
+        (switch-to-buffer (current-buffer))
+        (execute-kbd-macro (kbd "r q TAB RET"))))
+    (should (equal 2 read))))
+
 ;;; gemini-companion-clients-test.el ends here
