@@ -644,27 +644,30 @@ Killing the buffer rejects EDIT, and asks before that if it was edited."
            (kill-buffer)))))))
 
 (defun gemini-companion-edit--ends-here ()
-  "Return the open edit that ends if this buffer is killed, or nil.
+  "Return the edit whose review ends if this buffer is killed, or nil.
 That is not the edit of an indirect buffer."
   (and gemini-companion-edit-here
        (not (buffer-base-buffer))
-       (gemini-companion-edit-open-p gemini-companion-edit-here)
+       (gemini-companion-edit-proposal-buffer gemini-companion-edit-here)
        gemini-companion-edit-here))
 
 (defun gemini-companion-edit--kill-p ()
   (let ((edit (gemini-companion-edit--ends-here)))
-    (or (null edit) (gemini-companion-edit-drop-p edit))))
+    (or (null edit) (gemini-companion-edit-decision edit)
+        (gemini-companion-edit-drop-p edit))))
 
 (defun gemini-companion-edit--buffer-killed ()
-  "Reject the edit whose buffer is being killed, if it is still open."
+  "Close the review whose buffer is being killed; reject it if it is open."
   (when-let* ((edit (gemini-companion-edit--ends-here)))
-    (let ((kept (gemini-companion-edit--keep-edits edit)))
+    (let* ((open (gemini-companion-edit-open-p edit))
+           (kept (and open (gemini-companion-edit--keep-edits edit))))
       (gemini-companion-edit--settle edit 'rejected)
       (gemini-companion-edit-finish edit)
-      (message (if kept "%s; %s shows your edits" "%s")
-               (gemini-companion-edit--rejected edit)
-               (substitute-command-keys
-                "\\[gemini-companion-last-proposal]")))))
+      (when open
+        (message (if kept "%s; %s shows your edits" "%s")
+                 (gemini-companion-edit--rejected edit)
+                 (substitute-command-keys
+                  "\\[gemini-companion-last-proposal]"))))))
 
 (defun gemini-companion-edit-drop-p (&optional edit)
   "Return non-nil if the user's text in EDIT, by default all, may be dropped.
