@@ -35,19 +35,10 @@
   "The diffs whose proposals were edited.")
 (defvar soak-timers nil "The timers of the simulated user.")
 
-(defconst soak--additions
-  ["added\n" "\r\n" "\u2028" "\U0001D11E\U0001F469\u200D\U0001F680"
-   "e\u0301\u0000" "\uFEFF" "\x3FFFE9 raw" "\\377 \" #(\"x\" 0 1)" "\t"]
+(defconst soak--additions ["added\n" "\r\n" "\U0001D11E e\u0301"]
   "Texts to add to proposals.")
 
 ;;;; Journal
-
-(defun soak--sha (text)
-  "Return the SHA-1 of TEXT as the CLI must receive it."
-  (secure-hash 'sha1 (encode-coding-string
-                      (replace-regexp-in-string
-                       "[^\0-\uD7FF\uE000-\U0010FFFF]" "\uFFFD" text t t)
-                      'utf-8-unix)))
 
 (defun soak--note (diff state text)
   "Record in the journal that DIFF, with TEXT if non-nil, is in STATE."
@@ -57,7 +48,8 @@
               `((session . ,(plist-get (gemini-companion-edit-session diff) :id))
                 (path . ,(gemini-companion-edit-file diff))
                 (state . ,state)
-                (sha . ,(and text (soak--sha text)))))
+                (sha . ,(and text (secure-hash
+                                   'sha1 (encode-coding-string text 'utf-8-unix))))))
              "\n")
      nil soak-journal t 'silent)))
 
