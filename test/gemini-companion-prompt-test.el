@@ -5,7 +5,7 @@
 ;;; Commentary:
 
 ;; What is typed where, and what happens to a reason.  That it reaches the model
-;; is shown in e2e/test_prompt.py.
+;; is shown in e2e/test_compose.py.
 
 ;;; Code:
 

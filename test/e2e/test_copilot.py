@@ -16,7 +16,7 @@ from harness.model import say, together, write_file
 from harness.needs import needs_copilot
 from harness.wait import eventually
 from harness.world import World
-from test_prompt import SUBMIT
+from test_compose import SUBMIT
 
 pytestmark = [needs_copilot, pytest.mark.once]
 

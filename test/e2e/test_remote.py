@@ -145,14 +145,6 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     cli.wait_for("done")
     emacs.becomes(text_of(far, there), "one\nmine\n")
     assert (far.project / "a.txt").read_text() == "one\nmine\n"
-    # What was written there meanwhile stays.
-    (far.project / "a.txt").write_text("changed there\n")
-    emacs.eval(REVERT)
-    emacs.becomes(text_of(far, there), "changed there\n")
-    assert emacs.value("(length (gemini-companion-edits))") == 1
-    assert (far.project / "a.txt").read_text() == "changed there\n"
-    (far.project / "a.txt").write_text("one\nmine\n")
-    emacs.becomes(text_of(far, there), "one\nmine\n")
     # Two reverts of one file, and of a new one that is not visited.
     reviews.proposed(cli, there, write_file(there, "three\n"), say("again"))
     reviews.accept()

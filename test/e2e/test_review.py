@@ -5,7 +5,7 @@ import pytest
 from harness.emacs import PROPOSAL
 from harness.model import replace, say, write_file
 from harness.world import World
-from test_prompt import asked_why
+from test_compose import asked_why
 
 pytestmark = pytest.mark.shared("review")
 

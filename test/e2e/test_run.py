@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""M-x gemini-companion-run starts the CLI in a terminal, and it connects."""
+"""M-x gemini-companion-run starts the CLI in a terminal, and it connects to it."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from harness.model import say, write_file
 from harness.needs import VTERM, needs_eat, needs_vterm
 from harness.wait import eventually
 from harness.world import World
-from test_prompt import SUBMIT, asked_why, prompt
+from test_compose import SUBMIT, asked_why, prompt
 
 BUFFER = "*gemini: project*"
 ASKS = r"""#!/bin/sh
@@ -94,3 +94,19 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
     assert prompt(cli) == "1. Größe: 1 word, not 2"
     assert file.read_text() == "one\n"
     cli.is_free()
+
+
+@pytest.mark.contract("Gemini CLI: discovery")
+@pytest.mark.once
+def test_each_of_two_emacsen_has_the_cli_of_its_terminal(world: World) -> None:
+    file = world.file("a.txt", "one\n")
+    first, second = world.emacs(file, name="first"), world.emacs(file, name="second")
+    sessions = "(length (gemini-companion-sessions))"
+
+    world.gemini_inside(first)
+    first.becomes(sessions, 1)
+    second.becomes(sessions, 0)
+
+    world.gemini_inside(second)
+    second.becomes(sessions, 1)
+    first.becomes(sessions, 1)
