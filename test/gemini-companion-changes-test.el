@@ -300,12 +300,7 @@
          ("1\nx\ny\n7\n8\n9\n" (2 3) "~1" 2)
          ("x\ny\nC\nD\nE\nF\n7\n8\n9\n" (1 2) "~1" 1)))
     (ert-info (later)
-      (gemini-companion-changes-test-with
-          `(("a" ,gemini-companion-changes-test-lines))
-        (find-file "a")
-        (gemini-companion-state-report session 'prompt "First")
-        (gemini-companion-changes-test-accept
-         "a" "1\nB\nC\nD\nE\nF\n7\n8\n9\n" session)
+      (gemini-companion-changes-test-in "1\nB\nC\nD\nE\nF\n7\n8\n9\n"
         (gemini-companion-changes-test-accept "a" later session)
         (should (equal marked (gemini-companion-changes-test-marked "a")))
         (should (equal changes (car (gemini-companion-part-lighter 'changes))))
@@ -485,19 +480,15 @@
 
 ;; Each merge takes 20 ms.
 (ert-deftest gemini-companion-changes-that-have-gone-are-not-merged-at-each-save ()
-  (gemini-companion-changes-test-with
-      `(("a" ,gemini-companion-changes-test-lines))
-    (let ((edit (gemini-companion-changes-test-accept
-                 "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)))
-      (mapc (apply-partially #'gemini-companion-changes-revert edit)
-            (gemini-companion-edit-hunks edit))
-      (with-current-buffer (find-file-noselect "a")
-        (goto-char (point-max))
-        (insert "mine\n")
-        (cl-letf (((symbol-function 'gemini-companion-text-merged)
-                   (lambda (&rest _) (ert-fail "Merged"))))
-          (save-buffer)))
-      (should (= 2 (length (gemini-companion-edit-undone edit)))))))
+  (gemini-companion-changes-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    (mapc (apply-partially #'gemini-companion-changes-revert edit)
+          (gemini-companion-edit-hunks edit))
+    (goto-char (point-max))
+    (insert "mine\n")
+    (cl-letf (((symbol-function 'gemini-companion-text-merged)
+               (lambda (&rest _) (ert-fail "Merged"))))
+      (save-buffer))
+    (should (= 2 (length (gemini-companion-edit-undone edit))))))
 
 (ert-deftest gemini-companion-changes-of-deleted-files-and-bytes-are-left ()
   (gemini-companion-changes-test-with '(("a" "\u0142\n2\n3\n"))

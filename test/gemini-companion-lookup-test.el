@@ -33,14 +33,6 @@
 
 ;;;; A project
 
-(defun gemini-companion-test-program (name)
-  "Return the program NAME, which is where the Python is, or skip the test."
-  (let ((program (expand-file-name
-                  name (file-name-directory (gemini-companion-test-python)))))
-    (unless (file-executable-p program)
-      (ert-skip (format "No %s" name)))
-    program))
-
 (defun gemini-companion-test-server (&rest flags)
   "Return the command of the test's language server with FLAGS."
   `("python3" ,(expand-file-name "test/language_server.py"
@@ -151,8 +143,10 @@ test without Eglot."
           (plist-get answer :locations)))
 
 (ert-deftest gemini-companion-lookup-answers-as-a-real-server-wherever-point-is ()
-  (cl-letf (((symbol-function 'file-notify-add-watch) #'ignore))
-    (gemini-companion-test-in-project (list (gemini-companion-test-program "pylsp"))
+  (cl-letf (((symbol-function 'file-notify-add-watch) #'ignore)
+            (pylsp (expand-file-name "../pylsp" (gemini-companion-test-python))))
+    (skip-unless (file-executable-p pylsp))
+    (gemini-companion-test-in-project (list pylsp)
         '(("a.py" "def helper(x: int) -> int:
     \"\"\"Double X.\"\"\"
     return 2 * x

@@ -129,22 +129,17 @@
       (gemini-companion-test-call #'gemini-companion-edit-accept)
       (should (equal '((1 accepted "1\n2\n3\n4\n")) outcomes)))))
 
-(ert-deftest gemini-companion-review-that-ends-during-that-question-says-so ()
-  (gemini-companion-test-with-reviews '(("a" "1\n"))
-    (let ((diff (gemini-companion-test-show "a" "2\n")))
-      (cl-letf (((symbol-function 'y-or-n-p)
-                 (lambda (_) (gemini-companion-edit-close diff 'closed))))
-        (should (equal '(user-error "This review has ended already: dismissed")
-                       (should-error (gemini-companion-test-call
-                                      #'gemini-companion-review-toggle-hunk))))))))
-
-(ert-deftest gemini-companion-review-that-has-ended-keeps-its-view ()
+(ert-deftest gemini-companion-review-that-ends-says-so-and-keeps-its-view ()
   (gemini-companion-test-in-each-view '(("a" "1\n"))
     (let ((diff (gemini-companion-test-show "a" "2\n"))
           (buffer (window-buffer)))
-      (gemini-companion-edit-close diff 'closed)
-      (should-error (gemini-companion-test-call #'gemini-companion-review-switch-view)
-                    :type 'user-error)
+      ;; It ends during that question.
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (_) (gemini-companion-edit-close diff 'closed))))
+        (dolist (command '(gemini-companion-review-toggle-hunk
+                           gemini-companion-review-switch-view))
+          (should (equal '(user-error "This review has ended already: dismissed")
+                         (should-error (gemini-companion-test-call command))))))
       (should (eq buffer (window-buffer)))
       (should (< 0 (buffer-size buffer))))))
 
