@@ -610,6 +610,19 @@ if `answer' is non-nil."
 
 ;;;; Outcomes
 
+(ert-deftest gemini-companion-edit-outlives-a-crash-if-the-cli-knows-of-it ()
+  "It asks in its terminal if it has no answer to openDiff."
+  (gemini-companion-edit-test-with '(("a" "old\n") ("b" "old\n"))
+    (let ((known (gemini-companion-test-open "a" "new\n"))
+          calls)
+      (gemini-companion-receive 'diff-opened 1)
+      (gemini-companion-test-open "b" "new\n" 2)
+      (cl-letf (((symbol-function 'gemini-companion-server-call)
+                 (lambda (method id &rest _) (push (list method id) calls))))
+        (gemini-companion-part-ready 'edit 'resumed))
+      (should (equal '((adopt-diff 1)) calls))
+      (should (equal (list known) (gemini-companion-edits-open))))))
+
 (ert-deftest gemini-companion-outcome-undelivered-keeps-what-was-accepted ()
   (gemini-companion-test-with-edits '(("a\u202E" "old\n"))
     (setq gemini-companion-edit-send-function nil)

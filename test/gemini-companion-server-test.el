@@ -49,41 +49,6 @@
           (delete-process client)
           (kill-buffer (process-buffer client)))))))
 
-(ert-deftest gemini-companion-crash-keeps-the-reviews-that-the-cli-knows-of ()
-  "It asks in its terminal if it has no answer to openDiff."
-  (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
-    (let* ((gemini-companion-review-arrival 'notify)
-           (client (gemini-companion-test-connect))
-           (json-encoding-pretty-print nil)
-           (proposal (make-string 4711 ?x)))
-      (gemini-companion-server-record 'sent 'test)
-      (gemini-companion-test-ask client "openDiff"
-                                 :filePath (expand-file-name "a")
-                                 :newContent "new")
-      (process-send-string
-       client (concat (json-encode
-                       (list "openDiff" (list :filePath (expand-file-name "b")
-                                              :newContent proposal)))
-                      "\n"))
-      (gemini-companion-test-replacing
-        ;; Nothing is read meanwhile.
-        (call-process "sh" nil nil nil "-c" "\
-for i in $(seq 600); do grep -q ' 4711 characters' \"$0\" && break; sleep 0.1; done
-sleep 0.5; kill -9 $1" (expand-file-name gemini-companion-log-file)
-                      (number-to-string (gemini-companion-test-pid))))
-      (should (equal (list (expand-file-name "a"))
-                     (mapcar #'gemini-companion-edit-file
-                             (gemini-companion-edits-open))))
-      (let ((events (cadr (split-string
-                           (with-current-buffer (gemini-companion-events-buffer)
-                             (buffer-string))
-                           " -> test\n"))))
-        (should (string-search " <- open-diff 2 " events))
-        (should (string-search " -> adopt-diff 1 " events))
-        (should-not (string-search " -> adopt-diff 2 " events)))
-      (delete-process client)
-      (kill-buffer (process-buffer client)))))
-
 (ert-deftest gemini-companion-server-that-cannot-start-again-ends-the-mode ()
   "It goes on when only its successor has failed."
   (gemini-companion-test-with-mode '(("a" "text"))

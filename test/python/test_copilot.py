@@ -68,6 +68,7 @@ def test_a_review_may_be_closed_before_it_is_open(
     alone.emacs.before_opening = opens.wait
     review = cli.review("/b", "x", "2")
     until(lambda: len(alone.emacs.opened) == 2)
+    assert alone.emacs.acknowledged == [1]
     cli.later("close_diff", tab_name="2").result(BOUND)
     alone.do(opens.set)
     assert review.result(BOUND)["result"] == "REJECTED"
