@@ -207,56 +207,34 @@
 ;;;; Running CLIs
 
 (ert-deftest gemini-companion-status-test-names-why-a-cli-is-not-connected ()
-  (skip-unless (eq system-type 'gnu/linux))
-  (gemini-companion-test-with-mode '()
-    (pcase-dolist
-        (`(,environment ,place ,sign ,reason)
-          `(("HOME=/other" ,directory ,(gemini-companion-text-sign ?• "--")
-            "it searches /other/.qwen/ide for editors")
-           (nil "/" "Not connected:"
-            "/ is in none of the workspace roots, so no CLI can connect from there")
-           (nil ,directory "Not connected:" "IDE integration is off in Qwen Code")))
-      (let* ((default-directory place)
-             (program (expand-file-name "qwen" directory))
-             (process (let ((process-environment
-                             (append (and environment (list environment))
-                                     process-environment)))
-                        (copy-file (executable-find "sleep") program t)
-                        (start-process "qwen" nil program "300"))))
-        (unwind-protect
-            (gemini-companion-status-test--with-status
-                (nthcdr 3 gemini-companion-status-checks)
-              (gemini-companion-test-eventually
-                (string-search
-                 (format "%s %sQwen Code (process %d, in %s) \
-is not connected: %s"
-                         sign
-                         (if environment "Running CLIs: " "")
-                         (process-id process)
-                         (abbreviate-file-name (directory-file-name place))
-                         reason)
-                 (buffer-string)))
-              (should-not (string-prefix-p "Not connected: /" (buffer-string))))
-          (delete-process process)
-          (gemini-companion-test-eventually
-            (not (process-attributes (process-id process)))))))))
-
-(ert-deftest gemini-companion-status-test-blames-no-cli-of-another-editor ()
-  (let ((clis nil))
-    (cl-letf (((symbol-function 'gemini-companion-server-info)
-               (lambda () (car clis)))
-              ((symbol-function 'gemini-companion-server-ask)
-               (lambda (_method _args done) (funcall done clis))))
-      (gemini-companion-status-test--with-status
-          (list (assoc "Running CLIs" gemini-companion-status-checks))
+  (gemini-companion-status-test--with-home
+    (let ((gemini-companion-roots-last nil)
+          (clis nil))
+      (make-directory "p")
+      (gemini-companion-roots (expand-file-name "p/"))
+      (cl-letf (((symbol-function 'gemini-companion-server-info)
+                 (lambda () (car clis)))
+                ((symbol-function 'gemini-companion-server-ask)
+                 (lambda (_method _args done) (run-at-time 0 nil done clis))))
         ;; It searches once the server is ready.
         (should-not (gemini-companion-status-test--find "Running CLIs"))
-        (setq clis '((:pid 7 :client "qwen" :directory "/" :elsewhere t)))
-        (should (gemini-companion-status-test--find "Running CLIs"))
-        (gemini-companion-page-refresh)
-        (should (string-prefix-p "Not connected: No CLI runs" (buffer-string)))
-        (should (search-forward "(process 7, in /) is not connected: it is \
-connected to another editor" nil t))))))
+        (pcase-dolist
+            (`(,place ,facts ,verdict ,reason)
+             '(("p" (:elsewhere t) "No CLI runs" "it is connected to another editor")
+               ("p" (:searches "/other/.qwen/ide") "No CLI runs"
+                "it searches /other/.qwen/ide for editors")
+               ("/" nil "Qwen Code (process 7, in /) is not"
+                "/ is in none of the workspace roots, so no CLI can connect from")
+               ("p" nil "Qwen Code (process 7, in "
+                "IDE integration is off in Qwen Code")))
+          (setq clis (list `( :pid 7 :client "qwen" ,@facts
+                              :directory ,(expand-file-name place))))
+          (gemini-companion-status-test--with-status
+              (list (assoc "Running CLIs" gemini-companion-status-checks))
+            (gemini-companion-test-eventually
+              (string-prefix-p (concat "Not connected: " verdict) (buffer-string)))
+            (should (string-search (concat "is not connected: " reason)
+                                   (buffer-string)))))))))
 
 ;;;; Settings
 
