@@ -353,18 +353,12 @@
                   (gemini-companion-test-demoted
                     (set-default hook (cons (lambda (&rest _) (error "Boom"))
                                             previous))
-                    (setq diff (ignore-errors
-                                 (gemini-companion-test-open "a.el" "new\n")))
+                    (setq diff (gemini-companion-test-open "a.el" "new\n"))
                     (gemini-companion-test-wait
-                     (lambda () (or (null diff)
-                                    (gemini-companion-edit-problem diff)
-                                    (eq 'shown
-                                        (gemini-companion-edit-status diff)))))
-                    (setq state (and diff
-                                     (or (gemini-companion-edit-problem diff)
-                                         (gemini-companion-edit-status diff))))
-                    (unless (ignore-errors (gemini-companion-edit-accept diff) t)
-                      (setq state 'failed)))
+                     (lambda () (or (gemini-companion-edit-problem diff)
+                                    (eq 'shown (gemini-companion-edit-status diff)))))
+                    (setq state (gemini-companion-edit-status diff))
+                    (gemini-companion-edit-accept diff))
                 (set-default hook previous))
               (when shown
                 (should (eq 'shown state)))

@@ -282,9 +282,7 @@
           (gemini-companion-test-eventually (gemini-companion-idle-p))
           (gemini-companion-share-test-shares "c" "a")
           (let ((gemini-companion-share-outside-projects t))
-            (gemini-companion-share-test-shares "notes" "c" "a")))))
-    (gemini-companion-mode -1)
-    (should-not (get-variable-watchers 'gemini-companion-excluded))))
+            (gemini-companion-share-test-shares "notes" "c" "a")))))))
 
 ;;;; Roots
 

@@ -428,9 +428,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
       (gemini-companion-receive 'sessions-update
         `(,here (:id "3" :directory ,default-directory)))
       (cl-letf (((symbol-function 'completing-read)
-                 (lambda (prompt _names &rest more)
-                   (should (string-search "(2)" (concat prompt "(2)")))
-                   (nth 4 more))))
+                 (lambda (_prompt _names &rest more) (nth 4 more))))
         (should (string-prefix-p "@a " (gemini-companion-point-test-sent))))
       (gemini-companion-receive 'sessions-update (list here)))
     ;; A file that was not saved is only named.

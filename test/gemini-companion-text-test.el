@@ -272,17 +272,10 @@ Drop those that do not consist of whole lines as before."
 
 (defun gemini-companion-hunk-test-shown ()
   "Return the lines to be written by the unified diff in this buffer."
-  (let (lines)
-    (save-excursion
-      (goto-char (point-min))
-      (while (not (eobp))
-        (when (get-text-property (point) 'gemini-companion-line)
-          (when (member (substring (get-text-property (point) 'line-prefix) -2)
-                        '("  " " +" "*+" "* " "x-"))
-            (push (buffer-substring-no-properties (point) (line-end-position))
-                  lines)))
-        (forward-line)))
-    (nreverse lines)))
+  (delq nil (mapcar (lambda (line)
+                      (and (string-match "\\`\\(?:[ +]\\|\\*[+ ]\\|x-\\)" line)
+                           (substring line (match-end 0))))
+                    (gemini-companion-test-diff))))
 
 (defun gemini-companion-hunk-test-compare (diff)
   "Compare DIFF again in its view, and in the model."

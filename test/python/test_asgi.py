@@ -101,9 +101,6 @@ def test_a_stream_goes_on_until_another_opens(alone: Alone, cli: FakeCli) -> Non
     assert first.end()
     assert paths_of(second.next()) == ["/b"]
     until(lambda: alone.emacs.sessions[-1] == [cli.session_id])
-    cli.open_diff("/a", "x")
-    alone.do(alone.diffs.decide, 1)
-    assert second.next()["method"] == "ide/diffRejected"
 
 
 def test_a_silent_stream_has_comments(serve_alone: ServeAlone, cli_of: CliOf) -> None:
