@@ -250,11 +250,10 @@ is none."
     (insert "/rubber")
     (completion-at-point)
     (should (equal "/rubber-duck" (string-trim-right (buffer-string))))
-    (gemini-companion-test-write "../x.png" "\211PNG")
-    (unwind-protect
-        (funcall (cdr (assoc "^file:" dnd-protocol-alist))
-                 (concat "file://" (expand-file-name "../x.png")) 'copy)
-      (delete-file "../x.png"))
+    (let ((outside (make-temp-file "x" nil ".png" "\211PNG")))
+      (funcall (cdr (assoc "^file:" dnd-protocol-alist))
+               (concat "file://" outside) 'copy)
+      (delete-file outside))
     (should (string-search " @" (buffer-string)))
     (should (directory-files "ours/prompts" nil "\\`image-.*png"))))
 

@@ -239,7 +239,7 @@ ${PYTHONPATH-none} $PIP_USER $PYTHONWARNINGS\" >&2"
        `((,(lambda () (gemini-companion-mode -1)) . nil)
          (,(lambda () (kill-buffer gemini-companion-install-test-log)) . t)))
     (gemini-companion-install-test-with
-        `(("python3" "case \"$2\" in pip) echo slow; exec sleep 60;; esac"
+        `(("python3" "case \"$2\" in pip) echo slow; exec sleep 1000;; esac"
            ,gemini-companion-install-test-good))
       (gemini-companion-mode 1)
       (gemini-companion-test-eventually

@@ -547,7 +547,7 @@ FILES."
     (let* ((text (concat (make-string 100000 ?\n) "error x"))
            (process (jsonrpc--process (eglot-current-server)))
            ;; Otherwise a text that is sent would block the test for good.
-           (timer (run-at-time 30 nil #'signal-process process 'SIGUSR1))
+           (timer (run-at-time 120 nil #'signal-process process 'SIGUSR1))
            (found nil))
       (jsonrpc-notify (eglot-current-server) :test/pause '(:until "SIGUSR1"))
       (gemini-companion-lookup-test-begin "a.txt" "" text)

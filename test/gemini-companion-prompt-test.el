@@ -162,11 +162,21 @@ get 6 >/dev/null; mark=$(get 3); get 6 >/dev/null"))
 get() { dd bs=1 count=$1 2>/dev/null; }
 get 6 >/dev/null; mark=$(get 3); get 6 >/dev/null # a paste
 " until "
-printf \"\\r\\n> $mark\"; sleep 0.3; printf typed
+printf \"\\r\\n> $mark\"; kill -STOP $$; printf typed
 printf '\\r\\ntaken %s\\r\\n' $(get 1 | od -An -to1); exec cat")))
       (gemini-companion-test-eventually
         (string-search "ready" (gemini-companion-test-text terminal)))
       (gemini-companion-edit-reject-with-reason diff "Too long")
+      (let ((process (get-buffer-process terminal)))
+        (gemini-companion-test-eventually (eq 'stop (process-status process)))
+        (gemini-companion-test-eventually
+          (string-match-p (if (equal "" until) "\n> " "\n> .*\n> ")
+                          (gemini-companion-test-text terminal)))
+        ;; Emacs checks that once, and no more until it is typed.
+        (gemini-companion-test-run-timers)
+        (signal-process process 'SIGCONT)
+        (while (not (string-search "typed" (gemini-companion-test-text terminal)))
+          (accept-process-output process 1 nil 0)))
       (gemini-companion-test-eventually (equal "Too long" (car kill-ring)))
       (should-not (string-search "taken"
                                  (gemini-companion-test-text terminal))))))

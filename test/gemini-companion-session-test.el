@@ -102,7 +102,7 @@ src/innocent.txt)" error)
 (ert-deftest gemini-companion-session-finds-the-terminal-of-a-grandchild ()
   (with-temp-buffer
     (let ((process (start-process "terminal" (current-buffer) "sh" "-c"
-                                  "sh -c 'sleep 60 & echo $!; wait'; :")))
+                                  "sh -c 'sleep 1000 & echo $!; wait'; :")))
       (set-process-query-on-exit-flag process nil)
       (unwind-protect
           (progn
