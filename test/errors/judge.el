@@ -59,21 +59,6 @@ By itself Emacs would ask whether to, if it visits FILE."
   (let ((coding-system-for-write 'utf-8-unix))
     (call-process-region text nil "sh" nil nil nil "-c" "cat >\"$0\"" file)))
 
-(defun judge-visible ()
-  "Return what must not change in Emacs during a check."
-  (list (mapcar (lambda (window)
-                  (list window (window-buffer window) (window-start window)
-                        (window-point window)))
-                (window-list))
-        (mapcar (lambda (buffer)
-                  (with-current-buffer buffer
-                    (list (buffer-name) (point) (mark t) (buffer-modified-p))))
-                (seq-remove (lambda (buffer)
-                              (string-match-p "\\` \\|EGLOT\\|\\*Messages\\|\\*Flymake log"
-                                              (buffer-name buffer)))
-                            (buffer-list)))
-        (with-current-buffer (messages-buffer) (buffer-string))))
-
 (defvar judge-text nil "The text whose errors are to be known.")
 (defvar judge-asked nil "When the checker was asked about it.")
 (defvar judge-known nil "When it had answered.")
@@ -108,15 +93,14 @@ Return 0 if it was not asked."
          (before (plist-get edit :before))
          (after (plist-get edit :after))
          (answers nil)
-         visible began)
+         began)
     (setq judge-text after
           judge-asked nil
           judge-known nil)
     (judge-write file after)
     (gemini-companion-revert file)
     (redisplay)
-    (setq visible (judge-visible)
-          began (float-time))
+    (setq began (float-time))
     (gemini-companion-lookup
      'edited
      (lambda (facts)
@@ -127,12 +111,7 @@ Return 0 if it was not asked."
     (judge-until 60 (lambda ()
                       (judge-known-p file)
                       answers))
-    (append (list :changed (let ((now (judge-visible)))
-                             (unless (equal visible now)
-                               (format "%S\n%S" visible now)))
-                  :answers (length answers)
-                  :checker (judge-checker-seconds file))
-            (car answers))))
+    (append (list :checker (judge-checker-seconds file)) (car answers))))
 
 (defun judge-flycheck (command)
   "Make COMMAND, which is Pyflakes, the checker of Flycheck."
