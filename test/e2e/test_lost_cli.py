@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A CLI that is killed or stopped while its review is open."""
+"""A CLI that is killed or stopped, or an Emacs that exits, during a review."""
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 from harness.emacs import Emacs
 from harness.model import say, write_file
+from harness.wait import eventually
 from harness.world import World
 
 pytestmark = pytest.mark.once
@@ -54,7 +55,6 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) 
     assert reviews.proposal() == "from the second\n"
     reviews.accept()
     second.wait_for("all done")
-
     assert file.read_text() == "from the second\n"
     emacs.says(f"Gemini CLI (project, process {pid}) exited; review closed, a.txt ")
     assert reviews.last_proposal() == "edited, from the first\n"
@@ -81,3 +81,33 @@ def test_acceptance_reaches_a_cli_that_reconnects_or_is_kept(world: World) -> No
     cli.answer("Allow once")
     cli.finished("done again", file, "due\n")
     assert reviews.last_proposal() == "edited\n"
+
+
+def by_keys(emacs: Emacs) -> None:
+    emacs.terminal.keys("C-x", "C-c")
+    emacs.wait_until_exited()
+
+
+def by_force(emacs: Emacs) -> None:
+    os.kill(emacs.pid, signal.SIGKILL)
+    emacs.wait_until_exited()
+
+
+def by_mode(emacs: Emacs) -> None:
+    emacs.eval("(gemini-companion-mode -1)")
+    emacs.holds('(not (get-process "gemini-companion"))', "Emacs knows that")
+
+
+@pytest.mark.parametrize("leave", [by_keys, by_force, by_mode])
+def test_cli_is_free_after_emacs_or_its_mode_has_ended(
+    world: World, leave: Callable[[Emacs], None]
+) -> None:
+    file, emacs, _, cli = world.review("one\n", "uno\n")
+    leave(emacs)
+    cli.wait_for("Rejected")
+    eventually(lambda: not world.scratch.servers(), "the server is gone")
+    eventually(lambda: not world.scratch.discovery_files(), "no discovery file")
+    assert file.read_text() == "one\n"
+    if leave is not by_force:
+        eventually(lambda: not world.scratch.temporary_files(), "no temporary file")
+    cli.is_free()
