@@ -10,6 +10,8 @@
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-server-test-helper)
 
+(defvar transient--prefix)
+
 (ert-deftest gemini-companion-menu-has-every-command-in-each-form ()
   (pcase-dolist (`(,place ,map ,menu)
                  `((global ,gemini-companion-command-map gemini-companion-menu)
@@ -40,15 +42,18 @@
 (ert-deftest gemini-companion-menu-fits-into-eighty-columns ()
   (dolist (menu '(gemini-companion-menu gemini-companion-review-menu
                                         gemini-companion-list-menu))
-    (let (overriding-terminal-local-map pre-command-hook post-command-hook)
+    ;; No command ends it, and no review would be shown any more.
+    (let (transient--prefix
+          overriding-terminal-local-map pre-command-hook post-command-hook)
       (transient-setup menu)
       (with-current-buffer " *transient*"
         (goto-char (point-min))
         (while (not (eobp))
           (end-of-line)
           (should (< (current-column) 80))
-          (forward-line)))
-      (transient-quit-all))))
+          (forward-line))
+        (kill-buffer)))
+    (should (gemini-companion-idle-between-commands-p))))
 
 ;;;; States
 
