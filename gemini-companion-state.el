@@ -131,16 +131,17 @@ turn, `question' or `edit'."
   (when-let* (((memq event '(opened settled)))
               (session (gemini-companion-edit-session edit))
               (record (gemini-companion-state--of session)))
-    (setf (gemini-companion-state--reported record)
-          (pcase (cons (gemini-companion-edit-decision edit)
-                       (gemini-companion-state--reported record))
-            ;; Gemini CLI then ends its turn, which no hook reports, unless it has
-            ;; run another tool of the same answer.
-            (`(rejected . ,(pred identity))
-             (when (gemini-companion-edit-client-get edit :drops-edits)
-               (ignore (gemini-companion-state--end record 'cut))))
-            ('(dismissed . waiting) nil)
-            (`(,_ . ,reported) reported)))
+    (pcase (gemini-companion-edit-decision edit)
+      ('rejected
+       ;; Gemini CLI then ends its turn, which no hook reports, unless it has
+       ;; run another tool of the same answer.
+       (when (and (gemini-companion-state--reported record)
+                  (gemini-companion-edit-client-get edit :drops-edits))
+         (gemini-companion-state--end record 'cut))
+       (setf (gemini-companion-state--reported record) nil))
+      ('dismissed
+       (when (eq 'waiting (gemini-companion-state--reported record))
+         (setf (gemini-companion-state--reported record) nil))))
     (gemini-companion-state--update record)
     ;; The title that begins a turn may come after its first edit.
     (when (and (eq event 'opened)
@@ -207,7 +208,8 @@ A CLI that waits for another answer than before is in another state."
             (gemini-companion-state--since record) (float-time)
             changed t)
       (when-let* ((turn (gemini-companion-session-turn session))
-                  ((and (gemini-companion-turn-cut turn) (not (eq state 'unknown)))))
+                  ((gemini-companion-turn-cut turn))
+                  ((not (eq state 'unknown))))
         (setf (gemini-companion-turn-ended turn) nil
               (gemini-companion-turn-cut turn) nil))
       (pcase state
