@@ -89,24 +89,23 @@ def _settings(config: Config) -> HypercornConfig:
 
 def _patch(port: Port) -> None:
     """Correct hypercorn 0.18 where it has no option."""
-    H11Protocol._check_protocol = _simplify  # type: ignore[method-assign]
+    H11Protocol._check_protocol = _limit_protocol  # type: ignore[method-assign]
     hypercorn.asyncio.run.TCPServer = partial(  # type: ignore[attr-defined, assignment]
         TrackedServer, port
     )
 
 
-async def _simplify(self: H11Protocol, event: h11.Request) -> None:
-    """Stay with HTTP/1.1: ignore that ``event`` asks for another protocol.
+async def _limit_protocol(self: H11Protocol, event: h11.Request) -> None:
+    """Answer ``event`` with HTTP/1.1, without an upgrade and without chunks.
 
     Upstream: any client may upgrade to HTTP/2, before it is authenticated, and
     such a connection is not closed when it is idle, nor is one with a malformed
-    WebSocket handshake.
+    WebSocket handshake.  An event stream without its last chunk, as after a crash,
+    is an error for Qwen Code; without chunks, it ends with its connection.
     """
     headers = [pair for pair in event.headers if pair[0] != b"upgrade"]
     # It is frozen.
     object.__setattr__(event, "headers", headers)
-    # Without chunks, an event stream ends with its connection.  For Qwen Code, one
-    # without a last chunk, after a crash, is an error.
     cast(h11.Connection, self.connection).their_http_version = b"1.0"
 
 
