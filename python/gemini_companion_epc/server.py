@@ -213,8 +213,6 @@ class Server:
         self._unix_port.close()
         await self._remotes.stop_all()
         await self._emacs.close()
-        # Emacs deletes the copies of remote files, unless it was killed.
-        texts.sweep(os.getpid())
 
     # Methods that Emacs calls
 
@@ -291,6 +289,8 @@ def load_http() -> Callable[..., Awaitable[None]]:
 
 def _exit() -> None:
     """Exit at once, although connections may still be open."""
+    # Emacs deletes the copies of remote files, unless it was killed.
+    texts.sweep(os.getpid())
     logger.info("Exiting")
     logging.shutdown()
     os._exit(0)

@@ -249,8 +249,11 @@ def test_a_hand_over_after_a_stop_changes_nothing(start: Start, cli_of: CliOf) -
     _left_nothing(emacs)
 
 
-def test_a_stalled_client_does_not_prevent_a_stop(start: Start, cli_of: CliOf) -> None:
-    emacs = start()
+@pytest.mark.parametrize("limits", [{}, {"end_limit": BOUND, "exit_limit": 2}])
+def test_a_stalled_client_does_not_prevent_a_stop(
+    limits: dict[str, float], start: Start, cli_of: CliOf
+) -> None:
+    emacs = start(**limits)
     cli = cli_of(emacs)
     cli.initialize()
     with cli.stall():
@@ -259,6 +262,7 @@ def test_a_stalled_client_does_not_prevent_a_stop(start: Start, cli_of: CliOf) -
         path = Path(emacs.hello["files"] + "large")
         path.write_text("x" * 30_000_000)
         emacs.call("diff-accepted", emacs.expect("open-diff")[0], {"file": str(path)})
+        Path(emacs.hello["files"] + "unread").touch()
         emacs.call("stop")
         _left_nothing(emacs)
 
