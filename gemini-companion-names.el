@@ -103,22 +103,24 @@ It is nil if the host of FILE is not connected.  The copy need not exist."
 (defun gemini-companion-names--copy-of-buffer (buffer)
   "Return the copy of the remote file that BUFFER visits, or nil."
   (when-let* ((file (and gemini-companion-names-remotes (buffer-file-name buffer)))
-              (true-name (or (buffer-local-value 'buffer-file-truename buffer)
+              (true-name (or (buffer-local-value 'buffer-file-truename
+                                                 (or buffer (current-buffer)))
                              file)))
     ;; In Emacs 28, the true name lacks the hops.
     (gemini-companion-names-copy
      (concat (file-remote-p file) (file-local-name true-name)))))
 
-(defun gemini-companion-names-file (buffer)
+(defun gemini-companion-names-file (&optional buffer)
   "Return the file that has the text of the file that BUFFER visits, or nil.
-For a remote file, that is its copy, if its host is connected."
+BUFFER is the current one by default.  For a remote file, that is its
+copy, if its host is connected."
   (or (gemini-companion-names--copy-of-buffer buffer)
       (buffer-file-name buffer)))
 
 (defun gemini-companion-names-visited-here-p (file)
   "Return non-nil if the current buffer visits FILE, or what has the copy FILE.
 FILE is a true name, or nil.  No buffer is searched, and no link followed."
-  (let* ((copy (gemini-companion-names--copy-of-buffer (current-buffer)))
+  (let* ((copy (gemini-companion-names--copy-of-buffer nil))
          (visited (or copy buffer-file-truename))
          (file-name-handler-alist nil))
     (and file visited

@@ -360,7 +360,7 @@ removes it again, and leaves the rest."
 
 (defun gemini-companion-revert--current-p ()
   "Return non-nil if the current buffer's file has not changed since."
-  (let ((file (gemini-companion-names-file (current-buffer))))
+  (let ((file (gemini-companion-names-file)))
     (if (equal file buffer-file-name)
         (verify-visited-file-modtime)
       ;; Tramp would ask the remote host; it sets times in seconds only.
@@ -382,7 +382,7 @@ may ask when it is reverted; nor has one that is decompressed or decrypted."
   "Bring BUFFER up to date if another program has written its file.
 See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
-    (when-let* ((file (gemini-companion-names-file (current-buffer)))
+    (when-let* ((file (gemini-companion-names-file))
                 (stamp (gemini-companion-watch--stamp file))
                 ((gemini-companion-revert--plain-p file))
                 ((not (gemini-companion-revert--current-p))))
@@ -410,7 +410,7 @@ changed lines, if they are known."
          ;; A hook of the user must not ask, either.
          (inhibit-interaction t)
          ;; Hooks would call Tramp.
-         (local (equal buffer-file-name (gemini-companion-names-file (current-buffer))))
+         (local (equal buffer-file-name (gemini-companion-names-file)))
          (revert-buffer-in-progress-p t)
          lines)
     (if enable-multibyte-characters
@@ -447,7 +447,7 @@ They would close and open the document, whose versions would start again."
 A CLI writes UTF-8, whatever the previous coding of the file,
 and CRLF everywhere if there was one.  If only ASCII characters were
 written, the coding of the buffer stays."
-  (let ((file (gemini-companion-names-file (current-buffer)))
+  (let ((file (gemini-companion-names-file))
         (previous (or buffer-file-coding-system 'undecided)))
     (with-temp-buffer
       (let ((coding-system-for-read 'utf-8))
@@ -570,7 +570,7 @@ if that is not too large."
   "Return non-nil if BUFFER has unsaved text and its file was written since."
   (with-current-buffer buffer
     (when-let* (((buffer-modified-p))
-                (file (gemini-companion-names-file (current-buffer)))
+                (file (gemini-companion-names-file))
                 ((gemini-companion-revert--plain-p file))
                 ((gemini-companion-text-attributes file)))
       (not (gemini-companion-revert--current-p)))))
@@ -581,7 +581,7 @@ The value is the predicate of a sentence about its file."
   (with-current-buffer buffer
     (cond ((not (and enable-multibyte-characters
                      (gemini-companion-revert--plain-p
-                      (gemini-companion-names-file (current-buffer)))))
+                      (gemini-companion-names-file))))
            "has unsaved changes; save them first")
           ((gemini-companion-revert--unmerged-p buffer)
            (substitute-command-keys "has unsaved changes and was written; \
@@ -603,7 +603,7 @@ Lines that differ in both are kept twice, as a conflict for
 text is unknown or the program diff3 is missing; \
 \\[ediff-current-file] compares the texts")))
   (pcase-let* ((time (car (gemini-companion-watch--stamp
-                           (gemini-companion-names-file (current-buffer)))))
+                           (gemini-companion-names-file))))
                (`(,theirs . ,coding) (gemini-companion-revert--read))
                (`(,conflict . ,text)
                 (gemini-companion-text-merged
