@@ -742,26 +742,26 @@ Elsewhere outside the project, it does not read them, or asks."
 While the CLI works, it queues the prompt."
   (interactive "P")
   (gemini-companion-compose--check-buffer)
-  (let* ((typed (string-trim (gemini-companion-text-of-buffer)))
-         (text (gemini-companion-prompt-quote
-                typed (gemini-companion-compose--target)))
-         (session (gemini-companion-compose--find-session)))
+  (let ((typed (string-trim (gemini-companion-text-of-buffer)))
+        (session (gemini-companion-compose--find-session)))
     (when (string-empty-p typed)
       (user-error "Nothing to submit"))
     (gemini-companion-compose--check-command typed)
-    (cond ((null session)
-           (gemini-companion-compose--start text))
-          ((eq 'waiting (gemini-companion-session-state session))
-           (user-error "%s waits for an answer; answer it first"
-                       (gemini-companion-session-name session)))
-          ((or insert (not (gemini-companion-cli-process session)))
-           (message "%s" (save-current-buffer
-                           (gemini-companion-prompt-insert text session))))
-          (t
-           (gemini-companion-prompt-submit
-            text (lambda () session) 30
-            (format "%s did not take the prompt"
-                    (gemini-companion-session-name session)))))
+    (let ((text (gemini-companion-prompt-quote
+                 typed (gemini-companion-compose--target))))
+      (cond ((null session)
+             (gemini-companion-compose--start text))
+            ((eq 'waiting (gemini-companion-session-state session))
+             (user-error "%s waits for an answer; answer it first"
+                         (gemini-companion-session-name session)))
+            ((or insert (not (gemini-companion-cli-process session)))
+             (message "%s" (save-current-buffer
+                             (gemini-companion-prompt-insert text session))))
+            (t
+             (gemini-companion-prompt-submit
+              text (lambda () session) 30
+              (format "%s did not take the prompt"
+                      (gemini-companion-session-name session))))))
     (gemini-companion-compose--remember typed)
     (erase-buffer)
     ;; In the terminal, the text is to be completed.
