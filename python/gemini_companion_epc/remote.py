@@ -98,7 +98,7 @@ class Mirror:
             str(one)[len(self.directory) :]: one.stat().st_size for one in copies
         }
         """The size of each copy, the oldest first."""
-        self._followed: dict[str, float] = {}
+        self.ends: dict[str, float] = {}
         """The files whose copies are kept up to date, and until when."""
         self.follow(self._sizes)
 
@@ -136,15 +136,15 @@ class Mirror:
     def follow(self, paths: Iterable[str]) -> None:
         """Keep the copies of the files ``paths`` up to date for a while."""
         end = asyncio.get_running_loop().time() + _FOLLOWED
-        self._followed |= dict.fromkeys(paths, end)
+        self.ends |= dict.fromkeys(paths, end)
 
     def followed(self) -> tuple[list[str], list[str]]:
         """Return the files that are followed, and those that are no longer."""
         now = asyncio.get_running_loop().time()
-        old = [path for path, end in self._followed.items() if end < now]
+        old = [path for path, end in self.ends.items() if end < now]
         for path in old:
-            del self._followed[path]
-        return list(self._followed), old
+            del self.ends[path]
+        return list(self.ends), old
 
     def stamp(self, path: str) -> str:
         """Return the time and size of the copy of the file ``path``, or ""."""
@@ -156,7 +156,7 @@ class Mirror:
     def is_wanted(self, path: str) -> bool:
         """Return whether the file ``path`` is followed, or decides what is shared."""
         names = tuple(f"/{name.removeprefix('~/')}" for name in self._files)
-        return path in self._followed or path.endswith(names)
+        return path in self.ends or path.endswith(names)
 
     def store(self, sent: SentFile) -> str:
         """Write or delete the copy of ``sent``; return a problem or "".
@@ -312,8 +312,12 @@ class Outpost:
         self._send("A")
 
     def _follow(self) -> list[str]:
-        """Follow the reviewed files, and no longer those whose reviews ended before."""
-        self.mirror.follow(self._remotes.reviewed(self.name))
+        """Follow the reviewed files, and no longer those whose reviews ended before.
+
+        Qwen Code writes the files of an answer after the last review of it.
+        """
+        if reviewed := self._remotes.reviewed(self.name):
+            self.mirror.follow([*self.mirror.ends, *reviewed])
         followed, old = self.mirror.followed()
         self._send("P", 0, old)
         return followed
@@ -521,7 +525,7 @@ class Remotes:
     def __init__(self, server_port: int, report: Callable[[Facts], None]) -> None:
         self.server_port = server_port
         self.report = report
-        self.reviewed: Callable[[str], Iterable[str]] = lambda _: ()
+        self.reviewed: Callable[[str], Sequence[str]] = lambda _: ()
         """Function that returns the files of a host that are being reviewed."""
         self._all: dict[str, Outpost] = {}
         self._ends: set[asyncio.Task[None]] = set()
