@@ -266,8 +266,9 @@ for KEYS, `gemini-companion-revert-now'."
   (dolist (watch gemini-companion-revert--watches)
     (when (equal file (gemini-companion-watch-file watch))
       (gemini-companion-revert--end watch)))
-  (let ((checks 125) ; a minute: Gemini CLI may compare long lines first
-        watch)
+  (let* ((limit 125) ; a minute: Gemini CLI may compare long lines first
+         (checks limit)
+         watch)
     (setq watch
           (gemini-companion-watch-start
            file
@@ -290,7 +291,7 @@ for KEYS, `gemini-companion-revert-now'."
                       (setq checks 2))
                      (free)
                      ((and pending (funcall pending))
-                      (ignore (setq checks 125)))
+                      (ignore (setq checks limit)))
                      ((not (or changed now (< 0 (cl-decf checks))))
                       (gemini-companion-revert--end watch)
                       (ignore (funcall written nil))))))
