@@ -120,14 +120,19 @@ copy, if its host is connected."
 (defun gemini-companion-names-visited-here-p (file)
   "Return non-nil if the current buffer visits FILE, or what has the copy FILE.
 FILE is a true name, or nil.  No buffer is searched, and no link followed."
-  (let* ((copy (gemini-companion-names--copy-of-buffer nil))
-         (visited (or copy buffer-file-truename))
-         (file-name-handler-alist nil))
-    (and file visited
-         (gemini-companion-text-same-file-p
-          (expand-file-name visited)
-          ;; Emacs abbreviates true names by `directory-abbrev-alist', too.
-          (if copy file (expand-file-name (abbreviate-file-name file)))))))
+  (when (and file buffer-file-name
+             ;; Other files cost nothing more at each key.
+             (let ((file-name-handler-alist nil))
+               (string-suffix-p (file-name-nondirectory file)
+                                (or buffer-file-truename buffer-file-name) t)))
+    (let* ((copy (gemini-companion-names--copy-of-buffer nil))
+           (visited (or copy buffer-file-truename))
+           (file-name-handler-alist nil))
+      (and visited
+           (gemini-companion-text-same-file-p
+            (expand-file-name visited)
+            ;; Emacs abbreviates true names by `directory-abbrev-alist', too.
+            (if copy file (expand-file-name (abbreviate-file-name file))))))))
 
 (defun gemini-companion-names-buffer (file)
   "Return the buffer that visits FILE, or whose file has the copy FILE."
