@@ -100,13 +100,8 @@ def by_hand(world: World, host: Host, is_qwen: bool) -> Gemini:
     module = qwen if is_qwen else gemini
     program = module.script(world.tools, world.scratch, model, name)
     container = [f"{key}={value}" for key, value in gemini.in_container().items()]
-    terminal = world.tmux.start(
-        name,
-        [str(host.program), host.name, "env", *container, str(program)],
-        world.scratch.root,
-        {},
-        gemini.SIZE,
-    )
+    command = [str(host.program), host.name, "env", *container, str(program)]
+    terminal = world.tmux.start(name, command, world.scratch.root, {}, gemini.SIZE)
     return (Qwen if is_qwen else Gemini)(terminal, model)
 
 
@@ -166,10 +161,8 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     emacs.holds(in_buffer(far, there, "(verify-visited-file-modtime)"))
     far.visit(emacs, there)
     emacs.keys("M->", "x", "C-x", "C-s")
-    eventually(
-        lambda: (far.project / "a.txt").read_text().startswith("one\ntwo\nx"),
-        "the user saves without a question",
-    )
+    # The user saves without a question.
+    wait_until_saved(project / "a.txt", "one\ntwo\nx\n")
 
     emacs.command("gemini-companion-send")
     eventually(
@@ -235,12 +228,11 @@ def test_two_hosts_and_this_one_are_apart_and_nothing_is_left_there(
         cli.model.script(*first, write_file(local, f"{index}\n"), say("done"))
         cli.ask()
         reviews.wait_until(index + 1)
-    names = emacs.value(
-        "(mapcar #'gemini-companion-edit-name (gemini-companion-edits-open))"
-    )
+    opened = "(gemini-companion-edits-open)"
+    names = emacs.value(f"(mapcar #'gemini-companion-edit-name {opened})")
     link = "docker:far:b.txt (by the symbolic link a.txt)"
     assert names == ["docker:near:a.txt", link, "a.txt"]
-    emacs.eval("(mapc #'gemini-companion-edit-accept (gemini-companion-edits-open))")
+    emacs.eval(f"(mapc #'gemini-companion-edit-accept {opened})")
     for cli in clis:
         cli.wait_for("done")
     emacs.becomes(text_of(hosts[1], files[1]), "1\n")
@@ -250,15 +242,8 @@ def test_two_hosts_and_this_one_are_apart_and_nothing_is_left_there(
     assert all(host.discovery_files() for host in hosts)
     assert len(outposts(world.scratch)) == 2
     os.kill(emacs.pid, signal.SIGKILL)
-    for host in hosts:
-        is_gone(world, host)
     copies = f"gemini-companion-*-{emacs.pid}-*"
     eventually(lambda: not list(world.scratch.tmp.glob(copies)), "no copies are left")
-
-
-def is_gone(world: World, far: Host) -> None:
-    eventually(lambda: not far.discovery_files(), "no discovery file there")
-    eventually(lambda: not outposts(world.scratch), "no outpost")
 
 
 @pytest.mark.once
@@ -271,9 +256,8 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     (far.project / "same").mkdir()
     same = far.file("same/b.txt", "one\n")
     pair = f"({lisp(same.parent)} . {lisp(far.project / 'same')})"
-    emacs.eval(
-        f"(setq gemini-companion-remote-directories '(({lisp(far.prefix)} {pair})))"
-    )
+    hosts = f"'(({lisp(far.prefix)} {pair}))"
+    emacs.eval(f"(setq gemini-companion-remote-directories {hosts})")
     cli = run(world, emacs, far)
     reviews.proposed(cli, same, write_file(same, "two\n"), say("first done"))
     assert reviews.paths() == [str(far.project / "same/b.txt")]
@@ -285,10 +269,8 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     cli.wait_for("first done")
     assert (far.project / "same/b.txt").read_text() == "two\n"
 
-    killed = outposts(world.scratch)
-    assert killed
-    for outpost in killed:
-        outpost.kill()
+    (outpost,) = outposts(world.scratch)
+    outpost.kill()
     emacs.says("Connection to docker:far is back; if a CLI there does not connect")
     # It opens no more reviews if its first attempt to connect again was too early.
     if CONNECTED not in cli.ide_status():
@@ -304,7 +286,8 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     emacs.command("gemini-companion-disconnect")
     emacs.says("disconnected; review closed, docker:far:a.txt not written")
     cli.wait_for("Request cancelled")
-    is_gone(world, far)
+    eventually(lambda: not far.discovery_files(), "no discovery file there")
+    eventually(lambda: not outposts(world.scratch), "no outpost")
 
     # What was edited there can be reverted after connecting again.
     emacs.command("gemini-companion-connect")
