@@ -356,12 +356,13 @@ Record the remarks on it, and update the buffer of the original."
 It visits no file, so that nothing locks, saves or formats it."
   (with-current-buffer (generate-new-buffer
                         (format name (gemini-companion-edit-name edit 'plain)))
-    ;; The nearest directory that exists.
     (setq default-directory
-          (let ((file-name-handler-alist nil))
-            (or (locate-dominating-file (gemini-companion-edit-file edit)
-                                        #'file-directory-p)
-                "/")))
+          (let ((file-name-handler-alist nil)
+                (file (gemini-companion-edit-file edit)))
+            (pcase (gemini-companion-names-of-copy file)
+              (`(,name . ,there) (concat name (file-name-directory there)))
+              ;; The nearest directory that exists.
+              (_ (or (locate-dominating-file file #'file-directory-p) "/")))))
     (let ((inhibit-modification-hooks t)
           (buffer-undo-list t))
       (insert text))
@@ -853,8 +854,7 @@ Report that by FORMAT, if it was not kept before, and return non-nil."
                  (not (gemini-companion-edit-in-file-p edit text)))
         (gemini-companion-edit--keep
          edit text
-         (unless (equal text (cdr (gemini-companion-edit-kept edit)))
-           format))
+         (unless (equal text (cdr (gemini-companion-edit-kept edit))) format))
         t))))
 
 (defun gemini-companion-edit--keep (edit text &optional format)

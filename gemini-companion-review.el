@@ -890,6 +890,7 @@ of Evil work there, too."
     (gemini-companion-text-keeping-message
       (let ((enable-local-variables nil)
             (enable-dir-local-variables nil)
+            (default-directory "/")     ; a mode may look for files there
             (inhibit-interaction t)
             ;; Some modes show messages, which clear the echo area even so.
             (inhibit-message t)

@@ -4,7 +4,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-test-helper)
+(require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-session)
 (require 'gemini-companion-remote)
@@ -42,19 +42,22 @@ a\\ it\\\\\\'s")))
     (should (eq 'user-error type))
     (should (string-search "gemini-companion-remote-commands" text))))
 
-(ert-deftest gemini-companion-remote-knows-the-host-of-a-directory ()
+(ert-deftest gemini-companion-remote-knows-where-a-directory-and-a-review-are ()
   (gemini-companion-test-with-remote
-    (let ((default-directory "/ssh:far:/srv/p/x/"))
-      (should (equal '("/ssh:far:" "/srv/p/x" "/srv/p")
-                     (gemini-companion-remote-here))))
     ;; In a directory that is the same there, a CLI there can connect.
-    (let ((default-directory (file-name-as-directory
-                              (expand-file-name "q" directory))))
+    (let ((default-directory (expand-file-name "q/" directory)))
       (should (equal '("/ssh:far:" "/shared/q" "/shared/q")
                      (gemini-companion-remote-here)))
       (let ((gemini-companion-remote-terminal "/ssh:far:/srv/p/"))
         (should (equal '("/ssh:far:" "/srv/p" nil)
-                       (gemini-companion-remote-here)))))))
+                       (gemini-companion-remote-here)))))
+    (gemini-companion-test-with-edits nil
+      (let* ((session '(:id "far" :client "gemini" :remote "/ssh:far:"))
+             (edit (gemini-companion-test-open "/mirror/srv/p/x/a" "1\n" 1 session)))
+        (with-current-buffer (gemini-companion-edit-original edit)
+          (should (equal "/ssh:far:/srv/p/x/" default-directory))
+          (should (equal '("/ssh:far:" "/srv/p/x" "/srv/p")
+                         (gemini-companion-remote-here))))))))
 
 (ert-deftest gemini-companion-remote-shares-what-is-not-excluded-there ()
   (gemini-companion-test-with-remote
