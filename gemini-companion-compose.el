@@ -181,7 +181,7 @@ A directory counts as the files in it."
                                                              ,@found)))))))
           (or (delete-dups (seq-filter #'consp found))
               (user-error "This may be text of %s, which is not shared"
-                          (abbreviate-file-name file)))
+                          (gemini-companion-name-absolute file)))
         (delete-dups (delq nil found))))))
 
 (defun gemini-companion-send--compilation-p ()
@@ -438,8 +438,7 @@ LOCAL the name on this machine, in its true directory; it may be a link."
     (cond (remote
            (when (equal remote (car there))
              (cons (cdr there)
-                   (gemini-companion-names-copy
-                    (concat remote (cdr there))))))
+                   (gemini-companion-names-copy (concat remote (cdr there))))))
           ((not (file-remote-p file))
            (let* ((file (expand-file-name file))
                   (local (concat (file-truename (file-name-directory file))
@@ -478,7 +477,8 @@ is a directory, as the CLI would read all files in it."
     (user-error "A prompt cannot name a file with a control character"))
   (pcase-let* ((`(,name . ,file)
                 (or (gemini-companion-send--names-for file session)
-                    (user-error "%s is not a file on the machine of %s" file
+                    (user-error "%s is not a file on the machine of %s"
+                                (gemini-companion-name-absolute file)
                                 (gemini-companion-session-name session))))
                (hidden (gemini-companion-send--hidden (list file)))
                (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
@@ -488,7 +488,7 @@ is a directory, as the CLI would read all files in it."
                                       "%s is not shared; name it anyway? "
                                     "%s is outside the project of the CLI; \
 name it anyway? ")
-                                  (abbreviate-file-name file))))
+                                  (gemini-companion-name-absolute file))))
       (user-error "Nothing was sent"))
     (push file gemini-companion-send--agreed)
     (concat (if (or (plist-get session :remote) (file-regular-p file))

@@ -155,8 +155,10 @@ FILE is a true name, or nil.  No buffer is searched, and no link followed."
 
 (defun gemini-companion-names-remote (file)
   "Return a cons of the host of FILE, or of a directory, and its name there.
-Return nil if FILE is local and in no directory that is shared."
-  (if-let* ((name (file-remote-p file)))
+FILE may be a copy.  Return nil if it is local and in no directory that
+is shared."
+  (if-let* ((file (gemini-companion-names-visited file))
+            (name (file-remote-p file)))
       (cons name (directory-file-name (file-local-name file)))
     (seq-some (pcase-lambda (`(,name . ,_))
                 (when-let* ((shared (gemini-companion-names-shared name))

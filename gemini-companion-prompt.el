@@ -388,9 +388,11 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
     (message "%s; your text is in the kill ring" problem)))
 
 (defun gemini-companion-prompt--comments (edit)
-  (let* ((file (gemini-companion-edit-file edit))
-         (directory (plist-get (gemini-companion-edit-session edit) :directory))
-         (name (if directory (file-relative-name file directory) file)))
+  (pcase-let* ((file (gemini-companion-edit-file edit))
+               ((map :directory :remote) (gemini-companion-edit-session edit))
+               (name (cond (directory (file-relative-name file directory))
+                           (remote (cdr (gemini-companion-names-remote file)))
+                           (t file))))
     (mapcar (pcase-lambda (`((,side . ,line) . ,comment))
               (format "%s:%d%s: %s" name line
                       (if (eq side 'before) " (removed line)" "")

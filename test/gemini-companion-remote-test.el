@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-cli)
+(require 'gemini-companion-list)
 (require 'gemini-companion-session)
 (require 'gemini-companion-remote)
 (require 'gemini-companion-privacy)
@@ -53,11 +54,20 @@ a\\ it\\\\\\'s")))
                        (gemini-companion-remote-here)))))
     (gemini-companion-test-with-edits nil
       (let* ((session '(:id "far" :client "gemini" :remote "/ssh:far:"))
-             (edit (gemini-companion-test-open "/mirror/srv/p/x/a" "1\n" 1 session)))
+             (open (apply-partially #'gemini-companion-test-open
+                                    "/mirror/srv/p/x/a" "1\n"))
+             (edit (funcall open 1 session)))
         (with-current-buffer (gemini-companion-edit-original edit)
           (should (equal "/ssh:far:/srv/p/x/" default-directory))
           (should (equal '("/ssh:far:" "/srv/p/x" "/srv/p")
-                         (gemini-companion-remote-here))))))))
+                         (gemini-companion-remote-here))))
+        (gemini-companion-edit-comment edit '(after . 1) "Why?")
+        (gemini-companion-edit-reject-with-reason edit "")
+        (should (equal "No: /srv/p/x/a:1: Why?" (car kill-ring)))
+        (gemini-companion-edit-close (funcall open 2 session) 'interrupted)
+        (ert-with-message-capture shown
+          (gemini-companion-last-proposal)
+          (should (equal "/ssh:far:/srv/p/x/a, 1 of 1\n" shown)))))))
 
 (ert-deftest gemini-companion-remote-shares-what-is-not-excluded-there ()
   (gemini-companion-test-with-remote
