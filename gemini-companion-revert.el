@@ -418,9 +418,9 @@ changed lines, if they are known."
         (progn
           (when local
             (gemini-companion-revert--run-hook 'before-revert-hook))
+          (gemini-companion-revert--set-time time)
           (let ((file-name-handler-alist (and local file-name-handler-alist))
                 (create-lockfiles (and local create-lockfiles)))
-            (set-visited-file-modtime time)
             ;; Undoing the first change of an unmodified buffer would make it
             ;; unmodified.
             (let ((create-lockfiles nil))
@@ -434,6 +434,13 @@ changed lines, if they are known."
       (when local
         (revert-buffer t t t)))
     lines))
+
+(defun gemini-companion-revert--set-time (time)
+  "Record that the file of the current buffer was written at TIME.
+Of a symbolic link to a remote file, Tramp compares its own time."
+  (when (string-suffix-p (concat "/" (file-name-nondirectory buffer-file-name))
+                         (gemini-companion-names-file (current-buffer)))
+    (set-visited-file-modtime time)))
 
 (defun gemini-companion-revert--run-hook (hook)
   "Run HOOK without the functions of Eglot.
@@ -611,7 +618,7 @@ text is unknown or the program diff3 is missing; \
                  (gemini-companion-text-of-buffer)
                  (gemini-companion-revert--ancestor-text)
                  theirs "unsaved" "before" "CLI")))
-    (set-visited-file-modtime time)
+    (gemini-companion-revert--set-time time)
     (gemini-companion-text-replace text)
     (setq buffer-file-coding-system coding)
     (gemini-companion-revert--keep-ancestor theirs)

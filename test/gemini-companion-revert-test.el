@@ -84,13 +84,17 @@
            (gemini-companion-names-mirrors `(("/ssh:far:" . ,mirror)))
            (inhibit-message t))
       (with-temp-buffer
-        (setq buffer-file-name "/ssh:far:/a"
-              buffer-file-truename buffer-file-name)
-        (pcase-dolist (`(,time ,text) '((1000.2 "one\n") (1000.4 "two\n")))
+        (setq buffer-file-truename "/ssh:far:/a")
+        (pcase-dolist (`(,time ,name ,text)
+                       '((1000.2 "a" "one\n") (1000.4 "a" "two\n")
+                         ;; Tramp compares the time of the link itself.
+                         (1005 "link" "three\n")))
+          (setq buffer-file-name (concat "/ssh:far:/" name))
           (gemini-companion-test-rewrite copy text)
           (set-file-times copy time)
           (gemini-companion-revert-now copy)
-          (should (equal text (buffer-string))))
+          (should (equal text (buffer-string)))
+          (should (equal 1000 (floor (float-time (visited-file-modtime))))))
         (setq buffer-file-name nil)))))
 
 (ert-deftest gemini-companion-revert-shows-change-hooks-a-normal-buffer ()

@@ -236,6 +236,7 @@ def test_two_hosts_and_this_one_are_apart_and_nothing_is_left_there(
     for cli in clis:
         cli.wait_for("done")
     emacs.becomes(text_of(hosts[1], files[1]), "1\n")
+    emacs.holds(in_buffer(hosts[1], files[1], "(verify-visited-file-modtime)"))
     texts = [host.project.joinpath("a.txt").read_text() for host in hosts]
     assert [*texts, local.read_text()] == ["0\n", "1\n", "2\n"]
 
