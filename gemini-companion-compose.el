@@ -680,6 +680,10 @@ Elsewhere outside the project, it does not read them, or asks."
       (expand-file-name (format name project) home))))
 
 (defun gemini-companion-compose--yank-image (type data)
+  (when-let* ((name (or (plist-get (gemini-companion-compose--target) :remote)
+                        (file-remote-p default-directory))))
+    (user-error "Image is not on %s; copy it there and type its name after @"
+                (gemini-companion-names-title name)))
   (let ((file (make-temp-file (gemini-companion-compose--file
                                "image-"
                                (gemini-companion-compose--image-directory))

@@ -250,12 +250,19 @@ is none."
     (insert "/rubber")
     (completion-at-point)
     (should (equal "/rubber-duck" (string-trim-right (buffer-string))))
-    (let ((outside (make-temp-file "x" nil ".png" "\211PNG")))
-      (funcall (cdr (assoc "^file:" dnd-protocol-alist))
-               (concat "file://" outside) 'copy)
-      (delete-file outside))
-    (should (string-search " @" (buffer-string)))
-    (should (directory-files "ours/prompts" nil "\\`image-.*png"))))
+    (let* ((outside (make-temp-file "x" nil ".png" "\211PNG"))
+           (drop (lambda () (funcall (cdr (assoc "^file:" dnd-protocol-alist))
+                                     (concat "file://" outside) 'copy)))
+           (gemini-companion-remote-directories
+            `(("/ssh:far:" ("/there" . ,directory)))))
+      (funcall drop)
+      (should (string-search " @" (buffer-string)))
+      (should (directory-files "ours/prompts" nil "\\`image-.*png"))
+      ;; On a host there is no such file.
+      (gemini-companion-receive 'sessions-update
+        '((:id "far" :client "gemini" :remote "/ssh:far:")))
+      (should (string-search "on ssh:far" (cadr (should-error (funcall drop)))))
+      (delete-file outside))))
 
 (ert-deftest gemini-companion-compose-starts-a-cli-with-the-prompt ()
   (gemini-companion-compose-test-with nil
