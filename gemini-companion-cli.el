@@ -954,13 +954,15 @@ there (%s); M-x gemini-companion-status"
   "Disconnect the host NAME, by default the one of this buffer.
 CLIs there lose their connection, and their reviews are closed."
   (interactive
-   (let ((names (mapcar #'car gemini-companion-names-remotes))
-         (here (car (gemini-companion-remote-here))))
-     (list (if (cdr names)
-               (completing-read (format-prompt "Disconnect" here) names nil t
-                                nil nil here)
-             (or (car names)
-                 (user-error "No remote host is connected"))))))
+   (let ((titles (mapcar (lambda (host) (gemini-companion-names-title (car host)))
+                         gemini-companion-names-remotes))
+         (here (when-let* ((here (gemini-companion-remote-here)))
+                 (gemini-companion-names-title (car here)))))
+     (list (format "/%s:" (if (cdr titles)
+                              (completing-read (format-prompt "Disconnect" here)
+                                               titles nil t nil nil here)
+                            (or (car titles)
+                                (user-error "No remote host is connected")))))))
   (message "Disconnected from %s" (gemini-companion-names-title name))
   (dolist (edit (gemini-companion-edits-open))
     (when (equal name (plist-get (gemini-companion-edit-session edit) :remote))

@@ -537,7 +537,8 @@ is in none of the last computed roots."
    ;; Emacs 28 asks the remote host to abbreviate.
    ((file-remote-p directory)
     (unless (assoc (file-remote-p directory) gemini-companion-names-remotes)
-      `((note ,(format "%s is remote, and its host is not connected" directory)
+      `((note ,(format "%s, the host of this directory, is not connected"
+                       (gemini-companion-names-title (file-remote-p directory)))
               "Type M-x gemini-companion-connect in a buffer of that host."))))
    ((and (not (member (file-name-as-directory directory)
                       (list (expand-file-name "~/") "/")))

@@ -169,15 +169,22 @@ r resumes a conversation, q quits"
         (gemini-companion-disconnect "/ssh:far:")
         (should (string-prefix-p "Cannot connect to ssh:far" (buffer-string)))
         (should (string-search "Not started; g restarts it" header-line-format))
+        (should (string-prefix-p
+                 "ssh:far, the host of this directory, is not connected"
+                 (cadar (gemini-companion-part-findings 'privacy "/ssh:far:/"))))
         (gemini-companion-run))
       (gemini-companion-receive 'remote-update
         '( :name "/ssh:far:" :state "connected" :port 1 :pid 1
            :roots (("/srv/p" "/srv"))))
       (should (equal 1 (length gemini-companion-run-test-started)))
-      (gemini-companion-disconnect "/ssh:far:")
+      (push '("/ssh:near:") gemini-companion-names-remotes)
+      (cl-letf (((symbol-function 'completing-read)
+                 (lambda (_ titles &rest _) (car (member "ssh:far" titles)))))
+        (call-interactively #'gemini-companion-disconnect))
+      (should (equal '(("/ssh:near:")) gemini-companion-names-remotes))
       (with-current-buffer "*gemini: ssh:far:srv*"
         (gemini-companion-run))
-      (should gemini-companion-names-remotes))))
+      (should (assoc "/ssh:far:" gemini-companion-names-remotes)))))
 
 ;;;; Which CLI
 

@@ -420,7 +420,7 @@ class Outpost:
         """Close the connections, and give up what the outpost has not answered."""
         self.tunnel.abort()
         for number in list(self._pending):
-            self._answer(number, f"the connection to {self.name} was lost")
+            self._answer(number, f"the connection to {self.name[1:-1]} was lost")
 
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
@@ -443,7 +443,7 @@ class Outpost:
 
     def _send(self, *line: object) -> StreamWriter:
         if self._stdin is None:
-            raise RemoteError(f"{self.name} is not connected")
+            raise RemoteError(f"{self.name[1:-1]} is not connected")
         self._stdin.write(json.dumps(line).encode() + b"\n")
         return self._stdin
 

@@ -462,6 +462,7 @@ def test_a_failed_start_is_reported(
 ) -> None:
     facts = far.connect(command=command)
     assert (facts["state"], facts["problem"][: len(problem)]) == ("ended", problem)
+    assert far.write(far.project, None, b"") == "test:far is not connected"
     assert far.connect()["state"] == "connected"  # It can be tried again.
 
 
