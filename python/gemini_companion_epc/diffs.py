@@ -86,6 +86,9 @@ class Diffs:
     def _settle(self, diff: Diff, content: str | None) -> None:
         session = self.sessions.get(diff.session_id)
         del self._diffs[diff.id]
+        outpost = self.remotes.get(session.remote)
+        if outpost is not None and content is not None:
+            outpost.accepted.add(diff.path)
         self._remember(session.settled, diff.path)
         session.notify(diff.path, content, diff)
 

@@ -98,7 +98,7 @@ class Mirror:
             str(one)[len(self.directory) :]: one.stat().st_size for one in copies
         }
         """The size of each copy, the oldest first."""
-        self.ends: dict[str, float] = {}
+        self._followed: dict[str, float] = {}
         """The files whose copies are kept up to date, and until when."""
         self.follow(self._sizes)
 
@@ -136,15 +136,15 @@ class Mirror:
     def follow(self, paths: Iterable[str]) -> None:
         """Keep the copies of the files ``paths`` up to date for a while."""
         end = asyncio.get_running_loop().time() + _FOLLOWED
-        self.ends |= dict.fromkeys(paths, end)
+        self._followed |= dict.fromkeys(paths, end)
 
     def followed(self) -> tuple[list[str], list[str]]:
         """Return the files that are followed, and those that are no longer."""
         now = asyncio.get_running_loop().time()
-        old = [path for path, end in self.ends.items() if end < now]
+        old = [path for path, end in self._followed.items() if end < now]
         for path in old:
-            del self.ends[path]
-        return list(self.ends), old
+            del self._followed[path]
+        return list(self._followed), old
 
     def stamp(self, path: str) -> str:
         """Return the time and size of the copy of the file ``path``, or ""."""
@@ -156,7 +156,7 @@ class Mirror:
     def is_wanted(self, path: str) -> bool:
         """Return whether the file ``path`` is followed, or decides what is shared."""
         names = tuple(f"/{name.removeprefix('~/')}" for name in self._files)
-        return path in self.ends or path.endswith(names)
+        return path in self._followed or path.endswith(names)
 
     def store(self, sent: SentFile) -> str:
         """Write or delete the copy of ``sent``; return a problem or "".
@@ -273,6 +273,8 @@ class Outpost:
         self.name = remote.name
         self.token = remote.token or token_urlsafe()
         self.mirror = Mirror(remote)
+        self.accepted: set[str] = set()
+        """The files whose edits were accepted while others are reviewed."""
         self.tunnel = Tunnel(remotes.server_port, self._carry)
         self._remote = remote
         self._remotes = remotes
@@ -316,8 +318,10 @@ class Outpost:
 
         Qwen Code writes the files of an answer after the last review of it.
         """
-        if reviewed := self._remotes.reviewed(self.name):
-            self.mirror.follow([*self.mirror.ends, *reviewed])
+        reviewed = self._remotes.reviewed(self.name)
+        if not reviewed:
+            self.accepted.clear()
+        self.mirror.follow([*reviewed, *self.accepted])
         followed, old = self.mirror.followed()
         self._send("P", 0, old)
         return followed

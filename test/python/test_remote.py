@@ -144,10 +144,10 @@ def test_a_review_follows_the_file_after_one_round_trip(
     assert facts.keys() == {"id", "client", "version", "remote"}
     assert facts["remote"] == far.name
     assert far.copy(file).read_text() == file.read_text()
+    cli.open_diff(str(far.project / "b.txt"), "new\n")
     far.alone.do(far.alone.diffs.decide, diff.id, "mine\n")
     params = events.next()["params"]
     assert (params["filePath"], params["content"]) == (str(file), "mine\n")
-    cli.open_diff(str(far.project / "b.txt"), "new\n")
     for number in range(100):  # as many edits can be reverted
         far.update(far.project / f"{number}")
     until(lambda: far.kinds().count("P") > 20)
