@@ -97,7 +97,7 @@ if it is not known yet."
          (new (eq 'new (gemini-companion-edit-before edit)))
          exact)
     (gemini-companion-changes-check edit hunk)
-    (setq exact (not (or new hunk unsaved
+    (setq exact (not (or hunk unsaved
                          (not (gemini-companion-edit-in-file-p edit)))))
     (pcase (cond (new '(nil))
                  ((not exact) (gemini-companion-changes--merged edit hunk now))
@@ -205,7 +205,8 @@ What was saved may be undone."
 
 (defun gemini-companion-changes--check-file (edit)
   "Check whether what was reverted of EDIT has gone from its file.
-If it had gone before a later edit, that one has written it again."
+If it had gone before a later edit, that one has written it again; if the
+file was deleted, nothing has."
   (let* ((now (ignore-error file-error
                 (gemini-companion-text-read (gemini-companion-edit-file edit))))
          (undone (gemini-companion-edit-undone edit))
@@ -229,9 +230,10 @@ If it had gone before a later edit, that one has written it again."
                       (pcase (gemini-companion-changes--merged edit hunk text)
                         (`(nil . ,merged) (not (string= text merged))))))
                back)))
-    (gemini-companion-edit-set-reverted edit
-                                        (if (or undone back) 'written 'reverted)
-                                        (seq-difference undone back))))
+    (when (or now (eq 'unsaved (gemini-companion-edit-file-state edit)))
+      (gemini-companion-edit-set-reverted edit
+                                          (if (or undone back) 'written 'reverted)
+                                          (seq-difference undone back)))))
 
 (defun gemini-companion-changes--later (edit)
   "Return the edits by which the file of EDIT was written later."

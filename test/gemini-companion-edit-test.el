@@ -562,11 +562,15 @@ if `answer' is non-nil."
     (gemini-companion-edit-written session (expand-file-name "a") "A\n" "2\n")
     (should (equal '(accepted accepted) (gemini-companion-edits-test-states)))
     ;; From A to B, C and B: without the first, none of them is in the file.
-    (dolist (text '("B\n" "C\n" "B\n"))
-      (gemini-companion-test-accept "c" text 3 session))
-    (gemini-companion-changes-revert (nth 2 (gemini-companion-edits)))
+    (pcase-dolist (`(,file . ,reverted) '(("c" 2) ("new" 5) ("newer" 10 9 8)))
+      (dolist (text '("B\n" "C\n" "B\n"))
+        (gemini-companion-test-accept file text 3 session))
+      (find-file-noselect file) ; of a new file, it is killed
+      (dolist (index reverted)
+        (gemini-companion-changes-revert (nth index (gemini-companion-edits)))))
     (should (equal "A\n" (gemini-companion-test-file-text "c")))
-    (should (equal '(accepted accepted reverted reverted reverted)
+    (should (equal '(accepted accepted reverted reverted reverted
+                     deleted reverted reverted deleted reverted reverted)
                    (gemini-companion-edits-test-states)))))
 
 (ert-deftest gemini-companion-edit-counts-the-lines-that-were-written ()
