@@ -154,7 +154,10 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
                          (if hunk (concat "a hunk of " name) name)))))
     (unless problem
       (pcase state
-        ('unsaved nil)
+        ('unsaved (with-current-buffer buffer
+                    (when (consp buffer-undo-list) ; which begins with a boundary
+                      (push (gemini-companion-changes--undo-entry edit)
+                            (cdr buffer-undo-list)))))
         ('deleted (when (and buffer (not (buffer-modified-p buffer)))
                     (kill-buffer buffer)))
         (_ (gemini-companion-revert (gemini-companion-edit-file edit))))
@@ -167,6 +170,17 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
                               (cons hunk (gemini-companion-edit-undone edit))))))
     (message "%s" said)
     (if done (funcall done (and problem said)) said)))
+
+(defun gemini-companion-changes--undo-entry (edit)
+  "Return an undo entry to reset the state of EDIT, unless that is saved before."
+  (let ((time (visited-file-modtime))
+        (state (gemini-companion-edit-file-state edit))
+        (undone (gemini-companion-edit-undone edit)))
+    (list 'apply
+          (lambda ()
+            (when (equal time (visited-file-modtime))
+              (push (gemini-companion-changes--undo-entry edit) buffer-undo-list)
+              (gemini-companion-edit-set-reverted edit state undone))))))
 
 (defun gemini-companion-changes--conflict (edit hunk line offer)
   "Signal that reverting EDIT, or its HUNK, conflicts with LINE of the file.
