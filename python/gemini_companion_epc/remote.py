@@ -153,10 +153,13 @@ class Mirror:
             return f"{found.st_mtime_ns}-{found.st_size}"
         return ""
 
+    def decides(self, path: str) -> bool:
+        """Return whether the file ``path`` may decide what is shared."""
+        return path.endswith(tuple(f"/{one.removeprefix('~/')}" for one in self._files))
+
     def is_wanted(self, path: str) -> bool:
         """Return whether the file ``path`` is followed, or decides what is shared."""
-        names = tuple(f"/{name.removeprefix('~/')}" for name in self._files)
-        return path in self._followed or path.endswith(names)
+        return path in self._followed or self.decides(path)
 
     def store(self, sent: SentFile) -> str:
         """Write or delete the copy of ``sent``; return a problem or "".
@@ -279,6 +282,7 @@ class Outpost:
         self._remote = remote
         self._remotes = remotes
         self._facts: Facts = {"port": remote.port or 0}
+        self._state = ""
         self._stdin: StreamWriter | None = None
         """Its input, or None if it does not run."""
         self._pending: dict[int, asyncio.Future[str]] = {}
@@ -310,6 +314,8 @@ class Outpost:
         is_same = sent.text is None and sent.stamp and not problem
         if not is_same and self.mirror.is_wanted(sent.path):
             problem = await asyncio.to_thread(self.mirror.store, sent) or problem
+            if self._state == "connected" and self.mirror.decides(sent.path):
+                self._report("connected")  # Emacs reads it again.
         self._answer(number, problem)
         self._send("A")
 
@@ -359,6 +365,7 @@ class Outpost:
             await asyncio.sleep(delay)
 
     def _report(self, state: str, problem: str = "") -> None:
+        self._state = state
         facts = {"name": self.name, "token": self.token, "state": state}
         self._remotes.report({"roots": [], **self._facts, **facts, "problem": problem})
 

@@ -232,11 +232,16 @@ def test_a_host_comes_back_before_texts_that_take_long(
     (far.project / "draft").replace(large)
     ignored.write_text("secret\n")
     os.kill(facts["pid"], signal.SIGKILL)
-    until(lambda: len(far.alone.remote_facts) == 3)
+    reports = far.alone.remote_facts
+    until(lambda: [one["state"] for one in reports[-2:]] == ["lost", "connected"])
     assert far.copy(ignored).read_text() == "secret\n"
     assert far.copy(large).read_text() == "old\n" * 125_000
     until(lambda: far.copy(large).read_text() == large.read_text())
-    assert far.alone.remote_facts[-1]["state"] == "connected"
+    reports.clear()
+    ignored.write_text("more\n")
+    until(lambda: reports)
+    assert reports[-1]["state"] == "connected"
+    assert far.copy(ignored).read_text() == "more\n"
 
 
 def test_each_host_has_its_own_token_and_its_own_files(
