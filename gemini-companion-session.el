@@ -85,16 +85,17 @@ or less, and most before the ones below rank 3 are omitted."
   (let* ((name (assq nil parts))
          (others (remq name parts))
          (columns (string-width (cadr name)))
-         ;; A warning beside a path is not shortened.
          (shortest (string-width (gemini-companion-name--shortened (cadr name) 4)))
+         (whole (string-width (gemini-companion-name--shortened (cadr name) 4 t)))
          (room (lambda ()
                  (- width (string-width (mapconcat #'cadr others "")))))
          (least (lambda ()
                   (let ((rank (apply #'max 0 (mapcar #'car others))))
                     (min columns
-                         (cond ((< rank 3) shortest)
+                         (cond ((<= rank 2) shortest)
+                               ((< rank 3) whole)
                                ((<= rank 5)
-                                (max shortest gemini-companion-name--least))
+                                (max whole gemini-companion-name--least))
                                (columns)))))))
     (while (and (< (funcall room) (funcall least))
                 (seq-some (lambda (part) (< 0 (car part))) others))
@@ -106,20 +107,25 @@ or less, and most before the ones below rank 3 are omitted."
                        ((memq part others) (cadr part))))
                parts "")))
 
-(defun gemini-companion-name--shortened (name columns)
+(defun gemini-companion-name--shortened (name columns &optional whole)
   "Return NAME, shortened to COLUMNS.
-Of a name with a warning, only the path is shortened."
+Of a name with a warning, only the path is shortened.  Unless WHOLE is
+non-nil, a link to a file outside is omitted if there is no room for it."
   (if-let* ((beg (text-property-any 0 (length name)
                                     'gemini-companion-path t name)))
       (let* ((end (next-single-property-change beg 'gemini-companion-path
                                                name (length name)))
              (path (substring name beg end))
-             (others (- (string-width name) (string-width path))))
+             (link (substring name end))
+             (room (- columns beg (string-width link))))
+        (when (and (not whole) (< 0 beg)
+                   (< room (min gemini-companion-name--least
+                                (string-width path))))
+          (setq link "" room (- columns beg)))
         (concat (substring name 0 beg)
-                (gemini-companion-name-shown path
-                                             (max gemini-companion-name--least
-                                                  (- columns others)))
-                (substring name end)))
+                (gemini-companion-name-shown
+                 path (max gemini-companion-name--least room))
+                link))
     (gemini-companion-name-shown name columns)))
 
 (defvar gemini-companion-session--all nil
