@@ -47,6 +47,7 @@
 (defvar desktop-minor-mode-handlers)
 (defvar desktop-save-buffer)
 (defvar eat-kill-buffer-on-exit)
+(defvar term-home-marker)
 (defvar term-raw-map)
 (defvar vterm-kill-buffer-on-exit)
 (defvar vterm-min-window-width)
@@ -441,6 +442,9 @@ which are sent to the program if they are typed twice."
                              (side . ,side)
                              (,(if (eq side 'bottom) 'window-height 'window-width)
                               . 0.4))))))
+  ;; Emacs would center the cursor, with nothing below it.
+  (when (derived-mode-p 'term-mode)
+    (set-window-start nil term-home-marker t))
   ;; Keys are for the CLI.
   (when (bound-and-true-p evil-local-mode)
     (evil-insert-state)))

@@ -204,8 +204,7 @@ prompts, the last first, and `saved' what would be saved."
            (vc-handled-backends nil)
            (gemini-companion-run-commands nil)
            (gemini-companion-run-client nil)
-           (asked nil)
-           (saved nil))
+           (asked nil) (saved nil))
        (ignore asked saved)
        (cl-letf (((symbol-function 'customize-save-variable)
                   (lambda (variable value)
@@ -397,8 +396,7 @@ prompts, the last first, and `saved' what would be saved."
 
 (ert-deftest gemini-companion-run-hints-at-a-cli-until-it-is-connected ()
   (gemini-companion-run-test-with-mode
-    (let ((gemini-companion-terminal 'term)
-          (shown ""))
+    (let ((gemini-companion-terminal 'term) (shown ""))
       (cl-letf (((symbol-function 'gemini-companion-revert-announce)
                  (lambda (text)
                    (setq shown text)
@@ -425,11 +423,13 @@ prompts, the last first, and `saved' what would be saved."
                 (gemini-companion-test-run-timers)
                 (should (equal "" shown))
                 ;; It may stay where one can scroll to it.
-                (save-excursion
-                  (goto-char (point-max))
+                (save-excursion (goto-char (point-max))
                   (insert (make-string 16 ?\n) " >   Type your message\n")))
               (gemini-companion-test-run-timers))
             (should (eq connected (not (string-search text shown))))
+            (set-window-start nil (point-max))
+            (gemini-companion-cli-show (current-buffer))
+            (should (= (window-start) (symbol-value 'term-home-marker)))
             (gemini-companion-receive 'sessions-update (list session))
             (should (equal "" shown))
             (gemini-companion-receive 'sessions-update nil))))
