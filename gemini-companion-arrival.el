@@ -147,7 +147,7 @@ review, or the only connected CLI; if there are several, ask for one."
                (substitute-command-keys "\\[gemini-companion-auto-accept]")
                (if (seq-some same (mapcar #'gemini-companion-edit-session
                                           (gemini-companion-edits-open)))
-                   " (open reviews still await your answer)"
+                   "; open reviews remain"
                  ""))))
   (gemini-companion-view-follow gemini-companion-edits-view 'changed)
   (force-mode-line-update t))
