@@ -707,13 +707,14 @@ Wait until the user pauses and has answered what it asks."
         (letrec ((run (buffer-local-value 'gemini-companion-cli-parameters buffer))
                  (withdraw
                   (gemini-companion-revert-announce
-                   (format "%s is not connected; %s \
-\(M-x gemini-companion-status shows why)"
+                   (format "%s is not connected; %s (%s shows why)"
                            (gemini-companion-session-name run)
                            (gemini-companion-cli--remedy
                             (gemini-companion-cli-obstacle
                              (plist-get run :client)
-                             (plist-get run :directory))))))
+                             (plist-get run :directory)))
+                           (substitute-command-keys
+                            "\\[gemini-companion-status]"))))
                  (changed
                   (lambda (&rest _)
                     (remove-hook 'gemini-companion-session-changed-functions
@@ -793,9 +794,11 @@ PREVIOUS are the CLIs that were connected before."
                              (plist-get session :client)
                              (or (plist-get session :directory) "/"))))
         (when (eq 'bad (car finding))
-          (message "%s; %s (or use M-x gemini-companion-status)"
+          (message "%s; %s (or use %s)"
                    (nth 1 finding)
-                   (gemini-companion-cli--remedy finding)))))))
+                   (gemini-companion-cli--remedy finding)
+                   (substitute-command-keys
+                    "\\[gemini-companion-status]")))))))
 
 ;;;; Desktop
 

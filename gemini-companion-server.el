@@ -253,8 +253,8 @@ CLIs stay connected, and open reviews stay open."
   (unless (gemini-companion-server-ready-p)
     (user-error (if (gemini-companion-server-running-p)
                     "The server is starting; try again soon"
-                  "The server is not running; M-x gemini-companion-mode \
-starts it")))
+                  "The server is not running; %s starts it")
+                (substitute-command-keys "\\[gemini-companion-mode]")))
   (unless gemini-companion-server--next
     (setq gemini-companion-server--next (gemini-companion-server--open))))
 

@@ -236,8 +236,9 @@ beginning of its `:id'."
 By default it is the first in a terminal of this Emacs."
   (if (null (cdr sessions))
       (or (car sessions)
-          (user-error "No CLI is connected; M-x gemini-companion-run starts \
-one, /ide enable (/ide in Copilot CLI) connects a running one"))
+          (user-error "No CLI is connected; %s starts one, /ide enable \
+\(/ide in Copilot CLI) connects a running one"
+                      (substitute-command-keys "\\[gemini-companion-run]")))
     (gemini-companion-clients-read
      "CLI" (mapcar (lambda (session)
                      (cons (gemini-companion-session-name session) session))
