@@ -169,6 +169,9 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
         lambda: f"@{there}(line3)" in "".join(cli.screen().split()),
         "the prompt names the file there",
     )
+    far.file(".geminiignore", "a.txt\n")
+    is_hidden = "(gemini-companion-privacy-hidden-p (current-buffer))"
+    emacs.holds(in_buffer(far, there, is_hidden))
 
 
 @pytest.mark.once
