@@ -113,7 +113,8 @@ The value is a cons of a text and a function that returns a tooltip."
 
 (defun gemini-companion-notify-header ()
   "Return the header line of the terminal of a CLI.
-It has its state, and what waits, with the key that goes there."
+It has its state, if there is room, and what waits, with the key that
+goes there."
   (let ((session (seq-find (lambda (session)
                              (eq (current-buffer)
                                  (gemini-companion-session-terminal session)))
@@ -121,10 +122,14 @@ It has its state, and what waits, with the key that goes there."
         (waiting (gemini-companion-notify--waiting)))
     (string-replace
      "%" "%%" (concat " "
-                      (cond ((null session) "not connected")
-                            ((gemini-companion-notify-description session))
-                            ("connected"))
-                      (and waiting "; ") waiting))))
+                      (gemini-companion-name-fit
+                       `((6 ,(concat
+                              (cond ((null session) "not connected")
+                                    ((gemini-companion-notify-description session))
+                                    ("connected"))
+                              (and waiting "; ")))
+                         (nil ,(or waiting "")))
+                       (1- (window-width)))))))
 
 (defun gemini-companion-notify--waiting ()
   "Return the number of what waits for an answer, and the key, or nil."

@@ -26,8 +26,7 @@
                                    :command '("cat") :connection-type 'pty))
             (session (list :id "1" :client "gemini" :pid (process-id process)
                            :directory "/src/shop/"))
-            (notices nil)
-            (gemini-companion-notify-lasting-seconds 0.1)
+            (notices nil) (gemini-companion-notify-lasting-seconds 0.1)
             (gemini-companion-notify
              (lambda (_session text)
                (push text notices)
@@ -59,13 +58,15 @@
     (should (equal "" (car (gemini-companion-part-lighter 'notify))))
     (gemini-companion-test-eventually
       (equal "working " (car (gemini-companion-part-lighter 'notify))))
-    (should (string-match-p
-             "Gemini CLI (shop): working since [0-9:]+"
-             (gemini-companion-notify-test-help)))
+    (should (string-match-p "Gemini CLI (shop): working since [0-9:]+"
+                            (gemini-companion-notify-test-help)))
     (gemini-companion-notify-test-settled 'question
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
-      (should (string-search "1 to answer: "
-                             (gemini-companion-notify-test-help)))
+      (should (string-search "1 to answer: " (gemini-companion-notify-test-help)))
+      (should (string-prefix-p " not connected; 1 " (gemini-companion-notify-header)))
+      (split-window nil 40 t)
+      (should (string-prefix-p " 1 to " (gemini-companion-notify-header)))
+      (delete-other-windows)
       (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (dolist (show '(gemini-companion-status gemini-companion-list))
@@ -122,8 +123,7 @@ M-x gemini-companion-review goes there") notices)))
   (gemini-companion-notify-test-with
     (let ((gemini-companion-notify-turn-seconds 1000))
       (gemini-companion-notify-test-settled 'prompt)
-      (gemini-companion-notify-test-settled 'end
-        (should-not notices))
+      (gemini-companion-notify-test-settled 'end (should-not notices))
       (pcase-dolist (`(,edits ,text)
                      '((() "Gemini CLI (shop) is done")
                        ((("a" "1\n2\n" "1\ntwo\n3\n") ("b" nil "b\n")
