@@ -46,9 +46,14 @@ class Diffs:
         mine = (one for one in self._diffs.values() if one.session_id == session.id)
         return {diff.path: diff for diff in mine}
 
-    def _reviewed(self, remote: str) -> list[str]:
-        diffs, session = self._diffs.values(), self.sessions.get
-        return [one.path for one in diffs if session(one.session_id).remote == remote]
+    def _reviewed(self, remote: str) -> set[str]:
+        """Return the files of ``remote`` with an open diff, or accepted beside one."""
+        paths: set[str] = set()
+        for diff in self._diffs.values():
+            session = self.sessions.get(diff.session_id)
+            if session.remote == remote:
+                paths |= {diff.path, *session.accepted}
+        return paths
 
     # From Emacs
 
@@ -86,9 +91,8 @@ class Diffs:
     def _settle(self, diff: Diff, content: str | None) -> None:
         session = self.sessions.get(diff.session_id)
         del self._diffs[diff.id]
-        outpost = self.remotes.get(session.remote)
-        if outpost is not None and content is not None:
-            outpost.accepted.add(diff.path)
+        if content is not None:
+            session.accepted.add(diff.path)
         self._remember(session.settled, diff.path)
         session.notify(diff.path, content, diff)
 
@@ -112,6 +116,8 @@ class Diffs:
         if any(one and (one.path, one.proposal) == (path, proposal) for one in known):
             # It keeps what the user has done to the review.
             return True
+        if not self.of(session):
+            session.accepted.clear()
         if previous is not None:
             del self._diffs[previous.id]
             self._dismiss(previous, "closed")

@@ -49,6 +49,7 @@ _GREETING = b"gemini-companion-outpost\n"
 _BEAT = 15
 _SILENCE = 45
 _FOLLOWED = 75
+_CHANGE = 0.2
 _END = 1
 _KILLED = 10
 _DELAYS = (0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)
@@ -154,7 +155,10 @@ class Mirror:
         return ""
 
     def decides(self, path: str) -> bool:
-        """Return whether the file ``path`` may decide what is shared."""
+        """Return whether ``path`` is named as what decides what is shared is.
+
+        So are settings.
+        """
         return path.endswith(tuple(f"/{one.removeprefix('~/')}" for one in self._files))
 
     def is_wanted(self, path: str) -> bool:
@@ -276,13 +280,12 @@ class Outpost:
         self.name = remote.name
         self.token = remote.token or token_urlsafe()
         self.mirror = Mirror(remote)
-        self.accepted: set[str] = set()
-        """The files whose edits were accepted while others are reviewed."""
         self.tunnel = Tunnel(remotes.server_port, self._carry)
         self._remote = remote
         self._remotes = remotes
         self._facts: Facts = {"port": remote.port or 0}
         self._state = ""
+        self._change: asyncio.TimerHandle | None = None
         self._stdin: StreamWriter | None = None
         """Its input, or None if it does not run."""
         self._pending: dict[int, asyncio.Future[str]] = {}
@@ -313,21 +316,27 @@ class Outpost:
         problem = sent.problem
         is_same = sent.text is None and sent.stamp and not problem
         if not is_same and self.mirror.is_wanted(sent.path):
+            previous = self.mirror.stamp(sent.path)
             problem = await asyncio.to_thread(self.mirror.store, sent) or problem
-            if self._state == "connected" and self.mirror.decides(sent.path):
-                self._report("connected")  # Emacs reads it again.
+            if self.mirror.stamp(sent.path) != previous:
+                self._notice(sent.path)
         self._answer(number, problem)
         self._send("A")
 
-    def _follow(self) -> list[str]:
-        """Follow the reviewed files, and no longer those whose reviews ended before.
+    def _notice(self, path: str) -> None:
+        """Let Emacs read soon what decides what is shared, if ``path`` may do so."""
+        if self.mirror.decides(path) and self._change is None:
+            loop = asyncio.get_running_loop()
+            self._change = loop.call_later(_CHANGE, self._report_change)
 
-        Qwen Code writes the files of an answer after the last review of it.
-        """
-        reviewed = self._remotes.reviewed(self.name)
-        if not reviewed:
-            self.accepted.clear()
-        self.mirror.follow([*reviewed, *self.accepted])
+    def _report_change(self) -> None:
+        self._change = None
+        if self._state == "connected":
+            self._report(self._state)
+
+    def _follow(self) -> list[str]:
+        """Follow the reviewed files, and no longer those whose reviews ended before."""
+        self.mirror.follow(self._remotes.reviewed(self.name))
         followed, old = self.mirror.followed()
         self._send("P", 0, old)
         return followed
@@ -536,7 +545,7 @@ class Remotes:
     def __init__(self, server_port: int, report: Callable[[Facts], None]) -> None:
         self.server_port = server_port
         self.report = report
-        self.reviewed: Callable[[str], Sequence[str]] = lambda _: ()
+        self.reviewed: Callable[[str], Iterable[str]] = lambda _: ()
         """Function that returns the files of a host that are being reviewed."""
         self._all: dict[str, Outpost] = {}
         self._ends: set[asyncio.Task[None]] = set()

@@ -56,6 +56,11 @@ class Session:
     # Until their timers end.
     interrupted: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
     settled: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
+    accepted: set[str] = field(default_factory=set)
+    """The files that were accepted since no diff was open.
+
+    Qwen Code writes those of an answer after the last of its diffs.
+    """
     context: bytes | None = None
     outcomes: deque[QueuedOutcome] = field(default_factory=deque)
     waiting: dict[str, tuple[str, asyncio.Future[bool | None]]] = field(
