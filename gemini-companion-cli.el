@@ -951,8 +951,9 @@ buffer on another host"))))
                (cdr (assoc name gemini-companion-names-remotes))))
     (if problems
         (format "%s is connected, but the discovery file could not be written \
-there (%s); M-x gemini-companion-status"
-                title (string-join problems "; "))
+there (%s); %s shows more"
+                title (string-join problems "; ")
+                (substitute-command-keys "\\[gemini-companion-status]"))
       (format "Connected to %s; run %sgemini or qwen in %s there"
               title (if container "REMOTE_CONTAINERS=1 " "") root))))
 

@@ -539,7 +539,9 @@ is in none of the last computed roots."
     (unless (assoc (file-remote-p directory) gemini-companion-names-remotes)
       `((note ,(format "%s, the host of this directory, is not connected"
                        (gemini-companion-names-title (file-remote-p directory)))
-              "Type M-x gemini-companion-connect in a buffer of that host."))))
+              ,(substitute-command-keys
+                "Type \\[gemini-companion-connect] in a buffer of that \
+host.")))))
    ((and (not (member (file-name-as-directory directory)
                       (list (expand-file-name "~/") "/")))
          (car (gemini-companion-roots-outermost

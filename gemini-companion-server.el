@@ -250,11 +250,11 @@ could not start or crashed too often."
 (defun gemini-companion-server-restart ()
   "Replace the server's process by a new one.
 CLIs stay connected, and open reviews stay open."
-  (unless (gemini-companion-server-ready-p)
-    (user-error (if (gemini-companion-server-running-p)
-                    "The server is starting; try again soon"
-                  "The server is not running; %s starts it")
-                (substitute-command-keys "\\[gemini-companion-mode]")))
+  (cond ((gemini-companion-server-ready-p))
+        ((gemini-companion-server-running-p)
+         (user-error "The server is starting; try again soon"))
+        ((user-error "The server is not running; %s starts it"
+                     (substitute-command-keys "\\[gemini-companion-mode]"))))
   (unless gemini-companion-server--next
     (setq gemini-companion-server--next (gemini-companion-server--open))))
 

@@ -407,8 +407,9 @@ and the ignore files, such as .geminiignore.")
     `(,@(mapcar (lambda (problem)
                   `(bad ,(format "%s: the discovery file could not be written \
 (%s)" title problem)
-                        "Correct that, or set TMPDIR there to a directory of \
-your own, then type M-x gemini-companion-connect."))
+                        ,(substitute-command-keys
+                          "Correct that, or set TMPDIR there to a directory \
+of your own, then type \\[gemini-companion-connect].")))
                 problems)
       ,@(seq-mapcat (pcase-lambda (`(,client ,version))
                       (gemini-companion-status--remote-client

@@ -144,8 +144,7 @@ r resumes a conversation, q quits"
 
 (ert-deftest gemini-companion-run-reports-a-server-that-did-not-start ()
   (gemini-companion-run-test-with
-    (let ((gemini-companion-server-command '("sh" "-c" "exit 1"))
-          reported)
+    (let ((gemini-companion-server-command '("sh" "-c" "exit 1")) reported)
       (cl-letf (((symbol-function 'display-warning)
                  (lambda (&rest _) (setq reported t))))
         (gemini-companion-run)
@@ -169,9 +168,11 @@ r resumes a conversation, q quits"
         (gemini-companion-disconnect "/ssh:far:")
         (should (string-prefix-p "Cannot connect to ssh:far" (buffer-string)))
         (should (string-search "Not started; g restarts it" header-line-format))
-        (should (string-prefix-p
-                 "ssh:far, the host of this directory, is not connected"
-                 (cadar (gemini-companion-part-findings 'privacy "/ssh:far:/"))))
+        (let ((overriding-local-map '(keymap (?c . gemini-companion-connect))))
+          (should (equal '((note "ssh:far, the host of this directory, is not \
+connected" "Type c in a buffer of that host."))
+                         (gemini-companion-part-findings
+                          'privacy "/ssh:far:/"))))
         (gemini-companion-run))
       (gemini-companion-receive 'remote-update
         '( :name "/ssh:far:" :state "connected" :port 1 :pid 1
