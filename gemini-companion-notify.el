@@ -113,30 +113,33 @@ The value is a cons of a text and a function that returns a tooltip."
 
 (defun gemini-companion-notify-header ()
   "Return the header line of the terminal of a CLI.
-It has its state, if there is room, and what waits, with the key that
-goes there."
-  (let ((session (seq-find (lambda (session)
-                             (eq (current-buffer)
-                                 (gemini-companion-session-terminal session)))
-                           (gemini-companion-sessions)))
-        (waiting (gemini-companion-notify--waiting)))
-    (string-replace
-     "%" "%%" (concat " "
-                      (gemini-companion-name-fit
-                       `((6 ,(concat
-                              (cond ((null session) "not connected")
-                                    ((gemini-companion-notify-description session))
-                                    ("connected"))
-                              (and waiting "; ")))
-                         (nil ,(or waiting "")))
-                       (1- (window-width)))))))
+It has its state, shortened or, if something waits, only where there is
+room, and the key that goes to what waits, always as a whole."
+  (let* ((session (seq-find (lambda (session)
+                              (eq (current-buffer)
+                                  (gemini-companion-session-terminal session)))
+                            (gemini-companion-sessions)))
+         (state (if session
+                    (or (gemini-companion-notify-description session)
+                        "connected")
+                  "not connected"))
+         (waiting (gemini-companion-notify--waiting)))
+    (string-replace "%" "%%"
+                    (concat " " (gemini-companion-name-fit
+                                 (if waiting
+                                     `((nil "") (2 ,(concat state "; "))
+                                       ,@waiting)
+                                   `((nil ,state)))
+                                 (1- (window-width)))))))
 
 (defun gemini-companion-notify--waiting ()
-  "Return the number of what waits for an answer, and the key, or nil."
+  "Return the number of what waits for an answer, and the key, or nil.
+The value consists of parts of a header line."
   (let ((count (gemini-companion-notify--count)))
     (unless (zerop count)
-      (format "%d to answer: %s" count
-              (substitute-command-keys "\\[gemini-companion-review]")))))
+      `((0 ,(number-to-string count))
+        (1 " to answer")
+        (0 ,(substitute-command-keys ": \\[gemini-companion-review]"))))))
 
 (defun gemini-companion-notify--help ()
   (let ((lines (mapcar (lambda (session)
@@ -145,8 +148,10 @@ goes there."
                                      "connected")))
                        (gemini-companion-sessions)))
         (waiting (gemini-companion-notify--waiting)))
-    (when (or waiting lines)
-      (string-join (delq nil (cons waiting lines)) "\n"))))
+    (when waiting
+      (push (mapconcat #'cadr waiting "") lines))
+    (when lines
+      (string-join lines "\n"))))
 
 ;;;; Notifications
 

@@ -62,11 +62,12 @@
                             (gemini-companion-notify-test-help)))
     (gemini-companion-notify-test-settled 'question
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
-      (should (string-search "1 to answer: " (gemini-companion-notify-test-help)))
-      (should (string-prefix-p " not connected; 1 " (gemini-companion-notify-header)))
-      (split-window nil 40 t)
-      (should (string-prefix-p " 1 to " (gemini-companion-notify-header)))
-      (delete-other-windows)
+      (pcase-dolist (`(,width . ,shown)
+                     '((80 . "not connected; 1 to answer") (42 . "1 to answer")
+                       (32 . "1")))
+        (cl-letf (((symbol-function 'window-width) (lambda (&rest _) width)))
+          (should (equal (format " %s: M-x gemini-companion-review" shown)
+                         (gemini-companion-notify-header)))))
       (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (dolist (show '(gemini-companion-status gemini-companion-list))
@@ -75,7 +76,10 @@
         (kill-buffer))
       (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
       (gemini-companion-state-report session 'edit nil)
-      (should-not (string-search "to answer" (gemini-companion-notify-test-help))))))
+      (should-not (string-search "to answer" (gemini-companion-notify-test-help)))
+      (split-window nil 12 t)
+      (should (string-match-p "\\` not[.]+c?ted\\'"
+                              (gemini-companion-notify-header))))))
 
 (ert-deftest gemini-companion-notify-is-once-for-each-question ()
   (gemini-companion-notify-test-with
@@ -131,8 +135,7 @@ M-x gemini-companion-review goes there") notices)))
                         "Gemini CLI (shop) is done: 2 files, +4 ")))
         (gemini-companion-notify-test-settled 'prompt)
         (cl-decf (gemini-companion-turn-began
-                  (gemini-companion-session-turn session))
-                 1000)
+                  (gemini-companion-session-turn session)) 1000)
         (pcase-dolist (`(,name ,before ,after) edits)
           (gemini-companion-edit-written session (expand-file-name name)
                                           before after))
@@ -154,8 +157,7 @@ M-x gemini-companion-review goes there") notices)))
         (dolist (gemini-companion-notify '(message desktop))
           (gemini-companion-notify-test-settled 'question
             (should (string-suffix-p "Gemini CLI (shop) asks in its terminal; \
-M-x gemini-companion-review goes there"
-                                     shown)))
+M-x gemini-companion-review goes there" shown)))
           (gemini-companion-notify-test-settled 'edit
             (should-not (string-search "asks" (or shown "")))))
         (setq gemini-companion-notify 'message)
@@ -176,8 +178,7 @@ M-x gemini-companion-review goes there"
             (gemini-companion-notify-test-settled 'question)
             (should (equal (concat before
                                    "Gemini CLI (shop) asks in its terminal; \
-M-x gemini-companion-review goes there\n")
-                           (buffer-string)))))))))
+M-x gemini-companion-review goes there\n") (buffer-string)))))))))
 
 (defconst gemini-companion-notify-test-dbus
   '(let ((calls nil)
