@@ -589,13 +589,16 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
                      '(((y-or-n-p "Go on? ") text-mode)
                        ((insert "more") text-mode)
                        ((error "Boom") text-mode)
-                       ((message "Hello") gemini-companion-highlight-test-mode)))
+                       ((message "%s" (file-exists-p default-directory))
+                        gemini-companion-highlight-test-mode)))
         (let ((text (format "\u00fc %S\n" form)))
           (setq said "Announced")
           (with-temp-buffer
             (insert text)
             (should-not (gemini-companion-test-demoted
-                          (gemini-companion-highlight "/nowhere/a.bad")
+                          (gemini-companion-test-with-far-host
+                            (let ((default-directory "/far:/"))
+                              (gemini-companion-highlight "/nowhere/a.bad")))
                           (gemini-companion-highlight-test-harm text)))
             (should (equal "Announced" said))
             (should (eq mode major-mode))))))))
