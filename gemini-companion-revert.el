@@ -368,8 +368,10 @@ removes it again, and leaves the rest."
       (let ((written (car (gemini-companion-watch--stamp file))))
         (or (null written)
             (time-less-p written (visited-file-modtime))
-            (equal (gemini-companion-revert--ancestor-text)
-                   (car (gemini-companion-revert--read))))))))
+            ;; The time of a link stays as it was when the text was kept.
+            (and (buffer-modified-p)
+                 (equal (gemini-companion-revert--ancestor-text)
+                        (car (gemini-companion-revert--read)))))))))
 
 (defun gemini-companion-revert--plain-p (file)
   "Return non-nil if the current buffer can have the text of FILE, its file.
@@ -437,9 +439,11 @@ changed lines, if they are known."
 
 (defun gemini-companion-revert--set-time (time)
   "Record that the file of the current buffer was written at TIME.
-Of a symbolic link to a remote file, Tramp compares its own time."
+Of a symbolic link to a remote file, Tramp compares its own time.  A
+link to a file of the same name is taken for that, as the names do not
+tell, and the host is not asked."
   (when (string-suffix-p (concat "/" (file-name-nondirectory buffer-file-name))
-                         (gemini-companion-names-file (current-buffer)))
+                         (gemini-companion-names-file))
     (set-visited-file-modtime time)))
 
 (defun gemini-companion-revert--run-hook (hook)
@@ -556,14 +560,14 @@ more, and the previous place is added to the mark ring."
 By default, it is the text of the buffer, which is about to change,
 if that is not too large."
   (with-current-buffer (or (buffer-base-buffer) (current-buffer))
-    (when (and buffer-file-name
-               ;; With more, Emacs would collect garbage at the first key.
-               (or text (< (buffer-size) (* 1024 1024))))
+    (when buffer-file-name
       ;; A review of the file displays that it is unsaved.
       (force-mode-line-update t)
       (setq gemini-companion-revert--ancestor
-            (cons (visited-file-modtime)
-                  (or text (gemini-companion-text-of-buffer)))))))
+            ;; With more, Emacs would collect garbage at the first key.
+            (and (or text (< (buffer-size) (* 1024 1024)))
+                 (cons (visited-file-modtime)
+                       (or text (gemini-companion-text-of-buffer))))))))
 
 (defun gemini-companion-revert--ancestor-text ()
   (pcase gemini-companion-revert--ancestor

@@ -88,12 +88,14 @@
         (pcase-dolist (`(,time ,name ,text)
                        '((1000.2 "a" "one\n") (1000.4 "a" "two\n")
                          ;; Tramp compares the time of the link itself.
-                         (1005 "link" "three\n")))
+                         (1005 "link" "three\n") (1006 "link" "two\n")))
           (setq buffer-file-name (concat "/ssh:far:/" name))
           (gemini-companion-test-rewrite copy text)
           (set-file-times copy time)
           (gemini-companion-revert-now copy)
           (should (equal text (buffer-string)))
+          (when (eql 1000.4 time)
+            (gemini-companion-revert--keep-ancestor))
           (should (equal 1000 (floor (float-time (visited-file-modtime))))))
         (setq buffer-file-name nil)))))
 
