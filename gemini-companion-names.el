@@ -100,7 +100,7 @@ It is nil if the host of FILE is not connected.  The copy need not exist."
     (`(,name . ,there) (concat name there))
     (_ file)))
 
-(defun gemini-companion-names--copy-of-buffer (buffer)
+(defun gemini-companion-names--copy-of-buffer (&optional buffer)
   "Return the copy of the remote file that BUFFER visits, or nil."
   (when-let* ((file (and gemini-companion-names-remotes (buffer-file-name buffer)))
               (true-name (or (buffer-local-value 'buffer-file-truename
@@ -125,7 +125,7 @@ FILE is a true name, or nil.  No buffer is searched, and no link followed."
              (let ((file-name-handler-alist nil))
                (string-suffix-p (file-name-nondirectory file)
                                 (or buffer-file-truename buffer-file-name) t)))
-    (let* ((copy (gemini-companion-names--copy-of-buffer nil))
+    (let* ((copy (gemini-companion-names--copy-of-buffer))
            (visited (or copy buffer-file-truename))
            (file-name-handler-alist nil))
       (and visited
