@@ -432,9 +432,9 @@ It has the name of one that is hidden, or else of one that exists."
   "Return (NAME . LOCAL) for FILE, or nil if it is not where SESSION is.
 NAME is its name in the directory or on the host of SESSION, or nil, and
 LOCAL the name on this machine, in its true directory; it may be a link."
-  (let ((remote (plist-get session :remote))
-        (directory (plist-get session :directory))
-        (there (gemini-companion-names-remote file)))
+  (let* ((remote (plist-get session :remote))
+         (directory (plist-get session :directory))
+         (there (gemini-companion-names-remote file remote)))
     (cond (remote
            (when (equal remote (car there))
              (cons (cdr there)

@@ -153,15 +153,16 @@ FILE is a true name, or nil.  No buffer is searched, and no link followed."
                                     roots))))
               gemini-companion-names-remotes))
 
-(defun gemini-companion-names-remote (file)
+(defun gemini-companion-names-remote (file &optional host)
   "Return a cons of the host of FILE, or of a directory, and its name there.
 FILE may be a copy.  Return nil if it is local and in no directory that
-is shared."
+is shared with HOST, or with any host by default."
   (if-let* ((file (gemini-companion-names-visited file))
             (name (file-remote-p file)))
       (cons name (directory-file-name (file-local-name file)))
     (seq-some (pcase-lambda (`(,name . ,_))
-                (when-let* ((shared (gemini-companion-names-shared name))
+                (when-let* (((member host (list nil name)))
+                            (shared (gemini-companion-names-shared name))
                             (there (gemini-companion-names--mapped
                                     (expand-file-name file)
                                     (mapcar #'reverse shared))))

@@ -391,7 +391,8 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
   (pcase-let* ((file (gemini-companion-edit-file edit))
                ((map :directory :remote) (gemini-companion-edit-session edit))
                (name (cond (directory (file-relative-name file directory))
-                           (remote (cdr (gemini-companion-names-remote file)))
+                           ((and remote (cdr (gemini-companion-names-remote
+                                              file remote))))
                            (t file))))
     (mapcar (pcase-lambda (`((,side . ,line) . ,comment))
               (format "%s:%d%s: %s" name line

@@ -53,21 +53,29 @@ a\\ it\\\\\\'s")))
         (should (equal '("/ssh:far:" "/srv/p" nil)
                        (gemini-companion-remote-here)))))
     (gemini-companion-test-with-edits nil
-      (let* ((session '(:id "far" :client "gemini" :remote "/ssh:far:"))
-             (open (apply-partially #'gemini-companion-test-open
-                                    "/mirror/srv/p/x/a" "1\n"))
-             (edit (funcall open 1 session)))
+      (let* ((pair (cadar gemini-companion-remote-directories))
+             (session '(:id "far" :client "gemini" :remote "/ssh:far:"))
+             (edit (gemini-companion-test-open "/mirror/srv/p/x/a" "1\n" 1 session)))
         (with-current-buffer (gemini-companion-edit-original edit)
           (should (equal "/ssh:far:/srv/p/x/" default-directory))
           (should (equal '("/ssh:far:" "/srv/p/x" "/srv/p")
                          (gemini-companion-remote-here))))
-        (gemini-companion-edit-comment edit '(after . 1) "Why?")
-        (gemini-companion-edit-reject-with-reason edit "")
-        (should (equal "No: /srv/p/x/a:1: Why?" (car kill-ring)))
-        (gemini-companion-edit-close (funcall open 2 session) 'interrupted)
+        (gemini-companion-edit-close edit 'interrupted)
         (ert-with-message-capture shown
           (gemini-companion-last-proposal)
-          (should (equal "/ssh:far:/srv/p/x/a, 1 of 1\n" shown)))))))
+          (should (equal "/ssh:far:/srv/p/x/a, 1 of 1\n" shown)))
+        ;; Another host may share the directory.
+        (push `("/docker:two:" ("/app" . ,(cdr pair)))
+              (cdr gemini-companion-remote-directories))
+        (pcase-dolist (`(,file ,host ,named)
+                       `(("/mirror/srv/p/x/a" "/ssh:far:" "/srv/p/x/a")
+                         (,(expand-file-name "q" (cdr pair)) "/docker:two:" "/app/q")
+                         ("/none/a" "/docker:two:" "/none/a")))
+          (setq edit (gemini-companion-test-open
+                      file "1\n" 3 `(:id "two" :client "gemini" :remote ,host)))
+          (gemini-companion-edit-comment edit '(after . 1) "Why?")
+          (gemini-companion-edit-reject-with-reason edit "")
+          (should (equal (format "No: %s:1: Why?" named) (car kill-ring))))))))
 
 (ert-deftest gemini-companion-remote-shares-what-is-not-excluded-there ()
   (gemini-companion-test-with-remote
