@@ -962,15 +962,19 @@ there (%s); %s shows more"
   "Disconnect the host NAME, by default the one of this buffer.
 CLIs there lose their connection, and their reviews are closed."
   (interactive
-   (let ((titles (mapcar (lambda (host) (gemini-companion-names-title (car host)))
-                         gemini-companion-names-remotes))
-         (here (when-let* ((here (gemini-companion-remote-here)))
-                 (gemini-companion-names-title (car here)))))
-     (list (format "/%s:" (if (cdr titles)
-                              (completing-read (format-prompt "Disconnect" here)
-                                               titles nil t nil nil here)
-                            (or (car titles)
-                                (user-error "No remote host is connected")))))))
+   (let* ((titles (mapcar (lambda (host) (gemini-companion-names-title (car host)))
+                          gemini-companion-names-remotes))
+          (here (when-let* ((here (gemini-companion-remote-here)))
+                  (gemini-companion-names-title (car here))))
+          (title (if (cdr titles)
+                     (completing-read (format-prompt "Disconnect" here)
+                                      titles nil t nil nil here)
+                   (car titles))))
+     (unless (member title titles)
+       (user-error (if titles
+                       "Enter a host that is connected"
+                     "No remote host is connected")))
+     (list (format "/%s:" title))))
   (message "Disconnected from %s" (gemini-companion-names-title name))
   (dolist (edit (gemini-companion-edits-open))
     (when (equal name (plist-get (gemini-companion-edit-session edit) :remote))

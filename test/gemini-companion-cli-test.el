@@ -155,6 +155,7 @@ r resumes a conversation, q quits"
 (ert-deftest gemini-companion-run-starts-one-cli-while-its-place-connects ()
   (gemini-companion-run-test-with
     (let ((gemini-companion-remote-directories '(("/ssh:far:")))
+          (answers '("" "ssh:far"))
           ;; It does not answer.
           (gemini-companion-remote-commands '((("ssh") "sh" "-c" "exec cat"))))
       (dotimes (_ 2)
@@ -180,7 +181,9 @@ connected" "Type c in a buffer of that host."))
       (should (equal 1 (length gemini-companion-run-test-started)))
       (push '("/ssh:near:") gemini-companion-names-remotes)
       (cl-letf (((symbol-function 'completing-read)
-                 (lambda (_ titles &rest _) (car (member "ssh:far" titles)))))
+                 (lambda (&rest _) (pop answers))))
+        (should-error (call-interactively #'gemini-companion-disconnect)
+                      :type 'user-error)
         (call-interactively #'gemini-companion-disconnect))
       (should (equal '(("/ssh:near:")) gemini-companion-names-remotes))
       (with-current-buffer "*gemini: ssh:far:srv*"
