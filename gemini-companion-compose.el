@@ -919,18 +919,24 @@ The text of a file must not be sent, replaced or killed."
 SESSION is by default the CLI of this project.  TEXT is added to the
 draft."
   (interactive)
-  (let* ((directory (if-let* ((project (project-current)))
-                        (project-root project)
-                      default-directory))
-         (sessions (gemini-companion-send--sessions directory))
-         (session (or session
-                      (and sessions (gemini-companion-session-read sessions))))
-         (terminal (and session (gemini-companion-session-terminal session)))
-         (window (and terminal (get-buffer-window terminal))))
+  (pcase-let* ((`(,host ,_ ,root) (and (file-remote-p default-directory)
+                                       (gemini-companion-remote-here)))
+               ;; Tramp would ask the host for the project.
+               (project (and (not root) (project-current)))
+               (directory (cond (root (concat host root))
+                                (project (project-root project))
+                                (t default-directory)))
+               (sessions (gemini-companion-send--sessions directory))
+               (session (or session
+                            (and sessions
+                                 (gemini-companion-session-read sessions))))
+               (terminal (and session
+                              (gemini-companion-session-terminal session)))
+               (window (and terminal (get-buffer-window terminal))))
     (pop-to-buffer (gemini-companion-compose--buffer
                     (file-name-as-directory
                      (or (plist-get session :directory)
-                         (file-truename directory))))
+                         (if root directory (file-truename directory)))))
                    (and window `((display-buffer-reuse-window
                                   display-buffer-in-direction)
                                  (direction . below)
