@@ -246,6 +246,8 @@ def test_two_hosts_and_this_one_are_apart_and_nothing_is_left_there(
     assert all(host.discovery_files() for host in hosts)
     assert len(outposts(world.scratch)) == 2
     os.kill(emacs.pid, signal.SIGKILL)
+    eventually(lambda: not any(h.discovery_files() for h in hosts), "none is found")
+    eventually(lambda: not outposts(world.scratch), "no outposts")
     copies = f"gemini-companion-*-{emacs.pid}-*"
     eventually(lambda: not list(world.scratch.tmp.glob(copies)), "no copies are left")
 
