@@ -48,8 +48,7 @@
           (gemini-companion-test-write file written)
           (gemini-companion-edit-written session file reported "new\n")
           (gemini-companion-changes-revert (car (gemini-companion-edits)))
-          (should (equal expected
-                         (gemini-companion-text-bytes file))))))))
+          (should (equal expected (gemini-companion-text-bytes file))))))))
 
 (ert-deftest gemini-companion-changes-refuses-to-revert-what-would-lose-text ()
   (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
@@ -225,8 +224,7 @@
         (gemini-companion-changes-test-accept
          "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
         (should (equal '((nil) (nil . 1))
-                       (mapcar #'window-margins
-                               (list nil text-window))))
+                       (mapcar #'window-margins (list nil text-window))))
         (set-window-buffer text-window "*scratch*")
         (set-window-buffer text-window (current-buffer))
         (run-hook-with-args 'window-buffer-change-functions (selected-frame))

@@ -308,14 +308,12 @@ prompts, the last first, and `saved' what would be saved."
     (let ((gemini-companion-server-command nil)
           (gemini-companion-install-directory (expand-file-name "none"))
           (warning-minimum-log-level :emergency))
-      (gemini-companion-run-test-answering "Gemini CLI"
-        (gemini-companion-run)))
+      (gemini-companion-run-test-answering "Gemini CLI" (gemini-companion-run)))
     (should-not gemini-companion-mode)
     (should-not saved)
     (should-not (file-exists-p ".gemini/settings.json"))
     ;; As if they were installed.
-    (gemini-companion-run-test-answering "Gemini CLI"
-      (gemini-companion-run))
+    (gemini-companion-run-test-answering "Gemini CLI" (gemini-companion-run))
     (should (equal '((gemini-companion-run-client . "gemini")) saved))))
 
 (ert-deftest gemini-companion-run-opens-beside-the-file-where-that-fits ()

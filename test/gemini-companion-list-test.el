@@ -548,8 +548,7 @@ ssh:far:a cannot be reverted (it has changed there)" (funcall failed problem)))
             (0 (gemini-companion-edit-reject edit))
             (1 (gemini-companion-edit-close edit 'closed))
             (2 (gemini-companion-receive 'sessions-update
-                 (list (gemini-companion-test-session
-                        "s1" (1+ (random 2))))))
+                 (list (gemini-companion-test-session "s1" (1+ (random 2))))))
             (3 (ignore-errors (gemini-companion-edit-accept edit)))
             (_ (when-let* ((hunk (car (gemini-companion-edit-hunks edit))))
                  (cl-letf (((symbol-function 'y-or-n-p) #'always))

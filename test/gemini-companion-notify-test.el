@@ -222,8 +222,7 @@ M-x gemini-companion-review goes there\n") (buffer-string)))))))))
 It is the service of notifications itself.")
 
 (ert-deftest gemini-companion-notify-by-d-bus-is-clicked-and-withdrawn ()
-  (skip-unless (and (featurep 'dbusbind)
-                    (executable-find "dbus-run-session")))
+  (skip-unless (and (featurep 'dbusbind) (executable-find "dbus-run-session")))
   (with-temp-buffer
     (should (eql 0 (apply #'call-process "dbus-run-session" nil '(t nil) nil "--"
                           (gemini-companion-test-emacs

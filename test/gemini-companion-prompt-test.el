@@ -72,8 +72,7 @@ The CLI is PROGRAM, a command of the shell."
               ;; A CLI displays nothing of what is around a paste.
               (concat "stty -echoctl; echo up; exec " ,program)))
            (gemini-companion-send-test-with-diff
-               (list :id "one"
-                     :pid (process-id (get-buffer-process terminal)))
+               (list :id "one" :pid (process-id (get-buffer-process terminal)))
              ,@body))
        (when (buffer-live-p terminal)
          (kill-buffer terminal)))))
@@ -671,8 +670,7 @@ The user agrees to each question."
             (with-current-buffer buffer
               (goto-char (point-min))
               (diff-hunk-next))
-            (should (eq sent
-                        (gemini-companion-point-test-hush-p buffer)))))))))
+            (should (eq sent (gemini-companion-point-test-hush-p buffer)))))))))
 
 (ert-deftest gemini-companion-point-keeps-source-lines-in-compilations ()
   (gemini-companion-point-test-with-secret

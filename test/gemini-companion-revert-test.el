@@ -193,8 +193,7 @@
            (run-hooks 'pre-command-hook)
            (should (equal "one\n" (buffer-string)))))
         (gemini-companion-test-eventually (equal "two\n" (buffer-string)))
-        (gemini-companion-test-in-the-end
-          (not (gemini-companion-test-timers)))
+        (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
         (should (equal (list (not closed)) ends))))))
 
 ;; The user has agreed to edit a file that has changed.
@@ -450,16 +449,14 @@ the text that there is then, and the bytes that are saved of that."
       (insert mine)
       (gemini-companion-revert-expect file)
       (gemini-companion-test-rewrite file theirs)
-      (gemini-companion-test-in-the-end
-        (not (gemini-companion-test-timers)))
+      (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
       (should (equal mine (buffer-string)))
       (should (buffer-modified-p))
       (narrow-to-region (point-max) (point-max))
       (gemini-companion-merge)
       (should (verify-visited-file-modtime))
       (widen)
-      (should (eq (string-prefix-p "<" merged)
-                  (bound-and-true-p smerge-mode)))
+      (should (eq (string-prefix-p "<" merged) (bound-and-true-p smerge-mode)))
       (should-error (gemini-companion-merge) :type 'user-error)
       (should (equal merged (gemini-companion-test-text (current-buffer))))
       (should (buffer-modified-p)))))
@@ -576,8 +573,7 @@ it is offered if it is."
     (should-not (gemini-companion-revert-test-offer
                  large 'expected (concat large "more\n"))))
   ;; Nobody knows what the user has changed.
-  (should-not (gemini-companion-revert-test-offer
-               "1\n2\n" 'late "1\nzwei\n"))
+  (should-not (gemini-companion-revert-test-offer "1\n2\n" 'late "1\nzwei\n"))
   (let ((exec-path nil))
     (should-not (gemini-companion-revert-test-offer
                  "1\n2\n" 'without-review "1\nzwei\n"))))

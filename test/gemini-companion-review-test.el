@@ -279,8 +279,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
         ;; Here a global mode also turns on its mode.
         (run-hooks 'post-command-hook)
         ;; The control panel, or the diff.
-        (should-not (buffer-local-value 'display-line-numbers
-                                        (window-buffer)))
+        (should-not (buffer-local-value 'display-line-numbers (window-buffer)))
         (should (buffer-local-value 'display-line-numbers
                                     (find-file-noselect "a"))))
     (global-display-line-numbers-mode -1)))
@@ -402,8 +401,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                '((t nil 130) (t nil 60) (nil t 60) (t t 70) (t t 60)))
             (with-current-buffer visiting
               (set-buffer-modified-p unsaved))
-            (setf (gemini-companion-edit-remarks diff)
-                  (and changed '(changed)))
+            (setf (gemini-companion-edit-remarks diff) (and changed '(changed)))
             (let ((text (gemini-companion-test-header (current-buffer) width)))
               (ert-info (text)
                 (should (<= (string-width text) width))
@@ -461,8 +459,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
         (cl-letf (((symbol-function 'old-selected-window) (lambda () window)))
           (should (with-current-buffer proposal
                     (gemini-companion-test-header-text)))))
-      (should (equal "1\n2\nthree\n"
-                     (gemini-companion-edit-text diff)))
+      (should (equal "1\n2\nthree\n" (gemini-companion-edit-text diff)))
       ;; It has the keys of the user.
       (let ((map (make-sparse-keymap)))
         (set-keymap-parent map gemini-companion-review-mode-map)
@@ -501,8 +498,7 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
 
 (defun gemini-companion-highlight-test-harm (text)
   "Return what is wrong with the current buffer, which must contain TEXT."
-  (with-demoted-errors "Highlighting: %S"
-    (font-lock-ensure))
+  (with-demoted-errors "Highlighting: %S" (font-lock-ensure))
   (goto-char (point-min))
   (cond ((not (equal text (buffer-substring-no-properties (point-min)
                                                           (point-max))))

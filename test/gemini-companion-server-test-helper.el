@@ -28,8 +28,7 @@ Temporary files are in a directory of their own, `temporary'."
                                        process-environment))
             (gemini-companion-edit-send-function nil)
             (gemini-companion-server-command
-             (list (gemini-companion-test-python)
-                   "-m" "gemini_companion_epc")))
+             (list (gemini-companion-test-python) "-m" "gemini_companion_epc")))
        (unwind-protect
            (progn ,@body)
          (gemini-companion-mode -1)

@@ -136,8 +136,7 @@
                (apply #'gemini-companion-test-failure python))))
     (let ((gemini-companion-log-file 'not-a-name))
       (should (string-search "stringp, not-a-name"
-                             (apply #'gemini-companion-test-failure
-                                    python))))))
+                             (apply #'gemini-companion-test-failure python))))))
 
 (ert-deftest gemini-companion-server-that-is-suspended-ends ()
   (gemini-companion-test-with-mode '()
@@ -146,8 +145,7 @@
       (memq 'stop (mapcar #'process-status (gemini-companion-test-processes))))
     (gemini-companion-mode -1)
     (should-not (directory-files-recursively temporary "-server-"))
-    (gemini-companion-test-in-the-end
-      (not (gemini-companion-test-processes)))))
+    (gemini-companion-test-in-the-end (not (gemini-companion-test-processes)))))
 
 (ert-deftest gemini-companion-server-takes-and-returns-texts-of-any-kind ()
   (gemini-companion-test-with-mode '(("a" "text"))

@@ -359,8 +359,7 @@ The hunks were just compared."
           ((zerop n)
            (set-buffer (gemini-companion-edit-proposal-buffer diff))
            (goto-char (1+ (random (1+ (buffer-size))))))
-          (t
-           (ignore-errors (ediff-jump-to-difference n))))))
+          (t (ignore-errors (ediff-jump-to-difference n))))))
 
 (defun gemini-companion-hunk-test-toggle (diff)
   "Toggle a hunk of DIFF by its key, here and in the model, and return it.

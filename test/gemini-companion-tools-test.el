@@ -51,8 +51,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
             (gemini-companion-install-directory
              (expand-file-name "emacs/" directory))
             (gemini-companion-server-command
-             (list (gemini-companion-test-python)
-                   "-m" "gemini_companion_epc")))
+             (list (gemini-companion-test-python) "-m" "gemini_companion_epc")))
        (dolist (client '("gemini" "qwen" "copilot"))
          (make-directory (concat "." client))
          (write-region gemini-companion-extension-test-cli nil client nil 'silent)
@@ -84,8 +83,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       (should (file-exists-p ".gemini/policies/gemini-companion.toml"))
       ;; Python need not compile it again.
       (let* ((number (lambda ()
-                       (file-attribute-inode-number
-                        (file-attributes bridge))))
+                       (file-attribute-inode-number (file-attributes bridge))))
              (before (funcall number)))
         (gemini-companion-part-ready 'tools 'started)
         (should (equal before (funcall number))))

@@ -370,7 +370,6 @@ is for all of a whole new line of other text\n")))
         (funcall shows t "x-1" "x+one" " 2" " 3" "-4" " 5" " 6"
                  "-7" "+seven" "*+8"))
       (gemini-companion-edit-accept diff)
-      (should (equal '((1 accepted "1\n2\n3\n5\n6\nseven\n8\n"))
-                     outcomes)))))
+      (should (equal '((1 accepted "1\n2\n3\n5\n6\nseven\n8\n")) outcomes)))))
 
 ;;; gemini-companion-unified-test.el ends here

@@ -37,8 +37,7 @@
   (save-window-excursion
     (delete-other-windows)
     (with-temp-buffer
-      (make-pipe-process :name "terminal" :buffer (current-buffer)
-                         :noquery t)
+      (make-pipe-process :name "terminal" :buffer (current-buffer) :noquery t)
       (insert "output\n")
       (let ((terminal (current-buffer))
             (window (split-window)))
