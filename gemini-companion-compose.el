@@ -889,8 +889,8 @@ The text of a file must not be sent, replaced or killed."
                    '((2 "\\[gemini-companion-compose-submit] submit")
                      (3 "\\[gemini-companion-compose-previous] previous")
                      (4 "\\[gemini-companion-compose-attach] attach")
-                     (5 "@ file")
-                     (5 "/ command")
+                     (5 "@file")
+                     (5 "/command")
                      (6 "\\[gemini-companion-compose-close] close"))))
        (1- (window-width)))))))
 
