@@ -134,16 +134,17 @@ review, or the only connected CLI; if there are several, ask for one."
     (gemini-companion-auto--confirm
      (or (gemini-companion-auto--session-here)
          (gemini-companion-session-read (gemini-companion-sessions))))))
-  (let ((name (gemini-companion-session-name session))
-        (same (apply-partially #'gemini-companion-session-same-p session)))
+  (let ((same (apply-partially #'gemini-companion-session-same-p session)))
     (if (gemini-companion-auto-on-p session)
         (progn
           (setq gemini-companion-auto--sessions
                 (seq-remove same gemini-companion-auto--sessions))
-          (message "Auto-accept ended for %s" name))
+          (message "Auto-accept ended for %s"
+                   (gemini-companion-session-name session)))
       (push session gemini-companion-auto--sessions)
       (gemini-companion-arrival--offer 'again)
-      (message "Auto-accept on for %s; %s ends it%s" name
+      ;; With M-x that is 77 columns; the question before names the CLI.
+      (message "Auto-accept on; %s ends it%s"
                (substitute-command-keys "\\[gemini-companion-auto-accept]")
                (if (seq-some same (mapcar #'gemini-companion-edit-session
                                           (gemini-companion-edits-open)))

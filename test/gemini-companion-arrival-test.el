@@ -197,7 +197,7 @@
                                      (gemini-companion-test-header-text 200))))
             (pcase-dolist
                 (`(,expected . ,function)
-                 `(("; C-c % a ends it"
+                 `(("Auto-accept on; C-c % a ends it; open reviews remain"
                     . ,(lambda () (gemini-companion-auto-accept session)))
                    ("Auto-accepted edit of b (+1 "
                     . ,(lambda ()
