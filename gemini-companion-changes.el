@@ -155,7 +155,7 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
     (unless problem
       (pcase state
         ('unsaved (with-current-buffer buffer
-                    (when (consp buffer-undo-list) ; which begins with a boundary
+                    (when (consp buffer-undo-list) ; begins with a boundary
                       (push (gemini-companion-changes--undo-entry edit)
                             (cdr buffer-undo-list)))))
         ('deleted (when (and buffer (not (buffer-modified-p buffer)))
@@ -172,14 +172,15 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
     (if done (funcall done (and problem said)) said)))
 
 (defun gemini-companion-changes--undo-entry (edit)
-  "Return an undo entry to reset the state of EDIT, unless that is saved before."
+  "Return an undo entry to reset the state of EDIT, unless saved before."
   (let ((time (visited-file-modtime))
         (state (gemini-companion-edit-file-state edit))
         (undone (gemini-companion-edit-undone edit)))
     (list 'apply
           (lambda ()
             (when (equal time (visited-file-modtime))
-              (push (gemini-companion-changes--undo-entry edit) buffer-undo-list)
+              (push (gemini-companion-changes--undo-entry edit)
+                    buffer-undo-list)
               (gemini-companion-edit-set-reverted edit state undone))))))
 
 (defun gemini-companion-changes--conflict (edit hunk line offer)
@@ -245,9 +246,9 @@ file was deleted, nothing has."
                         (`(nil . ,merged) (not (string= text merged))))))
                back)))
     (when (or now (eq 'unsaved (gemini-companion-edit-file-state edit)))
-      (gemini-companion-edit-set-reverted edit
-                                          (if (or undone back) 'written 'reverted)
-                                          (seq-difference undone back)))))
+      (gemini-companion-edit-set-reverted
+       edit (if (or undone back) 'written 'reverted)
+       (seq-difference undone back)))))
 
 (defun gemini-companion-changes--later (edit)
   "Return the edits by which the file of EDIT was written later."

@@ -962,8 +962,8 @@ there (%s); %s shows more"
   "Disconnect the host NAME, by default the one of this buffer.
 CLIs there lose their connection, and their reviews are closed."
   (interactive
-   (let* ((titles (mapcar (lambda (host) (gemini-companion-names-title (car host)))
-                          gemini-companion-names-remotes))
+   (let* ((titles (mapcar #'gemini-companion-names-title
+                          (mapcar #'car gemini-companion-names-remotes)))
           (here (when-let* ((here (gemini-companion-remote-here)))
                   (gemini-companion-names-title (car here))))
           (title (if (cdr titles)

@@ -638,7 +638,8 @@ this again there for the text before, up to ten of them."
       (insert (cdr (gemini-companion-edit-kept edit)))
       (goto-char (point-min))
       (message "%s, %d of %d"
-               (gemini-companion-name-absolute (gemini-companion-edit-file edit))
+               (gemini-companion-name-absolute
+                (gemini-companion-edit-file edit))
                (1+ gemini-companion-list--kept-number) (length kept)))))
 
 (provide 'gemini-companion-list)

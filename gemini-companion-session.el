@@ -84,9 +84,10 @@ rank is nil.  It is shortened only if all others that remain have rank 5
 or less, and most before the ones below rank 3 are omitted."
   (let* ((name (assq nil parts))
          (others (remq name parts))
-         (columns (string-width (cadr name)))
-         (shortest (string-width (gemini-companion-name--shortened (cadr name) 4)))
-         (whole (string-width (gemini-companion-name--shortened (cadr name) 4 t)))
+         (text (cadr name))
+         (columns (string-width text))
+         (shortest (string-width (gemini-companion-name--shortened text 4)))
+         (whole (string-width (gemini-companion-name--shortened text 4 t)))
          (room (lambda ()
                  (- width (string-width (mapconcat #'cadr others "")))))
          (least (lambda ()
@@ -103,7 +104,7 @@ or less, and most before the ones below rank 3 are omitted."
     (mapconcat (lambda (part)
                  (cond ((eq part name)
                         (gemini-companion-name--shortened
-                         (cadr name) (max 4 (funcall room))))
+                         text (max 4 (funcall room))))
                        ((memq part others) (cadr part))))
                parts "")))
 

@@ -115,8 +115,7 @@
         (gemini-companion-cli-show (window-buffer))
         (should (eq side (window-parameter nil 'window-side)))
         (should (equal (if side 2 1) (length (window-list)))))
-      (let ((window (selected-window))
-            (buffer (current-buffer)))
+      (let ((window (selected-window)) (buffer (current-buffer)))
         (pcase-dolist (`(,dedicated . ,evil) `((,(window-dedicated-p)) (t . t)))
           (set-window-dedicated-p nil dedicated)
           (when (and evil (require 'evil nil t))
@@ -133,8 +132,7 @@ r resumes a conversation, q quits"
           (should (eq dedicated (window-dedicated-p)))
           (should-not (stringp header-line-format))
           (should-not (string-search "finished" (buffer-string))))
-        (when (fboundp 'evil-mode)
-          (evil-mode -1)))
+        (when (fboundp 'evil-mode) (evil-mode -1)))
       (should (equal 3 (length gemini-companion-run-test-started)))
       (gemini-companion-run-test-end)
       (let ((gemini-companion-terminal
@@ -523,8 +521,7 @@ M-x gemini-companion-run begins one\n")
             (gemini-companion-run '(4))
             (should (eq mode major-mode)))
         (dolist (feature '(eat vterm))
-          (when (featurep feature)
-            (unload-feature feature t)))))))
+          (when (featurep feature) (unload-feature feature t)))))))
 
 (defmacro gemini-companion-terminal-test-with (&rest body)
   "Run BODY in the term buffer of a program that records what it is sent.
@@ -599,8 +596,7 @@ M-x gemini-companion-run begins one\n")
 
 (ert-deftest gemini-companion-terminal-adds-what-a-cli-copies-to-the-kill-ring ()
   (gemini-companion-terminal-test-with
-    (let* ((kill-ring '("before"))
-           (interprogram-cut-function nil)
+    (let* ((kill-ring '("before")) (interprogram-cut-function nil)
            (long (make-string 50000 ?x))
            (encoded (base64-encode-string long t)))
       (pcase-dolist
@@ -649,8 +645,7 @@ M-x gemini-companion-run begins one\n")
   (gemini-companion-test-with-directory
       '(("sequences" "\e]52;c;Zm9v\a\e]0;◐ Qwen - ~\a"))
     (with-temp-buffer
-      (let* ((kill-buffer-query-functions nil)
-             (inhibit-message t)
+      (let* ((kill-buffer-query-functions nil) (inhibit-message t)
              (kill-ring nil)
              (interprogram-cut-function nil)
              (process-environment (cons "PS1=$ " process-environment))

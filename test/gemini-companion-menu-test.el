@@ -43,9 +43,10 @@
     ;; In this Emacs, no command would end it.
     (pcase-let ((`(,program . ,arguments)
                  (gemini-companion-test-emacs
-                  '(mapc #'require '(gemini-companion-list gemini-companion-menu))
+                  '(require 'gemini-companion-list)
+                  '(require 'gemini-companion-menu)
                   `(transient-setup ',menu)
-                  '(princ (with-current-buffer " *transient*" (buffer-string))))))
+                  '(set-buffer " *transient*") '(princ (buffer-string)))))
       (with-temp-buffer
         (apply #'call-process program nil '(t nil) nil arguments)
         (should (< 5 (line-number-at-pos)))
@@ -121,8 +122,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
           (should (member label greyed)))))))
 
 (ert-deftest gemini-companion-menu-test-lighter-shows-state-and-count ()
-  (let ((gemini-companion-review-arrival 'notify)
-        (inhibit-message t))
+  (let ((gemini-companion-review-arrival 'notify) (inhibit-message t))
     (gemini-companion-test-with-mode '(("a" "text"))
       (should (equal " Gemini" (cadr (gemini-companion-lighter))))
       (gemini-companion-test-connect)

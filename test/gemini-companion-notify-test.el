@@ -20,8 +20,7 @@
 `notices' has the texts of the open notifications, the last one first."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-directory '(("a" "1\n2\n"))
-     (let* ((inhibit-message t)
-            (terminal (generate-new-buffer "terminal"))
+     (let* ((inhibit-message t) (terminal (generate-new-buffer "terminal"))
             (process (make-process :name "cli" :buffer terminal :noquery t
                                    :command '("cat") :connection-type 'pty))
             (session (list :id "1" :client "gemini" :pid (process-id process)
@@ -76,7 +75,8 @@
         (kill-buffer))
       (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
       (gemini-companion-state-report session 'edit nil)
-      (should-not (string-search "to answer" (gemini-companion-notify-test-help)))
+      (should-not (string-search "to answer"
+                                 (gemini-companion-notify-test-help)))
       (split-window nil 12 t)
       (should (string-match-p "\\` not[.]+c?ted\\'"
                               (gemini-companion-notify-header))))))

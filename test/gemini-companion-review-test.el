@@ -286,8 +286,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
 
 (ert-deftest gemini-companion-review-proposal-visits-no-file ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
-    (let ((diff (gemini-companion-test-show "a" "2\n"))
-          (create-lockfiles t)
+    (let ((diff (gemini-companion-test-show "a" "2\n")) (create-lockfiles t)
           asked)
       (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
         (insert "mine")
@@ -432,10 +431,12 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
   (gemini-companion-test-with-reviews nil
     (make-symbolic-link "/gemini-companion/new/companion-test" "link")
     (gemini-companion-test-show "link" "2\n")
-    (pcase-dolist (`(,width . ,keys) '((60 . "test +a r x e \\?\\'")
-                                       (100 . "test (by .* link)  a accept  r  x  e  \\?\\'")))
-      (let ((text (gemini-companion-test-header (window-buffer) width)))
-        (should (string-match-p (concat "outside your projects: /.*-" keys) text))
+    (pcase-dolist (`(,width . ,keys)
+                   '((60 . "test +a r x e \\?\\'")
+                     (100 . "test (by .* link)  a accept  r  x  e  \\?\\'")))
+      (let ((keys (concat "outside your projects: /.*-" keys))
+            (text (gemini-companion-test-header (window-buffer) width)))
+        (should (string-match-p keys text))
         (should (<= (string-width text) width))))))
 
 (ert-deftest gemini-companion-header-offers-to-restore-removed-lines-at-point ()
