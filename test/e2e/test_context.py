@@ -40,9 +40,6 @@ def test_the_frame_used_last_counts(world: World) -> None:
     shares(emacs, "one.txt", "two.txt")
 
 
-SELECTION = "(plist-get (car (gemini-companion-context-snapshot)) :selected-text)"
-
-
 @pytest.mark.contract("Gemini CLI: context")
 @pytest.mark.once
 def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
@@ -50,7 +47,8 @@ def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
     file = world.file("größe 大小.txt", "first\na😀b naïve 日本 end\nlast\n")
     emacs = world.emacs(other, file)
     emacs.keys("M-<", "C-n", "C-f", "C-f", "C-Space", "C-e")
-    emacs.becomes(SELECTION, "b naïve 日本 end")
+    selection = "(plist-get (car (gemini-companion-context-snapshot)) :selected-text)"
+    emacs.becomes(selection, "b naïve 日本 end")
     cli = world.gemini()
 
     assert cli.context() == {
