@@ -85,8 +85,7 @@ These are at the beginning and the end of the line."
 (ert-deftest gemini-companion-text-is-replaced-at-many-places-at-once ()
   (with-temp-buffer
     (let ((calls 0))
-      (dotimes (number 100000)
-        (insert (format "%d words\n" number)))
+      (dotimes (number 100000) (insert (format "%d words\n" number)))
       (add-hook 'after-change-functions (lambda (&rest _) (cl-incf calls)) nil t)
       (should (= 10000 (length (gemini-companion-text-replace
                                 (string-replace "5 words\n" "5 words\nmore\n"

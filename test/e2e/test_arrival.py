@@ -97,6 +97,7 @@ def test_review_waits_until_the_user_is_idle(world: World) -> None:
 
 BEGUN = "a quick note:"
 PROSE = " annul a quiet box, equal to a new pack; rest anywhere\t!"
+NOTES = '(with-current-buffer "notes.txt" (buffer-string))'
 
 
 @pytest.mark.parametrize(
@@ -124,9 +125,7 @@ def test_text_that_is_typed_stays_in_its_window(
     emacs.text(PROSE)
     emacs.keys("Enter")
 
-    emacs.becomes(
-        '(with-current-buffer "notes.txt" (buffer-string))', f"{BEGUN}{PROSE}\n"
-    )
+    emacs.becomes(NOTES, f"{BEGUN}{PROSE}\n")
     assert reviews.states() == ["shown"]
     assert reviews.proposal() == "uno\ntwo\n"
     emacs.wait_for(PROSE[:20])
