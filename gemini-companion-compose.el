@@ -919,7 +919,8 @@ The text of a file must not be sent, replaced or killed."
 SESSION is by default the CLI of this project.  TEXT is added to the
 draft."
   (interactive)
-  (pcase-let* ((`(,host ,_ ,root) (and (file-remote-p default-directory)
+  (pcase-let* ((`(,host ,_ ,root) (and (or gemini-companion-remote-terminal
+                                           (file-remote-p default-directory))
                                        (gemini-companion-remote-here)))
                ;; Tramp would ask the host for the project.
                (project (and (not root) (project-current)))

@@ -7,13 +7,7 @@ import shutil
 
 import pytest
 from harness.emacs import BARE, EARLY_INIT, lisp
-from harness.gemini import (
-    CONNECTED,
-    SETTINGS,
-    Gemini,
-    in_container,
-    write_settings,
-)
+from harness.gemini import CONNECTED, SETTINGS, Gemini, in_container, write_settings
 from harness.scratch import registry
 from harness.terminal import Terminal
 from harness.wait import eventually
