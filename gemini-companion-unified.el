@@ -43,7 +43,7 @@ Each time that more is shown, it is as much again.")
 
 (defconst gemini-companion-unified--most-characters (* 512 1024)
   "Number of characters above which a text has no colors.
-Only so many of the characters in hunks are compared word by word.")
+Of the characters in hunks, four times as many are compared word by word.")
 
 (defconst gemini-companion-unified--long-line 400
   "Length of a line above which only a part of it is displayed.")
@@ -428,7 +428,7 @@ Each of HUNKS begins with the first of its lines and their number.  The
 value is a list of a text with a line for each word, a vector of their
 positions, lists (LINE BEG END), or nil for the end of a line, and a
 table of the lines by their numbers."
-  (let ((room gemini-companion-unified--most-characters)
+  (let ((room (* 4 gemini-companion-unified--most-characters))
         (texts (make-hash-table))
         words positions)
     (pcase-dolist (`(,line ,count . ,_) hunks)

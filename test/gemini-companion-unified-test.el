@@ -222,7 +222,7 @@ is for all of a whole new line of other text\n")))
 
 (ert-deftest gemini-companion-unified-shows-the-changes-in-a-long-line ()
   (let* ((json (lambda (one two)
-                 (concat (make-string 2000 ?a) " " one " " (make-string 60000 ?b)
+                 (concat (make-string 2000 ?a) " " one " " (make-string 600000 ?b)
                          " " two " " (make-string 2000 ?c))))
          (near (lambda (one two)
                  (concat "..." (make-string 59 ?a) " " one " "
