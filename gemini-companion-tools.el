@@ -87,8 +87,8 @@ MATCHER is a regexp for the names of tools, or nil."
               . [((type . "command")
                   (name . ,gemini-companion-tools--server)
                   (command . ,command)
-                  ;; In milliseconds; the hook ends before that.
-                  (timeout . 6000))]))]))
+                  ;; In milliseconds.  It ends in five seconds once it has begun.
+                  (timeout . 60000))]))]))
      events)))
 
 (defun gemini-companion-tools--write-extension ()
