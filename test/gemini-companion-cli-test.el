@@ -206,7 +206,8 @@ prompts, the last first, and `saved' what would be saved."
            (vc-handled-backends nil)
            (gemini-companion-run-commands nil)
            (gemini-companion-run-client nil)
-           (asked nil) (saved nil))
+           (asked nil)
+           (saved nil))
        (ignore asked saved)
        (cl-letf (((symbol-function 'customize-save-variable)
                   (lambda (variable value)
@@ -423,7 +424,8 @@ prompts, the last first, and `saved' what would be saved."
                 (gemini-companion-test-run-timers)
                 (should (equal "" shown))
                 ;; It may stay where one can scroll to it.
-                (save-excursion (goto-char (point-max))
+                (save-excursion
+                  (goto-char (point-max))
                   (insert (make-string 16 ?\n) " >   Type your message\n")))
               (gemini-companion-test-run-timers))
             (should (eq connected (not (string-search text shown))))
@@ -596,7 +598,8 @@ M-x gemini-companion-run begins one\n")
 
 (ert-deftest gemini-companion-terminal-adds-what-a-cli-copies-to-the-kill-ring ()
   (gemini-companion-terminal-test-with
-    (let* ((kill-ring '("before")) (interprogram-cut-function nil)
+    (let* ((kill-ring '("before"))
+           (interprogram-cut-function nil)
            (long (make-string 50000 ?x))
            (encoded (base64-encode-string long t)))
       (pcase-dolist
@@ -645,7 +648,8 @@ M-x gemini-companion-run begins one\n")
   (gemini-companion-test-with-directory
       '(("sequences" "\e]52;c;Zm9v\a\e]0;◐ Qwen - ~\a"))
     (with-temp-buffer
-      (let* ((kill-buffer-query-functions nil) (inhibit-message t)
+      (let* ((kill-buffer-query-functions nil)
+             (inhibit-message t)
              (kill-ring nil)
              (interprogram-cut-function nil)
              (process-environment (cons "PS1=$ " process-environment))

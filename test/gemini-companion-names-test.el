@@ -27,6 +27,7 @@
     (should-not (gemini-companion-names-of-copy
                  (expand-file-name "b" directory)))
     (should (equal `("/mirror/srv/p" ,(expand-file-name "q" directory))
-                   (gemini-companion-names-roots)))))
+                   (gemini-companion-names-roots)))
+    (should (equal "ssh:far" (gemini-companion-names-title "/ssh:far:")))))
 
 ;;; gemini-companion-names-test.el ends here

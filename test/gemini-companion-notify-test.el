@@ -20,12 +20,14 @@
 `notices' has the texts of the open notifications, the last one first."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-directory '(("a" "1\n2\n"))
-     (let* ((inhibit-message t) (terminal (generate-new-buffer "terminal"))
+     (let* ((inhibit-message t)
+            (terminal (generate-new-buffer "terminal"))
             (process (make-process :name "cli" :buffer terminal :noquery t
                                    :command '("cat") :connection-type 'pty))
             (session (list :id "1" :client "gemini" :pid (process-id process)
                            :directory "/src/shop/"))
-            (notices nil) (gemini-companion-notify-lasting-seconds 0.1)
+            (notices nil)
+            (gemini-companion-notify-lasting-seconds 0.1)
             (gemini-companion-notify
              (lambda (_session text)
                (push text notices)
@@ -135,7 +137,8 @@ M-x gemini-companion-review goes there") notices)))
                         "Gemini CLI (shop) is done: 2 files, +4 ")))
         (gemini-companion-notify-test-settled 'prompt)
         (cl-decf (gemini-companion-turn-began
-                  (gemini-companion-session-turn session)) 1000)
+                  (gemini-companion-session-turn session))
+                 1000)
         (pcase-dolist (`(,name ,before ,after) edits)
           (gemini-companion-edit-written session (expand-file-name name)
                                           before after))
@@ -157,7 +160,8 @@ M-x gemini-companion-review goes there") notices)))
         (dolist (gemini-companion-notify '(message desktop))
           (gemini-companion-notify-test-settled 'question
             (should (string-suffix-p "Gemini CLI (shop) asks in its terminal; \
-M-x gemini-companion-review goes there" shown)))
+M-x gemini-companion-review goes there"
+                                     shown)))
           (gemini-companion-notify-test-settled 'edit
             (should-not (string-search "asks" (or shown "")))))
         (setq gemini-companion-notify 'message)
@@ -178,7 +182,8 @@ M-x gemini-companion-review goes there" shown)))
             (gemini-companion-notify-test-settled 'question)
             (should (equal (concat before
                                    "Gemini CLI (shop) asks in its terminal; \
-M-x gemini-companion-review goes there\n") (buffer-string)))))))))
+M-x gemini-companion-review goes there\n")
+                           (buffer-string)))))))))
 
 (defconst gemini-companion-notify-test-dbus
   '(let ((calls nil)

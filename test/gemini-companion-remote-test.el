@@ -58,6 +58,8 @@ a\\ it\\\\\\'s")))
              (edit (gemini-companion-test-open "/mirror/srv/p/x/a" "1\n" 1 session)))
         (with-current-buffer (gemini-companion-edit-original edit)
           (should (equal "/ssh:far:/srv/p/x/" default-directory))
+          (should (equal '("/ssh:far:" "/srv/p/x" "/srv/p")
+                         (gemini-companion-remote-here)))
           (cl-letf (((symbol-function 'tramp-maybe-open-connection) #'error))
             (dolist (gemini-companion-remote-terminal '(nil "/ssh:far:/srv/p/x/"))
               (let ((default-directory (if gemini-companion-remote-terminal "~/"
@@ -174,16 +176,19 @@ then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
                                        "/ssh:far:")))))))
 
 (ert-deftest gemini-companion-remote-names-no-command-without-discovery-file ()
-  (let ((gemini-companion-names-remotes
-         '(("/ssh:far:" :problems ("EACCES: /tmp/gemini" "EROFS: /home"))))
-        (gemini-companion-remote-directories '(("/ssh:far:")))
-        (gemini-companion-mode t)
-        (default-directory "/ssh:far:/srv/p/"))
-    (cl-letf (((symbol-function 'gemini-companion-remote-connect)
-               (lambda (_name directory then) (funcall then directory nil))))
-      (ert-with-message-capture shown
-        (gemini-companion-connect)
-        (should (string-search "could not be written there \
-(EACCES: /tmp/gemini; EROFS" shown))))))
+  (pcase-dolist (`(,problems ,wanted)
+                 '((nil "Connected to ssh:far; run gemini or qwen in /srv/p there")
+                   (("EACCES: /tmp/gemini" "EROFS: /home")
+                    "could not be written there (EACCES: /tmp/gemini; EROFS")))
+    (let ((gemini-companion-names-remotes
+           `(("/ssh:far:" :state "connected" :problems ,problems)))
+          (gemini-companion-remote-directories '(("/ssh:far:")))
+          (gemini-companion-mode t)
+          (default-directory "/ssh:far:/srv/p/"))
+      (cl-letf (((symbol-function 'gemini-companion-remote-connect)
+                 (lambda (_name directory then) (funcall then directory nil))))
+        (ert-with-message-capture shown
+          (gemini-companion-connect)
+          (should (string-search wanted shown)))))))
 
 ;;; gemini-companion-remote-test.el ends here

@@ -286,7 +286,8 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
 
 (ert-deftest gemini-companion-review-proposal-visits-no-file ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
-    (let ((diff (gemini-companion-test-show "a" "2\n")) (create-lockfiles t)
+    (let ((diff (gemini-companion-test-show "a" "2\n"))
+          (create-lockfiles t)
           asked)
       (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
         (insert "mine")
@@ -430,14 +431,20 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
 (ert-deftest gemini-companion-header-has-all-keys-beside-a-warning ()
   (gemini-companion-test-with-reviews nil
     (make-symbolic-link "/gemini-companion/new/companion-test" "link")
-    (gemini-companion-test-show "link" "2\n")
-    (pcase-dolist (`(,width . ,keys)
-                   '((60 . "test +a r x e \\?\\'")
-                     (100 . "test (by .* link)  a accept  r  x  e  \\?\\'")))
-      (let ((keys (concat "outside your projects: /.*-" keys))
-            (text (gemini-companion-test-header (window-buffer) width)))
-        (should (string-match-p keys text))
-        (should (<= (string-width text) width))))))
+    (pcase-dolist (`(,file . ,rows)
+                   '(("/gemini-companion/new/companion-test"
+                      (60 . "test +a r x e \\?\\'")
+                      (80 . "test +a accept  r reject  x  e  \\?\\'"))
+                     ("link"
+                      (60 . "test +a r x e \\?\\'")
+                      (100 . "test (by .* link)  a accept  r  x  e  \\?\\'"))))
+      (let ((diff (gemini-companion-test-show file "2\n")))
+        (pcase-dolist (`(,width . ,keys) rows)
+          (let ((keys (concat "outside your projects: /.*-" keys))
+                (text (gemini-companion-test-header (window-buffer) width)))
+            (should (string-match-p keys text))
+            (should (<= (string-width text) width))))
+        (gemini-companion-edit-reject diff)))))
 
 (ert-deftest gemini-companion-header-offers-to-restore-removed-lines-at-point ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
@@ -460,6 +467,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
         (cl-letf (((symbol-function 'old-selected-window) (lambda () window)))
           (should (with-current-buffer proposal
                     (gemini-companion-test-header-text)))))
+      (should (equal "1\n2\nthree\n" (gemini-companion-edit-text diff)))
       ;; It has the keys of the user.
       (let ((map (make-sparse-keymap)))
         (set-keymap-parent map gemini-companion-review-mode-map)

@@ -149,7 +149,8 @@
 
 (ert-deftest gemini-companion-server-takes-and-returns-texts-of-any-kind ()
   (gemini-companion-test-with-mode '(("a" "text"))
-    (let* ((gemini-companion-review-arrival 'notify) (inhibit-message t)
+    (let* ((gemini-companion-review-arrival 'notify)
+           (inhibit-message t)
            (client (gemini-companion-test-connect))
            (large (make-string 300000 ?x))
            (file (expand-file-name "a")))
@@ -172,7 +173,8 @@
 
 (ert-deftest gemini-companion-server-that-cannot-be-sent-a-text-keeps-the-review ()
   (gemini-companion-test-with-mode '(("a" "text"))
-    (let* ((gemini-companion-review-arrival 'notify) (inhibit-message t)
+    (let* ((gemini-companion-review-arrival 'notify)
+           (inhibit-message t)
            (client (gemini-companion-test-connect))
            (info (gemini-companion-server-info)))
       (gemini-companion-test-ask client "openDiff"

@@ -143,12 +143,7 @@ class FakeEmacs:
         )
         self._log_reader = threading.Thread(target=self._read_log, daemon=True)
         self._log_reader.start()
-        line = {
-            "secret": self.secret,
-            "emacs_pid": os.getpid(),
-            "roots": [],
-            **start,
-        }
+        line = {"secret": self.secret, "emacs_pid": os.getpid(), "roots": [], **start}
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(line).encode() + b"\n")

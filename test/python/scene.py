@@ -91,9 +91,7 @@ class Rig:
         self.emacs = StubEmacs()
         self.find_process: Callable[[Any], Process | None] = lambda peer: None
         self.sessions = Sessions(
-            config,
-            lambda peer: self.find_process(peer),
-            self.emacs.report,
+            config, lambda peer: self.find_process(peer), self.emacs.report
         )
         self.remote_facts: list[dict[str, Any]] = []
         self.remotes = Remotes(http_port, self.remote_facts.append)

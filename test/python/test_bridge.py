@@ -133,9 +133,7 @@ def test_a_slow_emacs_is_not_a_missing_one(
 
 
 def test_the_best_of_several_emacsen_is_asked_first(
-    serve_alone: ServeAlone,
-    tmp_path: Path,
-    start_bridge: Callable[..., Bridge],
+    serve_alone: ServeAlone, tmp_path: Path, start_bridge: Callable[..., Bridge]
 ) -> None:
     def emacs(name: str, time: int, root: str) -> Alone:
         alone = serve_alone()

@@ -61,9 +61,7 @@ def test_emacs_learns_where_a_client_runs_searches_and_is_connected(
     ],
 )
 def test_an_error_of_emacs_is_an_error(
-    epc: Endpoint,
-    method: str,
-    call: Callable[[Emacs], Coroutine[Any, Any, object]],
+    epc: Endpoint, method: str, call: Callable[[Emacs], Coroutine[Any, Any, object]]
 ) -> None:
     peer = epc.peer()
     peer.answers[method] = lambda *args: NO_ANSWER

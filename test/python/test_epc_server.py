@@ -86,11 +86,7 @@ def test_calls_arrive_in_the_order_of_their_sending(epc: Endpoint) -> None:
 
 @pytest.mark.parametrize(
     ("method", "args"),
-    [
-        ("late", [1]),
-        ("diff-rejected", [[Symbol(":id")]]),
-        ("no-such-method", []),
-    ],
+    [("late", [1]), ("diff-rejected", [[Symbol(":id")]]), ("no-such-method", [])],
 )
 def test_a_wrong_call_is_answered_with_an_error(
     epc: Endpoint, method: str, args: list[Any]

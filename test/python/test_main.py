@@ -28,11 +28,7 @@ def test_nothing_is_printed_but_the_remedy_when_packages_are_missing() -> None:
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [
-        (b"", "M-x gemini-companion-mode"),
-        (b"{\n", "malformed"),
-        (b"{}\n", "secret"),
-    ],
+    [(b"", "M-x gemini-companion-mode"), (b"{\n", "malformed"), (b"{}\n", "secret")],
 )
 def test_a_bad_start_line_is_refused(line: bytes, expected: str) -> None:
     with pytest.raises(StartError, match=expected):

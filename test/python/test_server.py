@@ -164,11 +164,7 @@ def test_a_review_that_emacs_opens_late_is_no_failure(
 def _succeed(start: Start, first: FakeEmacs) -> FakeEmacs:
     """Start the successor of ``first``, which does not serve yet."""
     second = start(
-        False,
-        tmp=first.tmp,
-        port=first.port,
-        token=first.token,
-        is_successor=True,
+        False, tmp=first.tmp, port=first.port, token=first.token, is_successor=True
     )
     second.hello_only()
     return second

@@ -10,10 +10,7 @@ from .tools import Tools
 
 SETTINGS = {
     "ide": {"enabled": True, "hasSeenNudge": True},
-    "security": {
-        "auth": {"selectedType": "openai"},
-        "folderTrust": {"enabled": False},
-    },
+    "security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}},
     "tools": {"approvalMode": "default"},
     "general": {"enableAutoUpdate": False, "disableAutoUpdate": True},
     "privacy": {"usageStatisticsEnabled": False},
