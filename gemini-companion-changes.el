@@ -172,7 +172,8 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
     (if done (funcall done (and problem said)) said)))
 
 (defun gemini-companion-changes--undo-entry (edit)
-  "Return an undo entry to reset the state of EDIT, unless saved before."
+  "Return an undo entry with the state of EDIT, to set it again.
+It does nothing once the current buffer has been saved or reverted."
   (let ((time (visited-file-modtime))
         (state (gemini-companion-edit-file-state edit))
         (undone (gemini-companion-edit-undone edit)))

@@ -155,9 +155,9 @@ class Mirror:
         return ""
 
     def decides(self, path: str) -> bool:
-        """Return whether ``path`` is named as what decides what is shared is.
+        """Return whether ``path`` has the name of a file that Emacs reads.
 
-        So are settings.
+        Such a file decides what is shared, or has settings.
         """
         return path.endswith(tuple(f"/{one.removeprefix('~/')}" for one in self._files))
 
@@ -278,6 +278,7 @@ class Outpost:
 
     def __init__(self, remote: Remote, remotes: "Remotes") -> None:
         self.name = remote.name
+        self._title = self.name[1:-1]
         self.token = remote.token or token_urlsafe()
         self.mirror = Mirror(remote)
         self.tunnel = Tunnel(remotes.server_port, self._carry)
@@ -318,14 +319,15 @@ class Outpost:
         if not is_same and self.mirror.is_wanted(sent.path):
             previous = self.mirror.stamp(sent.path)
             problem = await asyncio.to_thread(self.mirror.store, sent) or problem
-            if self.mirror.stamp(sent.path) != previous:
-                self._notice(sent.path)
+            is_new = self.mirror.stamp(sent.path) != previous
+            if is_new and self.mirror.decides(sent.path):
+                self._report_soon()
         self._answer(number, problem)
         self._send("A")
 
-    def _notice(self, path: str) -> None:
-        """Let Emacs read soon what decides what is shared, if ``path`` may do so."""
-        if self.mirror.decides(path) and self._change is None:
+    def _report_soon(self) -> None:
+        """Let Emacs read soon what decides what is shared, once for several files."""
+        if self._change is None:
             loop = asyncio.get_running_loop()
             self._change = loop.call_later(_CHANGE, self._report_change)
 
@@ -440,7 +442,7 @@ class Outpost:
         """Close the connections, and give up what the outpost has not answered."""
         self.tunnel.abort()
         for number in list(self._pending):
-            self._answer(number, f"the connection to {self.name[1:-1]} was lost")
+            self._answer(number, f"the connection to {self._title} was lost")
 
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
@@ -463,7 +465,7 @@ class Outpost:
 
     def _send(self, *line: object) -> StreamWriter:
         if self._stdin is None:
-            raise RemoteError(f"{self.name[1:-1]} is not connected")
+            raise RemoteError(f"{self._title} is not connected")
         self._stdin.write(json.dumps(line).encode() + b"\n")
         return self._stdin
 
