@@ -215,11 +215,16 @@ class Gemini:
         return eventually(settled, "the CLI is no longer connecting")
 
     def answer(self, choice: str) -> None:
-        """Answer a question with ``choice``, a word of its label, until it is gone."""
+        """Answer a question with ``choice``, a word of its label, until it is taken.
+
+        The question is gone then, or the model is asked again: term may go on to show
+        a question that the CLI has drawn over.
+        """
         number = self.number(choice)
+        asked = len(self.model.requests)
         type_until(
             lambda: self.terminal.keys(number),
-            lambda: not self._number(choice),
+            lambda: not self._number(choice) or len(self.model.requests) > asked,
             f"{choice!r} taken",
         )
 
