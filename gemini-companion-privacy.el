@@ -517,16 +517,18 @@ is in none of the last computed roots."
   (pcase-let* ((`(,root . ,true-name)
                 (gemini-companion-roots--root (file-name-directory file)))
                (file (expand-file-name file))
+               (roots (gemini-companion-roots-all))
                (name (and root
                           (string-prefix-p root file)
                           (concat (file-name-as-directory true-name)
                                   (substring file (length root))))))
     (cl-flet ((in-root (name)
-                (and name
-                     (gemini-companion-roots--above name (gemini-companion-roots-all))
-                     name)))
-      ;; To follow the links takes ten times as long as the rest.
-      (or (in-root name) (in-root (file-truename file))))))
+                (and name (gemini-companion-roots--above name roots) name)))
+      ;; To compare with many roots, or to follow the links, takes ten times as
+      ;; long as the rest.
+      (or (and (member true-name roots) name)
+          (in-root name)
+          (in-root (file-truename file))))))
 
 ;;;; Status
 
