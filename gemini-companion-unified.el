@@ -279,7 +279,8 @@ to."
                          text))
     (unless (or removed (<= (length text) gemini-companion-unified--long-line))
       (pcase-dolist (`(,beg . ,_) ranges)
-        (put-text-property beg (1+ beg) 'gemini-companion-change t text)))
+        (put-text-property beg (min (1+ beg) (length text))
+                           'gemini-companion-change t text)))
     (gemini-companion-unified--abridged
      text (or ranges (list (cons 0 (length text)))))))
 
@@ -293,9 +294,10 @@ RANGES are a list of (BEG . END), in order."
         (pieces nil))
     (if (<= length gemini-companion-unified--long-line)
         text
-      (cl-flet ((omit (end)
+      (cl-flet ((omit (end &optional remark)
                   (when (< position end)
-                    (push (propertize "..." 'face 'gemini-companion-fold
+                    (push (propertize (concat "..." remark)
+                                      'face 'gemini-companion-fold
                                       'gemini-companion-column position)
                           pieces)
                     (setq position end))))
@@ -309,7 +311,8 @@ RANGES are a list of (BEG . END), in order."
                       pieces)
                 (setq room (- room (- end position))
                       position end)))))
-        (omit length)
+        (omit length (when (< position (cdar (last ranges)))
+                       (format " %d more characters" (- length position))))
         (apply #'concat (nreverse pieces))))))
 
 (defun gemini-companion-unified--insert-line (data text old new sign excluded)
@@ -380,10 +383,12 @@ from the number of a line to a list of (BEG . END), the last one first."
                                    (< 0 (cl-decf room old-count))))
                             hunks))
          (old (gemini-companion-unified--split
-               (gemini-companion-unified--data-old data) hunks))
+               (gemini-companion-unified--data-old data) hunks
+               (gemini-companion-unified--data-new data)))
          (new (gemini-companion-unified--split
                (gemini-companion-unified--data-new data)
-               (mapcar #'cddr hunks)))
+               (mapcar (lambda (hunk) (append (cddr hunk) hunk)) hunks)
+               (gemini-companion-unified--data-old data)))
          (found (and hunks
                      (gemini-companion-text-diff (list (car old) (car new))))))
     (gemini-companion-unified--drop-rewritten
@@ -422,33 +427,57 @@ They are numbers from 0 on."
 (defun gemini-companion-unified--indentation (text)
   (- (length text) (length (string-trim-left text))))
 
-(defun gemini-companion-unified--split (buffer hunks)
+(defun gemini-companion-unified--split (buffer hunks other)
   "Split the lines of HUNKS in BUFFER into words and other characters.
-Each of HUNKS begins with the first of its lines and their number.  The
-value is a list of a text with a line for each word, a vector of their
-positions, lists (LINE BEG END), or nil for the end of a line, and a
-table of the lines by their numbers."
+Each of HUNKS begins with the first of its lines and their number, and
+the same of the buffer OTHER.  The value is a list of a text with a line
+for each word, a vector of their positions, lists (LINE BEG END), or nil
+before a hunk, and a table of the lines by their numbers."
   (let ((room (* 4 gemini-companion-unified--most-characters))
         (texts (make-hash-table))
         words positions)
-    (pcase-dolist (`(,line ,count . ,_) hunks)
+    (pcase-dolist (`(,line ,count ,there ,others . ,_) hunks)
       ;; No word has a space; so hunks are compared with each other.
       (push "next hunk" words)
       (push nil positions)
+      (setq others (when (= count others)
+                     (gemini-companion-unified--texts other there count)))
       (dolist (text (gemini-companion-unified--texts buffer line count))
         (puthash line text texts)
-        (let ((position 0))
-          (when (< 0 (cl-decf room (length text)))
-            (while (string-match "[[:alnum:]_]+\\|." text position)
-              (push (match-string 0 text) words)
-              (push (list line position (match-end 0)) positions)
-              (setq position (match-end 0)))))
-        (push "" words)
-        (push nil positions)
+        (pcase-let ((`(,beg . ,last) (gemini-companion-unified--middle
+                                      text (or (pop others) ""))))
+          (cl-decf room (- last beg))
+          (while (< beg last)
+            (let ((end (if (< room 0)
+                           last ; splitting the rest would take too long
+                         (string-match "[[:alnum:]_]+\\|." text beg)
+                         (match-end 0))))
+              (push (substring text beg end) words)
+              (push (list line beg end) positions)
+              (setq beg end)))
+          (push "" words)
+          (push (list line last last) positions))
         (setq line (1+ line))))
     (list (mapconcat (lambda (word) (concat word "\n")) (nreverse words) "")
           (vconcat (nreverse positions))
           texts)))
+
+(defun gemini-companion-unified--middle (text other)
+  "Return the range of the words in which TEXT, a line, may differ from OTHER.
+That is all of a short line; a long one takes a second to be split."
+  (if (<= (max (length text) (length other)) gemini-companion-unified--long-line)
+      (cons 0 (length text))
+    (let* ((head (length (fill-common-string-prefix text other)))
+           (tail (min (- (min (length text) (length other)) head)
+                      (length (fill-common-string-prefix (reverse text)
+                                                         (reverse other)))))
+           (end (- (length text) tail)))
+      (with-temp-buffer
+        (insert text)
+        (goto-char (1+ head))
+        (cons (+ head (skip-chars-backward "[:alnum:]_"))
+              (progn (goto-char (1+ end))
+                     (+ end (skip-chars-forward "[:alnum:]_"))))))))
 
 (defun gemini-companion-unified--differing (positions hunks)
   "Return a table of the lines in which the words of HUNKS are, and where.

@@ -240,7 +240,8 @@ is for all of a whole new line of other text\n")))
         (should (equal (list (concat "-" (funcall near "1" "two"))
                              (concat "+" (funcall near "10" "2"))
                              (concat " " (make-string 60 ?x) "...")
-                             (concat "+" (make-string 10000 ?y) "..."))
+                             (concat "+" (make-string 10000 ?y)
+                                     "... 50000 more characters"))
                        (seq-remove (lambda (line)
                                      (string-match-p "same\\|fold\\|unchanged" line))
                                    (gemini-companion-test-diff))))
@@ -262,6 +263,17 @@ is for all of a whole new line of other text\n")))
         (gemini-companion-review-next-hunk 3)
         (should (string-search "hunk 2 of 2" (gemini-companion-test-header
                                               (current-buffer))))))))
+
+(ert-deftest gemini-companion-unified-says-how-much-of-a-huge-line-it-omits ()
+  (let ((rest (concat " " (make-string 2100000 ?b) " "))
+        (end (make-string 2200000 ?c)))
+    (gemini-companion-unified-test-with `(("a" ,(concat "1" rest "2 " end)))
+      (gemini-companion-test-show "a" (concat "10" rest "3 " end))
+      (with-current-buffer (window-buffer)
+        (goto-char (point-min))
+        (dolist (shown '("1 b+[.]+ 4290005 more" "10 b+[.]+ 4290006 more"))
+          (should (looking-at-p shown))
+          (forward-line 2))))))
 
 (define-derived-mode gemini-companion-unified-test-mode prog-mode "Test"
   "Color text as web-mode does, by a property that is an alias."
