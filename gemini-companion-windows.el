@@ -15,6 +15,8 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-session)
 
+(defvar gemini-companion-review-view)
+
 ;;;; Several changes
 
 (defmacro gemini-companion-windows-at-once (&rest body)
@@ -129,9 +131,15 @@ If NARROW is non-nil, any width will do for one above or below.  See
 `gemini-companion-windows-make' for LINES and COLUMNS."
   (let* ((width (window-total-width window))
          (height (window-total-height window))
+         (most (/ (* 2 height) 3))
+         ;; In a turn with both views, the other windows stay as they are.
+         (columns (if (and (eq 'ediff gemini-companion-review-view)
+                           (<= gemini-companion-windows-ediff-columns width)
+                           (<= gemini-companion-windows-ediff-lines most))
+                      gemini-companion-windows-ediff-columns
+                    columns))
          (half (max columns gemini-companion-windows--side-columns
-                    (/ width 2)))
-         (most (/ (* 2 height) 3)))
+                    (/ width 2))))
     (cond ((and (<= (+ half gemini-companion-windows--side-columns) width)
                 (<= lines height))
            (split-window window (- half) (car sides)))

@@ -176,6 +176,20 @@
                                                "gemini\\|[Ee]diff")
                               (gemini-companion-test-buffers buffers))))))
 
+(ert-deftest gemini-companion-windows-stay-during-a-turn-with-both-views ()
+  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
+    (switch-to-buffer "*scratch*")
+    (pcase-dolist (`(,columns . ,edges) '((164 0 1 164 18) (250 0 1 90 50)))
+      (set-frame-size nil columns 50)
+      (dolist (file '("new" "a" "new-2" "b"))
+        (let ((last (gemini-companion-edit-shown)))
+          (gemini-companion-test-open file "2\n" columns)
+          (when last (gemini-companion-test-accept-inside last)))
+        (gemini-companion-test-eventually (gemini-companion-edit-shown))
+        (should (equal edges (window-edges (get-buffer-window "*scratch*")))))
+      (gemini-companion-edit-reject (gemini-companion-edit-shown)))
+    (set-frame-size nil 160 45)))
+
 ;; (SIDE FIRST SECOND) has FIRST, and SECOND at its SIDE; (NAME) is dedicated, and
 ;; the first name is selected last.
 (defconst gemini-companion-windows-test-layouts
