@@ -880,7 +880,7 @@ The text of a file must not be sent, replaced or killed."
       (gemini-companion-name-fit
        `((nil ,(if session (gemini-companion-session-name session) ""))
          (1 ,(pcase (and session (gemini-companion-session-state session))
-               ('nil "No CLI is connected here")
+               ('nil "Not connected")
                ('working " works; the prompt is queued")
                ('waiting " waits for an answer")
                (_ "")))
