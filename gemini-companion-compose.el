@@ -913,31 +913,34 @@ The text of a file must not be sent, replaced or killed."
           (set-buffer-modified-p nil)
           (current-buffer)))))
 
+(defun gemini-companion-compose--directory ()
+  "Return the root of the project here, or else this directory."
+  (pcase (and (or gemini-companion-remote-terminal
+                  (file-remote-p default-directory))
+              (gemini-companion-remote-here))
+    ;; Tramp would ask the host for the project.
+    (`(,host ,_ ,(and root (pred stringp))) (concat host root))
+    (_ (file-truename (if-let* ((project (project-current)))
+                          (project-root project)
+                        default-directory)))))
+
 ;;;###autoload
 (defun gemini-companion-compose (&optional session text)
   "Write the next prompt of a CLI in a buffer, below its terminal.
 SESSION is by default the CLI of this project.  TEXT is added to the
 draft."
   (interactive)
-  (pcase-let* ((`(,host ,_ ,root) (and (or gemini-companion-remote-terminal
-                                           (file-remote-p default-directory))
-                                       (gemini-companion-remote-here)))
-               ;; Tramp would ask the host for the project.
-               (project (and (not root) (project-current)))
-               (directory (cond (root (concat host root))
-                                (project (project-root project))
-                                (t default-directory)))
-               (sessions (gemini-companion-send--sessions directory))
-               (session (or session
-                            (and sessions
-                                 (gemini-companion-session-read sessions))))
-               (terminal (and session
-                              (gemini-companion-session-terminal session)))
-               (window (and terminal (get-buffer-window terminal))))
+  (let* ((directory (gemini-companion-compose--directory))
+         (sessions (gemini-companion-send--sessions directory))
+         (session (or session
+                      (and sessions
+                           (gemini-companion-session-read sessions))))
+         (terminal (and session
+                        (gemini-companion-session-terminal session)))
+          (window (and terminal (get-buffer-window terminal))))
     (pop-to-buffer (gemini-companion-compose--buffer
                     (file-name-as-directory
-                     (or (plist-get session :directory)
-                         (if root directory (file-truename directory)))))
+                     (or (plist-get session :directory) directory)))
                    (and window `((display-buffer-reuse-window
                                   display-buffer-in-direction)
                                  (direction . below)
