@@ -392,10 +392,11 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
     (let (asked)
       (cl-letf (((symbol-function 'y-or-n-p)
                  (lambda (prompt) (push prompt asked) (cdr asked))))
-        (should-error (gemini-companion-send) :type 'user-error)
+        (let ((buffer-file-name (concat buffer-file-name "\u202e")))
+          (should-error (gemini-companion-send) :type 'user-error)
+          (should (string-search "\\u202E is outside the project" (car asked))))
         (should (equal (concat "@" buffer-file-name " (line 1)")
                        (gemini-companion-point-test-sent)))
-        (should (string-search "outside the project" (car asked)))
         (write-region "KEY=1\nE=2\n" nil ".env" nil 'silent)
         (write-region "keys/\n" nil ".geminiignore" nil 'silent)
         (gemini-companion-privacy-refresh)
@@ -774,6 +775,11 @@ The user agrees to each question."
          (get-buffer org-agenda-buffer-name))
        (lambda ()
          (make-indirect-buffer "*Org Src n.org[ sh ]*" "copy")))))
+    (rename-file ".env" ".env\u202e")
+    (gemini-companion-point-test-in
+        (gemini-companion-point-test-compiled "cat .env\u202e")
+      (should (string-search ".env\\u202E, which is not shared"
+                             (cadr (should-error (gemini-companion-send))))))
     (should (gemini-companion-point-test-hush-p
              ;; Tramp connects to a host for a relative name.
              (gemini-companion-point-test-compiled "cat b.txt || cat /ssh:x:y") t))))
