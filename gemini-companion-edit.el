@@ -374,10 +374,13 @@ It visits no file, so that nothing locks, saves or formats it."
 (defun gemini-companion-edit-text (edit)
   "Return the text that EDIT has written, or that accepting it sends.
 While it is open, that is the proposal as the user has edited it,
-without the excluded hunks."
+without the excluded hunks.  Once it is rejected, they are shown again,
+as they may have comments."
   (or (gemini-companion-edit-after edit)
-      (gemini-companion-hunk-remaining-text
-       (gemini-companion-edit-proposal-buffer edit))))
+      (funcall (if (eq 'rejected (gemini-companion-edit-decision edit))
+                   #'gemini-companion-text-of-buffer
+                 #'gemini-companion-hunk-remaining-text)
+               (gemini-companion-edit-proposal-buffer edit))))
 
 (defun gemini-companion-edit-edited-p (edit)
   "Return non-nil if the user has edited the proposal of EDIT."
@@ -388,11 +391,8 @@ without the excluded hunks."
 
 (defun gemini-companion-edit-emptied-p (edit)
   "Return non-nil if the user has left no text of the proposal of EDIT."
-  (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
-    (and (or (zerop (buffer-size proposal))
-             (gemini-companion-hunk-marks proposal))
-         (string-empty-p (gemini-companion-edit-text edit))
-         (not (string-empty-p (gemini-companion-edit-proposed edit))))))
+  (and (string-empty-p (gemini-companion-edit-text edit))
+       (not (string-empty-p (gemini-companion-edit-proposed edit)))))
 
 (defun gemini-companion-edit--own-text-p (edit text)
   "Return non-nil if TEXT is neither empty nor the proposal of EDIT."
@@ -692,8 +692,8 @@ Ask the user if there is any and a question is possible."
   "Set the DECISION about EDIT and send its outcome, unless it is dismissed.
 An edit that was settled is not changed.  Its view is still to be closed."
   (when (gemini-companion-edit-open-p edit)
-    (setf (gemini-companion-edit-after edit) (gemini-companion-edit-text edit)
-          (gemini-companion-edit-decision edit) decision)
+    (setf (gemini-companion-edit-decision edit) decision
+          (gemini-companion-edit-after edit) (gemini-companion-edit-text edit))
     (unless (eq decision 'dismissed)
       (condition-case problem
           (gemini-companion-edit--send edit)

@@ -317,10 +317,16 @@ a file outside your projects: /gemi...ion-test")
      "  waiting  +3 −2  a  3 comments"
      "+before" "+zero" "  >> why?" " 1" "-2" "-3" "  >> keep it"
      "+three" "  >> as a digit")
+    (gemini-companion-list-test-key "x" "+zero")
     (gemini-companion-list-test-key "R" nil "all wrong")
     (should (equal "all wrong\na:2: why?
 a:3 (removed line): keep it\na:4: as a digit"
                    (current-kill 0)))
+    (gemini-companion-list-test-shows
+     "  waiting  +1 −0  sub/b"
+     "  rejected  +3 −2  a"
+     "+before" "+zero" "  >> why?" " 1" "-2" "-3" "  >> keep it"
+     "+three" "  >> as a digit")
     (gemini-companion-list-test-key "TAB" "+1 −0  sub/b")
     (gemini-companion-list-test-key "c" "\n x" "y")
     (gemini-companion-list-test-key "r")
