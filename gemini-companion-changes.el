@@ -487,23 +487,35 @@ An indirect buffer has no marks, and none of those that were cloned."
     mark))
 
 (defun gemini-companion-changes--text (mark)
-  "Return the text of MARK, whether it is whole lines, and what is behind.
-The last one is a character, and counts only where lines were deleted."
+  "Return the text of MARK, whether it is whole lines, and lines around it.
+The latter is their number, and counts only where lines were deleted."
   (save-excursion
     (save-restriction
       (widen)
+    (when (zerop count)
+      ;; From the end of the line before to that of the line behind.
+      (let ((around (make-overlay (max 1 (1- (point))) (line-end-position))))
+        (overlay-put around 'gemini-companion-mark t)
+        (overlay-put mark 'gemini-companion-around around)
+        (push around (overlay-get mark 'gemini-companion-lines))))
       (let ((beg (overlay-start mark))
-            (end (goto-char (overlay-end mark))))
+            (end (goto-char (overlay-end mark)))
+            (around (overlay-get mark 'gemini-companion-around)))
         (list (buffer-substring-no-properties beg end)
               (or (bolp) (eolp))
-              (and (= beg end) (char-after))
+              (and around (count-matches "\n" (overlay-start around)
+                                         (overlay-end around)))
               (progn (goto-char beg) (bolp)))))))
 
 (defun gemini-companion-changes--edited (beg end _length)
   "Remove each mark whose lines the user has edited between BEG and END.
 A formatter may have replaced them with the same text."
   (let ((marks gemini-companion-changes--marks))
-    (dolist (mark (overlays-in (max 1 (1- beg)) (1+ end)))
+    ;; The place of deleted lines may be at the end of the line of END.
+    (dolist (mark (overlays-in (max 1 (1- (save-excursion
+                                            (goto-char beg)
+                                            (line-beginning-position))))
+                               (+ 2 end)))
       (unless (equal (overlay-get mark 'gemini-companion-text)
                      (and (gemini-companion-changes--change mark)
                           (gemini-companion-changes--text mark)))

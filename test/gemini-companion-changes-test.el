@@ -192,6 +192,24 @@
       (if text (insert text) (delete-char 1))
       (should (equal marked (gemini-companion-changes-test-marked "a"))))))
 
+(ert-deftest gemini-companion-changes-lose-marks-where-lines-are-added ()
+  (pcase-dolist (`(,line ,column ,text . ,marked)
+                 '(;; A line before or behind the place, indented alike.
+                   (2 3 "\n  new") (3 2 "new\n  ")
+                   ;; Elsewhere, or a line beside it is changed only.
+                   (1 3 "\n  new" 4) (3 3 "\n  new" 3) (4 2 "new\n  " 3)
+                   (2 3 "!" 3) (3 2 "!" 3) (3 3 "!" 3)))
+    (ert-info ((format "%s %s %S" line column text))
+      (gemini-companion-changes-test-with '(("a" "  1\n  2\n  x\n  3\n  4\n"))
+        (find-file "a")
+        (gemini-companion-changes-test-accept "a" "  1\n  2\n  3\n  4\n" session)
+        (forward-line (1- line))
+        (forward-char column)
+        (insert text)
+        (dotimes (_ 2)
+          (should (equal marked (gemini-companion-changes-test-marked "a")))
+          (save-buffer))))))
+
 (ert-deftest gemini-companion-changes-leave-the-margins-of-others ()
   (gemini-companion-changes-test-with
       `(("a" ,gemini-companion-changes-test-lines))
