@@ -22,6 +22,7 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
+(require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 
@@ -332,12 +333,14 @@ To search among all buffers for each file of a turn would take long.")
   (define-fringe-bitmap 'gemini-companion-mark [24] nil nil '(center t)))
 
 (defun gemini-companion-changes--edits ()
-  "Return the edits that are marked, oldest first."
+  "Return the edits that are marked, and whose files exist, oldest first."
   (and (eq gemini-companion-after-write 'marks)
        (seq-filter (lambda (edit)
                      (and (gemini-companion-edit-written-p edit)
                           (not (eq t (gethash edit
-                                              gemini-companion-changes--buffers)))))
+                                              gemini-companion-changes--buffers)))
+                          (gemini-companion-text-attributes
+                           (gemini-companion-edit-file edit))))
                    (gemini-companion-edits))))
 
 (defun gemini-companion-changes--visited-p (edit)
@@ -357,10 +360,9 @@ To search among all buffers for each file of a turn would take long.")
          buffer)))
 
 (defun gemini-companion-changes--hunks (edit)
-  "Return the hunks of EDIT that are not reverted, if its file exists."
-  (and (gemini-companion-text-attributes (gemini-companion-edit-file edit))
-       (seq-difference (ignore-errors (gemini-companion-edit-hunks edit))
-                       (gemini-companion-edit-undone edit))))
+  "Return the hunks of EDIT that are not reverted."
+  (seq-difference (ignore-errors (gemini-companion-edit-hunks edit))
+                  (gemini-companion-edit-undone edit)))
 
 (defun gemini-companion-changes--change (mark)
   "Return the change of MARK, a cons of an edit and its hunk."
@@ -548,7 +550,8 @@ A formatter may have replaced them with the same text."
       (cond ((not (local-variable-p 'gemini-companion-changes--marks)))
             ;; They were copied with the buffer.
             ((buffer-base-buffer) (gemini-companion-changes--mark))
-            (t (gemini-companion-changes--set-margins))))))
+            (t (gemini-companion-changes--set-margins)))))
+  (gemini-companion-changes--count))
 
 (defun gemini-companion-changes--follow (edit event)
   "Mark each change of EDIT after EVENT.
@@ -590,6 +593,11 @@ Those of earlier turns of its CLI in the file have no marks any more."
 
 (defvar gemini-companion-changes--end-keys #'ignore
   "Function that ends the keys of `gemini-companion-changes-map'.")
+  (gemini-companion-changes--count))
+
+(defun gemini-companion-changes--count (&rest _)
+  "Count the changes that are left.
+Their files may have been deleted or renamed, in a terminal or by the CLI."
 
 (defun gemini-companion-changes--report (text &optional end)
   "Show TEXT; the next keys may be those of the map.
@@ -799,3 +807,4 @@ With ALL, a prefix argument, keep those in all files of the turn."
 
 (provide 'gemini-companion-changes)
 ;;; gemini-companion-changes.el ends here
+    (gemini-companion-state-functions gemini-companion-changes--count)

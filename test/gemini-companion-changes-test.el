@@ -285,6 +285,12 @@
      "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)
     (should (equal '(9) (gemini-companion-changes-test-marked "a")))
     (should (equal '(1) (gemini-companion-changes-test-marked "b")))
+    ;; The CLI deletes what it needed in its turn.
+    (gemini-companion-changes-test-accept "new" "1\n" session)
+    (delete-file "new")
+    (should (equal "~2" (car (gemini-companion-part-lighter 'changes))))
+    (gemini-companion-state-report session 'end nil)
+    (should (equal "~1" (car (gemini-companion-part-lighter 'changes))))
     ;; Those of an earlier turn do not count.
     (with-current-buffer "b"
       (insert "mine "))
@@ -341,7 +347,10 @@
     (gemini-companion-changes-test-accept
      "c" "1\n2\n3\n4\nfive\n6\n7\n8\n9\n" session)
     (gemini-companion-changes-test-accept "new" "x\ny\n" session)
+    (should (equal "~5" (car (gemini-companion-part-lighter 'changes))))
     (delete-file "b")
+    (run-hook-with-args 'window-buffer-change-functions (selected-frame))
+    (should (equal "~4" (car (gemini-companion-part-lighter 'changes))))
     (pcase-dolist (`(,key ,said ,line)
                    '((gemini-companion-next-change "1 of 4, a" 1)
                      ("n" "2 of 4, a" 9) ("n" "3 of 4, c" 5) ("n" "4 of 4, new" 1)
