@@ -140,6 +140,11 @@ FILE is the copy of a remote file, later."
             (gemini-companion-revert-now file)))
      (funcall end nil))))
 
+(defvar-local gemini-companion-changes--unsaved nil
+  "What the file has of edits that are reverted in unsaved text here.
+A list of (EDIT STATE UNDONE).")
+(put 'gemini-companion-changes--unsaved 'permanent-local t)
+
 (defun gemini-companion-changes--end (edit hunk done exact state problem)
   "Record that EDIT, or its HUNK, was reverted, unless there is a PROBLEM.
 STATE is the file state.  If EXACT is non-nil, later edits are no longer
@@ -156,6 +161,10 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
     (unless problem
       (pcase state
         ('unsaved (with-current-buffer buffer
+                    (unless (assq edit gemini-companion-changes--unsaved)
+                      (push (list edit (gemini-companion-edit-file-state edit)
+                                  (gemini-companion-edit-undone edit))
+                            gemini-companion-changes--unsaved))
                     (when (consp buffer-undo-list) ; begins with a boundary
                       (push (gemini-companion-changes--undo-entry edit)
                             (cdr buffer-undo-list)))))
@@ -207,8 +216,15 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
   (find-file-noselect
    (gemini-companion-names-visited (gemini-companion-edit-file edit)) 'nowarn))
 
-(defun gemini-companion-changes--saved ()
-  "Check what was reverted in the current buffer: it may not be saved.
+(defun gemini-companion-changes--dropped ()
+  "Take back what is known of reverts in this buffer that were not saved."
+  (unless (buffer-base-buffer)
+    (dolist (known (prog1 gemini-companion-changes--unsaved
+                     (kill-local-variable 'gemini-companion-changes--unsaved)))
+      (apply #'gemini-companion-edit-set-reverted known))))
+
+(defun gemini-companion-changes--check ()
+  "Check what was reverted in the file of the current buffer.
 What was saved may be undone."
   (dolist (edit (gemini-companion-edits))
     (when (and (or (memq (gemini-companion-edit-file-state edit)
@@ -222,35 +238,35 @@ What was saved may be undone."
 
 (defun gemini-companion-changes--check-file (edit)
   "Check whether what was reverted of EDIT has gone from its file.
-If it had gone before a later edit, that one has written it again; if the
-file was deleted, nothing has."
-  (let* ((now (ignore-error file-error
-                (gemini-companion-text-read (gemini-companion-edit-file edit))))
-         (undone (gemini-companion-edit-undone edit))
-         (back (or undone '(nil))))
-    (cl-loop
-     for text in (and now (cons now (cl-loop
-                                     for other in (gemini-companion-changes--later
-                                                   edit)
-                                     when (stringp (gemini-companion-edit-before
-                                                    other))
-                                     collect (gemini-companion-changes--before
-                                              other now))))
-     while back
-     for left = (mapcar #'car (gemini-companion-changes--lines
-                               edit (gemini-companion-edit-hunks edit) text))
-     do (setq back
-              (seq-filter
-               (lambda (hunk)
-                 ;; Most have gone, and to merge takes 20 ms for each.
-                 (and (if hunk (member hunk left) left)
-                      (pcase (gemini-companion-changes--merged edit hunk text)
-                        (`(nil . ,merged) (not (string= text merged))))))
-               back)))
-    (when (or now (eq 'unsaved (gemini-companion-edit-file-state edit)))
+If it had gone before a later edit, that one has written it again."
+  (when-let* ((now (ignore-error file-error
+                     (gemini-companion-text-read (gemini-companion-edit-file edit)))))
+    (let* ((undone (gemini-companion-edit-undone edit))
+           (back (or undone '(nil)))
+           (left (lambda (text)
+                   (mapcar #'car (gemini-companion-changes--lines
+                                  edit (gemini-companion-edit-hunks edit) text)))))
+      (cl-loop
+       for text in (cons now (cl-loop
+                              for other in (gemini-companion-changes--later edit)
+                              when (stringp (gemini-companion-edit-before other))
+                              collect (gemini-companion-changes--before other now)))
+       while back
+       for there = (funcall left text)
+       do (setq back
+                (seq-filter
+                 (lambda (hunk)
+                   ;; Most have gone, and to merge takes 20 ms for each.
+                   (and (if hunk (member hunk there) there)
+                        (pcase (gemini-companion-changes--merged edit hunk text)
+                          (`(nil . ,merged) (not (string= text merged))))))
+                 back)))
       (gemini-companion-edit-set-reverted
        edit (if (or undone back) 'written 'reverted)
-       (seq-difference undone back)))))
+       (cond (undone (seq-difference undone back))
+             ;; Some hunks may have been undone before all of it was reverted.
+             (back (seq-difference (gemini-companion-edit-hunks edit)
+                                   (funcall left now))))))))
 
 (defun gemini-companion-changes--later (edit)
   "Return the edits by which the file of EDIT was written later."
@@ -476,6 +492,12 @@ An indirect buffer has no marks, and none of those that were cloned."
                 (propertize "!" 'display `((margin right-margin) ,sign)))))
     (overlay-put mark 'gemini-companion-mark t)
     (overlay-put mark 'gemini-companion-change (cons edit hunk))
+    (when (zerop count)
+      ;; From the end of the line before to that of the line behind.
+      (let ((around (make-overlay (max 1 (1- (point))) (line-end-position))))
+        (overlay-put around 'gemini-companion-mark t)
+        (overlay-put mark 'gemini-companion-around around)
+        (push around (overlay-get mark 'gemini-companion-lines))))
     (overlay-put mark 'gemini-companion-text (gemini-companion-changes--text mark))
     ;; A string is displayed once only, so each line has an overlay.  A prefix of
     ;; the lines would replace others, such as the indentation by Org.
@@ -494,12 +516,6 @@ The latter is their number, and counts only where lines were deleted."
   (save-excursion
     (save-restriction
       (widen)
-    (when (zerop count)
-      ;; From the end of the line before to that of the line behind.
-      (let ((around (make-overlay (max 1 (1- (point))) (line-end-position))))
-        (overlay-put around 'gemini-companion-mark t)
-        (overlay-put mark 'gemini-companion-around around)
-        (push around (overlay-get mark 'gemini-companion-lines))))
       (let ((beg (overlay-start mark))
             (end (goto-char (overlay-end mark)))
             (around (overlay-get mark 'gemini-companion-around)))
@@ -577,13 +593,24 @@ Those of earlier turns of its CLI in the file have no marks any more."
       (when (or (local-variable-p 'gemini-companion-changes--marks)
                 (gemini-companion-changes--edits))
         (gemini-companion-changes--mark))))
+  (gemini-companion-changes--count))
+
+(defun gemini-companion-changes--count (&rest _)
+  "Count all that are left.
+Their files may have been deleted or renamed, in a terminal or by the CLI."
   (setq gemini-companion-changes--left (length (gemini-companion-changes--all)))
   (force-mode-line-update t))
 
 (defun gemini-companion-changes--visited ()
   "Mark the current buffer, which was visited, reverted or saved."
-  (gemini-companion-changes--saved)
+  (gemini-companion-changes--dropped)
+  (gemini-companion-changes--check)
   (gemini-companion-changes--update (current-buffer)))
+
+(defun gemini-companion-changes--saved ()
+  "Mark the current buffer, which was saved."
+  (kill-local-variable 'gemini-companion-changes--unsaved)
+  (gemini-companion-changes--visited))
 
 ;;;; Walking
 
@@ -593,11 +620,6 @@ Those of earlier turns of its CLI in the file have no marks any more."
 
 (defvar gemini-companion-changes--end-keys #'ignore
   "Function that ends the keys of `gemini-companion-changes-map'.")
-  (gemini-companion-changes--count))
-
-(defun gemini-companion-changes--count (&rest _)
-  "Count the changes that are left.
-Their files may have been deleted or renamed, in a terminal or by the CLI."
 
 (defun gemini-companion-changes--report (text &optional end)
   "Show TEXT; the next keys may be those of the map.
@@ -785,11 +807,12 @@ With ALL, a prefix argument, keep those in all files of the turn."
   "Mark what CLIs write from now on."
   '((gemini-companion-edit-functions gemini-companion-changes--follow)
     (window-buffer-change-functions gemini-companion-changes--displayed)
+    (gemini-companion-state-functions gemini-companion-changes--count)
     (find-file-hook gemini-companion-changes--visited)
     (after-revert-hook gemini-companion-changes--visited)
-    (after-save-hook gemini-companion-changes--visited)
+    (after-save-hook gemini-companion-changes--saved)
     (after-set-visited-file-name-hook gemini-companion-changes--visited)
-    (kill-buffer-hook gemini-companion-changes--saved)))
+    (kill-buffer-hook gemini-companion-changes--dropped)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Mark nothing any more."
@@ -797,7 +820,8 @@ With ALL, a prefix argument, keep those in all files of the turn."
   (apply #'gemini-companion-changes--update (buffer-list))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (kill-local-variable 'gemini-companion-changes--marks))))
+      (mapc #'kill-local-variable '(gemini-companion-changes--marks
+                                    gemini-companion-changes--unsaved)))))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
   "Return a text for the mode line if there is a change left, or nil."
@@ -807,4 +831,3 @@ With ALL, a prefix argument, keep those in all files of the turn."
 
 (provide 'gemini-companion-changes)
 ;;; gemini-companion-changes.el ends here
-    (gemini-companion-state-functions gemini-companion-changes--count)
