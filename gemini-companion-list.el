@@ -379,7 +379,9 @@ least a minute ago.
                                           (gemini-companion-header-keys))
                                     (window-width)))
         gemini-companion-edits-view (gemini-companion-list--make-view))
-  (setq-local outline-regexp "\\s|"
+  (setq-local bidi-paragraph-direction 'left-to-right
+              glyphless-char-display gemini-companion-text-glyphless
+              outline-regexp "\\s|"
               outline-level (lambda () (gemini-companion-list--get :level))
               parse-sexp-lookup-properties t)
   (outline-minor-mode)

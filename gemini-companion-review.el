@@ -904,6 +904,7 @@ of Evil work there, too."
                         t))
                     (delq nil (list (gemini-companion-highlight--mode file)
                                     #'text-mode))))
+        (setq-local glyphless-char-display gemini-companion-text-glyphless)
         ;; In an internal buffer, Font Lock mode does not turn on, but its hook
         ;; would run.
         (unless (string-prefix-p " " (buffer-name))

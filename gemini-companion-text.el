@@ -452,6 +452,15 @@ END non-nil, replace only the whole lines between them."
                                (text-properties-at position text))
           (setq position next))))))
 
+;;;; Invisible characters
+
+(defvar gemini-companion-text-glyphless
+  (let ((table (copy-sequence glyphless-char-display)))
+    (dolist (characters '(#x200B #xFEFF (#x202A . #x202E) (#x2066 . #x2069)) table)
+      (set-char-table-range table characters 'hex-code)))
+  "Value of `glyphless-char-display' in a buffer with the text of an edit.
+It shows the codes of characters that reorder other text, or hide in a word.")
+
 ;;;; Hunks
 
 (defun gemini-companion-hunk-find (original proposal)

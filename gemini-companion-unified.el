@@ -536,7 +536,9 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
         truncate-lines nil)
   ;; Lines differ in their colors from their beginning.
   (setq-local line-prefix nil
-              nobreak-char-display nil)
+              ;; The numbers stay before a line in Hebrew.
+              bidi-paragraph-direction 'left-to-right
+              glyphless-char-display gemini-companion-text-glyphless)
   (gemini-companion-page-set-up #'gemini-companion-unified--write nil)
   (gemini-companion-review-letters-are-keys 'gemini-companion-unified-mode))
 

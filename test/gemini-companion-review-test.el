@@ -143,6 +143,15 @@
       (should (eq buffer (window-buffer)))
       (should (< 0 (buffer-size buffer))))))
 
+(ert-deftest gemini-companion-review-names-characters-that-reorder-text ()
+  (gemini-companion-test-in-each-view '(("a" "1\n"))
+    (dolist (buffer (last (gemini-companion-view-buffers
+                           (gemini-companion-edit-view
+                            (gemini-companion-test-show "a" "\u202e1\n")))
+                          2))
+      (with-current-buffer buffer
+        (should (eq 'hex-code (aref glyphless-char-display #x202E)))))))
+
 (ert-deftest gemini-companion-review-letters-mean-the-same-and-are-described ()
   (gemini-companion-test-in-each-view '(("a" "1\n"))
     (gemini-companion-test-show "a" "2\n")

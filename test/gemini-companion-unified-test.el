@@ -26,6 +26,7 @@
       (with-current-buffer (window-buffer)
         (should (equal lines (gemini-companion-test-diff 'numbers)))
         (should buffer-read-only)
+        (should (eq 'left-to-right bidi-paragraph-direction))
         (should (string-match-p header (gemini-companion-test-header
                                         (current-buffer)))))
       (gemini-companion-edit-reject))))
