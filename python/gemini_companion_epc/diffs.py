@@ -15,7 +15,15 @@ from .config import Config
 from .emacs import Emacs
 from .remote import Remotes
 from .sessions import Session, Sessions
-from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, RemoteError
+from .types import (
+    CloseReason,
+    Diff,
+    EmacsError,
+    EmacsGone,
+    Facts,
+    Process,
+    RemoteError,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +69,11 @@ class Diffs:
         """Take over a diff of the session with ``facts`` from the previous process."""
         client = next(one for one in CLIENTS if one.name == facts["client"])
         session = self.sessions.get(facts["id"], client, facts.get("remote", ""))
+        if session.process is None and "pid" in facts:
+            # The client may have been killed, too.
+            session.process = Process(
+                facts["pid"], facts.get("directory"), identity=facts["identity"]
+            )
         path = self.remotes.remote_name(session.remote, name) or name
         diff = self._diffs[diff_id] = Diff(diff_id, session.id, path, text, name)
         loop = asyncio.get_running_loop()

@@ -3,10 +3,12 @@ import asyncio
 
 import pytest
 
+from conftest import dead_pid
 from fake_cli import BOUND
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.diffs import LARGEST_PROPOSAL
 from gemini_companion_epc.sessions import COMMENT
+from gemini_companion_epc.types import CloseReason, Facts
 from scene import Rig, accepted, rejected, take, until
 
 pytestmark = pytest.mark.anyio
@@ -125,11 +127,18 @@ async def test_a_review_that_is_not_opened_again_ends() -> None:
     assert await call
 
 
-async def test_an_adopted_diff_ends_if_its_session_does_not_reconnect() -> None:
-    rig = Rig(session_grace=0.01)
-    rig.diffs.adopt(1, {"id": "previous", "client": "gemini"}, "/a", "proposal")
-    await until(lambda: rig.emacs.closed)
-    assert rig.emacs.closed == [(1, "disconnected")]
+@pytest.mark.parametrize(
+    ("facts", "grace", "reason"),
+    [({}, 0.01, "disconnected"), ({"pid": dead_pid(), "identity": 1}, 30, "exited")],
+)
+async def test_an_adopted_diff_ends_without_its_client(
+    facts: Facts, grace: float, reason: CloseReason
+) -> None:
+    rig = Rig(session_grace=grace)
+    facts = {"id": "previous", "client": "gemini", **facts}
+    rig.diffs.adopt(1, facts, "/a", "proposal")
+    await asyncio.wait_for(until(lambda: rig.emacs.closed), BOUND)
+    assert rig.emacs.closed == [(1, reason)]
 
 
 async def test_a_large_proposal_is_left_to_the_terminal(rig: Rig) -> None:
