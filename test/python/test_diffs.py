@@ -141,6 +141,20 @@ async def test_an_adopted_diff_ends_without_its_client(
     assert rig.emacs.closed == [(1, reason)]
 
 
+async def test_an_outcome_is_for_no_later_proposal(rig: Rig) -> None:
+    # The client had it when the previous process crashed.
+    facts = {"id": "previous", "client": "gemini"}
+    rig.diffs.adopt(1, facts, "/a", "first")
+    rig.diffs.decide(1, "first")
+    session = rig.sessions.get("previous")
+    await rig.diffs.open(session, "/a", "second")
+    assert rig.emacs.written == [1]
+    stream = rig.sessions.open_stream(session)
+    assert await stream.next(0.01) == COMMENT
+    rig.diffs.decide(rig.emacs.opened[0].id)
+    assert await take(stream) == rejected("/a")
+
+
 async def test_a_large_proposal_is_left_to_the_terminal(rig: Rig) -> None:
     session, stream = rig.session()
     large = "x" * (LARGEST_PROPOSAL + 1)
