@@ -1158,8 +1158,8 @@ does not reconnect; it opens no reviews until then.")))
   "Report an accepted text of the edit ID, which cannot reach its CLI any more."
   (when-let* ((edit (gemini-companion-edit--of-id id))
               ((gemini-companion-edit-outcome edit))
-              ((memq (gemini-companion-edit-decision edit)
-                     '(accepted automatic))))
+              ((null (gemini-companion-edit-file-state edit)))
+              ((gemini-companion-edit-written-p edit)))
     (gemini-companion-edit--keep edit (gemini-companion-edit-after edit))
     (display-warning
      'gemini-companion
@@ -1178,8 +1178,7 @@ M-x gemini-companion-last-proposal shows the text that you accepted"
 
 (defun gemini-companion-edit-settle-all (decision &optional now)
   "Settle all open edits with DECISION.
-Close their views at once if NOW is non-nil, as Emacs is about to
-exit; else between two commands."
+Close their views between two commands, or at once if NOW is non-nil."
   (dolist (edit (gemini-companion-edits-open))
     (with-demoted-errors "Ending a review: %S"
       (gemini-companion-edit--keep-edits edit)

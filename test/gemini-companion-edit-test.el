@@ -635,9 +635,12 @@ if `answer' is non-nil."
       (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
         (insert "mine "))
       (gemini-companion-edit-accept diff)
+      ;; The server has crashed before it could report that this was delivered.
+      (gemini-companion-edit-accept (gemini-companion-test-open "b" "new\n" 2))
+      (gemini-companion-edit-written nil (expand-file-name "b") nil "new\n")
       ;; Once is enough.
-      (dotimes (_ 2)
-        (gemini-companion-receive 'outcome-undelivered 1))
+      (dolist (id '(1 1 2))
+        (gemini-companion-receive 'outcome-undelivered id))
       (let ((warnings (gemini-companion-test-text "*Warnings*")))
         (kill-buffer "*Warnings*")
         ;; The beginning of a long name is left out.
