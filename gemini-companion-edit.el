@@ -925,7 +925,8 @@ AUTOMATIC is non-nil if the user has not answered it.  For OVER, see
                         '(accepted automatic)))
         (turn (gemini-companion-session-turn (gemini-companion-edit-session edit))))
     ;; What was refused, and is written in the next turn, is another edit.
-    (when (or accepted (null turn) (eq turn (gemini-companion-edit-turn edit)))
+    (when (or accepted (null turn) (not (gemini-companion-turn-reported turn))
+              (eq turn (gemini-companion-edit-turn edit)))
       (cond ((gemini-companion-edit--find-in-file edit (and accepted written)))
             ((and written accepted)
              ;; A program may have formatted it since.

@@ -515,12 +515,15 @@ if `answer' is non-nil."
     ;; Answered in the terminal.
     (gemini-companion-test-open "b" "1\n" 2 session)
     (gemini-companion-receive 'close-diff 2 'closed)
-    (dolist (file '("b" "a"))
+    (dolist (file '("a" "b"))
       (funcall (gemini-companion-receive 'ask 'edited
                  (list :path (expand-file-name file) :pids '(1)) nil "1\n")
-               #'ignore))
-    (should (gemini-companion-session-turn session))
-    (should (equal '(accepted accepted) (gemini-companion-edits-test-states)))))
+               #'ignore)
+      (should (gemini-companion-session-turn session))
+      ;; Emacs may see the file before its report.
+      (gemini-companion-test-write "b" "1\n")
+      (gemini-companion-test-eventually
+        (equal '(accepted accepted) (gemini-companion-edits-test-states))))))
 
 (ert-deftest gemini-companion-edits-keeps-a-hundred-and-forgets-at-the-end ()
   (gemini-companion-test-with-edits nil
