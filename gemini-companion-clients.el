@@ -42,7 +42,8 @@
      :required ((("ide" "enabled") t "IDE integration is off in Gemini CLI"
                  "/ide enable"))
      :connect "Run /ide enable there.  If the CLI answers that IDE \
-integration is not supported, start it again: the mode was off then."
+integration is not supported, start it again: it searches for editors only \
+when it starts."
      :trust "/permissions trust"
      :link ("link" "--consent")
      :commands "about agents auth bug chat clear commands compress copy \
@@ -81,8 +82,8 @@ vim voice"
                  "Qwen Code does not ask about edits, so no review appears"
                  "/approval-mode default"))
      :connect "Run /ide enable there.  If the CLI answers that IDE \
-integration is not supported, start it again: the mode was off then, or the \
-project was not open in Emacs."
+integration is not supported, start it again: it searches for editors only \
+when it starts."
      :trust "/trust"
      :link ("link")
      :commands "about agents approval-mode auth branch btw bug cd clear \
