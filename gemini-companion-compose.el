@@ -475,12 +475,13 @@ is a directory, as the CLI would read all files in it."
   ;; It would name another file.
   (when (string-match-p "[\0-\37\177\u0080-\u009f]" file)
     (user-error "A prompt cannot name a file with a control character"))
-  (pcase-let* ((`(,name . ,file)
+  (pcase-let* ((visited file)
+               (`(,name . ,file)
                 (or (gemini-companion-send--names-for file session)
                     (user-error "%s is not a file on the machine of %s"
                                 (gemini-companion-name-absolute file)
                                 (gemini-companion-session-name session))))
-               (hidden (gemini-companion-send--hidden (list file)))
+               (hidden (gemini-companion-send--hidden (list visited file)))
                (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
     (unless (or (and name (not hidden))
                 (member file gemini-companion-send--agreed)
@@ -703,7 +704,7 @@ Elsewhere outside the project, it does not read them, or asks."
                   (user-error "Not a file on this machine: %s" uri))))
     (if (and (string-match-p (image-file-name-regexp) file)
              (not (file-in-directory-p file default-directory))
-             (not (gemini-companion-privacy-name-hidden-p (file-truename file))))
+             (not (gemini-companion-privacy-name-hidden-p file)))
         (gemini-companion-compose--yank-image
          (intern (concat "image/" (file-name-extension file)))
          (gemini-companion-text-bytes file))

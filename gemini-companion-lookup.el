@@ -103,7 +103,9 @@ the last one first."
   "Return the true name of FILE, a file that may be shared.
 Signal an error if FILE does not exist or may not be shared."
   (let ((name (gemini-companion-text-true-name file)))
-    (unless (and name (gemini-companion-lookup--shared-p name))
+    (unless (and name (gemini-companion-lookup--shared-p name)
+                 ;; A link to it may be hidden.
+                 (not (gemini-companion-privacy-name-hidden-p file)))
       (user-error "%s is not shared by Emacs" file))
     (unless (file-regular-p name)
       (user-error "There is no file %s" file))

@@ -115,7 +115,7 @@ It is nil if the host of FILE is not connected.  The copy need not exist."
 BUFFER is the current one by default.  For a remote file, that is its
 copy, if its host is connected."
   (or (gemini-companion-names--copy-of-buffer buffer)
-      (buffer-file-name buffer)))
+      (gemini-companion-text-visited (or buffer (current-buffer)))))
 
 (defun gemini-companion-names-visited-here-p (file)
   "Return non-nil if the current buffer visits FILE, or what has the copy FILE.

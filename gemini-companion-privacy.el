@@ -45,8 +45,8 @@
     gemini-companion-auth-source-p authinfo-mode pass-view-mode)
   "Files never shared with a CLI, neither their names nor their text.
 Each element is one of
-- a regexp, which is matched against the absolute name of the file
-  and against its true name, ignoring case;
+- a regexp, which is matched against the absolute name of the file,
+  and each one to which links lead, ignoring case;
 - a major mode, a symbol that ends in `-mode'; modes derived from
   it count too;
 - a function, which is called with the absolute name of a file and
@@ -172,19 +172,38 @@ BUFFER is nil for a directory."
                           names))))
      gemini-companion-excluded)))
 
+(defun gemini-companion-privacy--linked (name)
+  "Return the absolute NAME and those to which its links lead, the last one last."
+  (let ((last (file-name-nondirectory name)))
+    (if (string-empty-p last)
+        (list name)
+      (let* ((names (mapcar (apply-partially #'expand-file-name last)
+                            (gemini-companion-privacy--linked
+                             (directory-file-name (file-name-directory name)))))
+             (link (car (last names)))
+             (target (file-symlink-p link)))
+        (append names
+                (and target
+                     (gemini-companion-privacy--linked
+                      (directory-file-name
+                       (expand-file-name target
+                                         (file-name-directory link))))))))))
+
 (defun gemini-companion-privacy--names (file)
-  "Return the absolute names by which FILE is known.
+  "Return the absolute names by which FILE is known, also those between links.
 A backup or compressed copy of a file has the name of that file, too, and
 a member of an archive is below the archive."
-  (let* ((name (expand-file-name file))
+  (let* ((name (directory-file-name (expand-file-name file)))
          (there (cdr (gemini-companion-names-of-copy name)))
-         (names `(,name ,(file-truename name) ,@(and there (list there)))))
+         ;; It signals an error if the links are a loop.
+         (names `(,(file-truename name) ,@(gemini-companion-privacy--linked name)
+                  ,@(and there (list there)))))
     (delete-dups
      (append names
              (mapcar
               (lambda (name)
                 (let ((name (replace-regexp-in-string
-                             "\\(?:\\.\\(?:gz\\|bz2\\|xz\\|zst\\|bak\\|old\\|orig\\)\\)+\\'"
+                             "\\(?:\\.\\(?:gz\\|bz2\\|xz\\|zst\\|lzma\\|lz\\|Z\\|bak\\|old\\|orig\\)\\)+\\'"
                              ""
                              (file-name-sans-versions
                               (replace-regexp-in-string
@@ -368,15 +387,20 @@ Signal an error if it is malformed."
 A remote file may not, unless its host is connected."
   (let* ((buffer (or (buffer-base-buffer buffer) buffer))
          (file (gemini-companion-names-file buffer))
+         ;; The copy has the true name of a remote file.
+         (visited (gemini-companion-names-copy
+                   (or (buffer-file-name buffer) "")))
          (shared (buffer-local-value 'gemini-companion-share buffer)))
     (gemini-companion-privacy--hidden-if
-     (list 'buffer buffer file shared
+     (list 'buffer buffer file visited shared
            (buffer-local-value 'major-mode buffer)
            (with-current-buffer buffer (visited-file-modtime)))
      (lambda ()
        (or (not file)
            (not shared)
-           (gemini-companion-privacy--file-hidden-p file buffer))))))
+           (gemini-companion-privacy--file-hidden-p file buffer)
+           (and visited
+                (gemini-companion-privacy--file-hidden-p visited buffer)))))))
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
   (or (file-remote-p file)
@@ -389,20 +413,24 @@ A remote file may not, unless its host is connected."
                       names)))))
 
 (defun gemini-companion-privacy-name-hidden-p (file)
-  "Return non-nil if FILE, a true name, may not be shared.
+  "Return non-nil if FILE, an absolute name, may not be shared.
 It need not be visited."
   (setq file (or (gemini-companion-names-copy file) file))
-  (if-let* ((buffer (gemini-companion-names-buffer file)))
-      (gemini-companion-privacy-hidden-p buffer)
-    (gemini-companion-privacy--hidden-if
-     (list 'file file (gemini-companion-privacy--time file))
-     (lambda ()
-       (with-temp-buffer
-         ;; Modes, too, may be excluded.
-         (let ((mode (assoc-default file auto-mode-alist #'string-match-p)))
-           (when (symbolp mode)
-             (setq major-mode mode)))
-         (gemini-companion-privacy--file-hidden-p file (current-buffer)))))))
+  (let ((buffer (gemini-companion-names-buffer file)))
+    (or (and buffer (gemini-companion-privacy-hidden-p buffer))
+        ;; It may be visited by another name, a link.
+        (unless (and buffer (equal file (gemini-companion-names-file buffer)))
+          (gemini-companion-privacy--hidden-if
+           (list 'file file (gemini-companion-privacy--time file))
+           (lambda ()
+             (with-temp-buffer
+               ;; Modes, too, may be excluded.
+               (let ((mode (assoc-default file auto-mode-alist
+                                          #'string-match-p)))
+                 (when (symbolp mode)
+                   (setq major-mode mode)))
+               (gemini-companion-privacy--file-hidden-p
+                file (current-buffer)))))))))
 
 (declare-function project-root "project")
 
@@ -473,7 +501,7 @@ If NAME is a directory, it ends with a slash."
   (append gemini-companion-roots-last (gemini-companion-names-roots)))
 
 (defun gemini-companion-roots--of-buffer (buffer)
-  (if-let* ((file (buffer-file-name buffer)))
+  (if-let* ((file (gemini-companion-text-visited buffer)))
       (unless (gemini-companion-privacy-hidden-p buffer)
         (file-name-directory file))
     (and (gemini-companion-roots-terminal-p buffer)

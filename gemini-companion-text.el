@@ -325,8 +325,10 @@ buffers."
 ;;;; Names
 
 (defun gemini-companion-text-visited (buffer)
-  "Return the name of the file that BUFFER or its base visits, or nil."
-  (buffer-file-name (or (buffer-base-buffer buffer) buffer)))
+  "Return the name of the file that BUFFER or its base visits, or nil.
+It is without /: in front."
+  (when-let* ((file (buffer-file-name (or (buffer-base-buffer buffer) buffer))))
+    (string-remove-prefix "/:" file)))
 
 (defun gemini-companion-text-same-file-p (a b)
   "Return non-nil if A and B, two local true names, are of one file.

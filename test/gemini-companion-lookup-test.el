@@ -117,9 +117,10 @@ test without Eglot."
                                            gemini-companion-excluded)))
       (write-region "KEY\n" nil "a.man" nil 'silent)
       (make-symbolic-link ".env" "innocent.txt")
+      (make-symbolic-link "a.txt" "secret.pem")
       (gemini-companion-test-with-far-host
         (dolist (file '("/etc/passwd" "/far:/a.py" ".env" "ignored.txt" "a.man"
-                        "innocent.txt"))
+                        "innocent.txt" "secret.pem"))
           (pcase-dolist (`(,question . ,arguments)
                          '((references "KEY" nil nil)
                            (definition "KEY" nil)

@@ -198,6 +198,32 @@
     ;; A matcher that backtracks takes for ever.
     (should (< (- (float-time (get-internal-run-time)) begin) 100))))
 
+;;;; Several names
+
+(ert-deftest gemini-companion-privacy-hides-a-file-by-any-name-of-it ()
+  (gemini-companion-test-with-directory
+      '(("plain" "") ("d/x" "") ("d/.geminiignore" "e/link\n") ("d/e/y" ""))
+    (pcase-dolist (`(,link . ,file) '((".env" . "plain") ("shown" . ".env")
+                                      ("d/e/link" . "../x") ("short" . "d/e")))
+      (make-symbolic-link file link))
+    (let* ((quoted (concat "/:" directory "d/x"))
+           (find-file-existing-other-name nil)
+           (gemini-companion-excluded
+            (cons (concat "\\`" (regexp-quote directory) "d/x")
+                  gemini-companion-excluded)))
+      (should (equal `("shown" "short/link" ,quoted)
+                     (gemini-companion-privacy-test-hidden
+                      "plain" "d/e/y" "shown" "short/link" quoted))))))
+
+(ert-deftest gemini-companion-privacy-hides-a-file-that-is-visited-by-another-name ()
+  (gemini-companion-test-with-directory '((".env" "") ("d/x" "") (".aiignore" "secret"))
+    (add-name-to-file ".env" "hard")
+    (make-symbolic-link "d" "secret")
+    (should-not (gemini-companion-privacy-test-hidden "hard" "d/x"))
+    (dolist (name '(".env" "secret/x"))
+      (should (gemini-companion-privacy-name-hidden-p
+               (expand-file-name name))))))
+
 ;;;; Git as the judge
 
 (defun gemini-companion-privacy-test-pattern (_)

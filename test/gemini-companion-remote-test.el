@@ -101,6 +101,10 @@ a\\ it\\\\\\'s")))
                                   t))))
         (let ((gemini-companion-excluded '("\\`/srv/p/private/")))
           (should (hidden "/ssh:far:/srv/p/private/a")))
+        ;; Only the names of a remote link and its file are known here.
+        (setq buffer-file-name "/ssh:far:/srv/p/tls.key"
+              buffer-file-truename "/ssh:far:/srv/p/a")
+        (should (gemini-companion-privacy-hidden-p (current-buffer)))
         (setq buffer-file-name "/ssh:far:/srv/p/link"
               buffer-file-truename "/ssh:other:/srv/p/a")
         (should (equal "/mirror/srv/p/a"
