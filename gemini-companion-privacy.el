@@ -227,20 +227,35 @@ a member of an archive is below the archive."
             (locate-dominating-file
              (file-name-as-directory name)
              (lambda (above)
-               (gemini-companion-privacy--note-time
-                (expand-file-name dir-locals-file above))
+               (dolist (file '(".dir-locals.el" ".dir-locals-2.el"))
+                 (gemini-companion-privacy--note-time
+                  (expand-file-name file above)))
                (gemini-companion-privacy--excluded-p
                 (list (expand-file-name above)) nil))))
           (gemini-companion-privacy--names directory))
-         (with-temp-buffer
-           (setq default-directory (file-name-as-directory directory))
-           ;; An opt-out counts even if the user has disabled such variables, and
-           ;; an opt-in only if it is marked as safe.
-           (let ((enable-local-variables :safe)
-                 (enable-dir-local-variables t))
-             (hack-dir-local-variables)
-             (not (alist-get 'gemini-companion-share file-local-variables-alist
-                             (default-value 'gemini-companion-share)))))))))
+         (gemini-companion-privacy--opted-out-p
+          (file-name-as-directory directory))))))
+
+(defun gemini-companion-privacy--opted-out-p (directory)
+  "Return non-nil if the variables of DIRECTORY opt out of sharing.
+Emacs has only those of the innermost .dir-locals.el, but one that does
+not mention sharing must not make a part of a private project public."
+  (gemini-companion-privacy-cached
+   (list 'opted-out directory)
+   (lambda ()
+     (with-temp-buffer
+       (setq default-directory directory)
+       ;; An opt-out counts even if the user has disabled such variables, and
+       ;; an opt-in only if it is marked as safe.
+       (let ((enable-local-variables :safe)
+             (enable-dir-local-variables t)
+             (above (file-name-directory (directory-file-name directory))))
+         (hack-dir-local-variables)
+         (pcase (assq 'gemini-companion-share file-local-variables-alist)
+           (`(,_ . ,shared) (not shared))
+           (_ (or (not (default-value 'gemini-companion-share))
+                  (unless (equal above directory)
+                    (gemini-companion-privacy--opted-out-p above))))))))))
 
 (defun gemini-companion-privacy--hidden-if (key predicate)
   "Return the value kept for KEY, or of PREDICATE, or t if it signals an error."

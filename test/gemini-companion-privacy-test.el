@@ -202,7 +202,9 @@
 
 (ert-deftest gemini-companion-privacy-hides-a-file-by-any-name-of-it ()
   (gemini-companion-test-with-directory
-      '(("plain" "") ("d/x" "") ("d/.geminiignore" "e/link\n") ("d/e/y" ""))
+      '(("plain" "") ("d/x" "") ("d/.geminiignore" "e/link\n") ("d/e/y" "")
+        ("p/.dir-locals.el" "((nil . ((gemini-companion-share . nil))))")
+        ("p/q/.dir-locals.el" "((nil . ((fill-column . 60))))"))
     (pcase-dolist (`(,link . ,file) '((".env" . "plain") ("shown" . ".env")
                                       ("d/e/link" . "../x") ("short" . "d/e")))
       (make-symbolic-link file link))
@@ -211,9 +213,9 @@
            (gemini-companion-excluded
             (cons (concat "\\`" (regexp-quote directory) "d/x")
                   gemini-companion-excluded)))
-      (should (equal `("shown" "short/link" ,quoted)
+      (should (equal `("shown" "short/link" ,quoted "p/q/a")
                      (gemini-companion-privacy-test-hidden
-                      "plain" "d/e/y" "shown" "short/link" quoted))))))
+                      "plain" "d/e/y" "shown" "short/link" quoted "p/q/a"))))))
 
 (ert-deftest gemini-companion-privacy-hides-a-file-that-is-visited-by-another-name ()
   (gemini-companion-test-with-directory '((".env" "") ("d/x" "") (".aiignore" "secret"))
