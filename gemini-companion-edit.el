@@ -1061,16 +1061,16 @@ accept anyway? "
                             (gemini-companion-edit-name edit)))))))))
 
 (defun gemini-companion-edit--answered (edit text)
-  "Close the view of EDIT, which the user has settled, and report TEXT.
-If the user is in the review, it may stay until the next one takes its
-place."
+  "Close the view of EDIT, which the user has settled; report TEXT in one line.
+If the user is in the review, it may stay until the next takes its place."
   (if (and real-this-command (gemini-companion-edit-view edit)
            (eq edit gemini-companion-edit-here))
       (gemini-companion-edit--notify edit 'answered)
     (gemini-companion-edit-finish edit))
   (let ((left (length (gemini-companion-edits-open))))
-    (message "%s%s" text
-             (if (zerop left) "" (format "; %d more waiting" left)))))
+    (unless (zerop left)
+      (setq text (format "%s; %d more waiting" text left)))
+    (message "%s" (gemini-companion-name-shown text (1- (frame-width))))))
 
 (defun gemini-companion-edit-reject (&optional edit)
   "Reject EDIT, so that the CLI does not write the file.
