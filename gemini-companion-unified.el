@@ -534,6 +534,8 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
   :after-hook (setq display-line-numbers nil)
   (setq buffer-undo-list t
         truncate-lines nil)
+  ;; It would hide whether the current line is removed or added.
+  (setq-local global-hl-line-mode nil)
   ;; Lines differ in their colors from their beginning.
   (setq-local line-prefix nil
               ;; The numbers stay before a line in Hebrew.

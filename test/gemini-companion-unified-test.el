@@ -27,6 +27,7 @@
         (should (equal lines (gemini-companion-test-diff 'numbers)))
         (should buffer-read-only)
         (should (eq 'left-to-right bidi-paragraph-direction))
+        (should (local-variable-p 'global-hl-line-mode))
         (should (string-match-p header (gemini-companion-test-header
                                         (current-buffer)))))
       (gemini-companion-edit-reject))))
