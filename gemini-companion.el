@@ -422,7 +422,9 @@ After a crash they wait for them, and only the next process can send them."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
   (gemini-companion-server-stop)
-  (mapc #'gemini-companion-part-stop (reverse (gemini-companion--loaded-parts)))
+  (dolist (part (reverse (gemini-companion--loaded-parts)))
+    (with-demoted-errors "Stopping a part of gemini-companion: %S"
+      (gemini-companion-part-stop part)))
   (setq gemini-companion-share-directory nil
         mode-line-misc-info (delete gemini-companion--misc-info
                                     mode-line-misc-info)))
@@ -538,10 +540,20 @@ M-x gemini-companion-mode turns it on"))
 (defun gemini-companion-unload-function ()
   "Turn the mode off, and unload the other files.
 They use this one, so `unload-feature' needs its argument FORCE."
+  (gemini-companion--clear)
+  (let ((directory (file-name-directory (feature-file 'gemini-companion))))
+    (dolist (feature (delq 'gemini-companion (copy-sequence features)))
+      (when (and (string-prefix-p "gemini-companion" (symbol-name feature))
+                 (equal directory
+                        (file-name-directory (feature-file feature))))
+        (unload-feature feature t))))
+  nil)
+
+(defun gemini-companion--clear ()
+  "Turn the mode off, end its processes and kill its buffers; return nil."
   (gemini-companion--turn-off 'rejected 'now)
   (gemini-companion-mode -1)
-  (let ((ours (apply-partially #'string-prefix-p "gemini-companion"))
-        (directory (file-name-directory (feature-file 'gemini-companion))))
+  (let ((ours (apply-partially #'string-prefix-p "gemini-companion")))
     (dolist (process (process-list))
       (when (funcall ours (process-name process))
         ;; The server deletes its files.
@@ -550,13 +562,12 @@ They use this one, so `unload-feature' needs its argument FORCE."
         (delete-process process)))
     (dolist (buffer (buffer-list))
       (when (funcall ours (symbol-name (buffer-local-value 'major-mode buffer)))
-        (kill-buffer buffer)))
-    (dolist (feature (delq 'gemini-companion (copy-sequence features)))
-      (when (and (funcall ours (symbol-name feature))
-                 (equal directory
-                        (file-name-directory (feature-file feature))))
-        (unload-feature feature t))))
-  nil)
+        (kill-buffer buffer)))))
+
+;; No file requires these, so each of them may be unloaded alone.
+(dolist (file '(compose list status tools))
+  (defalias (intern (format "gemini-companion-%s-unload-function" file))
+    #'gemini-companion--clear))
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here

@@ -126,20 +126,31 @@ Customize `gemini-companion-server-command' to"
 (ert-deftest gemini-companion-mode-errors-in-a-part-stop-no-other-part ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
-    (let ((pid (gemini-companion-test-pid)))
-      (cl-letf* ((ready (symbol-function 'gemini-companion-part-ready))
-                 ((symbol-function 'gemini-companion-part-ready)
-                  (lambda (part how)
-                    (when (eq 'remote part)
-                      (error "In the part"))
-                    (funcall ready part how))))
-        (gemini-companion-test-demoted
-          (gemini-companion-restart)
-          (gemini-companion-test-wait
-           (lambda ()
-             (not (memql (gemini-companion-test-pid) (list nil pid)))))))
-      (gemini-companion-test-eventually
-        (string-search "-> roots-update" (gemini-companion-test-events))))))
+    (let ((pid (gemini-companion-test-pid))
+          (user (lambda (&rest _) (error "In a function of the user")))
+          (fail (lambda (function part &rest args)
+                  (when (memq part '(remote review))
+                    (error "In the part"))
+                  (apply function part args))))
+      (unwind-protect
+          (progn
+            (advice-add 'gemini-companion-part-ready :around fail)
+            (gemini-companion-test-demoted
+              (gemini-companion-restart)
+              (gemini-companion-test-wait
+               (lambda ()
+                 (not (memql (gemini-companion-test-pid) (list nil pid))))))
+            (gemini-companion-test-eventually
+              (string-search "-> roots-update" (gemini-companion-test-events)))
+            (add-hook 'gemini-companion-state-functions user)
+            (advice-add 'gemini-companion-part-stop :around fail)
+            (gemini-companion-test-demoted
+              (gemini-companion-receive 'sessions-update '((:id "one")))
+              (gemini-companion-mode -1)))
+        (remove-hook 'gemini-companion-state-functions user)
+        (advice-remove 'gemini-companion-part-ready fail)
+        (advice-remove 'gemini-companion-part-stop fail))
+      (should-not (gemini-companion-test-hooks)))))
 
 ;;;; Loading
 
@@ -215,7 +226,11 @@ program that does nothing."
                   features))
      '(require 'gemini-companion-test-helper)
      '(list left (gemini-companion-test-traces) (file-exists-p file)
-            (progn (require 'gemini-companion) (start) (and (wait) t)))))))
+            (progn (require 'gemini-companion) (start) (wait)
+                   (gemini-companion-compose)
+                   (unload-feature 'gemini-companion-compose)
+                   (not (or gemini-companion-mode
+                            (gemini-companion-test-traces)))))))))
 
 (ert-deftest gemini-companion-autoloads-are-enough-for-each-command ()
   (gemini-companion-test-with-directory '()
