@@ -27,7 +27,7 @@
 (defconst gemini-companion-auto--active
   '("/\\."                              ; .git, .envrc, .dir-locals.el, .gemini...
     "hooks/[^./]+\\'" "/hooks\\.json\\'"
-    "/\\(?:gemini\\|qwen\\)-extension\\.json\\'"
+    "-extension\\.json\\'"             ; of a CLI
     "/mise\\(?:\\.[^/]+\\)?\\.toml\\'"
     "/lefthook[^/]*\\.\\(?:json\\|toml\\|ya?ml\\)\\'")
   "Regexps for names, below a root, of files that may be run automatically.

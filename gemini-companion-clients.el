@@ -46,6 +46,11 @@ integration is not supported, start it again: it searches for editors only \
 when it starts."
      :trust "/permissions trust"
      :link ("link" "--consent")
+     :hooks ((AfterTool . "write_file|replace")
+             (BeforeAgent) (AfterAgent) (Notification))
+     :hooks-file "hooks/hooks.json"
+     :policies "policies/%s.toml"
+     :distrusts t
      :commands "about agents auth bug chat clear commands compress copy \
 directory docs editor extensions footer help hooks ide init mcp memory model \
 permissions plan policies privacy quit restore resume rewind settings \
@@ -86,6 +91,8 @@ integration is not supported, start it again: it searches for editors only \
 when it starts."
      :trust "/trust"
      :link ("link")
+     :hooks ((PostToolUse . "write_file|edit")
+             (UserPromptSubmit) (Stop) (Notification))
      :commands "about agents approval-mode auth branch btw bug cd clear \
 compress config context copy delete diff directory docs doctor editor effort \
 export extensions forget fork goal help history hooks ide init insight \
@@ -140,7 +147,12 @@ are needed: PROBLEM is what goes wrong without VALUE, and COMMAND is
 typed in the CLI to set it;
 `:connect', what the user does if it is not connected;
 `:trust', the command of the CLI that trusts its directory;
+`:distrusts', non-nil if it asks for trust where no setting decides that;
 `:link', the command about extensions that links one, and its options;
+`:hooks', an alist of events about which a linked one calls a hook, and
+regexps for names of tools, and `:hooks-file', the file of the extension
+for them, if that is not the manifest;
+`:policies', the file of a policy of that name, below its own directory;
 `:commands', the names of its own commands;
 `:conversations', the arguments with which its program prints the
 conversations of a directory, for `gemini-companion-resume';

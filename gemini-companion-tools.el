@@ -39,6 +39,10 @@
 
 ;;;; Extension
 
+(defun gemini-companion-tools--linkable ()
+  (cl-loop for (client . row) in gemini-companion-clients
+           when (plist-get row :link) collect client))
+
 (defun gemini-companion-tools--command (client &rest options)
   "Return the command of the bridge for CLIENT, with OPTIONS.
 Its Python is the Python of the server, by a name that outlives an
@@ -68,9 +72,7 @@ M-x gemini-companion-install-server installs what is needed"))
               ;; Otherwise Qwen Code hides the tools behind its tool_search.
               (alwaysLoadTools . t))))))))
 
-(defun gemini-companion-tools--hooks (client events)
-  "Return the hooks of CLIENT for EVENTS, an alist of (EVENT . MATCHER).
-MATCHER is a regexp for the names of tools, or nil."
+(defun gemini-companion-tools--hooks (client)
   (let ((command (concat
                   (mapconcat #'shell-quote-argument
                              (gemini-companion-tools--command
@@ -89,26 +91,23 @@ MATCHER is a regexp for the names of tools, or nil."
                   (command . ,command)
                   ;; In milliseconds.  It ends in five seconds once it has begun.
                   (timeout . 60000))]))]))
-     events)))
+     (gemini-companion-clients-get client :hooks))))
+
+(defun gemini-companion-tools--files (client)
+  "Return the files for CLIENT, an alist of names and contents."
+  (let ((hooks `((hooks . ,(gemini-companion-tools--hooks client))))
+        (file (gemini-companion-clients-get client :hooks-file)))
+    `((,(format "%s-extension.json" client)
+       . (,@(gemini-companion-tools--manifest client) ,@(unless file hooks)))
+      ,@(and file `((,file . ,hooks))))))
 
 (defun gemini-companion-tools--write-extension ()
   "Write the files of the extension.
 After an update of this package, the CLIs find the new ones."
   (pcase-dolist
       (`(,name . ,content)
-       `(("gemini-extension.json"
-          . ,(gemini-companion-tools--manifest "gemini"))
-         ("hooks/hooks.json"
-          . ((hooks . ,(gemini-companion-tools--hooks
-                        "gemini" '((AfterTool . "write_file|replace")
-                                   (BeforeAgent) (AfterAgent)
-                                   (Notification))))))
-         ("qwen-extension.json"
-          . (,@(gemini-companion-tools--manifest "qwen")
-             (hooks . ,(gemini-companion-tools--hooks
-                        "qwen" '((PostToolUse . "write_file|edit")
-                                 (UserPromptSubmit) (Stop)
-                                 (Notification))))))
+       `(,@(seq-mapcat #'gemini-companion-tools--files
+                       (gemini-companion-tools--linkable))
          ;; Python caches only modules that are imported; a hook runs after
          ;; each edit.
          ("__main__.py" . "import bridge\n\nbridge.main()\n")
@@ -133,15 +132,16 @@ Python would compile it again after each start of Emacs."
 ;;;; Links
 
 (defun gemini-companion-tools--clients ()
-  (seq-filter (lambda (client) (gemini-companion-clients-get client :link))
-              (gemini-companion-cli-installed)))
+  (seq-intersection (gemini-companion-tools--linkable)
+                    (gemini-companion-cli-installed)))
 
 (defun gemini-companion-tools--file (client name)
   (expand-file-name name (gemini-companion-clients-home client)))
 
-(defun gemini-companion-tools--policy-file ()
-  (gemini-companion-tools--file
-   "gemini" (format "policies/%s.toml" gemini-companion-tools--name)))
+(defun gemini-companion-tools--policy-file (client)
+  (when-let* ((name (gemini-companion-clients-get client :policies)))
+    (gemini-companion-tools--file
+     client (format name gemini-companion-tools--name))))
 
 (defun gemini-companion-tools-linked-p (client)
   "Return non-nil if CLIENT has a link to the extension."
@@ -176,9 +176,9 @@ FAILURES, strings."
                  failures))
          (gemini-companion-tools--run verb clients then failures))))))
 
-(defun gemini-companion-tools--write-policy ()
+(defun gemini-companion-tools--write-policy (client)
   (gemini-companion-tools--write
-   (gemini-companion-tools--policy-file)
+   (gemini-companion-tools--policy-file client)
    (format "# Written by M-x gemini-companion-tools, which also deletes it.
 [[rule]]
 mcpName = \"%s\"
@@ -282,8 +282,7 @@ are not offered and edits are not reported"
        (eq t (or (gemini-companion-settings-get
                   (gemini-companion-settings-files client directory)
                   '("security" "folderTrust" "enabled"))
-                 ;; The default.
-                 (equal client "gemini")))
+                 (gemini-companion-clients-get client :distrusts)))
        (seq-every-p
         (pcase-lambda (`(,trusted . ,trust))
           (not (pcase trust
@@ -324,10 +323,10 @@ may ask Emacs for references, definitions and diagnostics of shared files; \
 the same command unlinks it.  Link %s? "
                      titles))
       (user-error "Nothing was linked"))
-    (when (and (member "gemini" clients)
-               (y-or-n-p "Allow these read-only questions of Gemini CLI \
-without confirmation? "))
-      (gemini-companion-tools--write-policy))
+    (dolist (client (seq-filter #'gemini-companion-tools--policy-file clients))
+      (when (y-or-n-p (format "Allow these read-only questions of %s \
+without confirmation? " (gemini-companion-clients-title client)))
+        (gemini-companion-tools--write-policy client)))
     (gemini-companion-tools--write-extension)
     ;; Otherwise the mode calls it later.
     (when (gemini-companion-server-ready-p)
@@ -350,7 +349,8 @@ without confirmation? "))
    (seq-filter #'gemini-companion-tools-linked-p
                (gemini-companion-tools--clients))
    (lambda (failed)
-     (let ((policy (gemini-companion-tools--policy-file)))
+     (dolist (policy (delq nil (mapcar #'gemini-companion-tools--policy-file
+                                       (gemini-companion-tools--linkable))))
        (when (file-exists-p policy)
          (delete-file policy)
          ;; It may have others.

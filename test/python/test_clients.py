@@ -42,6 +42,8 @@ def test_the_three_tables_have_the_same_rows() -> None:
     assert PORTS.keys() | HOMES.keys() == {client.name for client in CLIENTS}
     for variable in PORTS.values():
         assert f':port-variable "{variable}"' in lisp
+    for event in {event for client in CLIENTS for event in client.events}:
+        assert event.islower() or f"({event})" in lisp
 
 
 def test_a_root_with_a_separator_is_sent_where_that_is_read() -> None:
