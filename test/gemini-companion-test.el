@@ -126,30 +126,29 @@ Customize `gemini-companion-server-command' to"
 (ert-deftest gemini-companion-mode-errors-in-a-part-stop-no-other-part ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
-    (let ((pid (gemini-companion-test-pid))
-          (user (lambda (&rest _) (error "In a function of the user")))
-          (fail (lambda (function part &rest args)
-                  (when (memq part '(remote review))
-                    (error "In the part"))
-                  (apply function part args))))
-      (unwind-protect
-          (progn
-            (advice-add 'gemini-companion-part-ready :around fail)
-            (gemini-companion-test-demoted
-              (gemini-companion-restart)
-              (gemini-companion-test-wait
-               (lambda ()
-                 (not (memql (gemini-companion-test-pid) (list nil pid))))))
-            (gemini-companion-test-eventually
-              (string-search "-> roots-update" (gemini-companion-test-events)))
-            (add-hook 'gemini-companion-state-functions user)
-            (advice-add 'gemini-companion-part-stop :around fail)
-            (gemini-companion-test-demoted
-              (gemini-companion-receive 'sessions-update '((:id "one")))
-              (gemini-companion-mode -1)))
-        (remove-hook 'gemini-companion-state-functions user)
-        (advice-remove 'gemini-companion-part-ready fail)
-        (advice-remove 'gemini-companion-part-stop fail))
+    (cl-letf* ((pid (gemini-companion-test-pid))
+               (gemini-companion-state-functions
+                (cons (lambda (&rest _) (error "In a function of the user"))
+                      gemini-companion-state-functions))
+               (failing (lambda (function)
+                          (lambda (part &rest args)
+                            (when (memq part '(remote review))
+                              (error "In the part"))
+                            (apply function part args))))
+               ((symbol-function 'gemini-companion-part-ready)
+                (funcall failing (symbol-function 'gemini-companion-part-ready)))
+               ((symbol-function 'gemini-companion-part-stop)
+                (funcall failing (symbol-function 'gemini-companion-part-stop))))
+      (gemini-companion-test-demoted
+        (gemini-companion-restart)
+        (gemini-companion-test-wait
+         (lambda ()
+           (not (memql (gemini-companion-test-pid) (list nil pid))))))
+      (gemini-companion-test-eventually
+        (string-search "-> roots-update" (gemini-companion-test-events)))
+      (gemini-companion-test-demoted
+        (gemini-companion-receive 'sessions-update '((:id "one")))
+        (gemini-companion-mode -1))
       (should-not (gemini-companion-test-hooks)))))
 
 ;;;; Loading
@@ -197,11 +196,19 @@ program that does nothing."
                 (list (featurep 'gemini-companion-cli)
                       (boundp 'gemini-companion-review-view)
                       (served))
-                (loaded '( gemini-companion-unified gemini-companion-ediff
-                           gemini-companion-list gemini-companion-status
-                           gemini-companion-code gemini-companion-lookup
-                           gemini-companion-tools gemini-companion-menu
-                           ediff eglot flymake transient))))))
+                (append
+                 (loaded '( gemini-companion-unified gemini-companion-ediff
+                            gemini-companion-list gemini-companion-status
+                            gemini-companion-menu ediff transient))
+                 (progn
+                   (gemini-companion-receive
+                    'sessions-update
+                    `((:id "one" :directory ,temporary-file-directory)))
+                   (gemini-companion-status)
+                   (find-file (make-temp-file "load" nil nil "text\n"))
+                   (gemini-companion-send)
+                   (loaded '( gemini-companion-code gemini-companion-lookup
+                              gemini-companion-tools eglot))))))))
     (should-not early)
     (should (equal '(t t t) parts))
     (should-not late)))
