@@ -129,9 +129,10 @@ class Diffs:
         if any(one and (one.path, one.proposal) == (path, proposal) for one in known):
             # It keeps what the user has done to the review.
             return True
-        for outcome in [one for one in session.outcomes if one.path == path]:
-            # The client has gone past it, and would take it for that of this diff.
-            session.acknowledge(outcome)
+        for outcome in [*session.outcomes]:
+            if outcome.event and outcome.path == path:
+                # The client has gone past it, and would take it for this diff's.
+                session.acknowledge(outcome)
         if not self.of(session):
             session.accepted.clear()
         if previous is not None:
