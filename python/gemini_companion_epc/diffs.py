@@ -120,6 +120,9 @@ class Diffs:
         """
         if session.interrupted.pop(path, None) or self.sessions.is_stopping:
             session.notify(path)
+            if self.sessions.is_stopping and not session.client.has_socket:
+                # If its stream has ended, it must not wait for that.
+                await session.flushed.wait()
             return False
         if not self.sessions.has(session):
             return False

@@ -193,14 +193,21 @@ async def test_a_stop_rejects_everything_and_waits_until_it_has_left() -> None:
     await rig.diffs.open(session, "/a", "x")
     rig.sessions.is_stopping = True
     rig.diffs.reject_all()
-    await rig.diffs.open(session, "/b", "y")
+    opening = asyncio.ensure_future(rig.diffs.open(session, "/b", "y"))
+    await asyncio.sleep(0)
     flushed = asyncio.ensure_future(rig.sessions.flush())
     assert await take(stream) == rejected("/a")
     await asyncio.sleep(0)
     assert not flushed.done()
     assert await take(stream) == rejected("/b")
     await flushed
+    await opening
     ended = asyncio.ensure_future(rig.sessions.end_streams())
     assert await stream.next(BOUND) is None
     rig.sessions.close_stream(session, stream)
     await ended
+    # It waits for an answer to no review that it cannot be told of.
+    late = asyncio.ensure_future(rig.diffs.open(session, "/c", "z"))
+    await asyncio.sleep(0.01)
+    assert not late.done()
+    late.cancel()
