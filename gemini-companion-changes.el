@@ -142,7 +142,7 @@ FILE is the copy of a remote file, later."
 
 (defvar-local gemini-companion-changes--unsaved nil
   "What the file has of edits that are reverted in unsaved text here.
-A list of (EDIT STATE UNDONE).")
+A list of (EDIT STATE UNDONE), the first revert last.")
 (put 'gemini-companion-changes--unsaved 'permanent-local t)
 
 (defun gemini-companion-changes--end (edit hunk done exact state problem)
@@ -161,10 +161,9 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
     (unless problem
       (pcase state
         ('unsaved (with-current-buffer buffer
-                    (unless (assq edit gemini-companion-changes--unsaved)
-                      (push (list edit (gemini-companion-edit-file-state edit)
-                                  (gemini-companion-edit-undone edit))
-                            gemini-companion-changes--unsaved))
+                    (push (list edit (gemini-companion-edit-file-state edit)
+                                (gemini-companion-edit-undone edit))
+                          gemini-companion-changes--unsaved)
                     (when (consp buffer-undo-list) ; begins with a boundary
                       (push (gemini-companion-changes--undo-entry edit)
                             (cdr buffer-undo-list)))))
@@ -222,19 +221,6 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
     (dolist (known (prog1 gemini-companion-changes--unsaved
                      (kill-local-variable 'gemini-companion-changes--unsaved)))
       (apply #'gemini-companion-edit-set-reverted known))))
-
-(defun gemini-companion-changes--check ()
-  "Check what was reverted in the file of the current buffer.
-What was saved may be undone."
-  (dolist (edit (gemini-companion-edits))
-    (when (and (or (memq (gemini-companion-edit-file-state edit)
-                         '(unsaved reverted))
-                   (gemini-companion-edit-undone edit))
-               ;; That of a later edit may be unknown.
-               (stringp (gemini-companion-edit-before edit))
-               (gemini-companion-changes--visited-p edit)
-               (executable-find "diff3"))
-      (gemini-companion-changes--check-file edit))))
 
 (defun gemini-companion-changes--check-file (edit)
   "Check whether what was reverted of EDIT has gone from its file.
@@ -602,9 +588,18 @@ Their files may have been deleted or renamed, in a terminal or by the CLI."
   (force-mode-line-update t))
 
 (defun gemini-companion-changes--visited ()
-  "Mark the current buffer, which was visited, reverted or saved."
+  "Mark the current buffer, which was visited, reverted or saved.
+What was reverted in its file may have been undone."
   (gemini-companion-changes--dropped)
-  (gemini-companion-changes--check)
+  (dolist (edit (gemini-companion-edits))
+    (when (and (or (memq (gemini-companion-edit-file-state edit)
+                         '(unsaved reverted))
+                   (gemini-companion-edit-undone edit))
+               ;; That of a later edit may be unknown.
+               (stringp (gemini-companion-edit-before edit))
+               (gemini-companion-changes--visited-p edit)
+               (executable-find "diff3"))
+      (gemini-companion-changes--check-file edit)))
   (gemini-companion-changes--update (current-buffer)))
 
 (defun gemini-companion-changes--saved ()

@@ -486,20 +486,6 @@
         (should (eq 'accepted (gemini-companion-edit-status edit)))
         (should (equal (list first) (gemini-companion-edit-undone edit)))))))
 
-(ert-deftest gemini-companion-changes-that-were-undone-before-a-revert-stay-so ()
-  (gemini-companion-changes-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
-    (let ((hunk (car (gemini-companion-edit-hunks edit))))
-      (buffer-enable-undo)
-      (gemini-companion-changes-revert edit hunk)
-      (gemini-companion-changes-revert edit)
-      (should (equal gemini-companion-changes-test-lines (buffer-string)))
-      (undo-boundary)
-      (undo)
-      (save-buffer)
-      (should (eq 'accepted (gemini-companion-edit-status edit)))
-      (should (equal (list hunk) (gemini-companion-edit-undone edit)))
-      (should (equal '(9) (gemini-companion-changes-test-marked "a"))))))
-
 (ert-deftest gemini-companion-changes-are-back-after-an-undo-of-the-user ()
   (gemini-companion-changes-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
     ;; A later edit of the file has not written that again.
@@ -522,6 +508,15 @@
         (should (eq 'accepted (gemini-companion-edit-status edit)))
         (should-not (gemini-companion-edit-undone edit))
         (should (equal '(1 5 9) (gemini-companion-changes-test-marked "a"))))
+      ;; A hunk that was undone before all of it was reverted is not back.
+      (mapc (apply-partially #'gemini-companion-changes-revert edit)
+            (list hunk nil))
+      (undo-boundary)
+      (undo)
+      (save-buffer)
+      (should (eq 'accepted (gemini-companion-edit-status edit)))
+      (should (equal (list hunk) (gemini-companion-edit-undone edit)))
+      (should (equal '(5 9) (gemini-companion-changes-test-marked "a")))
       ;; It is of the later edit if that has written it again.
       (gemini-companion-changes-revert edit)
       (gemini-companion-state-report session 'prompt "Again")
