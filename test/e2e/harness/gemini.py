@@ -111,7 +111,8 @@ class Gemini:
     def type(self, text: str, is_sent: Callable[[], object]) -> None:
         def enter() -> None:
             screen = self.screen()
-            if text in self._typed and "esc to cancel" in screen:
+            # Above the text, term may show what the CLI has drawn over.
+            if text in self._typed and "esc to cancel" in screen.rpartition(text)[2]:
                 return  # it was sent, and a busy machine has not yet asked the model
             if text in screen:
                 self.terminal.keys("Enter")
@@ -184,7 +185,7 @@ class Gemini:
         """
         self.terminal.text("x")
         Event().wait(0.2)
-        return self.placeholder not in self.screen()
+        return "> x" in self.screen()
 
     def _is_empty(self) -> bool:
         self.terminal.keys("BSpace")

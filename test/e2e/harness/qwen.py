@@ -37,7 +37,9 @@ class Qwen(Gemini):
 
         It does that for 15 s at the most, in which a busy machine may not start it.
         """
-        self.terminal.wait_for(PLACEHOLDER)
-        self.terminal.wait_until_gone("IDE connecting")
-        if "IDE connection unavailable" in self.screen():
+        # Above the last prompt, term may show what the CLI has drawn over.
+        screen = self.terminal.wait_for_match(
+            rf"(?s){PLACEHOLDER}(?!.*(?:{PLACEHOLDER}|IDE connecting))"
+        )
+        if "IDE connection unavailable" in screen:
             self.ide("enable")
