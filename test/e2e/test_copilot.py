@@ -85,7 +85,7 @@ def test_an_answer_in_the_terminal_of_copilot_closes_the_review(world: World) ->
     cli.is_free()
 
     reviews.proposed(cli, file, replace(file, "uno", "due"), say("third done"))
-    cli.terminal.keys("Escape")
+    cli.interrupt("Escape")
     reviews.wait_until(0)
     cli.is_free()
     assert file.read_text() == "uno\n"

@@ -85,7 +85,7 @@ def interrupt(emacs: Emacs, cli: Gemini) -> None:
     cli.prompt()
     emacs.holds(f"(eq 'working {STATE})")
     cli.wait_for(works)
-    cli.terminal.keys("Escape")
+    cli.interrupt("Escape", works)
     emacs.holds(f"(eq 'ready {STATE})")
     cli.model.answers.set()
 
@@ -197,7 +197,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     cli.model.script(question, say("never reached"))
     cli.prompt()
     eventually(lambda: log.read_text().count("question: ") > asked, "it is asked")
-    cli.terminal.keys("Escape")
+    cli.interrupt("Escape", "esc to cancel")
     cli.wait_for("cancelled")
     world.scratch.root.joinpath("free").touch()
     assert "error: invalid syntax" in result_of(cli, question)

@@ -229,11 +229,12 @@ class Gemini:
             f"{choice!r} taken",
         )
 
-    def interrupt(self) -> None:
+    def interrupt(self, key: str = "C-c", shown: str = "") -> None:
+        """Press ``key`` until the question, or what is ``shown``, is gone."""
         type_until(
-            lambda: self.terminal.keys("C-c"),
-            lambda: self.question not in self.screen(),
-            "the question is closed",
+            lambda: self.terminal.keys(key),
+            lambda: (shown or self.question) not in self.screen(),
+            f"{key} taken",
         )
 
     def number(self, choice: str) -> str:
