@@ -13,7 +13,7 @@ from harness.world import World
 from test_state import started
 
 INSERT = f"(gemini-companion-prompt-insert {{}} {SESSION})"
-SUBMIT = f'(gemini-companion-prompt-submit {{}} (lambda () {SESSION}) 30 "Lost")'
+SUBMIT = f'(gemini-companion-prompt-submit {{}} (lambda () {SESSION}) 180 "Lost")'
 
 PIECES = [
     "\x1b[201~", "\x1b[200~", "\x1b]0;x\x07", "\x1b", "\x03", "\x04", "\x1a",

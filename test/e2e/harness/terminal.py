@@ -113,10 +113,7 @@ class Screen(ABC):
         return eventually(matching, f"{pattern!r} on {self.name}'s screen")
 
     def wait_until_gone(self, text: str) -> None:
-        eventually(
-            lambda: text not in self.screen(),
-            f"{text!r} gone from {self.name}'s screen",
-        )
+        eventually(lambda: text not in self.screen(), f"{text!r} gone from {self.name}")
 
 
 class Terminal(Screen):
