@@ -102,9 +102,8 @@ def test_a_review_of_copilot_survives_a_restart(world: World, is_killed: bool) -
         world.scratch.servers()[0].kill()
     else:
         emacs.eval("(gemini-companion-restart)")
-    cli.wait_for("IDE connection lost")
+    cli.terminal.wait_for_match("(?s)IDE connection lost.*Connected to Emacs")
     emacs.becomes(SESSIONS, 1)
-    cli.wait_for("Connected to Emacs")
     assert emacs.value("(eq e2e-edit (car (gemini-companion-edits-open)))")
     assert reviews.proposal() == "mine\n"
     reviews.accept()
