@@ -191,10 +191,12 @@ That includes the timers whose function is one of Emacs."
 (defun gemini-companion-test-traces ()
   "Return what would call a function of the package: (PLACE FUNCTION) lists."
   (let (found)
-    (cl-flet ((add (place function)
-                (when (and (gemini-companion-test-ours-p function)
-                           (not (string-search "-test-" (format "%S" function))))
-                  (push (list place function) found))))
+    (cl-flet ((add (place value)
+                (dolist (function (if (functionp value) (list value)
+                                    (ensure-list value)))
+                  (when (and (gemini-companion-test-ours-p function)
+                             (not (string-search "-test-" (format "%S" function))))
+                    (push (list place function) found)))))
       (mapatoms
        (lambda (symbol)
          (advice-mapc (lambda (advice _) (add symbol advice)) symbol)
