@@ -507,8 +507,9 @@ The latter is their number, and counts only where lines were deleted."
             (around (overlay-get mark 'gemini-companion-around)))
         (list (buffer-substring-no-properties beg end)
               (or (bolp) (eolp))
-              (and around (count-matches "\n" (overlay-start around)
-                                         (overlay-end around)))
+              (and around (cl-count ?\n (buffer-substring-no-properties
+                                         (overlay-start around)
+                                         (overlay-end around))))
               (progn (goto-char beg) (bolp)))))))
 
 (defun gemini-companion-changes--edited (beg end _length)
