@@ -328,8 +328,9 @@ class Sessions:
 
     def open_stream(self, session: Session) -> Stream:
         """Return a new event stream of ``session``, and end the previous one."""
-        if session.remote:
-            # What decides which files are shared may have changed there meanwhile.
+        if session.remote or self._may_report:
+            # What decides which files are shared may have changed meanwhile; Emacs
+            # reads it when the session is reported, and sends another.
             session.context = None
         previous, session.stream = session.stream, Stream(session)
         if previous is not None:

@@ -89,8 +89,8 @@ def test_any_text_comes_out_clean(text: str) -> None:
 
 
 def test_a_stream_goes_on_until_another_opens(alone: Alone, cli: FakeCli) -> None:
-    alone.do(alone.sessions.broadcast, context_of("/a"))
     first = cli.connect()
+    alone.do(alone.sessions.broadcast, context_of("/a"))
     assert first.response.getheader("content-type") == "text/event-stream"
     assert first.response.getheader("mcp-session-id") == cli.session_id
     assert first.response.getheader("connection") == "close"
@@ -99,6 +99,8 @@ def test_a_stream_goes_on_until_another_opens(alone: Alone, cli: FakeCli) -> Non
     assert paths_of(first.next()) == ["/b"]
     second = cli.listen()
     assert first.end()
+    assert second.nothing()
+    alone.do(alone.sessions.broadcast, context_of("/b"))
     assert paths_of(second.next()) == ["/b"]
     until(lambda: alone.emacs.sessions[-1] == [cli.session_id])
 

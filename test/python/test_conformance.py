@@ -182,9 +182,11 @@ def test_is_trusted(scene: Scene) -> None:
 
 
 def test_context_at_connection(scene: Scene) -> None:
-    scene.emacs.context({"path": "/late", "timestamp": 1})
     cli = FakeCli(scene.emacs.port, scene.emacs.token)
-    (file,) = cli.connect().next()["params"]["workspaceState"]["openFiles"]
+    events = cli.connect()
+    # Emacs sends it when the client is reported.
+    scene.emacs.context({"path": "/late", "timestamp": 1})
+    (file,) = events.next()["params"]["workspaceState"]["openFiles"]
     assert file["path"] == "/late"
     cli.close()
 

@@ -69,9 +69,10 @@ async def test_the_latest_context_comes_first_and_is_not_repeated(rig: Rig) -> N
     session = rig.sessions.get("one", CLIENTS[0])
     await rig.diffs.open(session, "/a", "x")
     rig.diffs.decide(1)
+    rig.sessions.broadcast(context_of("/hidden-meanwhile"))
+    stream = rig.sessions.open_stream(session)
     rig.sessions.broadcast(context_of("/old"))
     rig.sessions.broadcast(context_of("/new"))
-    stream = rig.sessions.open_stream(session)
     method, params = await take(stream)
     assert method == "ide/contextUpdate"
     assert params["workspaceState"]["openFiles"][0]["path"] == "/new"
@@ -79,4 +80,6 @@ async def test_the_latest_context_comes_first_and_is_not_repeated(rig: Rig) -> N
     rig.sessions.broadcast(context_of("/new"))
     assert await stream.next(0.01) == COMMENT
     again = rig.sessions.open_stream(session)
+    assert await again.next(0.01) == COMMENT
+    rig.sessions.broadcast(context_of("/new"))
     assert (await take(again))[0] == "ide/contextUpdate"
