@@ -298,6 +298,8 @@ It was opened, saved or reverted, and may affect what is shared."
                   (append (gemini-companion-clients-all :ignore-files)
                           '(".dir-locals.el" ".dir-locals-2.el")))
           (gemini-companion-privacy-refresh)
+        ;; A link with such a name may lead to it.
+        (gemini-companion-privacy-refresh 'old)
         ;; It may be in a new project.
         (gemini-companion-privacy-drop
          (list 'root-of (file-name-directory buffer-file-name))))))

@@ -108,13 +108,15 @@ the home directory and in /."
 (defun gemini-companion-privacy-refresh (&optional if-changed)
   "Drop the cached values.
 If IF-CHANGED is non-nil, do so only if a file that decides what is
-shared has changed.  No hook runs when another program writes it."
+shared has changed.  No hook runs when another program writes it.  If
+IF-CHANGED is `old', a new file does not count, which takes less time."
   (unless (and if-changed
                (cl-loop
                 for key being the hash-keys of gemini-companion-privacy--cache
                 using (hash-values time)
                 never (pcase key
-                        (`(time ,file)
+                        ((and `(time ,file)
+                              (guard (or time (not (eq if-changed 'old)))))
                          (not (equal time (gemini-companion-privacy--time
                                            file)))))))
     (clrhash gemini-companion-privacy--cache)
