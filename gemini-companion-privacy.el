@@ -446,8 +446,19 @@ It need not be visited."
                                           #'string-match-p)))
                  (when (symbolp mode)
                    (setq major-mode mode)))
-               (gemini-companion-privacy--file-hidden-p
-                file (current-buffer)))))))))
+               (or (gemini-companion-privacy--file-hidden-p
+                    file (current-buffer))
+                   (gemini-companion-privacy--says-private-p file)))))))))
+
+(defun gemini-companion-privacy--says-private-p (file)
+  "Return non-nil if FILE, which is not visited, opts out of sharing.
+Its variables are in one of the first lines or in the last 3000 characters."
+  (let ((size (file-attribute-size (gemini-companion-text-attributes file)))
+        (file-name-handler-alist nil))
+    (when (and size (file-regular-p file))
+      (insert-file-contents-literally file nil (max 0 (- size 12000)) size)
+      (insert-file-contents-literally file nil 0 (min size 1000))
+      (re-search-forward "\\_<gemini-companion-share: *nil\\_>" nil t))))
 
 (declare-function project-root "project")
 

@@ -220,6 +220,15 @@
 (ert-deftest gemini-companion-privacy-hides-a-file-that-is-visited-by-another-name ()
   (gemini-companion-test-with-directory '((".env" "") ("d/x" "") (".aiignore" "secret"))
     (add-name-to-file ".env" "hard")
+    (dolist (size '(0 20000))
+      (pcase-dolist (`(,start ,end) '(("/* -*- gemini-companion-share: nil -*-" "*/")
+                                      ("" "# Local Variables:
+# gemini-companion-share: nil
+# End:")))
+        (gemini-companion-test-write
+         "says" (concat start (make-string size ?\n) end))
+        (should (gemini-companion-privacy-name-hidden-p
+                 (expand-file-name "says")))))
     (make-symbolic-link "d" "secret")
     (should-not (gemini-companion-privacy-test-hidden "hard" "d/x"))
     (dolist (name '(".env" "secret/x"))
