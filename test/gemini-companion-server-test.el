@@ -108,7 +108,7 @@
       ;; The CLI, which waits for its outcome, was interrupted.
       (gemini-companion-receive 'close-diff 2 'interrupted)
       (gemini-companion-mode -1)
-      (gemini-companion-test-eventually (not (gemini-companion-server-running-p)))
+      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
       (let ((events (gemini-companion-test-events)))
         (should (string-search " -> adopt-diff 1 (:id \"one\" " events))
         (should (string-search " -> diff-accepted 1 \"new\"\n" events))
