@@ -36,6 +36,7 @@
 (declare-function epc:stop-epc "epc")
 (declare-function make-epc:manager "epc")
 (defvar deferred:tick-time)
+(defvar epc:uid)
 
 ;;;; Parts
 
@@ -573,7 +574,12 @@ is kept, so that a process that does not read never blocks Emacs."
 (defun gemini-companion-server--epc-open (process port)
   "Connect to PORT of PROCESS; signal an error if it cannot connect."
   (require 'epc)
-  (let* ((connection (epc:connect "127.0.0.1" port))
+  (let* ((connection (condition-case problem
+                         (epc:connect "127.0.0.1" port)
+                       (error
+                        ;; EPC leaves its buffer.
+                        (kill-buffer (format "*epc con %d*" epc:uid))
+                        (signal (car problem) (cdr problem)))))
          (manager (make-epc:manager :title "gemini-companion" :port port
                                     :connection connection)))
     ;; EPC's own name for the buffer lacks the space that hides it.

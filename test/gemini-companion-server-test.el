@@ -131,6 +131,10 @@
     (should (string-search
              "no epc" (gemini-companion-test-failure
                        "sh" "-c" "exec <&-; echo no epc; sleep 0.5; exit 3"))))
+  ;; Nothing listens at its port.
+  (should (string-search "client process failed" (gemini-companion-test-failure
+                                                  "sh" "-c" "echo 1; exec cat")))
+  (should-not (string-search "*epc con" (format "%s" (buffer-list))))
   (let ((python (list (gemini-companion-test-python)
                       "-m" "gemini_companion_epc")))
     (let ((gemini-companion-server-version "0.0.0"))
