@@ -31,8 +31,6 @@
 (require 'gemini-companion-server)
 
 (declare-function feature-file "loadhist")
-(declare-function gemini-companion-edit-outcome "gemini-companion-edit" (edit) t)
-(declare-function gemini-companion-edits "gemini-companion-edit" ())
 
 ;; Loaded with the parts, while the server starts.
 (autoload 'gemini-companion-edit-drop-p "gemini-companion-edit")
@@ -402,25 +400,9 @@ Install the packages of the server first, if needed."
 (defun gemini-companion--turn-off (state &optional now)
   "Stop the server and the parts; settle open edits with STATE.
 Close their views immediately if NOW is non-nil."
-  (gemini-companion-edit-settle-all state now)
-  (if (or now (gemini-companion-server-ready-p))
-      (gemini-companion--stop)
-    (gemini-companion--stop-when-told)))
-
-(defun gemini-companion--stop-when-told ()
-  "Stop once the CLIs have all outcomes, unless the mode is on again.
-After a crash they wait for them, and only the next process can send them."
-  (cond (gemini-companion-mode)
-        ((and (gemini-companion-server-running-p)
-              (seq-some #'gemini-companion-edit-outcome
-                        (gemini-companion-edits)))
-         (run-at-time 0.5 nil #'gemini-companion--stop-when-told))
-        (t (gemini-companion-edit-settle-all 'rejected)
-           (gemini-companion--stop))))
-
-(defun gemini-companion--stop ()
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
+  (gemini-companion-edit-settle-all state now)
   (gemini-companion-server-stop)
   (dolist (part (reverse (gemini-companion--loaded-parts)))
     (with-demoted-errors "Stopping a part of gemini-companion: %S"
