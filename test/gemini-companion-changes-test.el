@@ -212,44 +212,32 @@
           (should (equal marked (gemini-companion-changes-test-marked "a")))
           (save-buffer))))))
 
-(ert-deftest gemini-companion-changes-leave-the-margins-of-others ()
-  (gemini-companion-changes-test-with
-      `(("a" ,gemini-companion-changes-test-lines))
-    (find-file "a")
-    (let ((text "one\n2\n3\n4\n5\n6\n7\n8\n9\n")
-          (buffer (current-buffer)))
-      (set-window-margins nil 20 20)
-      (gemini-companion-changes-test-accept "a" text session)
-      (should (equal '(20 . 20) (window-margins)))
-      ;; The mode sets variables again.
-      (normal-mode)
-      (set-window-buffer nil "*scratch*")
-      (set-window-buffer nil buffer)
-      (run-hook-with-args 'window-buffer-change-functions (selected-frame))
-      (should (equal '(nil . 1) (window-margins)))
-      (set-window-margins nil 20 20)
-      (gemini-companion-keep-changes)
-      (should (equal '(20 . 20) (window-margins)))
-      (set-window-margins nil nil))))
-
-(ert-deftest gemini-companion-changes-are-in-the-margin-without-a-fringe-only ()
+(ert-deftest gemini-companion-changes-have-a-margin-without-a-fringe-and-leave-others ()
   (gemini-companion-changes-test-with
       `(("a" ,gemini-companion-changes-test-lines))
     (find-file "a")
     ;; The other one is as in a graphical frame.
-    (let ((text-window (split-window)))
+    (let* ((text-window (split-window))
+           (shown-again (lambda ()
+                          (set-window-buffer text-window "*scratch*")
+                          (set-window-buffer text-window (current-buffer))
+                          (run-hook-with-args 'window-buffer-change-functions
+                                              (selected-frame)))))
       (cl-letf (((symbol-function 'window-fringes)
                  (lambda (&optional window)
                    (if (eq window text-window) '(0 0) '(8 8)))))
+        (set-window-margins text-window 20 20)
         (gemini-companion-changes-test-accept
          "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+        (should (equal '(20 . 20) (window-margins text-window)))
+        ;; The mode sets variables again.
+        (normal-mode)
+        (funcall shown-again)
         (should (equal '((nil) (nil . 1))
                        (mapcar #'window-margins (list nil text-window))))
-        (set-window-buffer text-window "*scratch*")
-        (set-window-buffer text-window (current-buffer))
-        (run-hook-with-args 'window-buffer-change-functions (selected-frame))
-        (should (equal '(nil . 1) (window-margins text-window)))
+        (set-window-margins text-window 20 20)
         (gemini-companion-keep-changes)
+        (should (equal '(20 . 20) (window-margins text-window)))
         ;; A tab, for example, has the margin of before.
         (set-window-margins text-window nil 1)
         (run-hook-with-args 'window-buffer-change-functions (selected-frame))
