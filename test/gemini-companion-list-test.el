@@ -269,7 +269,16 @@ a file outside your projects: /gemi...ion-test")
     (should (string-search "This review has ended already: accepted"
                            (cadr (should-error
                                   (gemini-companion-list-test-key "a")
-                                  :type 'user-error))))))
+                                  :type 'user-error))))
+    ;; That was a new file.
+    (find-file-noselect "d")
+    (gemini-companion-list-test-key "u" nil nil)
+    (should (file-exists-p "d"))
+    (gemini-companion-list-test-key "u" nil t)
+    (should-not (file-exists-p "d"))
+    (should-not (get-file-buffer "d"))
+    (gemini-companion-list-test-go-to "  deleted ")
+    (should-error (gemini-companion-list-test-key "u") :type 'user-error)))
 
 (ert-deftest gemini-companion-list-answers-all-of-one-cli ()
   (gemini-companion-list-test-with '(("a" "one\n"))
@@ -436,19 +445,6 @@ a:3 (removed line): keep it\na:4: as a digit"
     ;; It writes late.
     (write-region "one\n" nil "a" nil 'silent)
     (gemini-companion-list-test-key "u" nil nil)))
-
-(ert-deftest gemini-companion-list-deletes-a-file-that-was-new ()
-  (gemini-companion-list-test-with nil
-    (gemini-companion-list-test-open 1 1 "new" "x\n")
-    (gemini-companion-list-test-key "a" "+1 −0  new")
-    (find-file-noselect "new")
-    (gemini-companion-list-test-key "u" nil nil)
-    (should (file-exists-p "new"))
-    (gemini-companion-list-test-key "u" nil t)
-    (should-not (file-exists-p "new"))
-    (should-not (get-file-buffer "new"))
-    (gemini-companion-list-test-go-to "  deleted ")
-    (should-error (gemini-companion-list-test-key "u") :type 'user-error)))
 
 (ert-deftest gemini-companion-list-folds-earlier-turns-and-reverts-one ()
   (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
