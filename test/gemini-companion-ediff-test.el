@@ -28,9 +28,7 @@
       (with-current-buffer "*gemini original: a*"
         (should (equal text (buffer-string)))
         (should (eq remark
-                    (and (string-search "not UTF-8"
-                                        (gemini-companion-test-header
-                                         (current-buffer)))
+                    (and (string-search "not UTF-8" (gemini-companion-test-header))
                          t)))))))
 
 (ert-deftest gemini-companion-ediff-shows-each-change-whatever-the-user-ignores ()
@@ -117,13 +115,18 @@
 
 (ert-deftest gemini-companion-ediff-moves-point-of-the-text-in-use ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
-    (gemini-companion-test-show "a" "one\n2\n3\nfour\n")
+    (gemini-companion-test-show "a" "one\n2\n3\n")
     (dolist (name '("*gemini proposal: a*" "*gemini original: a*"))
       (with-selected-window (get-buffer-window name)
         (pcase-dolist (`(,line ,count) '((4 1) (1 -1)))
           (gemini-companion-review-next-hunk count)
           (should (= line (line-number-at-pos)))
-          (should (= line (car (gemini-companion-review-hunk-p)))))))))
+          (should (= line (car (gemini-companion-review-hunk-p)))))))
+    (with-selected-window (get-buffer-window "*gemini proposal: a*")
+      (gemini-companion-review-next-hunk)
+      (gemini-companion-review-toggle-hunk)
+      ;; Of lines that are removed, no character is there.
+      (should (string-search "restore" (gemini-companion-test-header))))))
 
 (ert-deftest gemini-companion-ediff-excludes-what-it-shows-in-narrowed-texts ()
   (pcase-dolist

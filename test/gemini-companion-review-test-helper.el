@@ -179,10 +179,10 @@ One buffer of each view displays it."
                     (cons (current-buffer) (buffer-list)))
           t)))
 
-(defun gemini-companion-test-header (buffer &optional width)
-  "Return the header line of BUFFER, a buffer or a name, as a text.
+(defun gemini-companion-test-header (&optional buffer width)
+  "Return the header line of BUFFER, a buffer, a name or nil, as a text.
 It is that of a window of WIDTH columns, by default of one for all of it."
-  (with-current-buffer buffer
+  (with-current-buffer (or buffer (current-buffer))
     ;; Batch Emacs does not note which window it selects.
     (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
       (substring-no-properties (gemini-companion-test-header-text (or width 500))))))

@@ -411,7 +411,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
             (with-current-buffer visiting
               (set-buffer-modified-p unsaved))
             (setf (gemini-companion-edit-remarks diff) (and changed '(changed)))
-            (let ((text (gemini-companion-test-header (current-buffer) width)))
+            (let ((text (gemini-companion-test-header nil width)))
               (ert-info (text)
                 (should (<= (string-width text) width))
                 (should (eq unsaved (and (string-search "unsaved" text) t)))
@@ -454,15 +454,6 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
             (should (string-match-p keys text))
             (should (<= (string-width text) width))))
         (gemini-companion-edit-reject diff)))))
-
-(ert-deftest gemini-companion-header-offers-to-restore-removed-lines-at-point ()
-  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
-    (let* ((diff (gemini-companion-test-show "a" "1\n3\nfour\n"))
-           (proposal (gemini-companion-edit-proposal-buffer diff)))
-      (gemini-companion-test-call #'gemini-companion-review-toggle-hunk)
-      (select-window (get-buffer-window proposal))
-      (goto-char 3)
-      (should (string-search "restore" (gemini-companion-test-header proposal))))))
 
 (ert-deftest gemini-companion-header-may-be-computed-at-any-time ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))

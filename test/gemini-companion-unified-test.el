@@ -28,8 +28,7 @@
         (should buffer-read-only)
         (should (eq 'left-to-right bidi-paragraph-direction))
         (should (local-variable-p 'global-hl-line-mode))
-        (should (string-match-p header (gemini-companion-test-header
-                                        (current-buffer)))))
+        (should (string-match-p header (gemini-companion-test-header))))
       (gemini-companion-edit-reject))))
 
 (defun gemini-companion-unified-test-lines (first last &optional prefix)
@@ -158,8 +157,7 @@
         (should-error (gemini-companion-review-previous-hunk) :type 'user-error)
         (should (equal "one\n2\n3\n4\n5\nsix\n"
                        (gemini-companion-edit-text diff)))
-        (should (string-search "C-c C-n next" (gemini-companion-test-header
-                                               (current-buffer))))))
+        (should (string-search "C-c C-n next" (gemini-companion-test-header)))))
     (gemini-companion-edit-reject)
     (gemini-companion-test-show "a" "one\n2\n3\n4\n5\n")
     (gemini-companion-test-call #'gemini-companion-review-edit)
@@ -247,8 +245,7 @@ is for all of a whole new line of other text\n")))
                        (seq-remove (lambda (line)
                                      (string-match-p "same\\|fold\\|unchanged" line))
                                    (gemini-companion-test-diff))))
-        (should (string-search "hunk 1 of 2" (gemini-companion-test-header
-                                              (current-buffer))))
+        (should (string-search "hunk 1 of 2" (gemini-companion-test-header)))
         ;; To each change, to the second hunk, and back.
         (dolist (place '(("n" . "10") ("n" . "2") ("n" . "yyy") ("p" . "2")))
           (call-interactively (key-binding (car place)))
@@ -263,8 +260,7 @@ is for all of a whole new line of other text\n")))
         (gemini-companion-review-previous-hunk)
         (should (looking-at-p "[.]\\{3\\}aa"))
         (gemini-companion-review-next-hunk 3)
-        (should (string-search "hunk 2 of 2" (gemini-companion-test-header
-                                              (current-buffer))))))))
+        (should (string-search "hunk 2 of 2" (gemini-companion-test-header)))))))
 
 (ert-deftest gemini-companion-unified-says-how-much-of-a-huge-line-it-omits ()
   (let ((rest (concat " " (make-string 2100000 ?b) " "))
@@ -360,8 +356,7 @@ is for all of a whole new line of other text\n")))
                     (should (equal lines (gemini-companion-test-diff)))
                     (should (eq edited
                                 (and (string-search
-                                      ", edited" (gemini-companion-test-header
-                                                  (current-buffer)))
+                                      ", edited" (gemini-companion-test-header))
                                      t))))))
       (with-current-buffer (window-buffer)
         (gemini-companion-review-toggle-hunk)
