@@ -3,7 +3,6 @@
 
 import os
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
@@ -83,13 +82,6 @@ def test_pending_calls_fail_when_emacs_leaves(epc: Endpoint) -> None:
     with pytest.raises(EmacsError):
         epc.run(epc.emacs.close_diff(2, "closed"))
     epc.do(epc.emacs.warn, "no peer receives it")
-
-
-def test_a_large_text_goes_through_a_private_file(epc: Endpoint) -> None:
-    peer = epc.peer()
-    epc.open(diff_of("x" * LARGE_TEXT))
-    path = Path(plist(peer.expect("open-diff")[3])["file"])
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_large_text_is_refused_when_no_file_can_be_written(

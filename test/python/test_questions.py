@@ -238,6 +238,7 @@ def test_a_large_edit_reaches_emacs_by_epc(start: Start) -> None:
         kind, _, before, after = emacs.expect("ask")
         assert (kind.value(), before) == ("edited", "old")
         assert Path(after[1]).read_text() == long
+        assert Path(after[1]).stat().st_mode & 0o777 == 0o600
         assert result.result(BOUND) == (200, {})
 
 
