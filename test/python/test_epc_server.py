@@ -97,10 +97,6 @@ def test_a_wrong_call_is_answered_with_an_error(
     assert peer.call("diff-rejected", 1) is True
 
 
-def test_a_call_is_answered_once_its_value_is_known(epc: Endpoint) -> None:
-    assert epc.peer().call("late", "x") == "X"
-
-
 def test_what_is_not_a_message_is_passed_over(epc: Endpoint) -> None:
     """Defect 3: the thread that reads ends at what it cannot decode."""
     peer = epc.peer()
