@@ -211,3 +211,5 @@ async def test_a_stop_rejects_everything_and_waits_until_it_has_left() -> None:
     await asyncio.sleep(0.01)
     assert not late.done()
     late.cancel()
+    # The end of the stream is not reported.
+    assert rig.emacs.sessions == [[session.id]]

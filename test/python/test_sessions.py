@@ -36,15 +36,6 @@ async def test_a_request_in_progress_keeps_a_session() -> None:
     assert not rig.sessions.has(session)
 
 
-async def test_streams_that_end_with_the_server_are_not_reported() -> None:
-    rig = Rig(end_limit=0.01)
-    session = rig.sessions.get("one")
-    stream = rig.sessions.open_stream(session)
-    await rig.sessions.end_streams()
-    rig.sessions.close_stream(session, stream)
-    assert len(rig.emacs.sessions) == 1
-
-
 async def test_clients_that_return_are_reported_together() -> None:
     rig = Rig(port=1)
     returned = [rig.session()[0].id for _ in range(2)]
