@@ -94,8 +94,8 @@ def _connect(ours: Ours) -> float:
         before = cpu(ours.process)
         one.connect()
         used = cpu(ours.process) - before
-        ours.emacs.until("sessions-update", _is_known)
-    ours.emacs.until("sessions-update", lambda args: not args[0])
+        ours.emacs.epc.until("sessions-update", _is_known)
+    ours.emacs.epc.until("sessions-update", lambda args: not args[0])
     return 1000 * used
 
 

@@ -173,9 +173,6 @@ class FakeEmacs:
     def expect(self, name: str) -> list[Any]:
         return self.epc.expect(name)
 
-    def until(self, name: str, holds: Callable[[list[Any]], object]) -> None:
-        self.epc.until(name, holds)
-
     def context(self, *files: dict[str, Any]) -> None:
         self.call("context-update", list(files))
 
