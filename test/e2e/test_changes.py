@@ -3,7 +3,7 @@
 
 import pytest
 from harness.emacs import Emacs
-from harness.model import read_file, say, write_file
+from harness.model import read_file, write_file
 from harness.needs import needs_qwen
 from harness.wait import wait_until_saved
 from harness.world import World
@@ -35,9 +35,7 @@ def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
     emacs.command("gemini-companion-auto-accept", "without review?")
     # Qwen Code writes only what it has read.
     turn = [part for file in files for part in (read_file(file), write_file(file, NEW))]
-    cli.model.script(*turn, say("all done"))
-    cli.prompt()
-    cli.wait_for("all done")
+    cli.is_free(*turn)
     emacs.wait_for("~12")
     # The first mark, in the right margin.
     emacs.wait_for_match(r"(?m)^zwei +[┃|]$")

@@ -16,6 +16,7 @@ from harness.needs import needs_copilot
 from harness.wait import eventually
 from harness.world import World
 from test_compose import SUBMIT
+from test_lost_cli import pid_of_shown
 
 pytestmark = [needs_copilot, pytest.mark.once]
 
@@ -201,12 +202,9 @@ def test_two_copilots_and_a_gemini_have_their_own_reviews(world: World) -> None:
     for cli in (one, two):
         assert "IDE connection lost" not in cli.screen()
 
-
-def test_a_killed_copilot_has_no_review(world: World) -> None:
-    file, emacs, reviews, cli = pair(world)
-    reviews.proposed(cli, file, replace(file, "one", "uno"))
-    pid = "(plist-get (car (gemini-companion-sessions)) :pid)"
-    os.kill(int(emacs.eval(pid)), signal.SIGKILL)
+    # One that is killed has no review.
+    reviews.proposed(one, files[0], replace(files[0], "uno", "due"))
+    os.kill(pid_of_shown(emacs), signal.SIGKILL)
     reviews.wait_until(0)
-    eventually(lambda: emacs.value(SESSIONS) == 0, "nothing is connected")
-    assert file.read_text() == "one\n"
+    emacs.becomes(SESSIONS, 2)
+    assert files[0].read_text() == "uno\n"

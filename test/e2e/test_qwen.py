@@ -170,9 +170,7 @@ def test_qwen_that_writes_without_asking_is_reported(world: World) -> None:
     emacs.eval("(gemini-companion-status)")
     emacs.wait_for("Connected: Qwen Code")
 
-    cli.model.script(read_file(file), write_file(file, "uno\n"), say("done"))
-    cli.prompt()
-    cli.wait_for("done")
+    cli.is_free(read_file(file), write_file(file, "uno\n"))
     assert emacs.value("(gemini-companion-edits-open)") is None
 
 

@@ -19,7 +19,7 @@ from harness.remote import QUESTION, Host, why_not
 from harness.scratch import Scratch
 from harness.wait import eventually, wait_until_saved
 from harness.world import World
-from test_restart import has_followed
+from test_restart import restart
 
 REASON = why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
@@ -267,9 +267,7 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     cli = run(world, emacs, far)
     reviews.proposed(cli, same, write_file(same, "two\n"), say("first done"))
     assert reviews.paths() == [str(far.project / "same/b.txt")]
-    (server,) = world.scratch.servers()
-    emacs.command("gemini-companion-restart")
-    has_followed(server, emacs, world.scratch)
+    restart(emacs, world.scratch)
     emacs.says("server was restarted")
     reviews.accept()
     cli.wait_for("first done")

@@ -91,10 +91,7 @@ def interrupt(emacs: Emacs, cli: Gemini) -> None:
 
 
 def result_of(cli: Gemini, *turns: Part) -> str:
-    text = f"that is all of {len(cli.model.requests)}"
-    cli.model.script(*turns, say(text))
-    cli.prompt()
-    cli.wait_for(text)
+    cli.is_free(*turns)
     return cli.model.results()[-1]
 
 

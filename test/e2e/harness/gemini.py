@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
 
-from .model import Context, Model, say
+from .model import Context, Model, Part, say
 from .scratch import Scratch
 from .terminal import Screen
 from .tools import Tools
@@ -257,10 +257,10 @@ class Gemini:
         self.wait_for(said)
         assert file.read_text() == text
 
-    def is_free(self) -> None:
-        """Check that the CLI is free: a new prompt is answered."""
+    def is_free(self, *turns: Part) -> None:
+        """Check that the CLI is free: a new prompt is answered, after ``turns``."""
         text = f"answer {self._prompts + 1}"
-        self.model.script(say(text))
+        self.model.script(*turns, say(text))
         self.prompt()
         self.wait_for(text)
 
