@@ -92,7 +92,9 @@ def test_review_waits_until_the_user_is_idle(world: World) -> None:
 
         typed(emacs, end)
         reviews.shown("a.txt")
+        emacs.wait_for("selects it")
         reviews.reject()
+        emacs.wait_until_gone("selects it")
 
 
 BEGUN = "a quick note:"
@@ -265,7 +267,11 @@ def test_open_review_follows_the_size_of_the_frame(world: World) -> None:
 def test_changes_of_other_windows_stay(world: World) -> None:
     other = world.file("b.txt", "two\n")
     emacs, file = started(world)
+    emacs.keys("C-f")
     reviews = arrive(emacs, file, "uno\n")
+    emacs.says("shows it")
+    emacs.wait_until_gone("shows it")
+    emacs.wait_for("Edit of a.txt by the CLI; M-x")
     emacs.keys("C-x", "C-f", "b.txt", "Enter", "C-f")
 
     reviews.reject()
@@ -281,18 +287,6 @@ def test_changes_of_other_windows_stay(world: World) -> None:
     emacs.wait_until_gone("gemini")
     emacs.becomes(SELECTED, "*Help*")
     emacs.eval("(setq pop-up-frames nil)")
-
-
-def test_announcement_ends_when_the_review_appears(world: World) -> None:
-    emacs, file = started(world)
-    emacs.keys("C-f")
-    reviews = arrive(emacs, file, "uno\n")
-
-    emacs.says("shows it")
-    emacs.wait_until_gone("shows it")
-    emacs.wait_for("Edit of a.txt by the CLI; M-x")
-    reviews.reject()
-    emacs.wait_until_gone("selects it")
 
 
 def test_announcement_leaves_a_report(world: World) -> None:
