@@ -552,8 +552,8 @@
       (kill-buffer)
       (gemini-companion-changes-revert edit)
       ;; Nothing in it is back.
-      (delete-file "a")
-      (find-file "a")
+      (delete-file (expand-file-name "a" directory))
+      (find-file (expand-file-name "a" directory))
       (should (eq 'reverted (gemini-companion-edit-status edit))))))
 
 (ert-deftest gemini-companion-changes-are-undone-behind-the-last-line ()

@@ -291,8 +291,8 @@ of files."
        (when (featurep 'gemini-companion-revert)
          (gemini-companion-part-stop 'revert))
        (dolist (buffer (buffer-list))
-         ;; It may also be one of Dired.
-         (when (string-prefix-p
+         ;; It may also be one of Dired, or have a quoted name.
+         (when (string-search
                 directory (expand-file-name
                            (or (buffer-file-name buffer)
                                (buffer-local-value 'list-buffers-directory buffer)
