@@ -13,8 +13,8 @@
   "Assert that EDIT is not reverted for REASON."
   (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
     (should (string-search
-             reason (cadr (should-error (gemini-companion-changes-revert edit)
-                                        :type 'user-error))))))
+             reason (gemini-companion-test-refusal
+                      (gemini-companion-changes-revert edit))))))
 
 (ert-deftest gemini-companion-changes-reverts-to-the-same-bytes ()
   (dolist (before '("one\r\ntwo\nthree\r\n" "no end" "" "\0\n"

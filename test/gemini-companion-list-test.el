@@ -267,9 +267,8 @@ a file outside your projects: /gemi...ion-test")
     (should (string-suffix-p "  a" (gemini-companion-list-test-here)))
     (gemini-companion-list-test-go-to "+1 −0  d")
     (should (string-search "This review has ended already: accepted"
-                           (cadr (should-error
-                                  (gemini-companion-list-test-key "a")
-                                  :type 'user-error))))
+                           (gemini-companion-test-refusal
+                             (gemini-companion-list-test-key "a"))))
     ;; That was a new file.
     (find-file-noselect "d")
     (gemini-companion-list-test-key "u" nil nil)
@@ -440,8 +439,8 @@ a:3 (removed line): keep it\na:4: as a digit"
                                       "  waiting  +1 −1  b")
     (gemini-companion-list-test-go-to "+1 −1  a")
     (should (equal "a was not written"
-                   (cadr (should-error (gemini-companion-list-test-key "u")
-                                       :type 'user-error))))
+                   (gemini-companion-test-refusal
+                     (gemini-companion-list-test-key "u"))))
     ;; It writes late.
     (write-region "one\n" nil "a" nil 'silent)
     (gemini-companion-list-test-key "u" nil nil)))
@@ -529,10 +528,9 @@ ssh:far:a cannot be reverted (it has changed there)" (funcall failed problem)))
                              (gemini-companion-edits))))
       (setcar (cddar gemini-companion-names-remotes) "lost")
       (should (string-search "M-x gemini-companion-connect"
-                             (cadr (should-error
-                                    (gemini-companion-changes-check
-                                     (car (gemini-companion-edits)))
-                                    :type 'user-error)))))))
+                             (gemini-companion-test-refusal
+                               (gemini-companion-changes-check
+                                (car (gemini-companion-edits)))))))))
 
 (ert-deftest gemini-companion-list-is-drawn-in-parts-as-at-once ()
   (gemini-companion-list-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n") ("b" "B\n"))

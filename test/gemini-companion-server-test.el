@@ -76,7 +76,8 @@
                              (gemini-companion-test-kill-server)
                              (should (string-search
                                       "starting"
-                                      (gemini-companion-server-test-refusal))))))
+                                      (gemini-companion-test-refusal
+                                        (gemini-companion-restart)))))))
       (let* ((info (gemini-companion-server-info))
              (port (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
         (gemini-companion-test-replacing
@@ -88,11 +89,8 @@
         (should (file-exists-p (gemini-companion-test-discovery-file)))
         (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))))
   (should (string-search "M-x gemini-companion-mode"
-                         (gemini-companion-server-test-refusal))))
-
-(defun gemini-companion-server-test-refusal ()
-  "Return the message of the command that cannot restart the server."
-  (cadr (should-error (gemini-companion-restart) :type 'user-error)))
+                         (gemini-companion-test-refusal
+                           (gemini-companion-restart)))))
 
 (ert-deftest gemini-companion-restart-sends-outcomes-that-a-crash-interrupted ()
   (gemini-companion-test-with-mode '(("a" "text"))

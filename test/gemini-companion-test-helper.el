@@ -39,6 +39,11 @@ BODY must not have assertions, which need what is bound here."
   `(let ((debug-on-error nil))
      ,@body))
 
+(defmacro gemini-companion-test-refusal (&rest body)
+  "Return the message of the `user-error' in BODY; assert that there is one."
+  (declare (indent 0) (debug t))
+  `(cadr (should-error (progn ,@body) :type 'user-error)))
+
 (defmacro gemini-companion-test-eventually (&rest body)
   "Assert that BODY is non-nil within two minutes."
   (declare (indent 0) (debug t))
