@@ -187,11 +187,7 @@ def test_a_linked_qwen_is_sent_new_errors_and_answered(world: World) -> None:
 
     def accepted(old: str, new: str) -> str:
         """Return what the model was sent until the edit was accepted."""
-        said = f"done after {len(cli.model.requests)}"
-        change = edit(file, old, new)
-        reviews.proposed(cli, file, read_file(file), change, say(said))
-        reviews.accept()
-        cli.wait_for(said)
+        reviews.accepted(cli, file, read_file(file), edit(file, old, new))
         return json.dumps(cli.model.requests[-1]["messages"])
 
     # A busy machine may not find it in time.

@@ -141,14 +141,10 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     emacs.becomes(text_of(far, there), "one\nmine\n")
     assert (far.project / "a.txt").read_text() == "one\nmine\n"
     # Two reverts of one file, and of a new one that is not visited.
-    reviews.proposed(cli, there, write_file(there, "three\n"), say("again"))
-    reviews.accept()
-    cli.wait_for("again")
+    reviews.accepted(cli, there, write_file(there, "three\n"))
     emacs.becomes(text_of(far, there), "three\n")
     new = world.project / "new.txt"
-    reviews.proposed(cli, new, write_file(new, "new\n"), say("a third time"))
-    reviews.accept()
-    cli.wait_for("a third time")
+    reviews.accepted(cli, new, write_file(new, "new\n"))
     eventually(lambda: emacs.value(REVERT) is True, "all edits are reverted")
     emacs.becomes(text_of(far, there), "one\ntwo\n")
     project = far.project
@@ -281,9 +277,7 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
         cli.ide("enable")
     cli.wait_until_connected()
     emacs.holds("(gemini-companion-sessions)", "a session")
-    reviews.proposed(cli, there, write_file(there, "three\n"), say("second done"))
-    reviews.accept()
-    cli.wait_for("second done")
+    reviews.accepted(cli, there, write_file(there, "three\n"))
     assert (far.project / "a.txt").read_text() == "three\n"
 
     reviews.proposed(cli, there, write_file(there, "four\n"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .gemini import HEADER, Gemini
-from .model import Part
+from .model import Part, say
 from .scratch import Scratch
 from .terminal import Screen, Terminal, Tmux
 from .tools import Tools
@@ -409,6 +409,13 @@ class Reviews:
         cli.model.script(*turns)
         cli.ask()
         self.shown(file.name)
+
+    def accepted(self, cli: Gemini, file: Path, *turns: Part) -> None:
+        """Let ``cli`` propose ``turns``, and accept the review of ``file``."""
+        said = f"accepted after {len(cli.model.requests)}"
+        self.proposed(cli, file, *turns, say(said))
+        self.accept()
+        cli.wait_for(said)
 
     def ended(self) -> None:
         """Wait until no diff is unsettled, and the windows are as before the last."""
