@@ -182,7 +182,8 @@
       (gemini-companion-test-ask client "openDiff"
                                  :filePath (expand-file-name "a")
                                  :newContent "new")
-      (delete-directory temporary t)
+      ;; The server may be writing its discovery file there.
+      (rename-file (directory-file-name temporary) "moved")
       (write-region "" nil (directory-file-name temporary))
       (let ((diff (car (gemini-companion-edits-open))))
         (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
