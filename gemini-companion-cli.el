@@ -43,6 +43,7 @@
 (declare-function term-exec "term")
 (declare-function term-mode "term")
 (declare-function vterm-mode "ext:vterm")
+(defvar desktop-buffer-major-mode)
 (defvar desktop-buffer-mode-handlers)
 (defvar desktop-minor-mode-handlers)
 (defvar desktop-save-buffer)
@@ -811,12 +812,17 @@ PREVIOUS are the CLIs that were connected before."
           '(vterm-mode eat-mode term-mode))
   "Elements of `desktop-buffer-mode-handlers' while the mode is on.")
 
-(defun gemini-companion-cli--restore (_file name run)
-  "Return a buffer NAME in which the CLI of RUN can be resumed.
-RUN is what `gemini-companion-cli--desktop' has saved.  Return nil if
-it is nil, or if its directory does not exist."
-  (let ((directory (plist-get run :directory)))
-    (when (and directory (file-directory-p directory))
+(defun gemini-companion-cli--restore (file name run)
+  "Return a buffer NAME in which the CLI of RUN can be resumed, or nil.
+RUN is what `gemini-companion-cli--desktop' has saved.  For another
+terminal, call the user's handler, if any, with FILE and the rest."
+  (let ((others (rassq-delete-all #'gemini-companion-cli--restore
+                                  (copy-sequence desktop-buffer-mode-handlers)))
+        (directory (and (eq :client (car-safe run)) (plist-get run :directory))))
+    (cond
+     ((null directory)
+      (funcall (alist-get desktop-buffer-major-mode others #'ignore) file name run))
+     ((file-directory-p directory)
       (with-current-buffer (get-buffer-create name)
         (gemini-companion-resume-mode)
         (setq default-directory directory
@@ -831,7 +837,7 @@ it is nil, or if its directory does not exist."
                             desktop-minor-mode-handlers))
         (gemini-companion-resume--say
          "%s ran here; g lists its conversations, to resume one")
-        (current-buffer)))))
+        (current-buffer))))))
 
 ;;;; Life
 

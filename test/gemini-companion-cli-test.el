@@ -499,6 +499,18 @@ M-x gemini-companion-run begins one\n")
         (should-not overwrite-mode)
         (kill-buffer)))))
 
+(ert-deftest gemini-companion-resume-leaves-other-terminals-to-their-handlers ()
+  (let* ((restored nil)
+         (desktop-buffer-mode-handlers
+          `((term-mode . ,(lambda (&rest arguments) (push arguments restored)))
+            ,(assq 'gemini-companion-resume-mode desktop-buffer-mode-handlers))))
+    (gemini-companion-part-start 'cli)
+    (dlet ((desktop-buffer-fail-count 0))
+      (dolist (mode '(term-mode gemini-companion-resume-mode))
+        (desktop-create-buffer 208 "file" "mine" mode nil 1 nil nil "saved")))
+    (gemini-companion-part-stop 'cli)
+    (should (equal '(("file" "mine" "saved")) restored))))
+
 (ert-deftest gemini-companion-terminal-is-the-best-that-is-whole ()
   (gemini-companion-run-test-with-mode
     (let ((gemini-companion-terminal nil)
