@@ -367,7 +367,10 @@ Install the packages of the server first, if needed."
   (unless (gemini-companion-server-running-p)
     (setq gemini-companion-last-problem nil
           gemini-companion-share-directory default-directory)
-    (add-to-list 'mode-line-misc-info gemini-companion--misc-info t)
+    (setq-default mode-line-misc-info
+                  `(,@(remove gemini-companion--misc-info
+                              (default-value 'mode-line-misc-info))
+                    ,gemini-companion--misc-info))
     (cond ((gemini-companion-install-running-p))
           ((gemini-companion-install-command) (gemini-companion--start))
           (t (gemini-companion--offer-installation)))))
@@ -407,9 +410,10 @@ Close their views immediately if NOW is non-nil."
   (dolist (part (reverse (gemini-companion--loaded-parts)))
     (with-demoted-errors "Stopping a part of gemini-companion: %S"
       (gemini-companion-part-stop part)))
-  (setq gemini-companion-share-directory nil
-        mode-line-misc-info (delete gemini-companion--misc-info
-                                    mode-line-misc-info)))
+  (setq gemini-companion-share-directory nil)
+  (setq-default mode-line-misc-info
+                (remove gemini-companion--misc-info
+                        (default-value 'mode-line-misc-info))))
 
 (defun gemini-companion--leave ()
   "Turn everything off before Emacs exits.

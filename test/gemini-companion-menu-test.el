@@ -147,7 +147,10 @@ Gemini CLI .*: connected\nGemini CLI .*: connected\n"
                                                   'help-echo))))
       (gemini-companion-mode -1)
       (should-not (assq 'gemini-companion-mode mode-line-misc-info))
-      (gemini-companion-mode 1)
+      (with-temp-buffer
+        (setq-local mode-line-misc-info nil)
+        (gemini-companion-mode 1)
+        (should-not mode-line-misc-info))
       (should (equal " Gemini..." (cadr (gemini-companion-lighter)))))))
 
 ;;; gemini-companion-menu-test.el ends here
