@@ -216,7 +216,7 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
    (gemini-companion-names-visited (gemini-companion-edit-file edit)) 'nowarn))
 
 (defun gemini-companion-changes--dropped ()
-  "Take back what is known of reverts in this buffer that were not saved."
+  "Restore the states of edits that were reverted here, but not saved."
   (unless (buffer-base-buffer)
     (dolist (known (prog1 gemini-companion-changes--unsaved
                      (kill-local-variable 'gemini-companion-changes--unsaved)))

@@ -938,7 +938,7 @@ draft."
                            (gemini-companion-session-read sessions))))
          (terminal (and session
                         (gemini-companion-session-terminal session)))
-          (window (and terminal (get-buffer-window terminal))))
+         (window (and terminal (get-buffer-window terminal))))
     (pop-to-buffer (gemini-companion-compose--buffer
                     (file-name-as-directory
                      (or (plist-get session :directory) directory)))
