@@ -296,7 +296,7 @@ It was opened, saved or reverted, and may affect what is shared."
     (when buffer-file-name
       (if (member (file-name-nondirectory buffer-file-name)
                   (append (gemini-companion-clients-all :ignore-files)
-                          '(".dir-locals.el" ".dir-locals-2.el")))
+                          gemini-companion-names-dir-locals))
           (gemini-companion-privacy-refresh)
         ;; A link with such a name may lead to it.
         (gemini-companion-privacy-refresh 'old)

@@ -58,6 +58,9 @@ A host that is disconnected keeps its own, for the edits there.")
 
 ;;;; Names
 
+(defconst gemini-companion-names-dir-locals '(".dir-locals.el" ".dir-locals-2.el")
+  "Names of the files with the variables of a directory, which may opt out.")
+
 (defun gemini-companion-names--mapped (file pairs)
   "Return the name of FILE by the first of PAIRS, (FROM TO), that has it."
   (let ((file-name-handler-alist nil))

@@ -229,7 +229,7 @@ a member of an archive is below the archive."
             (locate-dominating-file
              (file-name-as-directory name)
              (lambda (above)
-               (dolist (file '(".dir-locals.el" ".dir-locals-2.el"))
+               (dolist (file gemini-companion-names-dir-locals)
                  (gemini-companion-privacy--note-time
                   (expand-file-name file above)))
                (gemini-companion-privacy--excluded-p

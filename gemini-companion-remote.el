@@ -234,7 +234,7 @@ or is the home directory or /" directory title)))))))
                      "outpost-base64"))
         ;; They decide what is shared, or are settings.  They are in a workspace
         ;; root unless they begin with a tilde.
-        :files (".dir-locals.el"
+        :files (,@gemini-companion-names-dir-locals
                 ,@(gemini-companion-clients-all :ignore-files)
                 ,@(seq-mapcat #'gemini-companion-remote-settings
                               (mapcar #'car gemini-companion-clients)))

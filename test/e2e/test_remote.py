@@ -168,6 +168,10 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     far.file(".geminiignore", "a.txt\n")
     is_hidden = "(gemini-companion-privacy-hidden-p (current-buffer))"
     emacs.holds(in_buffer(far, there, is_hidden))
+    far.file(".geminiignore", "")
+    emacs.holds(in_buffer(far, there, f"(not {is_hidden})"))
+    far.file(".dir-locals-2.el", "((nil . ((gemini-companion-share . nil))))")
+    emacs.holds(in_buffer(far, there, is_hidden))
 
 
 @pytest.mark.once
