@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from harness import qwen
 from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
-from harness.gemini import QUESTION, Gemini
+from harness.gemini import QUESTION
 from harness.model import call, edit, read_file, say, together, write_file
 from harness.needs import needs_qwen
 from harness.qwen import Qwen
@@ -32,15 +32,16 @@ def _connected(emacs: Emacs, *clients: str) -> None:
     )
 
 
-def stays_connected(emacs: Emacs, cli: Gemini) -> None:
+def stays_connected(emacs: Emacs, cli: Qwen) -> None:
     """Wait until ``cli`` is connected; a busy machine may have let it give up."""
-    eventually(
-        lambda: emacs.value(CLIENTS) or "IDE connection unavailable" in cli.screen(),
-        "Qwen Code has connected or given up",
-    )
-    # It may still be connecting, although Emacs knows its session.
-    cli.wait_until_connected()
-    _connected(emacs, "qwen")
+
+    def is_connected() -> bool:
+        cli.wait_until_connected()
+        # When it gives up, Emacs may still know its session.
+        connected = emacs.value(CLIENTS) == ["qwen"]
+        return connected and not cli.has_given_up(cli.screen())
+
+    eventually(is_connected, "Qwen Code is connected")
 
 
 @pytest.mark.contract("Qwen Code: discovery")

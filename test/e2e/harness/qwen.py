@@ -41,5 +41,10 @@ class Qwen(Gemini):
         screen = self.terminal.wait_for_match(
             rf"(?s){PLACEHOLDER}(?!.*(?:{PLACEHOLDER}|IDE connecting))"
         )
-        if "IDE connection unavailable" in screen:
+        if self.has_given_up(screen):
             self.ide("enable")
+
+    def has_given_up(self, screen: str) -> bool:
+        """Return whether it does not connect; it says so even if it does later."""
+        has_enabled = "/ide enable" in self._typed
+        return "IDE connection unavailable" in screen and not has_enabled
