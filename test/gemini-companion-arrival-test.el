@@ -2,11 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; When a review appears, and how one that waits is announced.  The end-to-end
-;; tests try what depends on keys.
-
 ;;; Code:
 
 (require 'gemini-companion)

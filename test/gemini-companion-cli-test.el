@@ -2,13 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Which buffer, directory and environment Gemini CLI gets, with `cat' in its
-;; place and the real server; what a child of this Emacs sees; the hint; and the
-;; sequences in the output of a terminal.
-;; test/e2e has the real CLI in real terminals.
-
 ;;; Code:
 
 (require 'loadhist)

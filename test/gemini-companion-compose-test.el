@@ -2,11 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Drafts, history, completion and images, for a CLI that runs in term as `cat'.  What
-;; reaches the model of a real one is in test/e2e.
-
 ;;; Code:
 
 (require 'gemini-companion-compose)

@@ -2,12 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; A shell script plays the Pythons that users have, good and bad ones; the
-;; server that it runs in the end is the real one.  test/e2e installs the real
-;; packages.
-
 ;;; Code:
 
 (require 'gemini-companion-server-test-helper)

@@ -2,11 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; What the buffer shows, that it follows the edits, and what its keys do.
-;; The CLI's part, writing the file, is done by the outcome function here.
-
 ;;; Code:
 
 (require 'gemini-companion-ediff)

@@ -2,12 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; With the Lisp of this Emacs, with Eglot and a real language server, and with
-;; one that does what real servers do at times; with Flymake, and with Flycheck
-;; where it is installed.  test/errors has many more edits with more servers.
-
 ;;; Code:
 
 (require 'flymake)

@@ -2,11 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; What is shown of the states of CLIs, and when and how the user is notified.
-;; Hooks of linked CLIs report the states here; test/e2e has the real CLIs.
-
 ;;; Code:
 
 (require 'gemini-companion-list)

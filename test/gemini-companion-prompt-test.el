@@ -2,11 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; What is typed where, and what happens to a reason.  That it reaches the model
-;; is shown in e2e/test_compose.py.
-
 ;;; Code:
 
 (require 'diff)

@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Diffs without a user, and reviews on the one frame of batch Emacs.
-
 ;;; Code:
 
 (require 'gemini-companion-arrival)

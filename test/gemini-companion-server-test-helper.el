@@ -2,11 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; The mode with its real server, and a client of that: test/python/fake_cli.py,
-;; which speaks to it as Gemini CLI does.
-
 ;;; Code:
 
 (require 'gemini-companion)

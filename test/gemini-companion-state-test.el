@@ -2,11 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; The state and the turn of a CLI from window titles, hooks and reviews.  The
-;; titles and hooks of the real CLIs are in test/e2e.
-
 ;;; Code:
 
 (require 'gemini-companion-edit)

@@ -2,11 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; The mode on and off, with the real Python server, and what happens when
-;; that cannot start.  No Gemini CLI takes part; test/e2e has it.
-
 ;;; Code:
 
 (require 'gemini-companion)

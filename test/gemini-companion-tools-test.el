@@ -2,10 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; The command that links CLIs; test/e2e/test_tools.py has their questions.
-
 ;;; Code:
 
 (require 'gemini-companion-test-helper)
