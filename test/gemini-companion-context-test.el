@@ -361,23 +361,20 @@ Each has a file f, and `roots' returns the roots below the directory."
                                (insert "((nil . ((gemini-companion-share))))"))
                              (find-file (concat directory "u/f"))))
              ;; An opt-out counts from when it is saved, or a CLI connects.
-             (("u") . ,#'gemini-companion-test-connect)))
+             (("u") . ,#'gemini-companion-test-connect)
+             (("new/src" "u") . ,(lambda ()
+                                   (make-directory (concat directory "new/src") t)
+                                   (find-file (concat directory "new/src/f"))))
+             (("new" "u") . ,(lambda ()
+                               (make-directory "../.git")
+                               (vc-file-clearprops default-directory)
+                               (insert "text")
+                               (save-buffer)))))
         (funcall change)
         (ert-info ((format "%S" expected))
           (gemini-companion-test-eventually
             (and (gemini-companion-idle-p)
                  (equal expected (funcall roots)))))))))
-
-(ert-deftest gemini-companion-share-roots-see-a-project-that-was-just-made ()
-  (gemini-companion-share-test-with-projects nil
-    (make-directory "new/src" t)
-    (find-file "new/src/f")
-    (gemini-companion-test-eventually (equal '("new/src") (funcall roots)))
-    (make-directory "../.git")
-    (vc-file-clearprops default-directory)
-    (insert "text")
-    (save-buffer)
-    (gemini-companion-test-eventually (equal '("new") (funcall roots)))))
 
 (ert-deftest gemini-companion-share-roots-are-computed-after-changes-only ()
   (gemini-companion-share-test-with-projects '("p" "q")
