@@ -482,25 +482,22 @@ M-x gemini-companion-run begins one\n")
       (should (equal (format "*copilot: %s*" name) (buffer-name)))
       (should (equal '("--resume") (cdaar gemini-companion-run-test-started))))))
 
-(ert-deftest gemini-companion-resume-restores-no-modes-of-a-terminal ()
-  (gemini-companion-test-with-directory ()
-    (dlet ((desktop-buffer-ok-count 0) (desktop-first-buffer nil))
-      (with-current-buffer
-          (desktop-create-buffer 208 nil "*gemini*" 'gemini-companion-resume-mode
-                                 '(overwrite-mode) 1 nil nil
-                                 (list :client "gemini" :directory directory))
-        (should-not overwrite-mode)
-        (kill-buffer)))))
-
-(ert-deftest gemini-companion-resume-leaves-other-terminals-to-their-handlers ()
+(ert-deftest gemini-companion-resume-restores-its-buffers-only-and-no-modes ()
   (let* ((restored nil)
          (desktop-buffer-mode-handlers
           `((term-mode . ,(lambda (&rest arguments) (push arguments restored)))
             ,(assq 'gemini-companion-resume-mode desktop-buffer-mode-handlers))))
     (gemini-companion-part-start 'cli)
-    (dlet ((desktop-buffer-fail-count 0))
+    (dlet ((desktop-buffer-ok-count 0) (desktop-buffer-fail-count 0)
+           (desktop-first-buffer nil))
       (dolist (mode '(term-mode gemini-companion-resume-mode))
-        (desktop-create-buffer 208 "file" "mine" mode nil 1 nil nil "saved")))
+        (desktop-create-buffer 208 "file" "mine" mode nil 1 nil nil "saved"))
+      (with-current-buffer
+          (desktop-create-buffer 208 nil "*gemini*" 'gemini-companion-resume-mode
+                                 '(overwrite-mode) 1 nil nil
+                                 '(:client "gemini" :directory "/tmp/"))
+        (should-not overwrite-mode)
+        (kill-buffer)))
     (gemini-companion-part-stop 'cli)
     (should (equal '(("file" "mine" "saved")) restored))))
 
