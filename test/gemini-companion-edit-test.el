@@ -438,7 +438,7 @@ if `answer' is non-nil."
     (gemini-companion-test-write "a" "1\n")
     (gemini-companion-test-write "b" "saved meanwhile\n")
     (gemini-companion-receive 'close-diff 1 'closed)
-    (gemini-companion-receive 'close-diff 2 'closed)
+    (gemini-companion-receive 'close-diff 2 'disconnected)
     (should (equal '(("a" accepted "A\n" "1\n")
                      ("b" dismissed "saved meanwhile\n" "2\n"))
                    (gemini-companion-edits-test-reported)))
@@ -546,36 +546,22 @@ if `answer' is non-nil."
     (should-not (gemini-companion-edits))))
 
 (ert-deftest gemini-companion-edit-follows-what-becomes-of-its-file ()
-  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "A\n"))
-    ;; Accepted in the terminal after a disconnect.
-    (gemini-companion-test-open "b" "1\n" 1 session)
-    (gemini-companion-receive 'close-diff 1 'disconnected)
-    (should (equal '(dismissed) (gemini-companion-edits-test-states)))
-    (gemini-companion-test-write "b" "1\n")
-    (gemini-companion-test-eventually
-      (equal '(accepted) (gemini-companion-edits-test-states)))
-    ;; Refused there, and written later without a review.
-    (gemini-companion-test-open "a" "2\n" 2 session)
-    (gemini-companion-receive 'close-diff 2 'closed)
-    (gemini-companion-edit-written session (expand-file-name "a") "A\n" "2\n")
-    (should (equal '(accepted accepted) (gemini-companion-edits-test-states)))
-    (should (equal '("2 files" "+2 −2")
-                   (gemini-companion-edit-total (gemini-companion-edits))))
+  (gemini-companion-test-with-edits '(("a" "A\n") ("c" "A\n"))
     ;; Reverted, and written again.
-    (gemini-companion-test-write "a" "2\n")
-    (gemini-companion-changes-revert (cadr (gemini-companion-edits)))
-    (should (equal '(accepted reverted) (gemini-companion-edits-test-states)))
+    (gemini-companion-changes-revert
+     (gemini-companion-test-accept "a" "2\n" 2 session))
+    (should (equal '(reverted) (gemini-companion-edits-test-states)))
     (gemini-companion-edit-written session (expand-file-name "a") "A\n" "2\n")
-    (should (equal '(accepted accepted) (gemini-companion-edits-test-states)))
+    (should (equal '(accepted) (gemini-companion-edits-test-states)))
     ;; From A to B, C and B: without the first, none of them is in the file.
-    (pcase-dolist (`(,file . ,reverted) '(("c" 2) ("new" 5) ("newer" 10 9 8)))
+    (pcase-dolist (`(,file . ,reverted) '(("c" 1) ("new" 4) ("newer" 9 8 7)))
       (dolist (text '("B\n" "C\n" "B\n"))
         (gemini-companion-test-accept file text 3 session))
       (find-file-noselect file) ; of a new file, it is killed
       (dolist (index reverted)
         (gemini-companion-changes-revert (nth index (gemini-companion-edits)))))
     (should (equal "A\n" (gemini-companion-test-file-text "c")))
-    (should (equal '(accepted accepted reverted reverted reverted
+    (should (equal '(accepted reverted reverted reverted
                      deleted reverted reverted deleted reverted reverted)
                    (gemini-companion-edits-test-states)))))
 
