@@ -17,22 +17,29 @@
                       (gemini-companion-changes-revert edit))))))
 
 (ert-deftest gemini-companion-changes-reverts-to-the-same-bytes ()
-  (dolist (before '("one\r\ntwo\nthree\r\n" "no end" "" "\0\n"
-                    "\357\273\277mark\n\r\nno end" "\303\251\351\n"
-                    "-*- coding: latin-1 -*-\r\ncaf\351\n" "\377\376o\0\n\0"))
-    (ert-info ((format "%S" before))
-      (gemini-companion-test-with-edits '(("a.txt" ""))
-        (let ((file (expand-file-name "a.txt"))
+  (pcase-dolist
+      (`(,name . ,before)
+       `(("a" . "one\r\ntwo\nthree\r\n") ("a" . "no end") ("a" . "") ("a" . "\0\n")
+         ("a" . "\357\273\277mark\n\r\nno end") ("a" . "\303\251\351\n")
+         ("a" . "-*- coding: latin-1 -*-\r\ncaf\351\n") ("a" . "\377\376o\0\n\0")
+         ;; These are not what their names say.
+         ,@(mapcar (lambda (end) (cons (concat "a" end) "1\ncaf\351\r\n"))
+                   '(".gz" ".Z" ".xz" ".bz2" ".zst" ".tgz" ".svgz" ".gpg"))))
+    (ert-info ((format "%s %S" name before))
+      (gemini-companion-test-with-edits nil
+        (let ((file (expand-file-name name))
               (require-final-newline t))
           (gemini-companion-test-write file before)
           (set-file-modes file #o750)
-          (let ((buffer (find-file-noselect file))
-                (edit (gemini-companion-test-accept file "new\ncaf\u00e9\n")))
+          (let ((buffer (and (equal name "a") (find-file-noselect file)))
+                (edit (let ((file-name-handler-alist nil))
+                        (gemini-companion-test-accept file "new\ncaf\u00e9\n"))))
             (gemini-companion-changes-revert edit)
             (should (equal before (gemini-companion-text-bytes file)))
             (should (= #o750 (file-modes file)))
-            (should (verify-visited-file-modtime buffer))
-            (should-not (buffer-modified-p buffer))
+            (when buffer
+              (should (verify-visited-file-modtime buffer))
+              (should-not (buffer-modified-p buffer)))
             (should (eq 'reverted (gemini-companion-edit-status edit)))
             (gemini-companion-changes-test-refuses edit "was reverted already")))))))
 

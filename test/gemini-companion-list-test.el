@@ -388,16 +388,6 @@ a:3 (removed line): keep it\na:4: as a digit"
       (should (equal before (gemini-companion-test-window-names))))
     (gemini-companion-part-stop 'list)))
 
-(ert-deftest gemini-companion-list-reverts-bytes-whatever-the-name ()
-  (dolist (name '("a.gz" "a.Z" "a.xz" "a.bz2" "a.zst" "a.tgz" "a.svgz" "a.gpg"))
-    (ert-info (name)
-      (gemini-companion-list-test-with nil
-        (gemini-companion-test-write name "1\ncaf\351\r\n")
-        (let ((file-name-handler-alist nil))
-          (gemini-companion-test-accept name "one\n"))
-        (gemini-companion-list-test-key "u" (concat "  " name) t)
-        (should (equal "1\ncaf\351\r\n" (gemini-companion-text-bytes name)))))))
-
 (ert-deftest gemini-companion-list-undoes-a-hunk ()
   (gemini-companion-list-test-with '(("a" "1\n2\n3\n4\n"))
     (gemini-companion-test-accept "a" "one\n2\n3\nfour\n")
