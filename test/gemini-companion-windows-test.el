@@ -244,7 +244,8 @@
              (session (gemini-companion-test-session "one" (process-id process))))
         (unwind-protect
             (pcase-dolist (`(,columns ,rows)
-                           '((80 24) (120 40) (140 42) (160 45) (200 50)))
+                           '( (80 24) (120 40) (140 42) (160 45) (200 50)
+                              (170 70) (340 70)))
               (set-frame-size nil columns rows)
               (pcase-dolist (`(,selected ,layout)
                              gemini-companion-windows-test-layouts)
@@ -269,10 +270,18 @@
                                  (and (not (eq window selected))
                                       (<= 12 (window-body-height window))))
                                (get-buffer-window-list "a"))))
+         ;; There is room beside the terminal of the CLI.
+         (terminal (and (<= 160 (frame-width)) (<= 2 (count-windows) 3)
+                        (get-buffer-window "cli")))
+         (there (lambda ()
+                  (and terminal
+                       (list (window-buffer terminal) (window-edges terminal)))))
+         (was-there (funcall there))
          (diff (gemini-companion-test-arrive "a" text 1 session)))
     (should (eq selected (selected-window)))
     (should-not (cdr (frame-list)))
     (dotimes (n 2)
+      (should (equal was-there (funcall there)))
       (when place
         (should (eq place (get-buffer-window
                            (gemini-companion-review-main-buffer diff))))

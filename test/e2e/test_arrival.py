@@ -1,20 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A review appears when the user is idle, and not before."""
 
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.emacs import Emacs, Reviews, lisp
-from harness.proposals import PROPOSE, arrive, propose
 from harness.world import World
 from test_views import NEW, OLD
 
 pytestmark = pytest.mark.shared
 ONCE = pytest.mark.once
 
-OWN = f"""{PROPOSE}
+OWN = """
+(defvar e2e-id 0)
+(defun e2e-propose (session file text pid)
+  "Propose TEXT for FILE as a CLI named SESSION with PID, in its directory, would."
+  (gemini-companion-receive 'open-diff
+   (setq e2e-id (1+ e2e-id))
+   (list :id session :pid pid :directory (file-name-directory file))
+   file text)
+  nil)
+(defvar e2e-ends nil "The states in which diffs ended, the last one first.")
+(setq e2e-ends nil)
+(add-hook 'gemini-companion-edit-closed-functions
+          (lambda (diff) (push (gemini-companion-edit-status diff) e2e-ends)))
 (require 'transient)
 (transient-define-prefix e2e-menu () [("z" "nothing" ignore)])
 (global-set-key [f5] (lambda () (interactive) (recursive-edit)))
@@ -58,6 +68,20 @@ def started(
     """Return an Emacs that visits a.txt, and that file with ``text``."""
     file = world.file("a.txt", text)
     return world.emacs(file, extra=OWN + extra, **options), file
+
+
+def propose(
+    emacs: Emacs, file: Path, text: str, session: str = "one", pid: str = "nil"
+) -> None:
+    """Propose ``text`` for ``file`` as a CLI would."""
+    emacs.eval(f"(e2e-propose {lisp(session)} {lisp(file)} {lisp(text)} {pid})")
+
+
+def arrive(emacs: Emacs, file: Path, *args: str, **facts: str) -> Reviews:
+    propose(emacs, file, *args, **facts)
+    reviews = Reviews(emacs)
+    reviews.shown(file.name)
+    return reviews
 
 
 def option(name: str, value: str) -> str:
@@ -141,64 +165,8 @@ IN_TERMINAL = """
 (unless (get-process "cli")
   (start-process "cli" "*cli*" "cat")
   (set-process-query-on-exit-flag (get-process "cli") nil))
-(defun e2e-beside (selected &optional split)
-  "Show a.txt and *cli* beside each other by SPLIT, and select SELECTED of them."
-  (delete-other-windows)
-  (switch-to-buffer "a.txt")
-  (set-window-buffer (funcall (or split #'split-window-right)) "*cli*")
-  (select-window (get-buffer-window selected))
-  nil)
+(set-window-buffer (split-window-right) "*cli*")
 """
-
-
-def arrive_from_there(emacs: Emacs, file: Path) -> Reviews:
-    """Propose a text for ``file`` as a CLI that runs in the buffer *cli* would."""
-    # A report would make the echo area larger.
-    emacs.eval("(message nil)")
-    return arrive(emacs, file, "uno\n", pid='(process-id (get-process "cli"))')
-
-
-@pytest.mark.parametrize("size", [pytest.param((80, 24), marks=ONCE), (160, 45)])
-def test_terminal_of_the_cli_stays_visible_beside_a_review(
-    world: World, size: tuple[int, int]
-) -> None:
-    emacs, file = started(world, IN_TERMINAL, "one\ntwo\nthree\n", size=size)
-    for view, selected in product(("ediff", "diff"), ("a.txt", "*cli*")):
-        emacs.eval(option("view", view))
-        emacs.eval(f"(e2e-beside {lisp(selected)})")
-        before = emacs.value(ARRANGEMENT)
-        reviews = arrive_from_there(emacs, file)
-        emacs.wait_for("uno")
-        arrived = emacs.value(ARRANGEMENT)
-        assert next(iter(arrived)) == selected
-        reviews.select()
-        emacs.wait_for("uno")
-        # There is no room for both in 80 columns.
-        if size == (160, 45):
-            assert arrived["*cli*"] == before["*cli*"]
-            assert emacs.value(ARRANGEMENT)["*cli*"] == before["*cli*"]
-        reviews.reject()
-        emacs.becomes(ARRANGEMENT, before)
-
-
-@pytest.mark.parametrize(
-    ("split", "columns"), [("split-window-below", 170), ("split-window-right", 340)]
-)
-def test_terminal_stays_at_its_side_beside_ediff(
-    world: World, split: str, columns: int
-) -> None:
-    extra = IN_TERMINAL + option("view", "ediff")
-    emacs, file = started(world, extra, size=(columns, 70))
-    emacs.eval(f"""(e2e-beside "a.txt" '{split})""")
-    reviews = arrive_from_there(emacs, file)
-    reviews.select()
-    emacs.wait_for("Hunk 1 of 1")
-
-    windows = emacs.value(ARRANGEMENT)
-    corners = {name: edges[:2] for name, (_, edges) in windows.items()}
-    side = 0 if split == "split-window-right" else 1
-    assert corners["*cli*"][side] == max(corner[side] for corner in corners.values())
-    reviews.reject()
 
 
 TYPES = """
@@ -222,8 +190,8 @@ def test_review_is_selected_by_itself_only_if_the_user_wants_it(
     wanted = focus == "t" or (focus == "terminal" and selected == "*cli*")
     extra = IN_TERMINAL + option("focus", focus) + (TYPES if wanted else "")
     emacs, file = started(world, extra)
-    emacs.eval(f"(e2e-beside {lisp(selected)})")
-    reviews = arrive_from_there(emacs, file)
+    emacs.eval(f"(select-window (get-buffer-window {lisp(selected)}))")
+    reviews = arrive(emacs, file, "uno\n", pid='(process-id (get-process "cli"))')
     if not wanted:
         emacs.becomes(SELECTED, selected)
         return
