@@ -113,8 +113,8 @@ class Server:
     files: dict[str, str]
     line: str = ""
     """Regexp for a line of what the checker prints of a file, if it is one for all."""
-    checker: str = ""
-    """`flymake` or `flycheck` for a program, which is no language server."""
+    is_program: bool = False
+    """Whether Flymake runs it, as it is no language server."""
 
 
 def python_files() -> dict[str, str]:
@@ -199,14 +199,13 @@ def servers() -> dict[str, Server]:
     for name, program, warning in (
         ("pylsp", "pylsp", ".*may be undefined, or"),
         ("flymake", "pyflakes", "redefined"),
-        ("flycheck", "pyflakes", "redefined"),
     ):
         found[name] = Server(
             [f"{binaries}/{program}"],
             [f"{binaries}/python", "-m", "pyflakes"],
             python,
             rf":(\d+):\d+:? (?!{warning}|.*unused|.*used$)",
-            "" if name == program else name,
+            name != program,
         )
     if (gopls := DEPS / "root/usr/bin/gopls").exists():
         found["gopls"] = Server(
@@ -318,7 +317,7 @@ def judge(name: str, tools: Tools, is_visited: bool, count: int) -> Score:
         plan = {
             "project": str(project),
             "command": server.command,
-            "checker": server.checker,
+            "program": server.is_program,
             "visited": is_visited,
             "home": str(home),
             "edits": edits,
@@ -402,7 +401,7 @@ def main() -> int:
     rows = []
     names = sys.argv[1:] or list(servers())
     for name, (version, tools), is_visited in product(names, emacsen(), (False, True)):
-        if servers()[name].checker and not is_visited:
+        if servers()[name].is_program and not is_visited:
             continue
         score = judge(name, tools, is_visited, count)
         times = sorted(score.times)

@@ -19,8 +19,6 @@
 (defvar eglot-server-programs)
 (defvar eglot-sync-connect)
 (defvar python-flymake-command)
-(defvar flycheck-checkers)
-(declare-function flycheck-mode "ext:flycheck")
 (declare-function flymake-mode "flymake")
 (declare-function eglot-ensure "eglot")
 (declare-function eglot-managed-p "eglot")
@@ -113,35 +111,15 @@ Return 0 if it was not asked."
                       answers))
     (append (list :checker (judge-checker-seconds file)) (car answers))))
 
-(defun judge-flycheck (command)
-  "Make COMMAND, which is Pyflakes, the checker of Flycheck."
-  (require 'flycheck)
-  (eval `(flycheck-define-checker judge-pyflakes
-           "Pyflakes; errors and warnings as in python.el."
-           :command (,@command)
-           :standard-input t
-           :error-patterns
-           ((warning line-start "<stdin>:" line ":" column (? ":") " "
-                     (message (or (seq "redefined" (* nonl))
-                                  (seq (* nonl) "unused" (* nonl))
-                                  (seq (* nonl) "used")))
-                     line-end)
-            (error line-start "<stdin>:" line ":" column (? ":") " "
-                   (message) line-end))
-           :modes python-mode)
-        t)
-  (setq flycheck-checkers '(judge-pyflakes)))
-
-(defun judge-visit (file checker)
+(defun judge-visit (file is-program)
   "Visit FILE, and wait until its language server has it.
-Without one, CHECKER is \"flymake\" or \"flycheck\"."
+If IS-PROGRAM is t, there is none, but a program for Flymake."
   (find-file file)
-  (pcase checker
-    ("flymake" (flymake-mode))
-    ("flycheck" (flycheck-mode))
-    (_ (eglot-ensure)
-       (run-hooks 'post-command-hook)
-       (judge-until 60 #'eglot-managed-p))))
+  (if (eq t is-program)
+      (flymake-mode)
+    (eglot-ensure)
+    (run-hooks 'post-command-hook)
+    (judge-until 60 #'eglot-managed-p)))
 
 (defun judge-warm (file)
   "Wait until the errors of FILE are known, as its server may start slowly."
@@ -160,7 +138,7 @@ Without one, CHECKER is \"flymake\" or \"flycheck\"."
          (json-array-type 'list)
          (plan (json-read-file (expand-file-name "plan" judge-directory)))
          (edits (plist-get plan :edits))
-         (checker (plist-get plan :checker))
+         (is-program (plist-get plan :program))
          (results nil))
     (setq eglot-server-programs
           (list (cons '(python-mode typescript-mode go-mode c-mode)
@@ -168,13 +146,11 @@ Without one, CHECKER is \"flymake\" or \"flycheck\"."
           python-flymake-command (plist-get plan :command))
     (gemini-companion-roots (plist-get plan :project))
     (gemini-companion-part-start 'lookup)
-    (when (equal checker "flycheck")
-      (judge-flycheck (plist-get plan :command)))
-    (judge-visit (plist-get plan :home) checker)
+    (judge-visit (plist-get plan :home) is-program)
     (judge-warm (plist-get plan :home))
     (when (eq t (plist-get plan :visited))
       (dolist (file (seq-uniq (mapcar (lambda (edit) (plist-get edit :file)) edits)))
-        (judge-visit file checker)
+        (judge-visit file is-program)
         (judge-warm file)))
     (dolist (edit edits)
       (judge-write (plist-get edit :file) (plist-get edit :before))
