@@ -368,8 +368,8 @@ The first one is about what is needed to connect, if they can be read."
                     (if (not (eq t set))
                         set
                       (message "Setting saved; type %s in each running %s"
-                               command (gemini-companion-clients-title client))
-                      (cons client command)))))))
+                               command
+                               (gemini-companion-clients-title client))))))))
      (t
       `(bad ,problem
             ,(format "Remove %s, which overrides your own settings." key)

@@ -23,7 +23,6 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-remote)
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-prompt)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-server)
 (require 'gemini-companion-context)
@@ -51,9 +50,7 @@ A finding is a list (MARK TEXT REMEDY (LABEL . FUNCTION)...).  MARK is
 `good'; `bad' for a problem that keeps a CLI from connecting or from
 opening reviews; `note'; or `wait' until the server has answered.  TEXT
 is a phrase with a capital and without a period.  REMEDY is a sentence
-or nil.  A button with each LABEL calls its FUNCTION and checks again.
-If that returns a cons of a client and a command, the button offers to
-type the command in the CLIs of that client.")
+or nil.  A button with each LABEL calls its FUNCTION and checks again.")
 
 (defconst gemini-companion-status--name "*gemini-companion status*"
   "Name of the buffer.")
@@ -169,9 +166,7 @@ Omit REMEDY if it is there already, of an earlier finding."
        'follow-link t
        'action (lambda (_button)
                  (unwind-protect
-                     (pcase (funcall function)
-                       (`(,(and (pred stringp) client) . ,command)
-                        (gemini-companion-status--type client command)))
+                     (funcall function)
                    (when (get-buffer gemini-companion-status--name)
                      (with-current-buffer gemini-companion-status--name
                        (revert-buffer)))))))
@@ -180,21 +175,6 @@ Omit REMEDY if it is there already, of an earlier finding."
       (setq more (append more (list remedy))))
     (dolist (line more)
       (insert "    " line "\n"))))
-
-(defun gemini-companion-status--type (client command)
-  "Offer to type COMMAND in each CLI of CLIENT in a terminal of this Emacs."
-  (dolist (cli (seq-uniq (append (gemini-companion-sessions)
-                                 (pcase (cdr gemini-companion-status--processes)
-                                   ((and (pred listp) all) all)))
-                         (lambda (a b)
-                           (eql (plist-get a :pid) (plist-get b :pid)))))
-    (when (and (equal client (plist-get cli :client))
-               ;; Elsewhere, its settings are there.
-               (null (plist-get cli :remote))
-               (gemini-companion-session-terminal cli)
-               (y-or-n-p (format "Type %s in %s? " command
-                                 (gemini-companion-session-name cli))))
-      (gemini-companion-prompt-submit command (lambda () cli) 30 "Not typed"))))
 
 (defun gemini-companion-status--terminal-button (cli)
   "Return a list of the button for the terminal of CLI in this Emacs, or nil."
