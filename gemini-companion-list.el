@@ -579,23 +579,16 @@ all edits of the turn."
          (new (seq-count (lambda (edit)
                            (eq 'new (gemini-companion-edit-before edit)))
                          edits))
-         (count (length edits))
-         (unsaved (seq-count (lambda (edit)
-                               (gemini-companion-revert-unsaved
-                                (gemini-companion-edit-file edit)))
-                             edits)))
+         (count (length edits)))
     (when (y-or-n-p
-           (concat (format (ngettext "Revert %d edit of this turn"
-                                     "Revert %d edits of this turn" count)
-                           count)
-                   (when (< 0 new)
+           (format (ngettext "Revert %d edit of this turn%s? "
+                             "Revert %d edits of this turn%s? " count)
+                   count
+                   (if (zerop new)
+                       ""
                      (format (ngettext " (%d deletes a new file)"
                                        " (%d delete new files)" new)
-                             new))
-                   (cond ((zerop unsaved) ", and save? ")
-                         ((= unsaved count) " in unsaved buffers? ")
-                         (t (format ", and save (not %d in unsaved buffers)? "
-                                    unsaved)))))
+                             new))))
       (gemini-companion-list--revert-all (reverse edits) count nil))))
 
 (defun gemini-companion-list--revert-all (edits count problems)

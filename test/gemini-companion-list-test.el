@@ -473,7 +473,7 @@ a:3 (removed line): keep it\na:4: as a digit"
             (should (equal "Reverted 3 of 4 edits; \
 b cannot be reverted: line 1 has changed since"
                            (gemini-companion-list-test-key "u")))
-            (should (equal '("Revert 4 edits of this turn (1 deletes a new file), and save? ")
+            (should (equal '("Revert 4 edits of this turn (1 deletes a new file)? ")
                            asked)))
         (gemini-companion-receive 'sessions-update nil))
       (should (equal '("1\n" "mine\n" nil)
