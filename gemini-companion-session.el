@@ -81,8 +81,7 @@ name is shortened in its middle."
 PARTS are lists of a rank and a text; parts of the highest rank are
 omitted first, and parts of rank 0 never.  One of them is a name: its
 rank is nil.  It is shortened only if all others that remain have rank 5
-or less, and most before the ones below rank 3 are omitted.  Omitted
-parts of rank 3 or more come back where there is room beside all of it."
+or less, and most before the ones below rank 3 are omitted."
   (let* ((name (assq nil parts))
          (others (remq name parts))
          (text (cadr name))
@@ -102,11 +101,6 @@ parts of rank 3 or more come back where there is room beside all of it."
     (while (and (< (funcall room) (funcall least))
                 (seq-some (lambda (part) (< 0 (car part))) others))
       (setq others (remq (car (last (seq-sort-by #'car #'< others))) others)))
-    (dolist (part (seq-sort-by #'car #'< (seq-difference (remq name parts)
-                                                         others #'eq)))
-      (when (and (<= 3 (car part))
-                 (<= (+ columns (string-width (cadr part))) (funcall room)))
-        (push part others)))
     (mapconcat (lambda (part)
                  (cond ((eq part name)
                         (gemini-companion-name--shortened

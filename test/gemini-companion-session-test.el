@@ -130,9 +130,4 @@ src/innocent.txt)" error)
               (signal-process pid 'SIGTERM)))
         (delete-process process)))))
 
-(ert-deftest gemini-companion-name-fit-fills-up-beside-a-whole-name ()
-  (let ((parts '((nil "a.el") (5 " +1") (4 ", not connected") (2 " keys"))))
-    (should (equal "a.el +1 keys" (gemini-companion-name-fit parts 12)))
-    (should (equal "a.el keys" (gemini-companion-name-fit parts 11)))))
-
 ;;; gemini-companion-session-test.el ends here
