@@ -7,7 +7,6 @@
 (require 'gemini-companion-ediff)
 (require 'gemini-companion-list)
 (require 'gemini-companion-review-test-helper)
-(require 'tramp)
 
 (declare-function evil-mode "ext:evil-core")
 
@@ -350,26 +349,14 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
 
 (ert-deftest gemini-companion-review-connects-to-no-other-machine ()
   (gemini-companion-test-with-reviews '()
-    (let* ((marker (expand-file-name "marker"))
-           (program (expand-file-name "program"))
-           (tramp-verbose 0)
-           (tramp-connection-timeout 5)
-           (tramp-methods
-            `(("mark" (tramp-login-program ,program)
-               (tramp-login-args (("%h")))
-               (tramp-remote-shell "/bin/sh")
-               (tramp-remote-shell-args ("-c"))))))
-      (gemini-companion-test-write program (format "#!/bin/sh\ntouch '%s'\n" marker))
-      (set-file-modes program #o700)
-      (dolist (file '("/mark:host:/x" "/none:host:/x"))
-        (gemini-companion-edit-open 1 '(:id "one") file "new\n")
-        (save-window-excursion
-          (gemini-companion-list)
-          (gemini-companion-test-eventually
-            (gemini-companion-edit-problem (car (gemini-companion-edits-open)))))
-        (gemini-companion-part-stop 'list)
-        (should (equal "new\n" (gemini-companion-receive 'close-diff 1 'closed)))
-        (should-not (file-exists-p marker))))))
+    (gemini-companion-test-with-far-host
+      (gemini-companion-edit-open 1 '(:id "one") "/far:/x" "new\n")
+      (save-window-excursion
+        (gemini-companion-list)
+        (gemini-companion-test-eventually
+          (gemini-companion-edit-problem (car (gemini-companion-edits-open)))))
+      (gemini-companion-part-stop 'list)
+      (should (equal "new\n" (gemini-companion-receive 'close-diff 1 'closed))))))
 
 (ert-deftest gemini-companion-review-commands-report-that-no-review-is-here ()
   (gemini-companion-test-with-reviews nil
