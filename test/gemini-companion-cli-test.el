@@ -9,7 +9,6 @@
 (require 'desktop)
 (require 'ert-x)
 (require 'gemini-companion-cli)
-(require 'gemini-companion-context)
 (require 'gemini-companion-server-test-helper)
 (require 'project)
 (require 'term)

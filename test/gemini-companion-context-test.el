@@ -5,7 +5,6 @@
 ;;; Code:
 
 (require 'dired-aux)
-(require 'gemini-companion-context)
 (require 'gemini-companion-server-test-helper)
 (require 'shell)
 

@@ -5,7 +5,6 @@
 ;;; Code:
 
 (require 'gemini-companion-server-test-helper)
-(require 'gemini-companion-context)
 
 (defconst gemini-companion-install-test-log "*gemini-companion install*"
   "Name of the buffer with the output of the installation.")

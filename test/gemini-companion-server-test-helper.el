@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion)
+(require 'gemini-companion-context)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-session)
 (require 'gemini-companion-test-helper)
@@ -84,6 +85,8 @@ each process: timers that limit its time are running as well."
   (let ((gemini-companion-server-command command))
     (prog1 (gemini-companion-test-warning #'gemini-companion-mode)
       (should-not gemini-companion-mode)
+      (should-not gemini-companion-share-directory)
+      (should-not (gemini-companion-test-hooks))
       (should-not (gemini-companion-test-processes)))))
 
 (defun gemini-companion-test-discovery-file ()

@@ -120,6 +120,10 @@
     (dolist (text '("exited with status 3" "no module named mcp" "sh -c"
                     "gemini-companion-server-command"))
       (should (string-match-p text warning))))
+  (should (string-search "Cannot find the program /no/such/python of the server
+
+Customize `gemini-companion-server-command' to"
+                         (gemini-companion-test-failure "/no/such/python")))
   ;; One that Emacs does not know to have ended when it sends the settings.
   (cl-letf* ((slow (lambda () (call-process "sleep" nil nil nil "0.3") nil))
              ((symbol-function 'gemini-companion-share-roots) slow))

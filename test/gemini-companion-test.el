@@ -5,7 +5,6 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-context)
 (require 'gemini-companion-review)
 (require 'gemini-companion-server-test-helper)
 (require 'package)
@@ -80,17 +79,6 @@
                  (gemini-companion-test-timers)
                  (directory-files-recursively temporary "-server-"))))
       (should-not (string-search "*epc" (format "%s" (buffer-list)))))))
-
-(ert-deftest gemini-companion-mode-without-a-program-is-off ()
-  (let ((before (gemini-companion-test-trace))
-        (things (gemini-companion-test-things)))
-    (should (string-search "Cannot find the program /no/such/python of the server
-
-Customize `gemini-companion-server-command' to"
-                           (gemini-companion-test-failure "/no/such/python")))
-    (should-not gemini-companion-share-directory)
-    (gemini-companion-test-leaves-only things)
-    (should (equal before (gemini-companion-test-trace)))))
 
 (ert-deftest gemini-companion-mode-errors-stop-no-function-of-others ()
   (gemini-companion-test-with-mode '(("a" "text"))
