@@ -205,23 +205,6 @@ is none."
         (should (equal "Look:\n@a\\ b.txt (line 2)\n@a\\ b.txt (line 2)\n"
                        (buffer-string)))))))
 
-(ert-deftest gemini-companion-compose-has-no-text-by-a-name-that-is-hidden ()
-  (gemini-companion-compose-test-with "gemini"
-    (make-symbolic-link "." ".ssh")
-    (gemini-companion-compose)
-    (pcase-dolist (`(,hit . ,sent) '(("c:1:hush" . "@c (line 1): c:1:hush\n")
-                                     (".ssh/c:1:hush" . "@c (line 1)\n")))
-      (erase-buffer)
-      (let ((hits (generate-new-buffer "hits")))
-        (with-current-buffer hits
-          (insert hit)
-          (compilation-mode))
-        (cl-letf (((symbol-function 'y-or-n-p)
-                   (apply-partially #'string-search "is not shared")))
-          (gemini-companion-compose-attach hits))
-        (kill-buffer hits)
-        (should (equal sent (buffer-string)))))))
-
 (ert-deftest gemini-companion-compose-inserts-references-to-images ()
   (skip-unless (fboundp 'yank-media))
   (gemini-companion-compose-test-with "gemini"

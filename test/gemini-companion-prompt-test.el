@@ -396,10 +396,13 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
         (write-region "keys/\n" nil ".geminiignore" nil 'silent)
         (gemini-companion-privacy-refresh)
         (make-directory "keys")
+        (make-symbolic-link "." ".ssh")
         (pcase-dolist
             (`(,name . ,buffer)
              `((".env (line 1)"
                 . ,(lambda () (gemini-companion-point-test-hits "KEY" ".env")))
+               ("a (line 1)"
+                . ,(lambda () (gemini-companion-point-test-hits "one" ".ssh/a")))
                (".env (line 1)"
                 . ,(lambda ()
                      (gemini-companion-point-test-occur
