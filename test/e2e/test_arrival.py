@@ -273,7 +273,7 @@ def test_announcement_leaves_a_report(world: World) -> None:
     emacs.wait_for("mm…; Edit of c.txt by the CLI; M-x gemini-companion-review")
 
 
-def test_review_on_request_only_or_at_once(world: World) -> None:
+def test_review_on_request_only(world: World) -> None:
     emacs, file = started(world, option("arrival", "notify"))
     reviews = Reviews(emacs)
     propose(emacs, file, "uno\n")
@@ -282,13 +282,6 @@ def test_review_on_request_only_or_at_once(world: World) -> None:
     assert reviews.states() == ["pending"]
     emacs.command("gemini-companion-review")
     reviews.shown("a.txt")
-    reviews.reject()
-
-    emacs.eval(option("arrival", "now"))
-    emacs.keys("C-s", "o")
-    propose(emacs, file, "uno\n")
-    reviews.shown("a.txt")
-    emacs.keys("Enter")
 
 
 def test_nothing_asks_while_a_review_appears(world: World) -> None:

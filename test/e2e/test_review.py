@@ -72,19 +72,6 @@ def test_no_in_the_terminal_closes_the_review_and_keeps_edits(world: World) -> N
     emacs.wait_for("what I made of it")
 
 
-def test_answer_in_the_terminal_leaves_another_prompt_alone(world: World) -> None:
-    _, emacs, reviews, cli = world.review("one\n", "uno\n", say("all done"))
-    emacs.keys("M-x", "ver")
-
-    cli.answer("Allow once")
-    cli.wait_for("all done")
-    reviews.wait_until(0)
-    emacs.keys("sion")
-    emacs.wait_for("M-x version")
-    emacs.keys("Enter")
-    emacs.says("GNU Emacs")
-
-
 def test_question_of_the_quit_key_stays_when_the_terminal_answers(world: World) -> None:
     file, emacs, reviews, cli = world.review("one\n", "uno\n", say("all done"))
     reviews.select("q")
