@@ -101,7 +101,11 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     assert "unknown" not in order
     assert emacs.eval(f"(gemini-companion-turn-ended {TURN})") != "nil"
 
-    refused(emacs, cli)
+    # The API answers with an error; the CLI is ready again.
+    emacs.eval("(setq e2e-states nil)")
+    cli.model.script(fail())
+    cli.prompt()
+    emacs.becomes("(reverse e2e-states)", ["working", "ready"])
     interrupted(emacs, cli, "Escape", "Escape")
     interrupted(emacs, cli, "C-c", "C-c")
     cli.model.answers.clear()
@@ -139,14 +143,6 @@ def resumed(world: World, emacs: Emacs, cli: Gemini) -> None:
     is_(emacs, "ready")
     cli.type("/quit", lambda: "g restarts it" in emacs.screen())
     emacs.holds("(eq 'unknown (car e2e-states))")
-
-
-def refused(emacs: Emacs, cli: Gemini) -> None:
-    """Let the API answer with an error; the CLI is ready again."""
-    emacs.eval("(setq e2e-states nil)")
-    cli.model.script(fail())
-    cli.prompt()
-    emacs.becomes("(reverse e2e-states)", ["working", "ready"])
 
 
 def interrupted(emacs: Emacs, cli: Gemini, *keys: str) -> None:
