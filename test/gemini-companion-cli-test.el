@@ -385,8 +385,6 @@ prompts, the last first, and `saved' what would be saved."
                                                   (car buffers))))
         (mapc #'kill-buffer buffers)))))
 
-;;;; Hint
-
 (ert-deftest gemini-companion-run-hints-at-a-cli-until-it-is-connected ()
   (gemini-companion-run-test-with-mode
     (let ((gemini-companion-terminal 'term) (shown ""))
@@ -641,8 +639,6 @@ M-x gemini-companion-run begins one\n")
               (should (eq bare (process-filter process))))
           (gemini-companion-part-stop 'cli)
           (gemini-companion-receive 'sessions-update nil))))))
-
-;;;; Shells
 
 (ert-deftest gemini-companion-terminal-takes-nothing-from-a-shell ()
   ;; They copy a text, and set a title.

@@ -164,8 +164,6 @@ M-x gemini-companion-review goes there"
         (gemini-companion-notify-test-settled 'question
           (should-not (string-search "proposes" (or shown ""))))))))
 
-;;;; D-Bus
-
 (ert-deftest gemini-companion-notify-without-a-bus-shows-no-error ()
   (gemini-companion-notify-test-with
     (let ((gemini-companion-notify 'desktop)

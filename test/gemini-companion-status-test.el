@@ -204,8 +204,6 @@
                                              client (expand-file-name "bin"))))))
                          (gemini-companion-status-test--marks "CLI"))))))))
 
-;;;; Running CLIs
-
 (ert-deftest gemini-companion-status-test-names-why-a-cli-is-not-connected ()
   (gemini-companion-status-test--with-home
     (let ((gemini-companion-roots-last nil)
@@ -235,8 +233,6 @@
               (string-prefix-p (concat "Not connected: " verdict) (buffer-string)))
             (should (string-search (concat "is not connected: " reason)
                                    (buffer-string)))))))))
-
-;;;; Settings
 
 (ert-deftest gemini-companion-status-test-sets-what-a-running-cli-needs ()
   (gemini-companion-status-test--with-home

@@ -9,8 +9,6 @@
 (require 'gemini-companion-tools)
 (require 'ert-x)
 
-;;;; Helpers
-
 (defconst gemini-companion-extension-test-cli "#!/bin/sh
 read answer
 home=~/.${0##*/}
@@ -59,8 +57,6 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
   "Return the names of the files and directories below DIRECTORY."
   (mapcar (lambda (file) (file-relative-name file directory))
           (directory-files-recursively directory "" t)))
-
-;;;; Command
 
 (ert-deftest gemini-companion-extension-links-and-unlinks-each-cli ()
   (gemini-companion-extension-test-with-home
@@ -115,8 +111,6 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
     (should-not (gemini-companion-tools-linked-p "gemini"))
     (should (gemini-companion-tools-linked-p "qwen"))))
 
-;;;; Status
-
 (defun gemini-companion-extension-test-shown (directory)
   "Return the status of the links, as in DIRECTORY, as a text."
   (format "%s" (funcall (cdr (assoc "Links" gemini-companion-status-checks))
@@ -144,8 +138,6 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
           (should (string-search "good Gemini CLI is linked" shown))
           (should-not (string-search "To trust" shown)))))
     (gemini-companion-extension-test-tools t)))
-
-;;;; Questions
 
 (ert-deftest gemini-companion-extension-answers-nothing-while-sharing-is-paused ()
   "No server is asked then, and what one answers is not sent."

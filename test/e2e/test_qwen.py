@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real Qwen Code, beside Emacs or with a Gemini CLI, and its reviews."""
-
 import json
 import os
 from pathlib import Path

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The CLI decides about trust."""
-
 import json
 
 import pytest

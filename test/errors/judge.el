@@ -2,12 +2,6 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;;; Commentary:
-
-;; Runs in an Emacs with a terminal.  In `judge-directory', the JSON file "plan"
-;; has a project, the command of a language server, and edits; what was reported
-;; about each of them is written to "result".
-
 ;;; Code:
 
 (require 'cl-lib)

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real GitHub Copilot CLI on a screen."""
-
 import json
 from pathlib import Path
 

@@ -440,7 +440,6 @@ class Reviews:
         return str(self.emacs.value(f"(save-window-excursion {shown})"))
 
     def proposal(self) -> str:
-        """Return the text of the oldest proposal."""
         return str(
             self.emacs.value(f"(with-current-buffer {PROPOSAL} (buffer-string))")
         )

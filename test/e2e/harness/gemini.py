@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real Gemini CLI on a screen."""
-
 import json
 import os
 import re

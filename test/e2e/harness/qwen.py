@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real Qwen Code on a screen."""
-
 from pathlib import Path
 
 from .gemini import PLACEHOLDER, Gemini, write_program, write_settings

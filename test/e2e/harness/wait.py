@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Wait for conditions."""
-
 import time
 from collections.abc import Callable
 from pathlib import Path
