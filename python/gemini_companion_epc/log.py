@@ -5,12 +5,28 @@ An event has the sizes of texts but never the texts themselves.
 """
 
 import logging
-from logging.handlers import RotatingFileHandler
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler, WatchedFileHandler
 from pathlib import Path
 
 _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 _FILE_SIZE = 1024 * 1024
 _FILES_KEPT = 3
+
+
+class _SharedFile(RotatingFileHandler, WatchedFileHandler):
+    """Rotating log file of several Emacsen, each of which may rename it."""
+
+    dev = ino = -1
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:
+        self.reopenIfNeeded()
+        return bool(super().shouldRollover(record))
+
+    def _open(self) -> TextIOWrapper:
+        # The user may delete the directory.
+        Path(self.baseFilename).parent.mkdir(parents=True, exist_ok=True)
+        return super()._open()
 
 
 def to_stderr() -> None:
@@ -25,8 +41,7 @@ def to_file(name: str) -> None:
     Create its directory if it does not exist.  Raise OSError if the file cannot be
     written.
     """
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
-    handler = RotatingFileHandler(
+    handler = _SharedFile(
         name,
         maxBytes=_FILE_SIZE,
         backupCount=_FILES_KEPT,

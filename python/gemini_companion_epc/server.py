@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from errno import EMFILE, ENFILE
 from functools import partial
 from secrets import token_urlsafe
 
@@ -80,6 +81,7 @@ class Server:
         """Serve until Emacs asks to stop or disconnects, or a signal arrives."""
         self._open_log()
         on_signals(self.interrupt)
+        asyncio.get_running_loop().set_exception_handler(self._log_failure)
         watch_stdin(self.stop)
         port = await self._listen_to_emacs()
         texts.sweep()
@@ -256,6 +258,17 @@ class Server:
                 self._warn_once(self._discovery.update(self._questions.roots))
             except Exception:
                 logger.exception("The discovery files cannot be checked")
+
+    def _log_failure(
+        self, loop: asyncio.AbstractEventLoop, context: dict[str, object]
+    ) -> None:
+        """Log what failed in ``loop``, which tries 100 times a second to accept."""
+        if getattr(context.get("exception"), "errno", None) in (EMFILE, ENFILE):
+            self._warn_once(
+                ["Too many files are open to accept a CLI; raise `ulimit -n'"]
+            )
+        else:
+            loop.default_exception_handler(context)
 
     def _warn_once(self, messages: Iterable[str]) -> None:
         for message in messages:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import logging
+import shutil
 import stat
 from collections.abc import Iterator
 from logging.handlers import RotatingFileHandler
@@ -20,6 +21,28 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         if isinstance(handler, RotatingFileHandler):
             root.removeHandler(handler)
             handler.close()
+
+
+def test_several_emacsen_rotate_one_log_without_loss(tmp_path: Path) -> None:
+    for _ in range(2):
+        log.to_file(str(tmp_path / "log"))
+    for number in range(16):
+        logging.getLogger().error("event %d.", number)
+    text = "".join(path.read_text() for path in tmp_path.glob("log*"))
+    assert min(path.stat().st_size for path in tmp_path.glob("log.*")) > 900
+    assert [text.count(f"event {number}.") for number in range(16)] == [2] * 16
+
+
+def test_a_directory_that_is_deleted_is_made_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a/b/log"
+    log.to_file(str(file))
+    for number in range(2):
+        shutil.rmtree(tmp_path / "a")
+        logging.getLogger().error("event %d.", number)
+        assert f"event {number}." in file.read_text()
+    assert capsys.readouterr().err == ""
 
 
 def test_the_log_rotates_and_stays_private(tmp_path: Path) -> None:

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The whole process, between a small Emacs and small CLIs."""
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import socket
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from sexpdata import Symbol
 
@@ -34,6 +37,23 @@ def _left_nothing(emacs: FakeEmacs) -> None:
     assert emacs.wait() == 0
     assert not _discovery_file(emacs).exists()
     assert not list(emacs.tmp.glob("gemini-companion-*"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others cannot set the limit")
+def test_a_lack_of_files_fills_no_log_and_passes(start: Start, cli_of: CliOf) -> None:
+    emacs = start()
+    cli_of(emacs).initialize()
+    process = psutil.Process(emacs.process.pid)
+    limits = process.rlimit(psutil.RLIMIT_NOFILE)
+    process.rlimit(psutil.RLIMIT_NOFILE, (process.num_fds() + 3, limits[1]))
+    address = "127.0.0.1", emacs.port
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(socket.create_connection(address, BOUND))
+        emacs.epc.until("warn", lambda args: "Too many files" in args[0])
+    process.rlimit(psutil.RLIMIT_NOFILE, limits)
+    cli_of(emacs).initialize()
+    assert len(emacs.log) < 50
 
 
 def test_roots_reach_clients_and_clients_emacs(
