@@ -140,6 +140,11 @@ FILE is the copy of a remote file, later."
             (gemini-companion-revert-now file)))
      (funcall end nil))))
 
+(defvar-local gemini-companion-changes--unsaved nil
+  "What the file has of edits that are reverted in unsaved text here.
+A list of (EDIT STATE UNDONE), the first revert last.")
+(put 'gemini-companion-changes--unsaved 'permanent-local t)
+
 (defun gemini-companion-changes--end (edit hunk done exact state problem)
   "Record that EDIT, or its HUNK, was reverted, unless there is a PROBLEM.
 STATE is the file state.  If EXACT is non-nil, later edits are no longer
@@ -155,7 +160,13 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
                          (if hunk (concat "a hunk of " name) name)))))
     (unless problem
       (pcase state
-        ('unsaved nil)
+        ('unsaved (with-current-buffer buffer
+                    (push (list edit (gemini-companion-edit-file-state edit)
+                                (gemini-companion-edit-undone edit))
+                          gemini-companion-changes--unsaved)
+                    (when (consp buffer-undo-list) ; begins with a boundary
+                      (push (gemini-companion-changes--undo-entry edit)
+                            (cdr buffer-undo-list)))))
         ('deleted (when (and buffer (not (buffer-modified-p buffer)))
                     (kill-buffer buffer)))
         (_ (gemini-companion-revert (gemini-companion-edit-file edit))))
@@ -168,6 +179,19 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
                               (cons hunk (gemini-companion-edit-undone edit))))))
     (message "%s" said)
     (if done (funcall done (and problem said)) said)))
+
+(defun gemini-companion-changes--undo-entry (edit)
+  "Return an undo entry with the state of EDIT, to set it again.
+It does nothing once the current buffer has been saved or reverted."
+  (let ((time (visited-file-modtime))
+        (state (gemini-companion-edit-file-state edit))
+        (undone (gemini-companion-edit-undone edit)))
+    (list 'apply
+          (lambda ()
+            (when (equal time (visited-file-modtime))
+              (push (gemini-companion-changes--undo-entry edit)
+                    buffer-undo-list)
+              (gemini-companion-edit-set-reverted edit state undone))))))
 
 (defun gemini-companion-changes--conflict (edit hunk line offer)
   "Signal that reverting EDIT, or its HUNK, conflicts with LINE of the file.
@@ -191,21 +215,12 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
   (find-file-noselect
    (gemini-companion-names-visited (gemini-companion-edit-file edit)) 'nowarn))
 
-(defun gemini-companion-changes--check ()
-  "Check what was reverted in the file of the current buffer.
-It may have been undone, or dropped with unsaved text."
-  (dolist (edit (gemini-companion-edits))
-    (when (and (or (memq (gemini-companion-edit-file-state edit)
-                         '(unsaved reverted))
-                   (gemini-companion-edit-undone edit))
-               ;; That of a later edit may be unknown.
-               (stringp (gemini-companion-edit-before edit))
-               (not (buffer-base-buffer))
-               (gemini-companion-changes--visited-p edit)
-               (executable-find "diff3"))
-      ;; The disk may be full, and the buffer is being killed.
-      (with-demoted-errors "Checking what was reverted: %S"
-        (gemini-companion-changes--check-file edit)))))
+(defun gemini-companion-changes--dropped ()
+  "Restore the states of edits that were reverted here, but not saved."
+  (unless (buffer-base-buffer)
+    (dolist (known (prog1 gemini-companion-changes--unsaved
+                     (kill-local-variable 'gemini-companion-changes--unsaved)))
+      (apply #'gemini-companion-edit-set-reverted known))))
 
 (defun gemini-companion-changes--check-file (edit)
   "Check whether what was reverted of EDIT has gone from its file.
@@ -574,9 +589,24 @@ Their files may have been deleted or renamed, in a terminal or by the CLI."
   (force-mode-line-update t))
 
 (defun gemini-companion-changes--visited ()
-  "Mark the current buffer, which was visited, reverted or saved."
-  (gemini-companion-changes--check)
+  "Mark the current buffer, which was visited, reverted or saved.
+What was reverted in its file may have been undone."
+  (gemini-companion-changes--dropped)
+  (dolist (edit (gemini-companion-edits))
+    (when (and (or (memq (gemini-companion-edit-file-state edit)
+                         '(unsaved reverted))
+                   (gemini-companion-edit-undone edit))
+               ;; That of a later edit may be unknown.
+               (stringp (gemini-companion-edit-before edit))
+               (gemini-companion-changes--visited-p edit)
+               (executable-find "diff3"))
+      (gemini-companion-changes--check-file edit)))
   (gemini-companion-changes--update (current-buffer)))
+
+(defun gemini-companion-changes--saved ()
+  "Mark the current buffer, which was saved."
+  (kill-local-variable 'gemini-companion-changes--unsaved)
+  (gemini-companion-changes--visited))
 
 ;;;; Walking
 
@@ -776,9 +806,9 @@ With ALL, a prefix argument, keep those in all files of the turn."
     (gemini-companion-state-functions gemini-companion-changes--count)
     (find-file-hook gemini-companion-changes--visited)
     (after-revert-hook gemini-companion-changes--visited)
-    (after-save-hook gemini-companion-changes--visited)
+    (after-save-hook gemini-companion-changes--saved)
     (after-set-visited-file-name-hook gemini-companion-changes--visited)
-    (kill-buffer-hook gemini-companion-changes--check)))
+    (kill-buffer-hook gemini-companion-changes--dropped)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Mark nothing any more."
@@ -786,7 +816,8 @@ With ALL, a prefix argument, keep those in all files of the turn."
   (apply #'gemini-companion-changes--update (buffer-list))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (kill-local-variable 'gemini-companion-changes--marks))))
+      (mapc #'kill-local-variable '(gemini-companion-changes--marks
+                                    gemini-companion-changes--unsaved)))))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
   "Return a text for the mode line if there is a change left, or nil."

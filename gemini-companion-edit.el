@@ -725,6 +725,11 @@ has exited, `disconnected' if it has not reconnected in time,
     (let ((kept (gemini-companion-edit--keep-edits edit)))
       (when (and (eq reason 'interrupted) (not kept))
         (gemini-companion-edit--keep edit text))
+      (when (and (eq reason 'closed) (gemini-companion-edit-emptied-p edit))
+        (message
+         "You emptied the proposal for %s; if you answered yes \
+in the terminal, %s writes its own text"
+         (gemini-companion-edit-name edit) (gemini-companion-edit--title edit)))
       ;; A CLI that is not connected may write it after an answer there.
       (gemini-companion-edit--expect edit text)
       (gemini-companion-edit--settle edit 'dismissed)
