@@ -196,10 +196,9 @@ BUFFER is nil for a directory."
 A backup or compressed copy of a file has the name of that file, too, and
 a member of an archive is below the archive."
   (let* ((name (directory-file-name (expand-file-name file)))
-         (there (cdr (gemini-companion-names-of-copy name)))
          ;; It signals an error if the links are a loop.
-         (names `(,(file-truename name) ,@(gemini-companion-privacy--linked name)
-                  ,@(and there (list there)))))
+         (names (cons (file-truename name)
+                      (gemini-companion-privacy--linked name))))
     (delete-dups
      (append names
              (mapcar
@@ -216,6 +215,11 @@ a member of an archive is below the archive."
                     (replace-regexp-in-string "\\(\\.[[:alnum:]]+\\)[:!]"
                                               "\\1/" name))))
               names)))))
+
+(defun gemini-companion-privacy--names-there (file)
+  "Return the names by which FILE, which may be a copy, is known on its host."
+  (cl-loop for name in (gemini-companion-privacy--names file)
+           collect (or (cdr (gemini-companion-names-of-copy name)) name)))
 
 ;;;; Projects
 
@@ -234,7 +238,7 @@ a member of an archive is below the archive."
                   (expand-file-name file above)))
                (gemini-companion-privacy--excluded-p
                 (list (expand-file-name above)) nil))))
-          (gemini-companion-privacy--names directory))
+          (gemini-companion-privacy--names-there directory))
          (gemini-companion-privacy--opted-out-p
           (file-name-as-directory directory))))))
 
@@ -421,13 +425,13 @@ A remote file may not, unless its host is connected."
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
   (or (file-remote-p file)
-      (let ((names (gemini-companion-privacy--names file)))
-        (or (gemini-companion-privacy--excluded-p names buffer)
-            (seq-some (lambda (name)
-                        (or (gemini-companion-privacy--directory-hidden-p
-                             (file-name-directory name))
-                            (gemini-companion-privacy--ignored-p name)))
-                      names)))))
+      (gemini-companion-privacy--excluded-p
+       (gemini-companion-privacy--names-there file) buffer)
+      (seq-some (lambda (name)
+                  (or (gemini-companion-privacy--directory-hidden-p
+                       (file-name-directory name))
+                      (gemini-companion-privacy--ignored-p name)))
+                (gemini-companion-privacy--names file))))
 
 (defun gemini-companion-privacy-name-hidden-p (file)
   "Return non-nil if FILE, an absolute name, may not be shared.
@@ -500,10 +504,9 @@ CLI of SESSION come first, and OWN is non-nil if the root is one of them."
                                         (gemini-companion-roots--above
                                          name roots)))))
          (remote (plist-get session :remote))
-         (own (cond (remote
-                     (funcall outermost (gemini-companion-names-roots remote)))
-                    (directory
-                     (funcall outermost
+         (own (funcall outermost
+                       (cond (remote (gemini-companion-names-roots remote))
+                             (directory
                               (gemini-companion-roots--of directory))))))
     (list (or own (funcall outermost (gemini-companion-roots-all)))
           own)))

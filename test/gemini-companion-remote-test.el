@@ -94,11 +94,12 @@ a\\ it\\\\\\'s")))
         (should (hidden "/ssh:far:/srv/p/.env"))
         (should (hidden "/ssh:other:/srv/p/a"))
         ;; They need not be visited.
-        (pcase-dolist (`(,name . ,hidden) '(("b") ("b.pem" . t)))
-          (should (eq hidden (and (gemini-companion-privacy-name-hidden-p
-                                   (concat "/ssh:far:/srv/p/" name))
-                                  t))))
-        (let ((gemini-companion-excluded '("\\`/srv/p/private/")))
+        (should-not (gemini-companion-privacy-name-hidden-p "/ssh:far:/srv/p/b"))
+        (should (gemini-companion-privacy-name-hidden-p "/ssh:far:/srv/p/b.pem"))
+        ;; What is on this host says nothing about that one.
+        (write-region "a\n" nil (expand-file-name ".geminiignore" directory))
+        (let ((gemini-companion-excluded '("\\`/srv/p/private/" "\\`/mirror/")))
+          (should-not (hidden (format "/ssh:far:%s/a" directory)))
           (should (hidden "/ssh:far:/srv/p/private/a")))
         ;; Only the names of a remote link and its file are known here.
         (setq buffer-file-name "/ssh:far:/srv/p/tls.key"
