@@ -90,10 +90,10 @@ function readFile(name, limit, flags = 0) {
     return stat.size ? fs.readFileSync(file) : Buffer.alloc(0);
   } finally { fs.closeSync(file); }
 }
-function writeFile(name, expected, text) { // In place, so that mode, owner and links stay; null deletes.
+function writeFile(name, expected, text) { // In place, so that mode, owner and links stay; no text deletes.
   const old = readFile(name, settings.limit);
   if (crypto.createHash('sha256').update(old).digest('hex') !== expected) throw Error('it has changed there');
-  if (text === null) return fs.unlinkSync(fs.realpathSync(name));
+  if (text == null) return fs.unlinkSync(fs.realpathSync(name));
   const put = (bytes) => { fs.writeFileSync(name, bytes, { flag: 'r+' }); fs.truncateSync(name, bytes.length); };
   try { put(Buffer.from(text, 'base64')); } catch (error) { put(old); throw error; }
 }

@@ -126,11 +126,9 @@ class Mirror:
 
     def remote_name(self, path: str) -> str | None:
         """Return the remote name of the local file ``path``, or None."""
-        return _moved(path, [(local, remote) for remote, local in self._pairs])
-
-    def has(self, local_name: str) -> bool:
-        """Return whether ``local_name`` is the name of a copy."""
-        return PurePosixPath(local_name).is_relative_to(self.directory)
+        name = _moved(path, [(local, remote) for remote, local in self._pairs])
+        # It may be the name of another file there.
+        return name if name and self.local_name(name) == path else None
 
     # Copies
 
@@ -300,11 +298,11 @@ class Outpost:
         """Bring the copy of the file ``path`` up to date, and follow it for a while.
 
         Before, ``change`` the file: from a text with a SHA-256 to another one, in
-        base64, or delete it if that is None.  Raise RemoteError if that fails, there is
+        base64, or delete it without one.  Raise RemoteError if that fails, there is
         another text, or the file cannot be read.
         """
         mirror = self.mirror
-        if mirror.has(mirror.local_name(path)):
+        if mirror.local_name(path) == mirror.directory + path:
             mirror.make()
             mirror.follow([path])
             kind, data = ("W", change) if change else ("F", (mirror.stamp(path),))
@@ -550,6 +548,8 @@ class Remotes:
         self.reviewed: Callable[[str], Iterable[str]] = lambda _: ()
         """Function that returns the files of a host that are being reviewed."""
         self._all: dict[str, Outpost] = {}
+        # Also those of hosts that are disconnected.
+        self._mirrors: set[PurePosixPath] = set()
         self._ends: set[asyncio.Task[None]] = set()
 
     def start(self, facts: Facts) -> None:
@@ -559,6 +559,7 @@ class Remotes:
         known = self._all.get(remote.name)
         if known is None or not known.connect_from(remote.directories):
             self._all[remote.name] = Outpost(remote, self)
+            self._mirrors.add(PurePosixPath(remote.mirror))
 
     def get(self, name: str) -> Outpost | None:
         """Return the outpost on the host ``name``, if it has been started."""
@@ -597,17 +598,14 @@ class Remotes:
         if name:
             outpost = self.get(name)
             return None if outpost is None else outpost.mirror.remote_name(path)
-        mirrors = [one.mirror for one in self._all.values()]
-        return None if any(mirror.has(path) for mirror in mirrors) else path
+        return path if self._mirrors.isdisjoint(PurePosixPath(path).parents) else None
 
-    async def write(
-        self, name: str, path: str, expected: str, text: str | None = None
-    ) -> None:
-        """Write ``text`` to the file ``path``, or delete it; see `Outpost.update`."""
+    async def write(self, name: str, path: str, *change: str) -> None:
+        """Change the file ``path`` of the host ``name``; see `Outpost.update`."""
         outpost = self.get(name)
         if outpost is None:
             raise RemoteError(f"{name} is not connected")
-        await outpost.update(path, expected, text)
+        await outpost.update(path, *change)
 
 
 def _sent_file(sent: Facts) -> SentFile:

@@ -26,6 +26,7 @@ from gemini_companion_epc import remote
 from gemini_companion_epc.remote import OUTPOST, Outpost, Remotes, Tunnel
 from gemini_companion_epc.system import this_host
 from gemini_companion_epc.types import File, RemoteError
+from scene import paths_of
 
 pytestmark = pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")
 
@@ -255,18 +256,15 @@ def test_each_host_has_its_own_token_and_its_own_files(
     streams = [cli.connect() for cli in clis.values()]
     until(lambda: [len(ids) for ids in alone.emacs.sessions][-1:] == [3])
     copies = [str(far.copy(Path("/srv", far.directory.name))) for far in (a, b)]
-    names = ["/here", *copies, str(shared / "c")]
+    names = ["/here", *copies, *(str(shared / one) for one in ("c", "link/c"))]
     # A link may lead to another file on the other host.
     (shared / "link").symlink_to("/srv")
     mirror = b.outpost.mirror
     names_of_b = [mirror.local_name(f"/workspace/{name}") for name in ("c", "link/c")]
     assert names_of_b == [names[3], str(b.copy(Path("/workspace/link/c")))]
     alone.do(alone.sessions.broadcast, [File(x, 1) for x in names])
-    found = [
-        [file["path"] for file in one.next()["params"]["workspaceState"]["openFiles"]]
-        for one in streams
-    ]
-    assert found == [["/here", names[3]], ["/srv/a"], ["/srv/b", "/workspace/c"]]
+    found = [paths_of(one.next()) for one in streams]
+    assert found == [["/here", *names[3:]], ["/srv/a"], ["/srv/b", "/workspace/c"]]
     for host, cli in clis.items():
         for other, another in clis.items():
             thief = FakeCli(cli.port, another.token)
@@ -285,6 +283,10 @@ def test_each_host_has_its_own_token_and_its_own_files(
     a.cli().connect()
     for stranger in strangers:
         stranger.close()
+    # Emacs may send an older context after the end of a connection.
+    alone.do(alone.remotes.stop, a.name)
+    alone.do(alone.sessions.broadcast, [File(x, 2) for x in names])
+    assert paths_of(streams[0].next()) == ["/here", *names[3:]]
 
 
 def test_what_is_no_name_of_a_file_there_is_not_reviewed(far: Far) -> None:
@@ -306,7 +308,6 @@ def test_what_is_no_name_of_a_file_there_is_not_reviewed(far: Far) -> None:
         name = far.outpost.mirror.local_name(path)
         assert name == f"{far.directory}/mirror{path}"
         assert far.outpost.mirror.remote_name(name) == path
-    assert far.outpost.mirror.remote_name("/elsewhere") is None
 
 
 def test_an_outcome_waits_for_the_next_outpost_but_no_context_does(far: Far) -> None:
