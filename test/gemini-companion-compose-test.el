@@ -159,12 +159,14 @@ is none."
     (gemini-companion-compose-test-with client
       (setenv "QWEN_HOME" "/no/qh")
       (gemini-companion-test-write name text)
-      (write-region "" nil "d.txt" nil 'silent)
+      (dolist (file '("d.txt" "d.key"))
+        (write-region "" nil file nil 'silent))
       (gemini-companion-compose)
       (insert "See @d")
-      (should (equal '("d.txt")
-                     (all-completions
-                      "d" (nth 2 (gemini-companion-compose-test-completion)))))
+      (pcase-let ((`(,_ ,_ ,table . ,plist)
+                   (gemini-companion-compose-test-completion)))
+        (should (equal '("d.txt")
+                       (all-completions "d" table (plist-get plist :predicate)))))
       (erase-buffer)
       (insert "(见@a\\ b")
       (call-interactively (key-binding (kbd "C-M-i")))
