@@ -240,17 +240,18 @@ a member of an archive is below the archive."
                 (list (expand-file-name above)) nil))))
           (gemini-companion-privacy--names-there directory))
          (gemini-companion-privacy--opted-out-p
-          (file-name-as-directory directory))))))
+          (file-name-as-directory directory) 'fundamental-mode)))))
 
-(defun gemini-companion-privacy--opted-out-p (directory)
-  "Return non-nil if the variables of DIRECTORY opt out of sharing.
+(defun gemini-companion-privacy--opted-out-p (directory mode)
+  "Return non-nil if the variables of DIRECTORY opt out of sharing in MODE.
 Emacs has only those of the innermost .dir-locals.el, but one that does
 not mention sharing must not make a part of a private project public."
   (gemini-companion-privacy-cached
-   (list 'opted-out directory)
+   (list 'opted-out directory mode)
    (lambda ()
      (with-temp-buffer
-       (setq default-directory directory)
+       (setq default-directory directory
+             major-mode mode)
        ;; An opt-out counts even if the user has disabled such variables, and
        ;; an opt-in only if it is marked as safe.
        (let ((enable-local-variables :safe)
@@ -261,7 +262,7 @@ not mention sharing must not make a part of a private project public."
            (`(,_ . ,shared) (not shared))
            (_ (or (not (default-value 'gemini-companion-share))
                   (unless (equal above directory)
-                    (gemini-companion-privacy--opted-out-p above))))))))))
+                    (gemini-companion-privacy--opted-out-p above mode))))))))))
 
 (defun gemini-companion-privacy--hidden-if (key predicate)
   "Return the value kept for KEY, or of PREDICATE, or t if it signals an error."
@@ -430,6 +431,9 @@ A remote file may not, unless its host is connected."
       (seq-some (lambda (name)
                   (or (gemini-companion-privacy--directory-hidden-p
                        (file-name-directory name))
+                      (gemini-companion-privacy--opted-out-p
+                       (file-name-directory name)
+                       (buffer-local-value 'major-mode buffer))
                       (gemini-companion-privacy--ignored-p name)))
                 (gemini-companion-privacy--names file))))
 
