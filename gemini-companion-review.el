@@ -534,9 +534,11 @@ Its keys then only say so, and any other key closes it."
 
 (defun gemini-companion-review--key-after-answer ()
   "Let a key in the buffer of a review that was answered do nothing else.
-A click does what it does in the windows that the user sees; the review
-is then closed after that."
-  (unless (consp (car-safe (cdr-safe last-command-event)))
+A click does what it does in the windows that the user sees, and so do
+commands that need no open review; the review is then closed after that."
+  (unless (or (consp (car-safe (cdr-safe last-command-event)))
+              (memq this-command '(gemini-companion-auto-accept
+                                   gemini-companion-list)))
     (setq this-command
           (if (memq this-command
                     (mapcar #'cadr (gemini-companion-commands-in 'view)))

@@ -302,7 +302,7 @@
       (gemini-companion-test-eventually
         (get-buffer-window (get-file-buffer file))))))
 
-(ert-deftest gemini-companion-arrival-closes-an-answered-review-after-a-click ()
+(ert-deftest gemini-companion-arrival-closes-an-answered-review-after-a-click-or-the-list ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (let ((diff (gemini-companion-test-show "a" "new\n")))
       (gemini-companion-test-accept-inside diff)
@@ -322,7 +322,12 @@
           (gemini-companion-test-run-timers)
           (should (equal (list diff) (gemini-companion-edits-ending))))
         (gemini-companion-test-eventually
-          (null (gemini-companion-edits-ending)))))))
+          (null (gemini-companion-edits-ending))))
+      (gemini-companion-test-accept-inside (gemini-companion-test-show "a" "2\n"))
+      (execute-kbd-macro "l")
+      (gemini-companion-test-eventually (null (gemini-companion-edits-ending)))
+      (should (equal "*gemini edits*" (buffer-name (window-buffer))))
+      (kill-buffer "*gemini edits*"))))
 
 (ert-deftest gemini-companion-arrival-shows-a-review-although-a-hook-fails ()
   (dolist (gemini-companion-review-view '(ediff diff))
