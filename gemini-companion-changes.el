@@ -547,14 +547,13 @@ A formatter may have replaced them with the same text."
                               right-margin-width))))))
 
 (defun gemini-companion-changes--displayed (frame)
-  "Adapt the right margins in FRAME, whose windows have other buffers."
+  "Adapt the right margins in FRAME, whose windows have changed."
   (dolist (window (window-list frame 'no-minibuffer))
     (with-current-buffer (window-buffer window)
       (cond ((not (local-variable-p 'gemini-companion-changes--marks)))
             ;; They were copied with the buffer.
             ((buffer-base-buffer) (gemini-companion-changes--mark))
-            (t (gemini-companion-changes--set-margins)))))
-  (gemini-companion-changes--count))
+            (t (gemini-companion-changes--set-margins))))))
 
 (defun gemini-companion-changes--follow (edit event)
   "Mark each change of EDIT after EVENT.
@@ -803,6 +802,9 @@ With ALL, a prefix argument, keep those in all files of the turn."
   "Mark what CLIs write from now on."
   '((gemini-companion-edit-functions gemini-companion-changes--follow)
     (window-buffer-change-functions gemini-companion-changes--displayed)
+    (window-buffer-change-functions gemini-companion-changes--count)
+    ;; A window configuration has the margin of its time.
+    (window-size-change-functions gemini-companion-changes--displayed)
     (gemini-companion-state-functions gemini-companion-changes--count)
     (find-file-hook gemini-companion-changes--visited)
     (after-revert-hook gemini-companion-changes--visited)

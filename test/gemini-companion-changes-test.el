@@ -244,11 +244,7 @@
                        (mapcar #'window-margins (list nil text-window))))
         (set-window-margins text-window 20 20)
         (gemini-companion-keep-changes)
-        (should (equal '(20 . 20) (window-margins text-window)))
-        ;; A tab, for example, has the margin of before.
-        (set-window-margins text-window nil 1)
-        (run-hook-with-args 'window-buffer-change-functions (selected-frame))
-        (should-not (cdr (window-margins text-window)))))))
+        (should (equal '(20 . 20) (window-margins text-window)))))))
 
 (ert-deftest gemini-companion-changes-are-not-marked-in-a-clone ()
   (gemini-companion-changes-test-in "one\n2\n3\n4\n5\n6\n7\n8\n9\n"

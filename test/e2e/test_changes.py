@@ -41,9 +41,12 @@ def test_turn_is_walked_through_by_keys(world: World) -> None:
     emacs.wait_until_gone("\ntwo")
     emacs.keys("u")
     emacs.says("Reverted a hunk of b.txt; 10 left")
+    emacs.keys("C-x", "r", "w", "w")
     emacs.keys("C-u", "M-x", "gemini-companion-keep-changes", "Enter")
     emacs.says("0 left")
     emacs.wait_until_gone("~")
+    emacs.keys("C-x", "r", "j", "w")
+    emacs.becomes("(cdr (window-margins))", None)
 
     wait_until_saved(files[1], NEW.replace("acht", "eight"))
     assert files[0].read_text() == NEW.replace("zwei", "two")
