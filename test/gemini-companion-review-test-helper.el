@@ -131,6 +131,7 @@ For ID and SESSION see `gemini-companion-test-open'."
      (gemini-companion-test-with-diffs ,files
          (progn
            (delete-other-windows)
+           (set-window-buffer nil "*scratch*")
            (gemini-companion-test-diff-start
             nil
             (lambda (diff)

@@ -178,7 +178,6 @@
 
 (ert-deftest gemini-companion-windows-stay-during-a-turn-with-both-views ()
   (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
-    (switch-to-buffer "*scratch*")
     (pcase-dolist (`(,columns . ,edges) '((164 0 1 164 18) (250 0 1 90 50)))
       (set-frame-size nil columns 50)
       (dolist (file '("new" "a" "new-2" "b"))
