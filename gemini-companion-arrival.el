@@ -440,8 +440,11 @@ until it does, so that the windows do not jump."
                         (1- (float-time))))))))))
 
 (defun gemini-companion-arrival-wait-on ()
-  "Wait on for the next edit, although a key was pressed."
-  (setq gemini-companion-arrival--keys num-input-keys))
+  "Say that the review has ended, and wait on for the next edit."
+  (interactive)
+  (setq gemini-companion-arrival--keys num-input-keys)
+  (message "This review has ended: %s; waiting for the next edit"
+           (gemini-companion-edit-status (gemini-companion-edit-current))))
 
 (provide 'gemini-companion-arrival)
 ;;; gemini-companion-arrival.el ends here

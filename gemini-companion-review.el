@@ -542,16 +542,8 @@ commands that need no open review; the review is then closed after that."
     (setq this-command
           (if (memq this-command
                     (mapcar #'cadr (gemini-companion-commands-in 'view)))
-              #'gemini-companion-review-ended
+              #'gemini-companion-arrival-wait-on
             #'gemini-companion-review-leave))))
-
-(defun gemini-companion-review-ended ()
-  "Say that the review has ended, and wait on for the next edit."
-  (interactive)
-  (let ((view (gemini-companion-review-of-buffer)))
-    (gemini-companion-arrival-wait-on)
-    (message "This review has ended: %s; waiting for the next edit"
-             (gemini-companion-edit-status (gemini-companion-view-edit view)))))
 
 (defun gemini-companion-review-leave ()
   "Close this review, which was answered."
