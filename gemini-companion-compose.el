@@ -878,26 +878,21 @@ The text of a file must not be sent, replaced or killed."
 
 (defun gemini-companion-compose--header ()
   (let ((session (gemini-companion-compose--find-session)))
-    (string-replace
-     "%" "%%"
-     (concat
-      " "
-      (gemini-companion-name-fit
-       `((nil ,(if session (gemini-companion-session-name session) ""))
-         (1 ,(pcase (and session (gemini-companion-session-state session))
-               ('nil "Not connected")
-               ('working " works; prompt is queued")
-               ('waiting " waits for an answer")
-               (_ "")))
-         ,@(mapcar (pcase-lambda (`(,rank ,keys))
-                     (list rank (concat "  " (substitute-command-keys keys))))
-                   '((2 "\\[gemini-companion-compose-submit] submit")
-                     (5 "\\[gemini-companion-compose-previous] previous")
-                     (4 "\\[gemini-companion-compose-attach] attach")
-                     (3 "@file")
-                     (3 "/command")
-                     (6 "\\[gemini-companion-compose-close] close"))))
-       (1- (window-width)))))))
+    (gemini-companion-name-header
+     `((nil ,(if session (gemini-companion-session-name session) ""))
+       (1 ,(pcase (and session (gemini-companion-session-state session))
+             ('nil "Not connected")
+             ('working " works; prompt is queued")
+             ('waiting " waits for an answer")
+             (_ "")))
+       ,@(mapcar (pcase-lambda (`(,rank ,keys))
+                   (list rank (concat "  " (substitute-command-keys keys))))
+                 '((2 "\\[gemini-companion-compose-submit] submit")
+                   (5 "\\[gemini-companion-compose-previous] previous")
+                   (4 "\\[gemini-companion-compose-attach] attach")
+                   (3 "@file")
+                   (3 "/command")
+                   (6 "\\[gemini-companion-compose-close] close")))))))
 
 (defun gemini-companion-compose--buffer (directory)
   (let ((file (gemini-companion-compose--file (sha1 directory))))

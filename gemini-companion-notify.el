@@ -124,13 +124,10 @@ room, and the key that goes to what waits, always as a whole."
                         "connected")
                   "not connected"))
          (waiting (gemini-companion-notify--waiting)))
-    (string-replace "%" "%%"
-                    (concat " " (gemini-companion-name-fit
-                                 (if waiting
-                                     `((nil "") (2 ,(concat state "; "))
-                                       ,@waiting)
-                                   `((nil ,state)))
-                                 (1- (window-width)))))))
+    (gemini-companion-name-header
+     (if waiting
+         `((nil "") (2 ,(concat state "; ")) ,@waiting)
+       `((nil ,state))))))
 
 (defun gemini-companion-notify--waiting ()
   "Return the number of what waits for an answer, and the key, or nil.

@@ -702,18 +702,14 @@ A state that the user has set for MODE stays."
 It has the file, remarks on it, the amount of change, and the keys in
 this buffer, as far as they fit into the window."
   (let* ((edit gemini-companion-edit-here)
-         (width (window-width))
          (answers (gemini-companion-header--answers edit)))
-    (when (< width 80)
+    (when (< (window-width) 80)
       (dolist (part answers)
         (setf (cadr part) (string-replace "  " " " (cadr part)))))
-    (string-replace
-     "%" "%%"
-     (concat " " (gemini-companion-name-fit
-                  (append (gemini-companion-header--subject edit)
-                          (gemini-companion-header--amount edit)
-                          answers)
-                  (1- width))))))
+    (gemini-companion-name-header
+     (append (gemini-companion-header--subject edit)
+             (gemini-companion-header--amount edit)
+             answers))))
 
 (defun gemini-companion-header--answers (edit)
   "Return the keys that answer EDIT, parts of a header line."

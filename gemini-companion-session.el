@@ -108,6 +108,11 @@ or less, and most before the ones below rank 3 are omitted."
                        ((memq part others) (cadr part))))
                parts "")))
 
+(defun gemini-companion-name-header (parts)
+  "Return as many of PARTS as fit into a header line; see the function above."
+  (string-replace
+   "%" "%%" (concat " " (gemini-companion-name-fit parts (1- (window-width))))))
+
 (defun gemini-companion-name--shortened (name columns &optional whole)
   "Return NAME, shortened to COLUMNS.
 Of a name with a warning, only the path is shortened.  Unless WHOLE is
