@@ -224,12 +224,7 @@
       `(("a" ,gemini-companion-changes-test-lines))
     (find-file "a")
     ;; The other one is as in a graphical frame.
-    (let* ((text-window (split-window))
-           (shown-again (lambda ()
-                          (set-window-buffer text-window "*scratch*")
-                          (set-window-buffer text-window (current-buffer))
-                          (run-hook-with-args 'window-buffer-change-functions
-                                              (selected-frame)))))
+    (let ((text-window (split-window)))
       (cl-letf (((symbol-function 'window-fringes)
                  (lambda (&optional window)
                    (if (eq window text-window) '(0 0) '(8 8)))))
@@ -239,7 +234,9 @@
         (should (equal '(20 . 20) (window-margins text-window)))
         ;; The mode sets variables again.
         (normal-mode)
-        (funcall shown-again)
+        (set-window-buffer text-window "*scratch*")
+        (set-window-buffer text-window (current-buffer))
+        (run-hook-with-args 'window-buffer-change-functions (selected-frame))
         (should (equal '((nil) (nil . 1))
                        (mapcar #'window-margins (list nil text-window))))
         (set-window-margins text-window 20 20)

@@ -146,10 +146,6 @@ is none."
         (should (equal "Is @b in @c, \\@b?"
                        (car gemini-companion-compose-history)))))))
 
-(defun gemini-companion-compose-test-completion ()
-  "Return what can be completed at point, by the first function for that."
-  (funcall (car completion-at-point-functions)))
-
 (ert-deftest gemini-companion-compose-completes-files-and-commands ()
   (pcase-dolist (`(,client ,name ,text)
                  '(("gemini" ".gemini/commands/git/fix.toml"
@@ -164,7 +160,7 @@ is none."
       (gemini-companion-compose)
       (insert "See @d")
       (pcase-let ((`(,_ ,_ ,table . ,plist)
-                   (gemini-companion-compose-test-completion)))
+                   (funcall (car completion-at-point-functions))))
         (should (equal '("d.txt")
                        (all-completions "d" table (plist-get plist :predicate)))))
       (erase-buffer)
@@ -174,7 +170,7 @@ is none."
       (erase-buffer)
       (insert "/git:f")
       (pcase-let ((`(,_ ,_ ,table . ,plist)
-                   (gemini-companion-compose-test-completion)))
+                   (funcall (car completion-at-point-functions))))
         (should (equal (equal client "gemini")
                        (consp (all-completions "privacy" table))))
         (should (equal "  Don't"
@@ -187,7 +183,7 @@ is none."
       (should (equal "/git:fix" (string-trim-right (buffer-string))))
       (erase-buffer)
       (insert "not /cop")
-      (should-not (gemini-companion-compose-test-completion)))))
+      (should-not (funcall (car completion-at-point-functions))))))
 
 (ert-deftest gemini-companion-compose-attaches-what-is-at-point-elsewhere ()
   (dolist (client '("gemini" nil))
