@@ -490,7 +490,7 @@ Return nil if there are none, or the hunks of one are unknown."
 (defun gemini-companion-edit-total (edits)
   "Return a list of texts, the number of files of EDITS and of their lines.
 Only the lines of edits that were written count, if all are known."
-  (let ((files (length (seq-uniq (mapcar #'gemini-companion-edit-file edits))))
+  (let ((files (length (seq-group-by #'gemini-companion-edit-true-name edits)))
         (lines (gemini-companion-edit-lines
                 (seq-filter #'gemini-companion-edit-written-p edits))))
     (and edits

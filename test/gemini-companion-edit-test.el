@@ -506,11 +506,13 @@ if `answer' is non-nil."
                      ;; what was rejected.
                      ("a" "x\n" "1\r\n" accepted rejected accepted accepted
                       unreviewed)
-                     ("b" "B\n" "2\n" accepted rejected accepted accepted
+                     ("link/b" "B\n" "2\n" accepted rejected accepted accepted
                       unreviewed unreviewed)))
       (gemini-companion-edit-written session (expand-file-name file) before after)
       (ert-info (file)
-        (should (equal states (gemini-companion-edits-test-states)))))))
+        (should (equal states (gemini-companion-edits-test-states)))))
+    (should (equal "4 files"
+                   (car (gemini-companion-edit-total (gemini-companion-edits)))))))
 
 (ert-deftest gemini-companion-edits-records-an-edit-once-if-no-prompt-was-reported ()
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))

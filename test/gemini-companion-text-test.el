@@ -384,8 +384,7 @@ One hunk must change, the one at point."
       (setq gemini-companion-hunk-test-marks marks))))
 
 (defun gemini-companion-hunk-test-step (diff file)
-  "Do something at random in the review of DIFF, an edit of FILE.
-Return what was done."
+  "Do something at random in the review of DIFF, of FILE; return what was done."
   (let* ((length (length gemini-companion-hunk-test-text))
          (step (seq-random-elt '(toggle toggle toggle edit edit undo switch
                                         compare file))))
