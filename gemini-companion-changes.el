@@ -132,7 +132,7 @@ FILE is the copy of a remote file, later."
     (_
      (cond (buffer (with-current-buffer buffer
                      (gemini-companion-text-replace text)))
-           ((null text) (delete-file file 'trash))
+           ((null text) (delete-file (file-truename file) 'trash))
            (t
             ;; Otherwise Emacs may ask whether to write over a newer text.
             (gemini-companion-revert-now file)

@@ -555,6 +555,7 @@ if `answer' is non-nil."
     (should (equal '(reverted) (gemini-companion-edits-test-states)))
     (gemini-companion-edit-written session (expand-file-name "a") "A\n" "2\n")
     (should (equal '(accepted) (gemini-companion-edits-test-states)))
+    (make-symbolic-link "target" "new")
     ;; From A to B, C and B: without the first, none of them is in the file.
     (pcase-dolist (`(,file . ,reverted) '(("c" 1) ("new" 4) ("newer" 9 8 7)))
       (dolist (text '("B\n" "C\n" "B\n"))
@@ -562,6 +563,9 @@ if `answer' is non-nil."
       (find-file-noselect file) ; of a new file, it is killed
       (dolist (index reverted)
         (gemini-companion-changes-revert (nth index (gemini-companion-edits)))))
+    (should-not (file-exists-p "target"))
+    ;; It may be noticed only now that they were written.
+    (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
     (should (equal "A\n" (gemini-companion-test-file-text "c")))
     (should (equal '(accepted reverted reverted reverted
                      deleted reverted reverted deleted reverted reverted)

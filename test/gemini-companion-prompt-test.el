@@ -16,8 +16,7 @@
 (require 'vc-annotate)
 
 (defmacro gemini-companion-send-test-with-diff (session &rest body)
-  "Run BODY with a diff `diff' of SESSION.
-`outcomes' has the sent outcomes."
+  "Run BODY with a diff `diff' of SESSION; `outcomes' has the sent ones."
   (declare (indent 1) (debug t))
   `(let ((inhibit-message t)
          (kill-ring '("before"))
