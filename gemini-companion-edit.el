@@ -929,6 +929,8 @@ AUTOMATIC is non-nil if the user has not answered it.  For OVER, see
               (eq turn (gemini-companion-edit-turn edit)))
       (cond ((gemini-companion-edit--find-in-file edit (and accepted written)))
             ((and written accepted)
+            ;; The user may have reverted it before that was noticed.
+            ((gemini-companion-edit-file-state edit))
              ;; A program may have formatted it since.
              (setf (gemini-companion-edit-file-state edit) 'written))
             ((not written)
@@ -1188,8 +1190,7 @@ Close their views between two commands, or at once if NOW is non-nil."
         (gemini-companion-edit-finish edit)))))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'edit)))
-  "Drop all edits.
-The last texts of the user that were not written are kept."
+  "Drop all edits but the last texts of the user that were not written."
   (dolist (edit gemini-companion-edit--all)
     (setf (gemini-companion-edit-outcome edit) nil))
   (setq gemini-companion-edit--all
