@@ -155,7 +155,6 @@ If SESSION is non-nil, return only its edits."
               gemini-companion-edit--all))
 
 (defun gemini-companion-edit--of-id (id)
-  "Return the last edit ID, or nil."
   (cl-find id gemini-companion-edit--all :key #'gemini-companion-edit-id))
 
 (defun gemini-companion-edit-open-p (edit)
@@ -407,10 +406,12 @@ A CLI keeps the line ends and the last newline of a file."
                            (list a b))))
 
 (defun gemini-companion-edit-in-file-p (edit &optional text)
-  "Return non-nil if the file of EDIT has TEXT, as a CLI writes it.
+  "Return non-nil if the file of EDIT has changed to TEXT, as a CLI writes it.
 By default, that is the text that the edit has written."
   (let ((file (gemini-companion-edit-file edit)))
     (and (gemini-companion-edit-keepable-p file)
+         (not (equal (gemini-companion-edit-before edit)
+                     (gemini-companion-text-bytes file)))
          (gemini-companion-edit--same-written-p
           (or text (gemini-companion-edit-after edit))
           (gemini-companion-text-read file)))))
@@ -928,9 +929,9 @@ AUTOMATIC is non-nil if the user has not answered it.  For OVER, see
     (when (or accepted (null turn) (not (gemini-companion-turn-reported turn))
               (eq turn (gemini-companion-edit-turn edit)))
       (cond ((gemini-companion-edit--find-in-file edit (and accepted written)))
-            ((and written accepted)
             ;; The user may have reverted it before that was noticed.
             ((gemini-companion-edit-file-state edit))
+            ((and written accepted)
              ;; A program may have formatted it since.
              (setf (gemini-companion-edit-file-state edit) 'written))
             ((not written)
@@ -956,14 +957,13 @@ does so, and has WRITTEN it, may have another text.  Return non-nil if so."
                    (and written
                         (gemini-companion-edit-client-get edit :writes-own-text)
                         proposed))))
-    (cond ((null text))
-          ((not (eq text after))
-           (when (gemini-companion-edit--own-text-p edit after)
-             (gemini-companion-edit--keep
-              edit after "%s was written without your edits; %s shows them")))
-          ((equal text (cdr (gemini-companion-edit-kept edit)))
-           (setf (gemini-companion-edit-kept edit) nil)))
     (when text
+      (cond ((not (eq text after))
+             (when (gemini-companion-edit--own-text-p edit after)
+               (gemini-companion-edit--keep
+                edit after "%s was written without your edits; %s shows them")))
+            ((equal text (cdr (gemini-companion-edit-kept edit)))
+             (setf (gemini-companion-edit-kept edit) nil)))
       (setf (gemini-companion-edit-after edit) text
             (gemini-companion-edit-file-state edit) 'written))))
 
@@ -1101,7 +1101,6 @@ are sent as the reason."
 ;; a server may crash before that.
 
 (defun gemini-companion-edit--send (edit)
-  "Send the outcome of EDIT."
   (if gemini-companion-edit-send-function
       (funcall gemini-companion-edit-send-function edit)
     ;; After a quit here, the user answers again.

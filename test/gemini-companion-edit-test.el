@@ -433,8 +433,7 @@ if `answer' is non-nil."
                           (gemini-companion-test-open "a" "1\n" 1 session))
       (insert "mine"))
     (gemini-companion-test-open "b" "2\n" 2 session)
-    ;; Qwen Code writes its own text before it closes the diff, Gemini CLI after
-    ;; that.
+    ;; Qwen Code writes its text before it closes the diff, Gemini CLI after that.
     (gemini-companion-test-write "a" "1\n")
     (gemini-companion-test-write "b" "saved meanwhile\n")
     (gemini-companion-receive 'close-diff 1 'closed)
@@ -563,6 +562,7 @@ if `answer' is non-nil."
       (find-file-noselect file) ; of a new file, it is killed
       (dolist (index reverted)
         (gemini-companion-changes-revert (nth index (gemini-companion-edits)))))
+    (should (equal "A\n" (gemini-companion-test-file-text "c")))
     (should-not (file-exists-p "target"))
     ;; It may be noticed only now that they were written.
     (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))

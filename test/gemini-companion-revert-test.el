@@ -394,8 +394,7 @@ the text that there is then, and the bytes that are saved of that."
           (split-height-threshold 2))
       (delete-other-windows)
       (switch-to-buffer "*scratch*")
-      ;; One is visited, one is not, one is new, and one was written before Emacs
-      ;; knew that.
+      ;; One is visited, one is not, one is new, one was written before Emacs knew.
       (find-file-noselect (expand-file-name "a" directory))
       (pcase-dolist (`(,name ,text ,position) '(("a" "1\n2\ndrei\n" 5)
                                                 ("b" "1\nzwei\n3\n" 3)
