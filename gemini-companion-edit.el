@@ -260,8 +260,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
            (cons edit gemini-companion-edit--all)))))
 
 (defun gemini-companion-edit--notify (edit event)
-  "Call `gemini-companion-edit-functions' with EDIT and EVENT.
-Call also the functions that the user has for it."
+  "Call the functions for EDIT and EVENT, also those of the user."
   (force-mode-line-update t)
   (dolist (view (list (gemini-companion-edit-view edit)
                       gemini-companion-edits-view))
@@ -1065,10 +1064,11 @@ accept anyway? "
 (defun gemini-companion-edit--answered (edit text)
   "Close the view of EDIT, which the user has settled; report TEXT in one line.
 If the user is in the review, it may stay until the next takes its place."
-  (if (and real-this-command (gemini-companion-edit-view edit)
-           (eq edit gemini-companion-edit-here))
-      (gemini-companion-edit--notify edit 'answered)
-    (gemini-companion-edit-finish edit))
+  (cond ((active-minibuffer-window))   ; it would show the view again in the end
+        ((and real-this-command (gemini-companion-edit-view edit)
+              (eq edit gemini-companion-edit-here))
+         (gemini-companion-edit--notify edit 'answered))
+        (t (gemini-companion-edit-finish edit)))
   (let ((left (length (gemini-companion-edits-open))))
     (unless (zerop left)
       (setq text (format "%s; %d more waiting" text left)))

@@ -213,14 +213,14 @@ other windows show the same buffer."
                       (window-buffer selected)))))
 
 (defun gemini-companion-windows--restore (layout)
-  "Restore the windows of LAYOUT.  Windows of a terminal follow its output."
+  "Restore LAYOUT, but no prompt.  Windows of a terminal follow its output."
   (pcase-let ((`(,frame ,configuration ,selected ,point) layout)
               ;; A configuration moves point of its selected buffer.
               (ends (mapcar (lambda (buffer)
                               (with-current-buffer buffer
                                 (cons buffer (point))))
                             (seq-filter #'get-buffer-process (buffer-list)))))
-    (set-window-configuration configuration (not (eq frame (selected-frame))))
+    (set-window-configuration configuration (not (eq frame (selected-frame))) t)
     (when (and (window-live-p selected)
                (eq (marker-buffer point) (window-buffer selected)))
       (set-window-point selected point))
@@ -268,7 +268,7 @@ a window that LAYOUT does not have, its buffer stays selected, too."
                                 (window-margins window)))
                         (seq-remove (lambda (window)
                                       (memq (window-buffer window) buffers))
-                                    (window-list frame 'no-minibuffer)))))
+                                    (window-list frame)))))
     (gemini-companion-windows--restore layout)
     ;; The selected one comes last: it may have to take another one's place.
     (pcase-dolist (`(,window ,buffer ,edges ,start ,point (,left . ,right))

@@ -190,8 +190,7 @@ If EDIT is non-nil, call it in the proposal instead."
     (let* ((first (gemini-companion-test-open "a" "new\n"))
            (stays (lambda ()
                     (interactive)
-                    (dotimes (_ 3)
-                      (gemini-companion-test-run-timers))
+                    (dotimes (_ 3) (gemini-companion-test-run-timers))
                     (should (equal (list first) views))))
            second)
       (gemini-companion-test-eventually (equal (list first) views))
@@ -207,7 +206,12 @@ If EDIT is non-nil, call it in the proposal instead."
       (with-current-buffer (window-buffer)
         (let ((isearch-mode t))
           (funcall stays)))
-      (gemini-companion-test-eventually (equal (list second) views)))))
+      (gemini-companion-test-eventually (equal (list second) views))
+      ;; At its end, a prompt restores the windows of its beginning.
+      (cl-letf (((symbol-function 'active-minibuffer-window) #'always))
+        (gemini-companion-edit-accept second)
+        (should (equal (list second) views)))
+      (gemini-companion-test-eventually (not views)))))
 
 ;; The letters that follow would be inserted in another buffer.
 (ert-deftest gemini-companion-edit-closes-no-view-in-which-the-user-is-typing ()
@@ -259,8 +263,7 @@ If EDIT is non-nil, call it in the proposal instead."
         (with-current-buffer (find-file-noselect "a")
           (gemini-companion-test-eventually views)
           (gemini-companion-test-rewrite "a" written)
-          (gemini-companion-test-in-the-end
-            (not views))
+          (gemini-companion-test-in-the-end (not views))
           (gemini-companion-test-eventually (equal visible (buffer-string)))
           (should (verify-visited-file-modtime)))
         (should (eq 'dismissed (gemini-companion-edit-decision diff)))
@@ -493,13 +496,13 @@ if `answer' is non-nil."
   (gemini-companion-test-with-edits '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
     (gemini-companion-test-accept "a" "1\n" 1 session)
     (gemini-companion-edit-reject (gemini-companion-test-open "b" "2\n" 2 session))
-    (gemini-companion-test-open "c" "3\n" 3 session)
+    (gemini-companion-test-open "c" "C" 3 session)
     (gemini-companion-receive 'close-diff 3 'closed)
     (gemini-companion-test-accept "d" "4\n" 4 session)
     (make-symbolic-link "." "link")
     (pcase-dolist (`(,file ,before ,after . ,states)
                    '(("a" "A\r\n" "1\r\n" accepted rejected dismissed accepted)
-                     ("c" "C\n" "3\n" accepted rejected accepted accepted)
+                     ("c" "C\n" "C" accepted rejected accepted accepted)
                      ("link/d" nil "4\n" accepted rejected accepted accepted)
                      ;; It writes the same text again, without a review, and
                      ;; what was rejected.

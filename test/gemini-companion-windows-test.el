@@ -48,11 +48,14 @@
             (selected-frame)
             (lambda (_layout)
               (delete-window window)
+              ;; A prompt begins.
+              (set-window-buffer (minibuffer-window) terminal)
               (with-current-buffer terminal
                 (goto-char (point-max))
                 (insert "more output\n"))
               (error "Failed")))))
         (should (eq terminal (window-buffer window)))
+        (should (eq terminal (window-buffer (minibuffer-window))))
         (should (= (point-max) (window-point window)))))))
 
 ;; Batch Emacs has no redisplay, which scrolls to point.

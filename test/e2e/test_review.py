@@ -13,9 +13,7 @@ IN_FILE = """
 (with-current-buffer "a.txt"
   (list (buffer-string) (and (buffer-modified-p) t) (verify-visited-file-modtime)))
 """
-LAST_STATE = """
-(gemini-companion-edit-status (car (last (gemini-companion-edits))))
-"""
+LAST_STATE = "(gemini-companion-edit-status (car (last (gemini-companion-edits))))"
 
 
 @pytest.mark.contract("Gemini CLI: accept with edits")
