@@ -549,7 +549,7 @@ With COMPOSE, a prefix argument, insert it into the buffer of
   "The session for the prompt, which may have ended, or nil.")
 
 (defvar-local gemini-companion-compose--files nil
-  "Alist of (NAME . FILE) for completion, or nil before it is needed.")
+  "Names of files for completion, or nil before they are needed.")
 
 (defvar gemini-companion-compose--images nil
   "Alist of (FILE . SESSION), images that were yanked.")
@@ -612,11 +612,8 @@ For `completion-at-point-functions'."
         (backward-char))
       (cond ((search-forward "@" end t)
              (list (point) end (gemini-companion-compose--file-names)
-                   ;; The CLI would read the file.
-                   :predicate (pcase-lambda (`(,_ . ,file))
-                                (not (gemini-companion-privacy-name-hidden-p
-                                      file)))
-                   :exclusive 'no))
+                   ;; Completion that pops up by itself need not wait.
+                   :company-prefix-length t :exclusive 'no))
             ((and (bobp) (< (point) end) (eq ?/ (char-after)))
              (let ((commands (gemini-companion-compose--command-names)))
                (list (1+ (point)) end commands :exclusive 'no
@@ -624,15 +621,14 @@ For `completion-at-point-functions'."
                      (lambda (name) (cdr (assoc name commands))))))))))
 
 (defun gemini-companion-compose--file-names ()
-  "Return the files of the project by their names, quoted for the CLI."
+  "Return the names of the files of the project, quoted for the CLI."
   (or gemini-companion-compose--files
       (when-let* ((default-directory (file-truename default-directory))
                   (project (project-current)))
         (setq gemini-companion-compose--files
               (mapcar (lambda (file)
-                        (cons (gemini-companion-send--escape
-                               (string-remove-prefix default-directory file))
-                              file))
+                        (gemini-companion-send--escape
+                         (string-remove-prefix default-directory file)))
                       (project-files project (list default-directory)))))))
 
 (defun gemini-companion-compose--command-names ()
