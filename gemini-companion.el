@@ -86,11 +86,16 @@ mood-line hide.  Takes effect at once."
      ("o" gemini-companion-last-proposal "Show last proposal" (global)
       :enable gemini-companion-edits-kept))
     ("Changes in files"
-     ("n" gemini-companion-next-change "Next change" (global change))
-     ("b" gemini-companion-previous-change "Previous change" (global))
-     ("=" gemini-companion-show-change "Show what was before" (global))
-     ("u" gemini-companion-undo-change "Undo this change" (global change))
-     ("k" gemini-companion-keep-changes "Keep the changes" (global change)))
+     ("n" gemini-companion-next-change "Next change" (global change)
+      :enable gemini-companion-changes--all)
+     ("b" gemini-companion-previous-change "Previous change" (global)
+      :enable gemini-companion-changes--all)
+     ("=" gemini-companion-show-change "Show what was before" (global)
+      :enable gemini-companion-changes--here)
+     ("u" gemini-companion-undo-change "Undo this change" (global change)
+      :enable gemini-companion-changes--here)
+     ("k" gemini-companion-keep-changes "Keep the changes" (global change)
+      :enable gemini-companion-changes--all))
     ("Connection"
      ("?" gemini-companion-status "Status and problems" (global))
      ("R" gemini-companion-restart "Restart the server" (global)
@@ -163,9 +168,8 @@ A group without a title is in no menu.
 In the plist, `:header' has the rank of the key in a header line, see
 `gemini-companion-name-fit', and a word.  The transient stays after
 commands with `:stay'.  Two have variables, or functions without
-arguments, which count once they are loaded: the value of `:enable' is
-nil if the command does nothing now, and `:on' is the state of what it
-turns on or off.")
+arguments, which count once they are loaded: `:enable' is nil if the
+command does nothing now, and `:on' is the state of what it turns on.")
 
 (defun gemini-companion-commands-menu (place)
   "Return the groups of `gemini-companion-commands' for a menu in PLACE."
@@ -189,11 +193,10 @@ If BINDING is non-nil, bind them to its value for each command."
                '((arrival auto-accept) (compose compose send) (list list last-proposal)
                  (changes next-change previous-change show-change undo-change
                           keep-changes)
-                 (server events-buffer) (tools tools)
-                 (menu menu) (prompt edit-reject-with-reason)
-                 (review review)
-                 (cli run connect disconnect resume) (context pause)
-                 (status status)))
+                 (server events-buffer) (tools tools) (menu menu)
+                 (prompt edit-reject-with-reason) (review review)
+                 (context pause) (status status)
+                 (cli run connect disconnect resume)))
   (dolist (command commands)
     (autoload (intern (format "gemini-companion-%s" command))
       (format "gemini-companion-%s" file) nil t)))
@@ -288,10 +291,7 @@ The file of each has the methods of `gemini-companion-part-start',
 
 (defun gemini-companion-lighter ()
   "Return the mode line construct.
-It has a ? and the number of reviews and questions that wait, whether a
-CLI works, whether sharing is paused or the file of the current buffer
-is hidden, the number of connected CLIs, a ! during auto-accept, and a
-~ and the number of changes that are left."
+See the Info node `(gemini-companion)The mode line'."
   (let ((lighters
          (cond ((gemini-companion-install-running-p)
                 '((" installing"
