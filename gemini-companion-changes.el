@@ -320,16 +320,16 @@ The value is as that of `gemini-companion-text-merged'."
   "Face of the marks at the right of what a CLI has written."
   :group 'gemini-companion-reviews)
 
-(defvar-local gemini-companion-changes--marks nil
+(defvar-local gemini-companion-changes-marks nil
   "The overlays of the changes in this buffer, in order.")
-(put 'gemini-companion-changes--marks 'permanent-local t)
+(put 'gemini-companion-changes-marks 'permanent-local t)
 
 (defvar gemini-companion-changes--buffers (make-hash-table :weakness 'key)
   "Table from edits to the buffers that have their marks, or t for no marks.
 To search among all buffers for each file of a turn would take long.")
 
-(defvar gemini-companion-changes--left 0
-  "Number of `gemini-companion-changes--all'.")
+(defvar gemini-companion-changes-left nil
+  "The changes of the last turn that the user has not kept or undone.")
 
 (when (fboundp 'define-fringe-bitmap)
   (define-fringe-bitmap 'gemini-companion-mark [24] nil nil '(center t)))
@@ -385,7 +385,7 @@ In a file that is not visited, that is all hunks that are not reverted."
      (if buffer
          (seq-filter (lambda (change) (memq (car change) edits))
                      (mapcar #'gemini-companion-changes--change
-                             (buffer-local-value 'gemini-companion-changes--marks
+                             (buffer-local-value 'gemini-companion-changes-marks
                                                  buffer)))
        (cl-loop for edit in edits
                 append (mapcar (apply-partially #'cons edit)
@@ -450,8 +450,8 @@ An indirect buffer has no marks, and none of those that were cloned."
                 (setq previous line)
                 (push (gemini-companion-changes--make-mark edit hunk count)
                       marks)))))))
-    (when (or marks (local-variable-p 'gemini-companion-changes--marks))
-      (setq gemini-companion-changes--marks
+    (when (or marks (local-variable-p 'gemini-companion-changes-marks))
+      (setq gemini-companion-changes-marks
             (seq-sort-by #'overlay-start #'< marks))
       (if marks
           (add-hook 'after-change-functions #'gemini-companion-changes--edited
@@ -515,7 +515,7 @@ The latter is their number, and counts only where lines were deleted."
 (defun gemini-companion-changes--edited (beg end _length)
   "Remove each mark whose lines the user has edited between BEG and END.
 A formatter may have replaced them with the same text."
-  (let ((marks gemini-companion-changes--marks))
+  (let ((marks gemini-companion-changes-marks))
     ;; The place of deleted lines may be at the end of the line of END.
     (dolist (mark (overlays-in (max 1 (1- (save-excursion
                                             (goto-char beg)
@@ -527,8 +527,8 @@ A formatter may have replaced them with the same text."
         (mapc #'delete-overlay
               (cons mark (overlay-get mark 'gemini-companion-lines)))
         (setq marks (remq mark marks))))
-    (unless (eq marks gemini-companion-changes--marks)
-      (setq gemini-companion-changes--marks marks)
+    (unless (eq marks gemini-companion-changes-marks)
+      (setq gemini-companion-changes-marks marks)
       (gemini-companion-changes--set-margins)
       (save-match-data
         (gemini-companion-changes--update)))))
@@ -541,7 +541,7 @@ A formatter may have replaced them with the same text."
       ;; A wider one is of a mode that centers the text.
       (unless (< 1 (or right 0))
         (set-window-margins window left
-                            (if (and gemini-companion-changes--marks
+                            (if (and gemini-companion-changes-marks
                                      (= 0 (cadr (window-fringes window))))
                                 1
                               right-margin-width))))))
@@ -550,7 +550,7 @@ A formatter may have replaced them with the same text."
   "Adapt the right margins in FRAME, whose windows have changed."
   (dolist (window (window-list frame 'no-minibuffer))
     (with-current-buffer (window-buffer window)
-      (cond ((not (local-variable-p 'gemini-companion-changes--marks)))
+      (cond ((not (local-variable-p 'gemini-companion-changes-marks)))
             ;; They were copied with the buffer.
             ((buffer-base-buffer) (gemini-companion-changes--mark))
             (t (gemini-companion-changes--set-margins))))))
@@ -576,7 +576,7 @@ Those of earlier turns of its CLI in the file have no marks any more."
   "Mark each change in BUFFERS, of which some are nil, and count all."
   (dolist (buffer (delq nil buffers))
     (with-current-buffer buffer
-      (when (or (local-variable-p 'gemini-companion-changes--marks)
+      (when (or (local-variable-p 'gemini-companion-changes-marks)
                 (gemini-companion-changes--edits))
         (gemini-companion-changes--mark))))
   (gemini-companion-changes--count))
@@ -584,7 +584,7 @@ Those of earlier turns of its CLI in the file have no marks any more."
 (defun gemini-companion-changes--count (&rest _)
   "Count all that are left.
 Their files may have been deleted or renamed, in a terminal or by the CLI."
-  (setq gemini-companion-changes--left (length (gemini-companion-changes--all)))
+  (setq gemini-companion-changes-left (gemini-companion-changes--all))
   (force-mode-line-update t))
 
 (defun gemini-companion-changes--visited ()
@@ -638,7 +638,7 @@ END is called at the next report, or at another key."
                   (or (<= (line-beginning-position) (overlay-start mark)
                           (line-end-position))
                       (< (1- (overlay-start mark)) (point) (overlay-end mark))))
-                (reverse gemini-companion-changes--marks))
+                (reverse gemini-companion-changes-marks))
       (user-error (substitute-command-keys "No change here; \
 \\[gemini-companion-next-change] goes to the next one"))))
 
@@ -649,7 +649,7 @@ After the last one in the current buffer, that is in the next file."
                       (user-error "No changes of a CLI are left")))
          (here (seq-filter (lambda (mark)
                              (memq (gemini-companion-changes--change mark) changes))
-                           gemini-companion-changes--marks))
+                           gemini-companion-changes-marks))
          (passed (seq-count (lambda (mark)
                               (< (overlay-start mark) (+ (point) (if back 0 1))))
                             here))
@@ -674,7 +674,7 @@ If the file is none that can be visited, return why, a predicate."
           ;; It may be visited without hooks, or edited in an indirect buffer.
           (gemini-companion-changes--update (current-buffer))
           (if (gemini-companion-changes--visited-p edit)
-              (cl-find change gemini-companion-changes--marks
+              (cl-find change gemini-companion-changes-marks
                        :key #'gemini-companion-changes--change :test #'equal)
             "is another file now")))))
 
@@ -774,7 +774,7 @@ deleted."
      (format "%s; %d left"
              (or (gemini-companion-changes-revert edit (and (not new) hunk))
                  "Waiting for the remote host")
-             gemini-companion-changes--left))))
+             (length gemini-companion-changes-left)))))
 
 ;;;###autoload
 (defun gemini-companion-keep-changes (&optional all)
@@ -786,7 +786,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
                         (or (if all
                                 (gemini-companion-changes--all)
                               (mapcar #'gemini-companion-changes--change
-                                      gemini-companion-changes--marks))
+                                      gemini-companion-changes-marks))
                             (user-error "No changes to keep"))))))
     (apply #'gemini-companion-changes--update
            (prog1 (mapcar #'gemini-companion-changes--marked-buffer edits)
@@ -794,7 +794,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
     (gemini-companion-changes--report
      (format "Kept %s; %d left"
              (string-join (gemini-companion-edit-total edits) ", ")
-             gemini-companion-changes--left))))
+             (length gemini-companion-changes-left)))))
 
 ;;;; Life
 
@@ -818,13 +818,13 @@ With ALL, a prefix argument, keep those in all files of the turn."
   (apply #'gemini-companion-changes--update (buffer-list))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (mapc #'kill-local-variable '(gemini-companion-changes--marks
+      (mapc #'kill-local-variable '(gemini-companion-changes-marks
                                     gemini-companion-changes--unsaved)))))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
   "Return a text for the mode line if there is a change left, or nil."
-  (when (< 0 gemini-companion-changes--left)
-    (cons (format "~%d" gemini-companion-changes--left)
+  (when gemini-companion-changes-left
+    (cons (format "~%d" (length gemini-companion-changes-left))
           "~: changes of the last turn that you have not kept or undone")))
 
 (provide 'gemini-companion-changes)
