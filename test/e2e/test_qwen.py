@@ -23,16 +23,16 @@ CLIENTS = """
 """
 
 
-def stays_connected(emacs: Emacs, cli: Qwen) -> None:
-    """Wait until ``cli`` is connected; a busy machine may have let it give up."""
+def stays_connected(emacs: Emacs, cli: Qwen, *others: str) -> None:
+    """Wait for ``cli`` and ``others``; a busy machine may have let it give up."""
 
-    def is_connected() -> bool:
+    def are_connected() -> bool:
         cli.wait_until_connected()
         # When it gives up, Emacs may still know its session.
-        connected = emacs.value(CLIENTS) == ["qwen"]
+        connected = sorted(emacs.value(CLIENTS) or []) == [*others, "qwen"]
         return connected and not cli.has_given_up(cli.screen())
 
-    eventually(is_connected, "Qwen Code is connected")
+    eventually(are_connected, "Qwen Code is connected")
 
 
 @pytest.mark.contract("Qwen Code: discovery")
@@ -49,7 +49,7 @@ def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None
     assert str(one) in cli.last_message().partition("Active file:")[2]
 
     gemini = world.gemini()
-    emacs.becomes(f"(sort {CLIENTS} #'string<)", ["gemini", "qwen"])
+    stays_connected(emacs, cli, "gemini")
     world.row = "Qwen Code: accept with edits"
     cli.model.script(read_file(one), edit(one, "two", "zwei"), say("qwen done"))
     cli.prompt()
@@ -158,7 +158,8 @@ def test_qwen_that_writes_without_asking_is_reported(world: World) -> None:
     world.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(file)
     cli = world.qwen(tools={})
-    emacs.wait_for("Qwen Code does not ask about edits")
+    stays_connected(emacs, cli)
+    emacs.says("Qwen Code does not ask about edits")
     emacs.eval("(gemini-companion-status)")
     emacs.wait_for("Connected: Qwen Code")
 
