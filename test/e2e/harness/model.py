@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from uuid import uuid4
 
 from .wait import BOUND
 
@@ -76,7 +77,7 @@ def _openai_answer(part: Part, is_stream: bool) -> bytes:
     message["tool_calls"] = [
         {
             "index": index,
-            "id": f"call-{index}",
+            "id": uuid4().hex,  # Qwen Code runs a call once
             "type": "function",
             "function": {"name": call["name"], "arguments": json.dumps(call["args"])},
         }
