@@ -121,8 +121,11 @@ class Gemini:
 
     def ide(self, what: str) -> None:
         command = f"/ide {what}"
-        self._enter(command)
-        eventually(lambda: self._is_sent(command), f"{command!r} sent")
+        type_until(
+            lambda: self._enter(command),
+            lambda: self._is_sent(command),
+            f"{command!r} sent",
+        )
 
     def _enter(self, text: str) -> None:
         self._typed.append(text)
@@ -138,18 +141,13 @@ class Gemini:
     def _is_sent(self, command: str) -> bool:
         """Return whether ``command`` is above the prompt.
 
-        While it shows completions, the CLI takes Enter for a choice; while it
-        starts, it may drop the command.
+        While it shows completions, the CLI takes Enter for a choice.
         """
         Event().wait(0.5)
         screen = self.screen()
         if self.placeholder not in screen:
             self.terminal.keys("Enter")
-            return False
-        if command in screen:
-            return True
-        self._enter(command)
-        return False
+        return self.placeholder in screen and command in screen
 
     def reset(self) -> None:
         """Clear the screen and begin a new conversation, if there was one."""
