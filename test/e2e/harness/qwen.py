@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from pathlib import Path
 
-from .gemini import PLACEHOLDER, Gemini, write_program, write_settings
+from .gemini import CONNECTED, PLACEHOLDER, Gemini, write_program, write_settings
 from .model import Model
 from .scratch import Scratch
 from .tools import Tools
@@ -40,9 +40,11 @@ class Qwen(Gemini):
             rf"(?s){PLACEHOLDER}(?!.*(?:{PLACEHOLDER}|IDE connecting))"
         )
         if self.has_given_up(screen):
+            # While it gives up, that fails.
             self.ide("enable")
+            answer = f"(?:{CONNECTED}|Disconnected)"
+            self.terminal.wait_for_match(f"(?s)> /ide enable(?!.*> /ide).*{answer}")
 
     def has_given_up(self, screen: str) -> bool:
         """Return whether it does not connect; it says so even if it does later."""
-        has_enabled = "/ide enable" in self._typed
-        return "IDE connection unavailable" in screen and not has_enabled
+        return "IDE connection unavailable" in screen and CONNECTED not in screen
