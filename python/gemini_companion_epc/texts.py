@@ -19,7 +19,7 @@ from .bridge import is_own
 from .epc_server import Sexp
 from .processes import has_exited
 from .system import this_host
-from .types import EmacsError
+from .types import EmacsError, StartError
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +32,18 @@ _NAME = re.compile(rf"{_PREFIX}(\d+)-.*", re.ASCII)
 
 
 def prefix() -> str:
-    """Return how the names of the private files of this process begin."""
-    return os.path.join(tempfile.gettempdir(), f"{_PREFIX}{os.getpid()}-")
+    """Return how the names of the private files of this process begin.
+
+    Raise StartError if there is no temporary directory.
+    """
+    try:
+        directory = tempfile.gettempdir()
+    except OSError as error:
+        raise StartError(
+            f"Cannot use a temporary directory: {error.strerror or error}; "
+            "free disk space, or check TMPDIR"
+        ) from None
+    return os.path.join(directory, f"{_PREFIX}{os.getpid()}-")
 
 
 def pack(text: str) -> Sexp:
