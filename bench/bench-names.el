@@ -39,7 +39,7 @@
   (require 'gemini-companion-tools)
   (gemini-companion-tools--write-extension)
   (gemini-companion-tools--run "link" '("gemini") #'ignore)
-  (gemini-companion-tools--write-policy)
+  (gemini-companion-tools--write-policy "gemini")
   (gemini-companion-part-ready 'tools 'started)
   (advice-add 'jsonrpc-async-request :around #'bench-names--request)
   (bench-names-watch))
