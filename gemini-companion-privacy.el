@@ -216,10 +216,11 @@ a member of an archive is below the archive."
                                               "\\1/" name))))
               names)))))
 
-(defun gemini-companion-privacy--names-there (file)
-  "Return the names by which FILE, which may be a copy, is known on its host."
-  (cl-loop for name in (gemini-companion-privacy--names file)
-           collect (or (cdr (gemini-companion-names-of-copy name)) name)))
+(defun gemini-companion-privacy--names-there (names)
+  "Return NAMES, of which some may be those of copies, as their hosts have them."
+  (mapcar (lambda (name)
+            (or (cdr (gemini-companion-names-of-copy name)) name))
+          names))
 
 ;;;; Projects
 
@@ -238,7 +239,8 @@ a member of an archive is below the archive."
                   (expand-file-name file above)))
                (gemini-companion-privacy--excluded-p
                 (list (expand-file-name above)) nil))))
-          (gemini-companion-privacy--names-there directory))
+          (gemini-companion-privacy--names-there
+           (gemini-companion-privacy--names directory)))
          (gemini-companion-privacy--opted-out-p
           (file-name-as-directory directory) 'fundamental-mode)))))
 
@@ -426,16 +428,17 @@ A remote file may not, unless its host is connected."
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
   (or (file-remote-p file)
-      (gemini-companion-privacy--excluded-p
-       (gemini-companion-privacy--names-there file) buffer)
-      (seq-some (lambda (name)
-                  (or (gemini-companion-privacy--directory-hidden-p
-                       (file-name-directory name))
-                      (gemini-companion-privacy--opted-out-p
-                       (file-name-directory name)
-                       (buffer-local-value 'major-mode buffer))
-                      (gemini-companion-privacy--ignored-p name)))
-                (gemini-companion-privacy--names file))))
+      (let ((names (gemini-companion-privacy--names file)))
+        (or (gemini-companion-privacy--excluded-p
+             (gemini-companion-privacy--names-there names) buffer)
+            (seq-some (lambda (name)
+                        (or (gemini-companion-privacy--directory-hidden-p
+                             (file-name-directory name))
+                            (gemini-companion-privacy--opted-out-p
+                             (file-name-directory name)
+                             (buffer-local-value 'major-mode buffer))
+                            (gemini-companion-privacy--ignored-p name)))
+                      names)))))
 
 (defun gemini-companion-privacy-name-hidden-p (file)
   "Return non-nil if FILE, an absolute name, may not be shared.
