@@ -294,7 +294,7 @@ class Outpost:
 
     # Files
 
-    async def update(self, path: str, *change: str | None) -> None:
+    async def update(self, path: str, *change: str) -> None:
         """Bring the copy of the file ``path`` up to date, and follow it for a while.
 
         Before, ``change`` the file: from a text with a SHA-256 to another one, in

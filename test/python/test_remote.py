@@ -94,7 +94,7 @@ class Far:
         assert outpost is not None
         return outpost
 
-    def update(self, file: Path, *change: str | None) -> None:
+    def update(self, file: Path, *change: str) -> None:
         self.alone.run(self.outpost.update(str(file), *change))
 
     def write(
@@ -102,10 +102,11 @@ class Far:
     ) -> str:
         if expected is None:
             expected = file.read_bytes()
-        hash_of = hashlib.sha256(expected).hexdigest()
-        coded = None if text is None else base64.b64encode(text.encode()).decode()
+        change = [hashlib.sha256(expected).hexdigest()]
+        if text is not None:
+            change.append(base64.b64encode(text.encode()).decode())
         try:
-            self.update(file, hash_of, coded)
+            self.update(file, *change)
         except RemoteError as error:
             return str(error)
         return ""
