@@ -409,11 +409,11 @@ A CLI keeps the line ends and the last newline of a file."
 By default, that is the text that the edit has written."
   (let ((file (gemini-companion-edit-file edit)))
     (and (gemini-companion-edit-keepable-p file)
-         (not (equal (gemini-companion-edit-before edit)
-                     (gemini-companion-text-bytes file)))
          (gemini-companion-edit--same-written-p
           (or text (gemini-companion-edit-after edit))
-          (gemini-companion-text-read file)))))
+          (gemini-companion-text-read file))
+         (not (equal (gemini-companion-edit-before edit)
+                     (gemini-companion-text-bytes file))))))
 
 (defun gemini-companion-edit-call-with-texts (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT."
