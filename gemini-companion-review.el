@@ -535,15 +535,16 @@ Its keys then only say so, and any other key closes it."
 (defun gemini-companion-review--key-after-answer ()
   "Let a key in the buffer of a review that was answered do nothing else.
 A click does what it does in the windows that the user sees, and so do
-commands that need no open review; the review is then closed after that."
-  (unless (or (consp (car-safe (cdr-safe last-command-event)))
-              (memq this-command '(gemini-companion-auto-accept
-                                   gemini-companion-list)))
-    (setq this-command
-          (if (memq this-command
-                    (mapcar #'cadr (gemini-companion-commands-in 'view)))
-              #'gemini-companion-arrival-wait-on
-            #'gemini-companion-review-leave))))
+global commands that a review has, too, as they need no open one; the
+review is then closed after that."
+  (cl-flet ((in-p (place)
+              (seq-some (lambda (row) (eq this-command (cadr row)))
+                        (gemini-companion-commands-in place))))
+    (unless (or (consp (car-safe (cdr-safe last-command-event)))
+                (and (in-p 'global) (in-p 'view)))
+      (setq this-command (if (in-p 'view)
+                             #'gemini-companion-arrival-wait-on
+                           #'gemini-companion-review-leave)))))
 
 (defun gemini-companion-review-leave ()
   "Close this review, which was answered."
