@@ -109,7 +109,8 @@ or less, and most before the ones below rank 3 are omitted."
                parts "")))
 
 (defun gemini-companion-name-header (parts)
-  "Return as many of PARTS as fit into a header line; see the function above."
+  "Return as many of PARTS as fit into a header line.
+For PARTS, see `gemini-companion-name-fit'."
   (string-replace
    "%" "%%" (concat " " (gemini-companion-name-fit parts (1- (window-width))))))
 
