@@ -2,8 +2,9 @@
 """A proposal is reviewed in Emacs or in the terminal, and the CLI writes it."""
 
 import pytest
-from harness.emacs import PROPOSAL
+from harness.emacs import PROPOSAL, Emacs
 from harness.model import replace, say, write_file
+from harness.wait import eventually
 from harness.world import World
 from test_compose import asked_why
 
@@ -13,6 +14,7 @@ IN_FILE = """
 (with-current-buffer "a.txt"
   (list (buffer-string) (and (buffer-modified-p) t) (verify-visited-file-modtime)))
 """
+IN_REVIEW = "(with-current-buffer (window-buffer) (and gemini-companion-edit-here t))"
 LAST_STATE = "(gemini-companion-edit-status (car (last (gemini-companion-edits))))"
 
 
@@ -68,6 +70,27 @@ def test_no_in_the_terminal_closes_the_review_and_keeps_edits(world: World) -> N
     emacs.holds(f"(eq 'dismissed {LAST_STATE})")
     emacs.command("gemini-companion-last-proposal")
     emacs.wait_for("what I made of it")
+
+
+def go_to(emacs: Emacs, window: str) -> None:
+    """Press C-x o until the code ``window`` is true."""
+    eventually(lambda: emacs.value(window) or emacs.keys("C-x", "o"), window)
+
+
+def test_prompt_is_left_alone_when_its_review_ends(world: World) -> None:
+    _, emacs, reviews, cli = world.review("one\n", "uno\n", say("all done"))
+    reviews.shown("a.txt")
+    emacs.keys("M-x", "ver")
+    go_to(emacs, IN_REVIEW)
+    emacs.keys("C-c", "C-c")
+    cli.wait_for("all done")
+    reviews.wait_until(0)
+    emacs.keys("z")  # a key that closes an answered review
+    go_to(emacs, "(minibufferp (window-buffer))")
+    emacs.keys("sion")
+    emacs.wait_for("M-x version")
+    emacs.keys("Enter")
+    emacs.says("GNU Emacs")
 
 
 def test_question_of_the_quit_key_stays_when_the_terminal_answers(world: World) -> None:
