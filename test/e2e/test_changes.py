@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a CLI has written is marked in its files, walked through, undone and kept."""
 
+import pytest
 from harness.emacs import Emacs
-from harness.model import write_file
+from harness.model import read_file, write_file
+from harness.needs import needs_qwen
 from harness.wait import wait_until_saved
 from harness.world import World
+from test_qwen import stays_connected
 
 OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
 NEW = OLD.replace("two\n", "zwei\n").replace("eight\n", "acht\n")
@@ -18,12 +21,23 @@ def goes(emacs: Emacs, key: str, message: str, line: int) -> None:
                   [message.split(", ")[1], line])  # fmt: skip
 
 
-def test_turn_is_walked_through_by_keys(world: World) -> None:
+@pytest.mark.parametrize(
+    "client", ["gemini", pytest.param("qwen", marks=[pytest.mark.once, needs_qwen])]
+)
+def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
     files = [world.file(f"{name}.txt", OLD) for name in "abcdef"]
+    # It exists before Emacs starts where Qwen Code was used before.
+    world.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(files[0])
-    cli = world.gemini()
+    if client == "qwen":
+        cli = world.qwen()
+        stays_connected(emacs, cli)
+    else:
+        cli = world.gemini()
     emacs.command("gemini-companion-auto-accept", "without review?")
-    cli.is_free(*(write_file(file, NEW) for file in files))
+    # Qwen Code writes only what it has read.
+    turn = [part for file in files for part in (read_file(file), write_file(file, NEW))]
+    cli.is_free(*turn)
     emacs.wait_for("~12")
     # The first mark, in the right margin.
     emacs.wait_for_match(r"(?m)^zwei +[┃|]$")
