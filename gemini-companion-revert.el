@@ -19,6 +19,8 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-text)
 
+(defvar revert-buffer-preserve-modes)
+
 (cl-defstruct (gemini-companion-watch
                (:constructor gemini-companion-watch--make)
                (:copier nil))
@@ -415,6 +417,7 @@ changed lines, if they are known."
          ;; Hooks would call Tramp.
          (local (equal buffer-file-name (gemini-companion-names-file)))
          (revert-buffer-in-progress-p t)
+         (revert-buffer-preserve-modes t)
          lines)
     (if enable-multibyte-characters
         (progn

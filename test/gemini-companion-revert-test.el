@@ -99,6 +99,18 @@
           (should (equal 1000 (floor (float-time (visited-file-modtime))))))
         (setq buffer-file-name nil)))))
 
+(ert-deftest gemini-companion-revert-hooks-have-the-variables-of-the-command ()
+  (gemini-companion-revert-test-with "1\n"
+    (let (known)
+      ;; As diff-hl does.
+      (add-hook 'after-revert-hook
+                (lambda () (setq known (bound-and-true-p
+                                        revert-buffer-preserve-modes)))
+                nil t)
+      (gemini-companion-test-rewrite file "2\n")
+      (gemini-companion-revert file)
+      (should (eq t known)))))
+
 (ert-deftest gemini-companion-revert-shows-change-hooks-a-normal-buffer ()
   (gemini-companion-revert-test-with "1\n2\n3\n"
     (let ((create-lockfiles t)
