@@ -67,9 +67,10 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
 ;;;; Mode
 
 (defvar gemini-companion-status-mode-map
-  (let ((map (make-composed-keymap button-buffer-map)))
+  (let ((map (make-sparse-keymap)))
     (define-key map "e" #'gemini-companion-events-buffer)
-    map)
+    ;; A key that is bound in this map is bound in its first one.
+    (make-composed-keymap (list map button-buffer-map)))
   "Keymap of `gemini-companion-status-mode'.")
 
 (define-derived-mode gemini-companion-status-mode special-mode "Gemini status"

@@ -222,6 +222,25 @@ program that does nothing."
                    (not (or gemini-companion-mode
                             (gemini-companion-test-traces)))))))))
 
+(ert-deftest gemini-companion-files-bind-keys-in-no-map-of-others ()
+  (should-not
+   (gemini-companion-test-fresh
+    '(require 'gemini-companion)
+    '(mapc #'require '( gemini-companion-cli gemini-companion-compose
+                        gemini-companion-ediff gemini-companion-list
+                        gemini-companion-menu gemini-companion-status
+                        help-mode package))
+    '(let (found)
+       (mapatoms
+        (lambda (symbol)
+          (when (and (not (string-search "gemini-companion" (symbol-name symbol)))
+                     (boundp symbol)
+                     (keymapp (symbol-value symbol))
+                     (string-search "gemini-companion-"
+                                    (format "%S" (symbol-value symbol))))
+            (push symbol found))))
+       found))))
+
 (ert-deftest gemini-companion-autoloads-are-enough-for-each-command ()
   (gemini-companion-test-with-directory '()
     (dolist (file (directory-files gemini-companion-server-directory t
