@@ -336,14 +336,12 @@ To search among all buffers for each file of a turn would take long.")
 
 (defun gemini-companion-changes--edits ()
   "Return the edits that are marked, and whose files exist, oldest first."
-  (and (eq gemini-companion-after-write 'marks)
-       (seq-filter (lambda (edit)
-                     (and (gemini-companion-edit-written-p edit)
-                          (not (eq t (gethash edit
-                                              gemini-companion-changes--buffers)))
-                          (gemini-companion-text-attributes
-                           (gemini-companion-edit-file edit))))
-                   (gemini-companion-edits))))
+  (seq-filter (lambda (edit)
+                (and (gemini-companion-edit-written-p edit)
+                     (not (eq t (gethash edit gemini-companion-changes--buffers)))
+                     (gemini-companion-text-attributes
+                      (gemini-companion-edit-file edit))))
+              (gemini-companion-edits)))
 
 (defun gemini-companion-changes--visited-p (edit)
   "Return non-nil if the current buffer visits the file of EDIT."
@@ -558,6 +556,8 @@ A formatter may have replaced them with the same text."
 (defun gemini-companion-changes--follow (edit event)
   "Mark each change of EDIT after EVENT.
 Those of earlier turns of its CLI in the file have no marks any more."
+  (unless (or (eq event 'reverted) (eq gemini-companion-after-write 'marks))
+    (gemini-companion-changes--keep edit))
   (when (eq event 'written)
     (dolist (other (gemini-companion-changes--edits))
       (when (and (equal (gemini-companion-edit-true-name edit)

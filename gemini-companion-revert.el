@@ -145,10 +145,10 @@ edits recursively in it."
 Nil means only to revert the buffer.  `pulse' means to highlight the
 changed lines for a moment.  `marks' means also to mark them at the right
 until you keep them, edit them, or the next turn changes the file.  `show'
-means to highlight them, and to display each file at the change without
-selecting it, one after another in one window, or the last one once the
-open reviews have ended.  After your answer to a review, a window of the
-buffer also goes to the first change, unless you type there meanwhile."
+means to highlight them, and to display each file at the change, in one
+window that is not selected, or the last one once the open reviews have
+ended.  After your answer to a review, a window of the buffer also goes to
+the first change, unless you type there.  Takes effect with the next edit."
   :type '(choice (const :tag "Only revert the buffer" nil)
                  (const :tag "Highlight the changed lines" pulse)
                  (const :tag "Highlight and mark them" marks)

@@ -299,6 +299,22 @@
     (should-not (gemini-companion-part-lighter 'changes))
     (should (equal '(nil) (window-margins)))))
 
+;; The commands and the mode line counted none, and the marks stayed.
+(ert-deftest gemini-companion-changes-stay-marked-when-the-option-is-set ()
+  (gemini-companion-test-with-edits '(("a" "1\n") ("b" "1\n"))
+    (gemini-companion-part-start 'changes)
+    (find-file "a")
+    (gemini-companion-changes-test-accept "a" "2\n" session)
+    (let ((gemini-companion-after-write nil))
+      (find-file "b")
+      (gemini-companion-changes-test-accept "b" "2\n" session)
+      (should-not (gemini-companion-changes-test-marked "b"))
+      (should (equal '(1) (gemini-companion-changes-test-marked "a")))
+      (should (equal "~1" (car (gemini-companion-part-lighter 'changes))))
+      (gemini-companion-next-change)
+      (should (equal "a" (buffer-name))))
+    (gemini-companion-part-stop 'changes)))
+
 ;; A linked CLI corrects at once what a checker says of its edit.
 (ert-deftest gemini-companion-changes-stay-marked-around-a-later-edit ()
   (pcase-dolist
