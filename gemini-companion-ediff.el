@@ -37,15 +37,6 @@
 
 ;;;; Faces
 
-(defface gemini-companion-other-hunk
-  '((((class color) (min-colors 88) (background light))
-     :background "#e6e6e6" :extend t)
-    (((class color) (min-colors 88) (background dark))
-     :background "#3a3a3a" :extend t)
-    (t :underline t))
-  "Face of the hunks in Ediff that are not current."
-  :group 'gemini-companion-reviews)
-
 (defun gemini-companion-ediff--set-faces ()
   "Use one face for the hunks that are not current in this buffer.
 Ediff's own faces for them are unreadable in some themes.  Changed

@@ -58,6 +58,15 @@ ignored in such a review for the first second."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 
+(defface gemini-companion-other-hunk
+  '((((class color) (min-colors 88) (background light))
+     :background "#e6e6e6" :extend t)
+    (((class color) (min-colors 88) (background dark))
+     :background "#3a3a3a" :extend t)
+    (t :underline t))
+  "Face of the hunks in Ediff that are not current."
+  :group 'gemini-companion-reviews)
+
 ;;;; Keys
 
 (autoload 'gemini-companion-review-menu "gemini-companion-menu"
