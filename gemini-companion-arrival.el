@@ -439,7 +439,7 @@ until it does, so that the windows do not jump."
                         (1- (float-time))))))))))
 
 (defun gemini-companion-arrival-wait-on ()
-  "Say that the review has ended, and wait on for the next edit."
+  "Report that the review has ended, and wait on for the next edit."
   (interactive)
   (setq gemini-companion-arrival--keys num-input-keys)
   (message "This review has ended: %s; waiting for the next edit"

@@ -20,7 +20,7 @@
 (defconst gemini-companion-code--hiding
   (concat "syntax\\|expect\\|indent\\|clos\\|unterminated\\|unmatched\\|pars\\|"
           "separated\\|\\<EO[FL]\\>\\|not found\\|fatal\\|too many errors")
-  "Regexp for errors with which a checker may not see others.")
+  "Regexp for errors that may mask others.")
 
 (defun gemini-companion-code--located (errors text)
   "Return the ERRORS in TEXT as lists (ERROR KIND CONTENT), by line.

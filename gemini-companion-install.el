@@ -22,11 +22,11 @@
 
 (defcustom gemini-companion-install-directory
   (locate-user-emacs-file "gemini-companion/")
-  "Directory for the Python packages of the server.
-The packages are installed after asking for confirmation.  When an
-update of gemini-companion needs other packages, they are installed
-without asking again.  Nothing is installed if
-`gemini-companion-server-command' is set."
+  "Directory for the Python packages of the server, drafts and the history.
+The packages are installed after asking for confirmation.  When an update
+needs other packages, they are installed without asking again, but none if
+`gemini-companion-server-command' is set.  The extension that links CLIs is
+there, too, so unlink them before you set this."
   :type 'directory
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-server)

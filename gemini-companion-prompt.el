@@ -122,7 +122,7 @@ Each is after a newline, in lower case and without its directory."
 (defun gemini-companion-prompt--check-length (text)
   (when (< 200000 (length text))
     ;; A terminal takes a few thousand at once, and Emacs waits for the rest.
-    (user-error "Too much text for a prompt: %d characters; send the file"
+    (user-error "Text too long for a prompt (%d characters); refer to the file"
                 (length text))))
 
 (defun gemini-companion-prompt-insert (text session)

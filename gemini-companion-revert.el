@@ -7,8 +7,8 @@
 
 ;; A CLI writes a file some time after its review ended.  Watch for that for a
 ;; minute, by a timer, as notifications of the system would be lost for a file
-;; that is replaced; and bring the buffer that visits the file up to date between
-;; two commands.  If the buffer has unsaved text, a command can merge the two
+;; that is replaced; and revert the buffer that visits the file between two
+;; commands.  If the buffer has unsaved text, a command can merge the two
 ;; texts, because the text from before the first unsaved change is kept.  Nothing
 ;; here saves a buffer or asks.  A file is written only where a CLI ignores the
 ;; text that was accepted.
@@ -178,7 +178,7 @@ that is the time at which the file was visited or saved.")
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'revert)))
   "Keep the text of each file buffer before it is edited.
-Bring buffers up to date before commands."
+Revert buffers before commands."
   '((first-change-hook gemini-companion-revert--keep-ancestor)
     ;; After functions that end a search.
     (pre-command-hook gemini-companion-revert--before-command 90)))
@@ -195,7 +195,7 @@ Bring buffers up to date before commands."
 
 (defun gemini-companion-revert-expect (file &optional
                                             written answered over pending)
-  "Bring the buffer of FILE up to date when FILE is written soon.
+  "Revert the buffer of FILE when FILE is written soon.
 Call WRITTEN, if it is non-nil, with t once that has happened, or with
 nil if it does not happen in a minute, unless FILE is expected again
 or watching stops before.  The minute begins when PENDING, if it is
@@ -210,7 +210,7 @@ texts: if the first one was written, write the second one over it."
                                    over pending))
 
 (defun gemini-companion-revert (file &optional before)
-  "Bring the buffer of FILE, which was written, up to date.
+  "Revert the buffer of FILE, which was written.
 Do that at once if no command is in progress, else soon.  BEFORE is
 the previous text of FILE, which a new buffer cannot know; it counts
 only if that is done at once."
@@ -225,7 +225,7 @@ only if that is done at once."
             nil))))
 
 (defun gemini-companion-revert-now (file &optional keys before)
-  "Bring the buffer of FILE, which was written, up to date at once.
+  "Revert the buffer of FILE, which was written, at once.
 If KEYS, the number of keys until the user answered a review of FILE,
 is non-nil, go to the first change.  For BEFORE, see
 `gemini-companion-revert'."
@@ -314,7 +314,7 @@ for KEYS, `gemini-companion-revert-now'."
   (gemini-companion-watch-end watch))
 
 (defun gemini-companion-revert--before-command ()
-  "Bring the current buffer up to date before a command may edit it.
+  "Revert the current buffer before a command may edit it.
 Otherwise Emacs would ask whether to edit a file that has changed."
   (dolist (watch gemini-companion-revert--watches)
     (when (gemini-companion-names-visited-here-p
@@ -359,7 +359,7 @@ removes it again, and leaves the rest."
         (unless (equal left shown)
           (message "%s" left))))))
 
-;;;; Bringing up to date
+;;;; Reverting
 
 (defun gemini-companion-revert--current-p ()
   "Return non-nil if the current buffer's file has not changed since."
@@ -384,7 +384,7 @@ may ask when it is reverted; nor has one that is decompressed or decrypted."
                 (gemini-companion-text-unreadable-reason file)))))
 
 (defun gemini-companion-revert--buffer (buffer keys)
-  "Bring BUFFER up to date if another program has written its file.
+  "Revert BUFFER if another program has written its file.
 See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
     (when-let* ((file (gemini-companion-names-file))

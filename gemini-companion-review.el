@@ -30,8 +30,8 @@
 (defcustom gemini-companion-review-view 'ediff
   "View in which a proposed edit is reviewed.
 `ediff' is an Ediff session, `diff' a unified diff in one window.
-A new file is always reviewed as a unified diff, and so is any file
-in a frame that is too small for Ediff.
+A new file is always reviewed as a unified diff, and so is a file with a
+very long line, and any file in a frame that is too small for Ediff.
 \\<gemini-companion-review-mode-map>\\[gemini-companion-review-switch-view] \
 switches from one view to the other.
 
@@ -570,10 +570,10 @@ review is then closed after that."
 
 ;;;###autoload
 (defun gemini-companion-review (&optional list)
-  "Go to what waits for you.
+  "Go to the next review or question.
 That is the review that is shown, laid out again if one of its windows
 was deleted, or the terminal beside it; else the next proposal; else
-the terminal that has waited longest for an answer.  If nothing waits,
+the terminal that has waited longest for an answer.  If there is none,
 show what each CLI is doing.  With prefix argument LIST, list the edits."
   (interactive "P")
   (let ((edit (or (gemini-companion-edit-shown)

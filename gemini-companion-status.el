@@ -288,8 +288,8 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
 ;;;; Installed CLIs
 
 (defun gemini-companion-status--clients ()
-  "Return the names of the connected CLIs, or else of those that the user has.
-That is at least the first one."
+  "Return the names of the connected CLIs, or else of the installed ones.
+A CLI that has run counts as installed.  That is at least the first one."
   (let ((all (mapcar #'car gemini-companion-clients)))
     (or (seq-intersection all (mapcar (lambda (session)
                                         (plist-get session :client))

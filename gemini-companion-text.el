@@ -299,7 +299,7 @@ Return their positions."
 
 (defun gemini-companion-text--edit (count source new-count)
   "Replace COUNT lines at point by NEW-COUNT lines at that place in SOURCE.
-Keep how they begin and end alike.  The text before is alike in both
+Keep the common prefix and suffix.  The text before is alike in both
 buffers."
   (let* ((beg (point))
          (there (1+ (- beg (point-min))))

@@ -51,7 +51,7 @@
 (put 'gemini-companion-share 'safe-local-variable #'null)
 
 (defcustom gemini-companion-ready-hook nil
-  "Hook run when the server is ready and a CLI can connect."
+  "Hook run after the mode was turned on, when a CLI can connect."
   :type 'hook
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-server)
