@@ -299,8 +299,7 @@ Return their positions."
 
 (defun gemini-companion-text--edit (count source new-count)
   "Replace COUNT lines at point by NEW-COUNT lines at that place in SOURCE.
-Keep the common prefix and suffix.  The text before is alike in both
-buffers."
+Keep the common prefix and suffix.  The text before is the same in both."
   (let* ((beg (point))
          (there (1+ (- beg (point-min))))
          (new (with-current-buffer source
