@@ -5,10 +5,9 @@
 
 ;;; Commentary:
 
-;; The CLIs that speak the companion protocol.  They differ only in what this
-;; table contains, and in how they run and find an editor, which the server
-;; knows.  To add a CLI, add a row here and one in
-;; python/gemini_companion_epc/clients.py.
+;; The CLIs that connect.  They differ only in what this table contains, and in
+;; how they run, find an editor and speak to it, which the server knows.  To add
+;; a CLI, add a row here and one in python/gemini_companion_epc/clients.py.
 ;;
 ;; The settings files of the CLIs are read and set here, too.  Findings name the
 ;; settings without which a CLI does not connect.

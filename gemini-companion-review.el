@@ -118,7 +118,7 @@ ignored in such a review for the first second."
 
 ;;;; State
 
-(defvar gemini-companion-review--by-itself nil
+(defvar gemini-companion-review--unrequested nil
   "Non-nil if the last review appeared by itself, beside the selected window.
 For several reviews in a row, it refers to the first.")
 
@@ -268,7 +268,7 @@ error if EDIT cannot be shown."
         (gemini-companion-review--select view 'lay-out)
         (gemini-companion-edit-view edit))
     (unless (eq select 'next)
-      (setq gemini-companion-review--by-itself (not select)))
+      (setq gemini-companion-review--unrequested (not select)))
     (unless (gemini-companion-edit-hunks edit)
       (user-error "Proposal for %s contains no changes"
                   (gemini-companion-edit-name edit)))
@@ -279,7 +279,7 @@ error if EDIT cannot be shown."
                                    (gemini-companion-edit-file edit)))))))
       (gemini-companion-review--open
        edit (gemini-companion-review--kind edit frame) frame
-       gemini-companion-review--by-itself)
+       gemini-companion-review--unrequested)
       (setq view (gemini-companion-edit-view edit))
       (when (memq select '(nil next))
         (gemini-companion-review--focus view select))
@@ -332,7 +332,7 @@ Some of its keys do nothing for a second."
     (setq gemini-companion-review-new-until (1+ (float-time)))
     (when (or (not selected)
               ;; It was opened beside the selected window.
-              (and gemini-companion-review--by-itself
+              (and gemini-companion-review--unrequested
                    (eq (selected-frame)
                        (gemini-companion-view-frame view))))
       (gemini-companion-review--select view))))
@@ -439,7 +439,7 @@ If KEEP is non-nil, the selected window stays visible and selected."
       (setq view (gemini-companion-review--replace view kind keep))
       ;; The next one has the same place.
       (unless keep
-        (setq gemini-companion-review--by-itself nil))
+        (setq gemini-companion-review--unrequested nil))
       ;; What the user types next must not be taken for keys.
       (when place
         (unless (eq proposal (window-buffer))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The CLIs that speak the companion protocol, and how each finds an editor.
+"""The CLIs that connect, and how each finds an editor.
 
 All that differs by CLI is in three tables: `CLIENTS`, its counterpart in
 gemini-companion-clients.el, and `bridge`, which runs without this package.

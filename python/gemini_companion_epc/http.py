@@ -55,7 +55,7 @@ async def serve(config: Config, port: Port, diffs: Diffs, questions: Questions) 
         on_list_tools=partial(_list_tools, config),
         on_call_tool=partial(_call_tool, diffs),
     )
-    # OpenTelemetry, which nobody has set up.
+    # OpenTelemetry, which is not set up.
     server.middleware.clear()
     manager = StreamableHTTPSessionManager(
         server,
