@@ -519,14 +519,11 @@ HUNK is one of `gemini-companion-edit-hunks'.  Return non-nil if it is
 excluded now.  Ask before excluding the last one."
   (gemini-companion-edit-unsettled edit)
   (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
-    (unless (or (member hunk (gemini-companion-hunk-excluded proposal))
-                (pcase (gemini-companion-edit-counts edit)
-                  (`(,hunks ,excluded . ,_) (< (1+ excluded) hunks)))
-                (gemini-companion-edit-ask
-                 edit
-                 (lambda ()
-                   (y-or-n-p "This is the only remaining hunk; exclude it? "))))
-      (gemini-companion-edit-unsettled edit)
+    (unless (prog1 (or (member hunk (gemini-companion-hunk-excluded proposal))
+                       (pcase (gemini-companion-edit-counts edit)
+                         (`(,hunks ,excluded . ,_) (< (1+ excluded) hunks)))
+                       (y-or-n-p "This is the only remaining hunk; exclude it? "))
+              (gemini-companion-edit-unsettled edit))
       (user-error "Hunk not excluded"))
     (prog1 (gemini-companion-hunk-toggle
             hunk (gemini-companion-edit-original edit) proposal)
@@ -655,7 +652,8 @@ That is not the edit of an indirect buffer."
 (defun gemini-companion-edit--kill-p ()
   (let ((edit (gemini-companion-edit--ends-here)))
     (or (null edit) (gemini-companion-edit-decision edit)
-        (gemini-companion-edit-drop-p edit))))
+        (gemini-companion-edit-ask
+         edit (lambda () (gemini-companion-edit-drop-p edit))))))
 
 (defun gemini-companion-edit--buffer-killed ()
   "Close the review whose buffer is being killed; reject it if it is open."

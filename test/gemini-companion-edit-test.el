@@ -83,6 +83,17 @@ If EDIT is non-nil, call it in the proposal instead."
             (should (equal (and answer "mine new\n")
                            (gemini-companion-test-last-proposal)))))))))
 
+(ert-deftest gemini-companion-edit-reports-that-it-ended-before-the-answer ()
+  (gemini-companion-edit-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-edit-test-edited))
+          (noninteractive nil))
+      (cl-letf (((symbol-function 'yes-or-no-p)
+                 (lambda (_) (gemini-companion-receive 'close-diff 1 'closed) t)))
+        (should (member "This review has ended already"
+                        (gemini-companion-test-messages
+                          (kill-buffer
+                           (gemini-companion-edit-proposal-buffer diff)))))))))
+
 (ert-deftest gemini-companion-edit-keeps-edits-where-it-cannot-ask ()
   (pcase-dolist
       (`(,status . ,end)
