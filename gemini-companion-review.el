@@ -543,15 +543,17 @@ Its keys then only say so, and any other key closes it."
 
 (defun gemini-companion-review--key-after-answer ()
   "Let a key in the buffer of a review that was answered do nothing else.
-A click does what it does in the windows that the user sees, and so do
-global commands that a review has, too, as they need no open one; the
-review is then closed after that."
+A click or menu does what it does in the windows that the user sees, as
+does the switch to a frame where the next keys belong, and so do global
+commands that a review has, too, as they need no open one; the review
+is then closed after that."
   (cl-flet ((in-p (place)
               (seq-some (lambda (row) (eq this-command (cadr row)))
                         (gemini-companion-commands-in place))))
-    (unless (or (consp (car-safe (cdr-safe last-command-event)))
+    (unless (or (and (listp last-nonmenu-event)
+                     (not (eq this-command 'xterm-paste)))
                 (and (in-p 'global) (in-p 'view)))
-      (setq this-command (if (in-p 'view)
+      (setq this-command (if (seq-some #'in-p '(view unified panel))
                              #'gemini-companion-arrival-wait-on
                            #'gemini-companion-review-leave)))))
 

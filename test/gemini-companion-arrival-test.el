@@ -310,7 +310,7 @@
       (cl-letf ((num-input-keys (1+ num-input-keys))
                 ((symbol-function 'current-idle-time)
                  (lambda () (seconds-to-time 2))))
-        (let ((last-command-event `(down-mouse-1 (,(selected-window) mode-line)))
+        (let ((last-nonmenu-event `(down-mouse-1 (,(selected-window) mode-line)))
               (this-command #'mouse-drag-mode-line)
               (unread-command-events nil)
               (overriding-terminal-local-map '(keymap))
@@ -328,6 +328,21 @@
       (gemini-companion-test-eventually (null (gemini-companion-edits-ending)))
       (should (equal "*gemini edits*" (buffer-name (window-buffer))))
       (kill-buffer "*gemini edits*"))))
+
+(ert-deftest gemini-companion-arrival-takes-only-keys-after-an-answer ()
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
+    (gemini-companion-test-accept-inside (gemini-companion-test-show "a" "new\n"))
+    (pcase-dolist
+        (`(,last-nonmenu-event ,this-command ,runs)
+         '(((switch-frame frame) handle-switch-frame handle-switch-frame)
+           ((menu-bar) save-buffer save-buffer)
+           ((xterm-paste "text") xterm-paste gemini-companion-review-leave)
+           (?\t gemini-companion-unified-toggle-fold
+                gemini-companion-arrival-wait-on)
+           (?g gemini-companion-ediff-compare-again
+               gemini-companion-arrival-wait-on)))
+      (run-hooks 'pre-command-hook)
+      (should (eq runs this-command)))))
 
 (ert-deftest gemini-companion-arrival-shows-a-review-although-a-hook-fails ()
   (dolist (gemini-companion-review-view '(ediff diff))
