@@ -50,8 +50,8 @@ Any other change takes effect with the next review."
 (defcustom gemini-companion-review-focus nil
   "Whether a review that appears by itself is selected.
 Nil means never, t means always, and `terminal' means if the terminal
-of its CLI is selected.  Letters, and the keys that accept, are
-ignored in such a review for the first second."
+of its CLI is selected.  While a prompt is open, it is not.  Letters, and
+the keys that accept, are ignored in it for the first second."
   :type '(choice (const :tag "Never" nil)
                  (const :tag "From the CLI's terminal" terminal)
                  (const :tag "Always" t))
@@ -320,15 +320,16 @@ Prefer the selected frame, and return it if no frame displays one."
 
 (defun gemini-companion-review--focus (view selected)
   "Select VIEW, which appears by itself, if the user wants that.
-SELECTED is non-nil if it takes the place of a review that was selected.
-Some of its keys do nothing for a second."
+A prompt or a search keeps the keys.  SELECTED is non-nil if VIEW replaces
+a selected review.  Some of its keys do nothing for a second."
   (when (or selected
-            (pcase gemini-companion-review-focus
-              ('terminal (eq (window-buffer)
-                             (gemini-companion-session-terminal
-                              (gemini-companion-edit-session
-                               (gemini-companion-view-edit view)))))
-              (wanted wanted)))
+            (and (gemini-companion-idle-between-commands-p)
+                 (pcase gemini-companion-review-focus
+                   ('terminal (eq (window-buffer)
+                                  (gemini-companion-session-terminal
+                                   (gemini-companion-edit-session
+                                    (gemini-companion-view-edit view)))))
+                   (wanted wanted))))
     (setq gemini-companion-review-new-until (1+ (float-time)))
     (when (or (not selected)
               ;; It was opened beside the selected window.
@@ -543,10 +544,9 @@ Its keys then only say so, and any other key closes it."
 
 (defun gemini-companion-review--key-after-answer ()
   "Let a key in the buffer of a review that was answered do nothing else.
-A click or menu does what it does in the windows that the user sees, as
-does the switch to a frame where the next keys belong, and so do global
-commands that a review has, too, as they need no open one; the review
-is then closed after that."
+A click, a menu and the switch to another frame do what they do, and so
+do global commands that a review has, too, as they need no open one; the
+review is then closed after that."
   (cl-flet ((in-p (place)
               (seq-some (lambda (row) (eq this-command (cadr row)))
                         (gemini-companion-commands-in place))))

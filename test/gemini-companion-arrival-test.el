@@ -219,6 +219,17 @@
                            (funcall function))))))))
       (use-global-map map))))
 
+(ert-deftest gemini-companion-arrival-leaves-a-search-selected ()
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
+    (let ((gemini-companion-review-arrival 'now)
+          (gemini-companion-review-focus t)
+          (buffer (window-buffer)))
+      (dolist (isearch-mode '(t nil))
+        (let ((diff (gemini-companion-test-arrive "a" "new\n")))
+          (gemini-companion-test-eventually (gemini-companion-edit-view diff))
+          (should (eq isearch-mode (eq buffer (window-buffer))))
+          (gemini-companion-edit-reject diff))))))
+
 (ert-deftest gemini-companion-arrival-selects-no-review-of-a-later-prompt ()
   (dolist (seconds '(0 3600))
     (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
