@@ -53,13 +53,12 @@ def pack(text: str) -> Sexp:
     """
     if len(text) < LARGE_TEXT:
         return text
-    directory, start = os.path.split(prefix())
     try:
-        descriptor, name = tempfile.mkstemp(prefix=start, dir=directory)
+        descriptor, name = tempfile.mkstemp(prefix=os.path.basename(prefix()))
         with os.fdopen(descriptor, "wb") as file:
             file.write(text.encode(errors="replace"))
     except OSError as error:
-        raise EmacsError(str(error)) from None
+        raise EmacsError(error.strerror or str(error)) from None
     return [Symbol(":file"), name]
 
 
@@ -74,9 +73,7 @@ def take(name: str) -> str:
         content = Path(name).read_bytes()
         os.unlink(name)
     except OSError as error:
-        raise EmacsError(
-            f"cannot read a text file: {error.strerror or error}"
-        ) from None
+        raise EmacsError(f"cannot read a text: {error.strerror or error}") from None
     return content.decode("utf-8", errors="replace")
 
 
