@@ -315,14 +315,18 @@ A CLI that has run counts as installed.  That is at least the first one."
                        (string-match "\\`[0-9]+\\.[0-9]+\\.[0-9]+" text)
                        (match-string 0 text)))
          (oldest (gemini-companion-clients-get client :oldest))
+         (has-run (file-directory-p (gemini-companion-clients-home client)))
+         (discovery (cadr (assoc client (plist-get (gemini-companion-server-info)
+                                                   :discovery))))
          (install (format "npm install -g %s (needs Node.js %s)"
                           (gemini-companion-clients-get client :package)
                           (gemini-companion-clients-get client :node))))
-    (cond ((null file)
+    (cond ((and has-run discovery (not (file-exists-p discovery)))
+           `(bad ,(format "Discovery file %s is missing; see the buffer *Warnings*"
+                          discovery)))
+          ((null file)
            ;; A CLI that has run may be in the PATH of a terminal only.
-           (list (if (file-directory-p (gemini-companion-clients-home client))
-                     'note
-                   'bad)
+           (list (if has-run 'note 'bad)
                  (format "The program %s is not in the PATH of Emacs" program)
                  (concat "To install it: " install
                          (gemini-companion-install-path-hint))))

@@ -183,6 +183,18 @@
         (revert-buffer)
         (gemini-companion-receive 'sessions-update nil)))))
 
+(ert-deftest gemini-companion-status-test-names-a-missing-discovery-file ()
+  (gemini-companion-status-test--with-home
+    (cl-letf* ((exec-path nil)
+               (file (expand-file-name "gemini.json"))
+               ((symbol-function 'gemini-companion-server-info)
+                (lambda () `(:discovery (("gemini" ,file))))))
+      (make-directory ".gemini")
+      (should (string-search (format "%s is missing" file)
+                             (format "%s" (gemini-companion-status-test--find "CLI"))))
+      (gemini-companion-test-write file "")
+      (should (equal '(note) (gemini-companion-status-test--marks "CLI"))))))
+
 (ert-deftest gemini-companion-status-test-judges-the-version ()
   (gemini-companion-test-with-directory '(("cli" "#!/bin/sh\n"))
     (set-file-modes "cli" #o700)
