@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -253,6 +254,20 @@ def test_two_hosts_and_this_one_are_apart_and_nothing_is_left_there(
     eventually(lambda: not list(world.scratch.tmp.glob(copies)), "no copies are left")
 
 
+@contextmanager
+def held(scratch: Scratch, host: Host) -> Iterator[None]:
+    """Stop the CLI until another outpost than now listens in ``host``.
+
+    It opens the event stream again only for 2.5 seconds.
+    """
+    (cli,) = scratch.processes("-m gemini-2.5-flash")
+    before = host.discovery_files("gemini")
+    cli.suspend()
+    yield
+    eventually(lambda: host.discovery_files("gemini") not in ([], before), "an outpost")
+    cli.resume()
+
+
 @pytest.mark.once
 def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     world: World, far: Host
@@ -268,14 +283,15 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     cli = run(world, emacs, far)
     reviews.proposed(cli, same, write_file(same, "two\n"), say("first done"))
     assert reviews.paths() == [str(far.project / "same/b.txt")]
-    restart(emacs, world.scratch)
-    emacs.says("server was restarted")
-    reviews.accept()
+    with held(world.scratch, far):
+        restart(emacs, world.scratch)
+        emacs.says("server was restarted")
+        reviews.accept()
     cli.wait_for("first done")
     assert (far.project / "same/b.txt").read_text() == "two\n"
 
-    (outpost,) = outposts(world.scratch)
-    outpost.kill()
+    with held(world.scratch, far):
+        outposts(world.scratch)[0].kill()
     emacs.says("Connection to docker:far is back; if a CLI there does not connect")
     # It opens no more reviews if its first attempt to connect again was too early.
     if CONNECTED not in cli.ide_status():
