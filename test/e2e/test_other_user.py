@@ -42,6 +42,7 @@ for host in ("127.0.0.1", "0.0.0.0"):
 
 SQUAT = """
 import socket, sys, time
+print("up", flush=True)
 while True:
     try:
         one = socket.create_server(("127.0.0.1", int(sys.argv[1])))
@@ -177,7 +178,9 @@ def test_token_sent_to_a_lost_port_is_worthless(world: World, then: str) -> None
         [*AS_NOBODY, SQUAT, str(lost["port"]), then], stdout=subprocess.PIPE
     ) as squatter:
         try:
+            # The CLI sends its token again only for 2.5 seconds.
             assert squatter.stdout is not None
+            assert squatter.stdout.readline() == b"up\n"
             os.kill(server.pid, signal.SIGKILL)
             stolen = squatter.stdout.readline().decode().strip()
             if then == "leaves":
