@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 from harness.emacs import SESSION, STATE, Emacs, Reviews, lisp
-from harness.gemini import Gemini
+from harness.gemini import Gemini, type_until
 from harness.model import say, write_file
 from harness.needs import needs_qwen, needs_vterm
 from harness.world import World
@@ -90,11 +90,20 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     file = world.file("b.txt", "one\ntwo\nthree\n")
     world.file(ODD, "odd\ntwo\nthree\n")
     visit = f"(find-file {lisp(file)})"
-    typed = f'(process-send-string "*{name}: {world.project.name}*" "%s")'
+
+    def typed(keys: str, shown: str = "") -> None:
+        """Type ``keys``, until the screen has what ``shown`` matches."""
+        send = f'(process-send-string {lisp(cli.terminal.name)} "{keys}")'
+        type_until(
+            lambda: emacs.eval(send),
+            lambda: re.search(shown, cli.terminal.screen()),
+            keys,
+        )
+
     for code in KINDS:
         emacs.eval(f"(progn {visit} {code} (gemini-companion-send) nil)")
     cli.model.script(say("I see them"))
-    emacs.eval(typed % "begun")
+    typed("\\C-ubegun", r"(?m)^ *begun\b")
     # A name at the end is not left to be completed.
     submit(emacs, "prompt 7 please: @b.txt")
     cli.wait_for("I see them")
@@ -118,27 +127,22 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
 
     # What is behind the cursor would be submitted with it.
     emacs.holds(f"(eq 'ready {STATE})")
-    emacs.eval(typed % "one two")
     begun = "(?m)^ *> one two[ \u200b]*$"
-    cli.terminal.wait_for_match(begun)
-    emacs.eval(typed % "\\e[D")
+    typed("\\C-uone two", begun)
+    typed("\\e[D")
     submit(emacs, "prompt 10 please")
     emacs.becomes("(car kill-ring)", "prompt 10 please")
     cli.terminal.wait_for_match(begun)
-    emacs.eval(typed % "\\C-e\\C-u")
-    cli.terminal.wait_for_match(r"(?m)^ *> +Type your message")
+    typed("\\C-e\\C-u", r"(?m)^ *> +Type your message")
 
     # No prompt is a command of the shell, for which the CLI may be waiting.
     emacs.holds(f"(eq 'ready {STATE})")
-    toggle = typed % "!"
-    emacs.eval(toggle)
     empty = r"(?m)^ *! +Type your"
-    cli.terminal.wait_for_match(empty)
+    typed("!", empty)
     submit(emacs, "touch c.txt")
     emacs.becomes("(car kill-ring)", "touch c.txt")
     cli.terminal.wait_for_match(empty)
-    emacs.eval(toggle)
-    cli.terminal.wait_for_match(r"(?m)^ *> +Type your message")
+    typed("!", r"(?m)^ *> +Type your message")
     # Enter submits a command, and does not choose one of a list.
     submit(emacs, "/about")
     cli.terminal.wait_for_match(r"About Gemini CLI|│\s+Status\s+│")

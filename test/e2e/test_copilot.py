@@ -11,6 +11,7 @@ import pytest
 from harness import copilot
 from harness.copilot import Copilot, create, replace
 from harness.emacs import Emacs, Reviews, lisp
+from harness.gemini import type_until
 from harness.model import say, together, write_file
 from harness.needs import needs_copilot
 from harness.wait import eventually
@@ -155,8 +156,11 @@ def test_copilot_is_started_and_typed_to(world: World) -> None:
     assert "prompt 1 please, in @a.txt\n" in prompt
     assert "<tagged_files>" in prompt
 
-    cli.terminal.text("!")
-    cli.terminal.wait_for("Execute shell command")
+    type_until(
+        lambda: cli.terminal.text("!"),
+        lambda: "Execute shell command" in cli.screen(),
+        "shell mode",
+    )
     emacs.eval(SUBMIT.format('"prompt 2 please"'))
     emacs.says("is in shell mode")
     assert len(cli.model.requests) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from harness import qwen
 from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
-from harness.gemini import QUESTION
+from harness.gemini import QUESTION, type_until
 from harness.model import call, edit, read_file, say, together, write_file
 from harness.needs import needs_qwen
 from harness.qwen import Qwen
@@ -147,8 +147,9 @@ def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(world: World) 
     cli.is_free()
     reviews.proposed(cli, file, read_file(file), write_file(file, "due\n"))
     emacs.eval('(select-window (get-buffer-window "*qwen: project*"))')
-    emacs.keys("C-c", "C-c")
-    reviews.wait_until(0)
+    type_until(
+        lambda: emacs.keys("C-c", "C-c"), lambda: not reviews.paths(), "interrupted"
+    )
     cli.is_free()
     assert file.read_text() == "one\n"
 

@@ -7,7 +7,7 @@ import signal
 import pytest
 from harness import gemini, qwen
 from harness.emacs import SESSION, STATE, TURN, Emacs, Reviews, lisp
-from harness.gemini import Gemini
+from harness.gemini import Gemini, type_until
 from harness.model import call, fail, say, write_file
 from harness.needs import VTERM, needs_eat, needs_qwen, needs_vterm
 from harness.world import World
@@ -150,8 +150,8 @@ def interrupted(emacs: Emacs, cli: Gemini, *keys: str) -> None:
     cli.model.answers.clear()
     cli.prompt()
     is_(emacs, "working")
-    emacs.keys(*keys)
-    is_(emacs, "ready")
+    ready = f"(eq 'ready {STATE})"
+    type_until(lambda: emacs.keys(*keys), lambda: emacs.value(ready), "interrupted")
     cli.model.answers.set()
 
 
@@ -168,7 +168,9 @@ def test_review_ends_when_its_question_is_interrupted(world: World) -> None:
     reviews.select("x")
     reviews.edit("eight", "mine")
     emacs.eval(f"(select-window (get-buffer-window {lisp(cli.terminal.name)}))")
-    emacs.keys("C-c", "C-c")
+    type_until(
+        lambda: emacs.keys("C-c", "C-c"), lambda: not reviews.paths(), "interrupted"
+    )
 
     emacs.says("Gemini CLI (project) interrupted; review closed, b.txt not written")
     emacs.becomes("(e2e-windows)", cli.terminal.name)
