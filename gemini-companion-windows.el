@@ -204,9 +204,9 @@ They show that one again when the other buffer is quit."
 It is a list of FRAME, its configuration, and its selected window with a
 marker at point there.  A configuration does not keep that point if
 other windows show the same buffer."
-  (let (;; An atomic window is one again after it was deleted.
-        (window-persistent-parameters (cons '(window-atom . t)
-                                            window-persistent-parameters))
+  (let (;; Without these, it would not be atomic, or quitting *Help* not delete it.
+        (window-persistent-parameters `((window-atom . t) (quit-restore . t)
+                                        ,@window-persistent-parameters))
         (selected (frame-selected-window frame)))
     (list frame (current-window-configuration frame) selected
           (set-marker (make-marker) (window-point selected)

@@ -225,6 +225,7 @@ excluded or it was edited, and with NUMBERS those of the line."
                   (window-parameter (or (window-parent window) window)
                                     'window-atom)
                   (window-parameter window 'mode-line-format)
+                  (window-parameter window 'quit-restore)
                   (eq window (selected-window))))
           (window-list nil nil (frame-first-window))))
 
