@@ -458,9 +458,7 @@ visible and selected."
         (line (gemini-companion-review--line view))
         (chosen (gemini-companion-view-chosen view)))
     (gemini-companion-windows-at-once
-      (gemini-companion-review--restore-windows view)
-      (gemini-companion-edit-set-view edit nil)
-      (gemini-companion-view-close view)
+      (gemini-companion-review--close view)
       (condition-case problem
           (gemini-companion-review--open edit kind (selected-frame) keep chosen)
         ((error quit)
@@ -515,18 +513,17 @@ visible and selected."
 
 ;;;; Closing
 
-(defun gemini-companion-review--restore-windows (view)
-  (gemini-companion-windows-restore-after-review
-   (gemini-companion-view-layout view)
-   (gemini-companion-view-buffers view)
-   (gemini-companion-view-windows view)))
-
 (defun gemini-companion-review--close (view)
   "Close VIEW, but leave its proposal alone.
 If the user has moved to another tab of its frame, the windows stay."
-  (let ((proposal (gemini-companion-edit-proposal-buffer
-                   (gemini-companion-view-edit view))))
-    (gemini-companion-review--restore-windows view)
+  (let* ((edit (gemini-companion-view-edit view))
+         (proposal (gemini-companion-edit-proposal-buffer edit)))
+    ;; A frame that is deleted with its windows would close it again.
+    (gemini-companion-edit-set-view edit nil)
+    (gemini-companion-windows-restore-after-review
+     (gemini-companion-view-layout view)
+     (gemini-companion-view-buffers view)
+     (gemini-companion-view-windows view))
     (gemini-companion-view-close view)
     (when (buffer-live-p proposal)
       (with-current-buffer proposal

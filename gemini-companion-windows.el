@@ -244,11 +244,16 @@ Elsewhere, delete only the windows of BUFFERS."
                              buffers)))
              (setf (alist-get 'wc tab) configuration
                    (alist-get 'wc-point tab) nil)))
+          ;; A tab that was made for the review is closed below.
+          ((seq-some (lambda (window)
+                       (eq 'tab (cadr (window-parameter window 'quit-restore))))
+                     (seq-filter #'window-live-p windows)))
           ((or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
                          buffers)
                (gemini-companion-windows-covering frame buffers))
            (gemini-companion-windows--restore-around layout buffers))))
-  (let ((live (seq-filter #'buffer-live-p buffers)))
+  (let ((live (seq-filter #'buffer-live-p buffers))
+        (frame-auto-hide-function #'delete-frame))
     ;; Otherwise a window could show the next one of them.
     (mapc #'bury-buffer live)
     (dolist (buffer live)

@@ -151,6 +151,20 @@
         ;; Emacs 30 makes a buffer for each killed one in a tab.
         (kill-matching-buffers "\\` \\*Old buffer" t t)))))
 
+(ert-deftest gemini-companion-windows-in-a-tab-made-for-a-review-go-with-it ()
+  (let ((display-buffer-alist '(("gemini diff" display-buffer-in-new-tab)))
+        (gemini-companion-review-view 'diff)
+        (tab-bar-show nil))
+    (gemini-companion-test-with-reviews '(("a" "1\n"))
+      (split-window)
+      (let ((layout (gemini-companion-test-layout))
+            (diff (gemini-companion-test-arrive "a" "2\n")))
+        (should (one-window-p))
+        (gemini-companion-edit-reject diff)
+        (gemini-companion-test-eventually (not (gemini-companion-edits-ending)))
+        (should (equal layout (gemini-companion-test-layout)))
+        (should-not (cdr (funcall tab-bar-tabs-function)))))))
+
 (ert-deftest gemini-companion-windows-quit-on-its-way-to-another-stays ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let* ((buffers (gemini-companion-test-buffers))

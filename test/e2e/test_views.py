@@ -130,6 +130,27 @@ def test_review_waits_again_if_the_connection_of_its_terminal_is_lost(
     emacs.becomes("(e2e-windows)", "b.txt")
 
 
+def test_frame_made_for_a_review_by_a_rule_is_deleted_with_it(world: World) -> None:
+    rule = """(setq frame-auto-hide-function #'delete-frame display-buffer-alist
+                    '(("gemini diff" display-buffer-pop-up-frame)))"""
+    file = world.file("a.txt", OLD)
+    emacs, reviews, cli = world.pair(file, extra=OWN + rule)
+    emacs.keys("C-x", "3")
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    emacs.becomes("(length (frame-list))", 2)
+
+    reviews.select("v")
+    emacs.becomes("(length (frame-list))", 1)
+    emacs.keys("v")
+    emacs.becomes("(length (frame-list))", 2)
+    reviews.select("C-c", "C-c")
+
+    cli.finished("all done", file, NEW)
+    reviews.ended()
+    assert emacs.eval('(list (frame-list) (e2e-said "nesting"))').count("frame") == 1
+    emacs.eval("(setq display-buffer-alist nil)")
+
+
 @pytest.mark.once
 @pytest.mark.fresh
 def test_review_appears_on_the_terminal_that_shows_the_file(world: World) -> None:
