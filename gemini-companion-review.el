@@ -614,6 +614,10 @@ show what each CLI is doing.  With prefix argument LIST, list the edits."
                     '((?a "accept" "The CLI writes the proposal")
                       (?r "reject" "The file is not written")
                       (?k "keep reviewing" "Nothing is decided"))))))
+      ;; The connection of its frame was lost: this key was typed in another one.
+      ((guard (eq 'pending (gemini-companion-edit-status edit)))
+       (message "Review of %s was hidden; it waits again"
+                (gemini-companion-edit-name edit)))
       (?a (gemini-companion-edit-accept edit))
       (?r (gemini-companion-edit-reject edit)))))
 

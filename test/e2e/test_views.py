@@ -121,10 +121,17 @@ def test_review_waits_again_if_the_connection_of_its_terminal_is_lost(
     second.wait_for("a.txt")
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
     second.wait_for("uno")
+    second.text("\x1bxgemini-companion-review\rq")
+    second.wait_for("keep reviewing")
 
     world.tmux.call("kill-session", "-t", "=second:")
 
+    emacs.holds("(= 1 (length (frame-list)))")
+    # It goes on to read keys, those that are typed elsewhere.
+    emacs.keys("a")
+    emacs.says("Review of a.txt was hidden; it waits again")
     emacs.wait_for("uno")
+    assert file.read_text() == "one\n"
     reviews.accept()
     cli.finished("all done", file, "uno\n")
     emacs.becomes("(e2e-windows)", "b.txt")
