@@ -277,10 +277,9 @@ error if EDIT cannot be shown."
                                    (gemini-companion-edit-session edit))
                                   (gemini-companion-names-buffer
                                    (gemini-companion-edit-file edit)))))))
-      (gemini-companion-review--open
-       edit (gemini-companion-review--kind edit frame) frame
-       gemini-companion-review--unrequested)
-      (setq view (gemini-companion-edit-view edit))
+      (setq view (gemini-companion-review--open
+                  edit (gemini-companion-review--kind edit frame) frame
+                  gemini-companion-review--unrequested))
       (when (memq select '(nil next))
         (gemini-companion-review--focus view select))
       view)))
@@ -355,7 +354,7 @@ That is `gemini-companion-review-view', unless Ediff does not fit."
     'diff))
 
 (defun gemini-companion-review--open (edit kind frame &optional keep chosen)
-  "Open a view of EDIT of KIND on FRAME.
+  "Open a view of EDIT of KIND on FRAME, and return it.
 If Ediff has no room or fails, it is a unified diff; if that fails,
 restore the windows.  If KEEP is non-nil, the selected window stays
 visible and selected.  CHOSEN is the kind that the user has chosen, or nil."
@@ -514,8 +513,7 @@ visible and selected."
 ;;;; Closing
 
 (defun gemini-companion-review--close (view)
-  "Close VIEW, but leave its proposal alone.
-If the user has moved to another tab of its frame, the windows stay."
+  "Close VIEW, but leave its proposal alone."
   (let* ((edit (gemini-companion-view-edit view))
          (proposal (gemini-companion-edit-proposal-buffer edit)))
     ;; A frame that is deleted with its windows would close it again.
@@ -616,8 +614,7 @@ show what each CLI is doing.  With prefix argument LIST, list the edits."
                       (?k "keep reviewing" "Nothing is decided"))))))
       ;; The connection of its frame was lost: this key was typed in another one.
       ((guard (eq 'pending (gemini-companion-edit-status edit)))
-       (message "Review of %s was hidden; it waits again"
-                (gemini-companion-edit-name edit)))
+       (message "Review was hidden; it waits again"))
       (?a (gemini-companion-edit-accept edit))
       (?r (gemini-companion-edit-reject edit)))))
 
@@ -648,14 +645,12 @@ the excluded hunks stay."
   "Exclude the hunk at point from the proposal, or restore it.
 Accepting sends the rest."
   (interactive)
-  (let* ((view (gemini-companion-review-of-buffer))
-         (edit (gemini-companion-edit-current))
-         (hunk (or (gemini-companion-review--hunk view)
-                   (user-error
-                    "No hunk here; %s goes to the next one"
-                    (gemini-companion-review--shortest-key
-                     'gemini-companion-review-next-hunk)))))
-    (if (gemini-companion-edit-toggle edit hunk)
+  (let ((hunk (or (gemini-companion-review-hunk-p)
+                  (user-error
+                   "No hunk here; %s goes to the next one"
+                   (gemini-companion-review--shortest-key
+                    'gemini-companion-review-next-hunk)))))
+    (if (gemini-companion-edit-toggle (gemini-companion-edit-current) hunk)
         (message "Hunk excluded; %s restores it"
                  (gemini-companion-review--shortest-key
                   'gemini-companion-review-toggle-hunk))

@@ -245,9 +245,8 @@ Elsewhere, delete only the windows of BUFFERS."
              (setf (alist-get 'wc tab) configuration
                    (alist-get 'wc-point tab) nil)))
           ;; A tab that was made for the review is closed below.
-          ((seq-some (lambda (window)
-                       (eq 'tab (cadr (window-parameter window 'quit-restore))))
-                     (seq-filter #'window-live-p windows)))
+          ((eq 'tab (cadr (window-parameter (seq-find #'window-live-p windows)
+                                            'quit-restore))))
           ((or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
                          buffers)
                (gemini-companion-windows-covering frame buffers))

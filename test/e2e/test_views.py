@@ -129,7 +129,7 @@ def test_review_waits_again_if_the_connection_of_its_terminal_is_lost(
     emacs.holds("(= 1 (length (frame-list)))")
     # It goes on to read keys, those that are typed elsewhere.
     emacs.keys("a")
-    emacs.says("Review of a.txt was hidden; it waits again")
+    emacs.says("Review was hidden; it waits again")
     emacs.wait_for("uno")
     assert file.read_text() == "one\n"
     reviews.accept()
