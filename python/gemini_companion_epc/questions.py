@@ -143,7 +143,10 @@ class Questions:
             display = event["tool_response"]["returnDisplay"]
             file = display.get("filePath") or event["tool_input"]["file_path"]
             path = file_name(os.path.join(directory, file), "the file")
-            before = None if display.get("isNewFile") else display["originalContent"]
+            # Qwen Code writes so only to the model.
+            said = str(event["tool_response"].get("llmContent"))
+            is_new = display.get("isNewFile") or said.startswith("Successfully created")
+            before = None if is_new else display["originalContent"]
             after, name = display["newContent"], event["hook_event_name"]
         except (KeyError, TypeError, AttributeError):
             raise MalformedArgument("event must be an edit") from None

@@ -230,9 +230,14 @@ def test_the_hook_adds_what_emacs_answers(alone: Alone, tmp_path: Path) -> None:
     assert output["hookEventName"] == "AfterTool"
     assert output["additionalContext"].endswith("fix it):\n3: error: bad")
     run_hook(tmp_path, event(file, isNewFile=True))
-    (kind, facts, old), (_, _, new) = alone.emacs.asked
+    qwen = json.loads(event(file, originalContent=""))
+    for said in ("Successfully created and wrote", "Successfully overwrote"):
+        qwen["tool_response"]["llmContent"] = f"{said}: {file}."
+        run_hook(tmp_path, json.dumps(qwen))
+    (kind, facts, old), *others = alone.emacs.asked
     assert (kind, facts["client"], facts["path"]) == ("edited", "gemini", str(file))
-    assert (list(old), list(new)) == (["old", "new"], [None, "new"])
+    assert list(old) == ["old", "new"]
+    assert [texts[0] for *_, texts in others] == [None, None, ""]
     alone.answer({})
     assert run_hook(tmp_path, event(file)) == {}
 
