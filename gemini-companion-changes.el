@@ -610,8 +610,12 @@ What was reverted in its file may have been undone."
 ;;;; Walking
 
 (defvar gemini-companion-changes-map
-  (gemini-companion-commands-bind (make-sparse-keymap) 'change)
-  "Keys after a command that goes to a change.")
+  (gemini-companion-commands-bind
+   (make-sparse-keymap) 'change
+   (lambda (command)
+     `(menu-item "" ,command
+                 :filter ,(lambda (command) (unless (minibufferp) command)))))
+  "Keys after a command that goes to a change, but not in its question.")
 
 (defvar gemini-companion-changes--end-keys #'ignore
   "Function that ends the keys of `gemini-companion-changes-map'.")
@@ -626,10 +630,10 @@ END is called at the next report, or at another key."
         (set-transient-map
          gemini-companion-changes-map
          (lambda ()
-           (memq this-command
-                 (list #'universal-argument
-                       (lookup-key gemini-companion-changes-map
-                                   (this-single-command-keys)))))
+           (or (minibufferp)
+               (eq this-command #'universal-argument)
+               (cl-find this-command (gemini-companion-commands-in 'change)
+                        :key #'cadr)))
          end)))
 
 (defun gemini-companion-changes--here ()

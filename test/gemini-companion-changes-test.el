@@ -374,9 +374,14 @@
                              (progn (gemini-companion-test-write "b" "C\n")
                                     (gemini-companion-changes-test-keys
                                      'gemini-companion-next-change))))
-    (cl-letf (((symbol-function 'y-or-n-p) #'always))
-      (should (string-prefix-p "Deleted new; 2 left"
-                               (gemini-companion-changes-test-keys "p" "u"))))
+    (gemini-companion-changes-test-keys "p")
+    ;; In its question, n is an answer.
+    (should (equal "Not undone"
+                   (gemini-companion-test-refusal
+                     (execute-kbd-macro (kbd "u n RET C-]")))))
+    (ert-with-message-capture shown
+      (execute-kbd-macro (kbd "u y RET"))
+      (should (string-search "Deleted new; 2 left" shown)))
     (ert-with-message-capture shown
       (execute-kbd-macro (kbd "C-u k"))
       (should (string-search "Kept 2 files, +2 −2; 0 left" shown)))
