@@ -120,15 +120,14 @@ If TEXT is nil, delete FILE.  Call END with nil, or with the problem; if
 FILE is the copy of a remote file, later."
   (pcase (and (not buffer) (gemini-companion-names-of-copy file))
     (`(,host . ,there)
-     (ignore
-      (or (gemini-companion-server-ask
-           'remote-write
-           `( ,host ,there ,(secure-hash 'sha256 old)
-              ,@(and text (list (base64-encode-string
-                                 (encode-coding-string text 'utf-8-emacs-unix)
-                                 t))))
-           (lambda (_) (funcall end nil)) end)
-          (funcall end "the server does not run"))))
+     (unless (gemini-companion-server-ask
+              'remote-write
+              `( ,host ,there ,(secure-hash 'sha256 old)
+                 ,@(and text (list (base64-encode-string
+                                    (encode-coding-string text 'utf-8-emacs-unix)
+                                    t))))
+              (lambda (_) (funcall end nil)) end)
+       (funcall end "the server does not run")))
     (_
      (cond (buffer (with-current-buffer buffer
                      (gemini-companion-text-replace text)))

@@ -440,17 +440,18 @@ least a minute ago.
   (pcase event
     ((or 'toggled 'changed) (gemini-companion-page-refresh))
     ('answered (with-current-buffer gemini-companion-list--buffer
-                 (unless (gemini-companion-list--open-edit)
-                   (gemini-companion-list--go-to-open))))))
+                 (gemini-companion-list--go-to-open)))))
 
 (defun gemini-companion-list--open-edit ()
-  (when-let* ((edit (gemini-companion-list--get :edit)))
-    (and (gemini-companion-edit-open-p edit) edit)))
+  (when-let* ((edit (gemini-companion-list--get :edit))
+              ((gemini-companion-edit-open-p edit)))
+    edit))
 
 (defun gemini-companion-list--go-to-open ()
-  (gemini-companion-list--go-to (lambda ()
-                                  (and (gemini-companion-list--open-edit)
-                                       (not (invisible-p (point)))))))
+  (unless (gemini-companion-list--open-edit)
+    (gemini-companion-list--go-to (lambda ()
+                                    (and (gemini-companion-list--open-edit)
+                                         (not (invisible-p (point))))))))
 
 (defun gemini-companion-list--go-to (predicate)
   (when-let* ((positions (delq nil (gemini-companion-list--each-section
@@ -479,8 +480,7 @@ In a buffer of a review, go to the line of that review."
     (unless (or (null edit) (eq edit (gemini-companion-list--open-edit)))
       (gemini-companion-list--go-to
        (lambda () (eq edit (gemini-companion-list--open-edit))))))
-  (unless (gemini-companion-list--open-edit)
-    (gemini-companion-list--go-to-open)))
+  (gemini-companion-list--go-to-open))
 
 (defun gemini-companion-list-toggle ()
   "Unfold the section at point, or fold it again.
@@ -594,16 +594,22 @@ all edits of the turn."
 (defun gemini-companion-list--revert-all (edits count problems)
   "Revert EDITS, the last ones of COUNT, one after another.
 PROBLEMS are those of the previous ones."
-  (let ((next (lambda (problem)
-                (gemini-companion-list--revert-all
-                 (cdr edits) count
-                 (append problems (and problem (list (concat "; " problem))))))))
-    (if (null edits)
-        (message "Reverted %d of %d edits%s" (- count (length problems)) count
-                 (string-join problems))
+  (let* (waits
+         (end (lambda (problem)
+                (setq problems (append problems (ensure-list problem)))
+                (if (eq waits 'later)
+                    (gemini-companion-list--revert-all edits count problems)
+                  (setq waits nil)))))
+    ;; A call for each edit inside that for the previous one would be too deep.
+    (while (and edits (not waits))
+      (setq waits 'now)
       (condition-case problem
-          (gemini-companion-changes-revert (car edits) nil next)
-        (error (funcall next (error-message-string problem)))))))
+          (gemini-companion-changes-revert (pop edits) nil end)
+        (error (funcall end (error-message-string problem)))))
+    (if waits
+        (setq waits 'later)
+      (message "Reverted %d of %d edits%s" (- count (length problems)) count
+               (mapconcat (apply-partially #'concat "; ") problems "")))))
 
 ;;;; Last proposal
 

@@ -432,8 +432,14 @@ a:3 (removed line): keep it\na:4: as a digit"
 
 (ert-deftest gemini-companion-list-folds-earlier-turns-and-reverts-one ()
   (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
-    (let ((session (gemini-companion-test-session "s1" 1))
-          (asked nil))
+    (let* ((session (gemini-companion-test-session "s1" 1))
+           (asked nil)
+           (depths nil)
+           (gemini-companion-edit-functions
+            (cons (lambda (_edit event)
+                    (when (eq event 'reverted)
+                      (push (length (backtrace-frames)) depths)))
+                  gemini-companion-edit-functions)))
       (unwind-protect
           (cl-letf (((symbol-function 'y-or-n-p)
                      (lambda (prompt) (push prompt asked) t)))
@@ -473,6 +479,8 @@ a:3 (removed line): keep it\na:4: as a digit"
             (should (equal "Reverted 3 of 4 edits; \
 b cannot be reverted: line 1 has changed since"
                            (gemini-companion-list-test-key "u")))
+            ;; There may be a hundred of them.
+            (should (equal 1 (length (seq-uniq depths))))
             (should (equal '("Revert 4 edits of this turn (1 deletes a new file)? ")
                            asked)))
         (gemini-companion-receive 'sessions-update nil))
