@@ -28,14 +28,6 @@
 
 ;;;; Whether an edit can be reverted
 
-(defun gemini-companion-changes--check-host (copy)
-  "Signal an error if the host of the file whose copy is COPY is lost."
-  (when-let* ((name (car (gemini-companion-names-of-copy copy))))
-    (unless (equal "connected"
-                   (plist-get (cdr (assoc name gemini-companion-names-remotes))
-                              :state))
-      (user-error "%s" (gemini-companion-remote-explain name)))))
-
 (defun gemini-companion-changes-check (edit &optional hunk)
   "Signal an error if reverting EDIT, or its HUNK, is impossible anyway."
   (let* ((file (gemini-companion-edit-file edit))
@@ -57,9 +49,13 @@
                ((and (eq 'new (gemini-companion-edit-before edit))
                      (or unsaved (not (gemini-companion-edit-in-file-p edit))))
                 "was new and has changed since; delete it by hand")
-               ((null unsaved) (gemini-companion-changes--check-host file))
-               ((gemini-companion-revert-obstacle unsaved)))))
-      (user-error "%s %s" (gemini-companion-edit-name edit) why))))
+               (unsaved (gemini-companion-revert-obstacle unsaved)))))
+      (user-error "%s %s" (gemini-companion-edit-name edit) why))
+    (when-let* (((null unsaved))
+                (host (assoc (car (gemini-companion-names-of-copy file))
+                             gemini-companion-names-remotes))
+                ((not (equal "connected" (plist-get (cdr host) :state)))))
+      (user-error "%s" (gemini-companion-remote-explain (car host))))))
 
 (defun gemini-companion-changes-unwritten (edit)
   "Return why EDIT has not changed its file, a predicate, or nil."
@@ -180,17 +176,16 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
     (if done (funcall done (and problem said)) said)))
 
 (defun gemini-companion-changes--undo-entry (edit)
-  "Return an undo entry with the state of EDIT, to set it again.
-It does nothing once the current buffer has been saved or reverted."
-  (let ((time (visited-file-modtime))
-        (state (gemini-companion-edit-file-state edit))
-        (undone (gemini-companion-edit-undone edit)))
-    (list 'apply
-          (lambda ()
-            (when (equal time (visited-file-modtime))
-              (push (gemini-companion-changes--undo-entry edit)
-                    buffer-undo-list)
-              (gemini-companion-edit-set-reverted edit state undone))))))
+  "Return an undo entry with the state of EDIT, to set it again."
+  (list 'apply #'gemini-companion-changes--set-again edit (visited-file-modtime)
+        (gemini-companion-edit-file-state edit)
+        (gemini-companion-edit-undone edit)))
+
+(defun gemini-companion-changes--set-again (edit time state undone)
+  "Set STATE and UNDONE of EDIT again, unless its file is newer than TIME."
+  (when (equal time (visited-file-modtime))
+    (push (gemini-companion-changes--undo-entry edit) buffer-undo-list)
+    (gemini-companion-edit-set-reverted edit state undone)))
 
 (defun gemini-companion-changes--conflict (edit hunk line offer)
   "Signal that reverting EDIT, or its HUNK, conflicts with LINE of the file.
@@ -304,13 +299,12 @@ The value is as that of `gemini-companion-text-merged'."
 
 (defun gemini-companion-changes--without (hunk before written)
   "Return the text WRITTEN with the lines of BEFORE in HUNK."
-  (with-temp-buffer
-    (insert before)
-    (let ((original (current-buffer)))
-      (with-temp-buffer
-        (insert written)
-        (gemini-companion-hunk-toggle hunk original (current-buffer))
-        (gemini-companion-hunk-remaining-text (current-buffer))))))
+  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
+              (lines (split-string written "^" t)))
+    (string-join
+     (append (seq-take lines (1- new))
+             (seq-take (nthcdr (1- old) (split-string before "^" t)) old-count)
+             (nthcdr (+ -1 new new-count) lines)))))
 
 ;;;; Marks
 
@@ -335,12 +329,12 @@ To search among all buffers for each file of a turn would take long.")
 
 (defun gemini-companion-changes--edits ()
   "Return the edits that are marked, and whose files exist, oldest first."
-  (seq-filter (lambda (edit)
-                (and (gemini-companion-edit-written-p edit)
-                     (not (eq t (gethash edit gemini-companion-changes--buffers)))
-                     (gemini-companion-text-attributes
-                      (gemini-companion-edit-file edit))))
-              (gemini-companion-edits)))
+  (let ((file-name-handler-alist nil))
+    (seq-filter (lambda (edit)
+                  (and (gemini-companion-edit-written-p edit)
+                       (not (eq t (gethash edit gemini-companion-changes--buffers)))
+                       (file-exists-p (gemini-companion-edit-file edit))))
+                (gemini-companion-edits))))
 
 (defun gemini-companion-changes--visited-p (edit)
   "Return non-nil if the current buffer visits the file of EDIT."
@@ -575,9 +569,7 @@ Those of earlier turns of its CLI in the file have no marks any more."
   "Mark each change in BUFFERS, of which some are nil, and count all."
   (dolist (buffer (delq nil buffers))
     (with-current-buffer buffer
-      (when (or (local-variable-p 'gemini-companion-changes-marks)
-                (gemini-companion-changes--edits))
-        (gemini-companion-changes--mark))))
+      (gemini-companion-changes--mark)))
   (gemini-companion-changes--count))
 
 (defun gemini-companion-changes--count (&rest _)
@@ -656,11 +648,10 @@ After the last one in the current buffer, that is in the next file."
          (passed (seq-count (lambda (mark)
                               (< (overlay-start mark) (+ (point) (if back 0 1))))
                             here))
-         (edits (gemini-companion-edits))
-         (last (car (last (seq-filter #'gemini-companion-changes--visited-p
-                                      edits))))
          ;; Files are in the order of their last edits.
-         (later (cdr (memq last edits)))
+         (later (seq-take-while
+                 (lambda (edit) (not (gemini-companion-changes--visited-p edit)))
+                 (reverse (gemini-companion-edits))))
          (first (if here
                     (seq-position changes
                                   (gemini-companion-changes--change (car here)))
@@ -701,22 +692,18 @@ SKIPPED is a text about files that were skipped."
                             '(display-buffer-same-window)
                           '((display-buffer-reuse-window
                              gemini-companion-windows-display-covering)))))
-       (gemini-companion-changes--reveal (overlay-start mark))
+       (unless (<= (point-min) (overlay-start mark) (point-max))
+         (widen))
+       (goto-char (overlay-start mark))
+       (dolist (overlay (overlays-at (point)))
+         (when-let* ((open (overlay-get overlay 'isearch-open-invisible)))
+           (funcall open overlay)))
+       ;; Otherwise Emacs leaves what is still invisible.
+       (setq disable-point-adjustment t)
        (let ((changes (gemini-companion-changes--all)))
          (gemini-companion-changes--report
           (format "%d of %d, %s%s" (1+ (seq-position changes change))
                   (length changes) name (or skipped ""))))))))
-
-(defun gemini-companion-changes--reveal (position)
-  "Go to POSITION, also outside of a narrowing or in text that is folded."
-  (unless (<= (point-min) position (point-max))
-    (widen))
-  (goto-char position)
-  (dolist (overlay (overlays-at position))
-    (when-let* ((open (overlay-get overlay 'isearch-open-invisible)))
-      (funcall open overlay)))
-  ;; Otherwise Emacs leaves what is still invisible.
-  (setq disable-point-adjustment t))
 
 ;;;###autoload
 (defun gemini-companion-next-change ()
