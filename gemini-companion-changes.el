@@ -26,6 +26,8 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 
+(declare-function org-show-context "org")
+
 ;;;; Whether an edit can be reverted
 
 (defun gemini-companion-changes-check (edit &optional hunk)
@@ -698,6 +700,9 @@ SKIPPED is a text about files that were skipped."
        (dolist (overlay (overlays-at (point)))
          (when-let* ((open (overlay-get overlay 'isearch-open-invisible)))
            (funcall open overlay)))
+       ;; In Org 9.6, no overlays fold text.
+       (when (and (invisible-p (point)) (derived-mode-p 'org-mode))
+         (org-show-context))
        ;; Otherwise Emacs leaves what is still invisible.
        (setq disable-point-adjustment t)
        (let ((changes (gemini-companion-changes--all)))

@@ -402,6 +402,17 @@
         (should (equal line (line-number-at-pos nil 'absolute)))
         (should-not (invisible-p (point)))))))
 
+(ert-deftest gemini-companion-changes-in-folded-text-of-org-are-shown ()
+  (gemini-companion-changes-test-in "* one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
+    (org-mode)
+    (setq-local org-fold-core-style 'text-properties) ; the default of Org 9.6
+    (goto-char 1)
+    (org-cycle)
+    (should (invisible-p 13))
+    (gemini-companion-changes-test-keys 'gemini-companion-next-change)
+    (should (looking-at-p "five"))
+    (should-not (invisible-p (point)))))
+
 (ert-deftest gemini-companion-changes-of-a-file-that-is-another-are-left-out ()
   (gemini-companion-changes-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
     (make-symbolic-link "b" "link")
