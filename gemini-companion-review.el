@@ -720,28 +720,30 @@ this buffer, as far as they fit into the window."
              answers))))
 
 (defun gemini-companion-header--answers (edit)
-  "Return the keys that answer EDIT, parts of a header line."
+  "Return the keys that answer EDIT, if it is open, parts of a header line."
   ;; While a header line is computed, its own window is selected.
   (let* ((window (old-selected-window))
          (window (if (and (window-live-p window) (window-minibuffer-p window))
                      (get-mru-window (window-frame window) t)
                    window))
          (selected (and (window-live-p window) (window-buffer window))))
-    (if (and selected
-             (eq edit (buffer-local-value 'gemini-companion-edit-here selected)))
-        (gemini-companion-header--review-keys
-         (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
-           (if (eq (current-buffer) proposal)
-               ;; The mark of removed lines is empty, so no character has it.
-               (seq-some (lambda (mark)
-                           (<= (overlay-start mark) (point) (overlay-end mark)))
-                         (gemini-companion-hunk-marks proposal))
-             (member (get-text-property (point) 'gemini-companion-hunk)
-                     (gemini-companion-hunk-excluded proposal)))))
+    (cond
+     ((and selected
+           (eq edit (buffer-local-value 'gemini-companion-edit-here selected)))
+      (gemini-companion-header--review-keys
+       (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
+         (if (eq (current-buffer) proposal)
+             ;; The mark of removed lines is empty, so no character has it.
+             (seq-some (lambda (mark)
+                         (<= (overlay-start mark) (point) (overlay-end mark)))
+                       (gemini-companion-hunk-marks proposal))
+           (member (get-text-property (point) 'gemini-companion-hunk)
+                   (gemini-companion-hunk-excluded proposal))))))
+     ((gemini-companion-edit-open-p edit)
       ;; The key that works where the user is.
       (with-current-buffer (or selected (current-buffer))
         `((2 ,(substitute-command-keys
-               "  \\[gemini-companion-review] to answer")))))))
+               "  \\[gemini-companion-review] to answer"))))))))
 
 (defun gemini-companion-header--of-edits (edit)
   "Return remarks on the user's edits of EDIT if they are lost on its CLI."
@@ -831,7 +833,7 @@ the hunk at point is excluded."
     (gemini-companion-header--keys 'list)))
 
 (defun gemini-companion-header--review-keys (excluded)
-  "Return the keys of a review, or what follows after an answer.
+  "Return the keys of a review, or what follows after an answer here.
 For EXCLUDED, see `gemini-companion-header-keys'."
   (let* (;; Include the keys that a new review ignores for a moment.
          (gemini-companion-review-new-until 0)
@@ -839,24 +841,26 @@ For EXCLUDED, see `gemini-companion-header-keys'."
          (editing (eq (current-buffer)
                       (gemini-companion-edit-proposal-buffer edit)))
          (view (gemini-companion-edit-view edit)))
-    (if (memq (gemini-companion-edit-decision edit) '(accepted rejected))
-        (list (list 2 "  waiting for the next edit")
-              (list 3 "; any other key closes this"))
-      (gemini-companion-header--keys
-       'view
-       `(,@(unless (cdr (gemini-companion-edit-known-hunks edit))
-             '((gemini-companion-review-next-hunk)))
-         ,@(cond ((not editing)
-                  `((gemini-companion-review-toggle-hunk
-                     2 ,(if excluded "restore" "exclude"))
-                    (gemini-companion-review-edit 2 "edit")))
-                 ((and view (eq 'diff (gemini-companion-view-kind view)))
-                  '((gemini-companion-review-toggle-hunk)
-                    (gemini-companion-review-edit 3 "back to the diff")))
-                 (t
-                  `((gemini-companion-review-edit)
-                    (gemini-companion-review-toggle-hunk
-                     8 ,(if excluded "restore" "exclude"))))))))))
+    (pcase (gemini-companion-edit-decision edit)
+      ((or 'accepted 'rejected)
+       (list (list 2 "  waiting for the next edit")
+             (list 3 "; any other key closes this")))
+      ('nil
+       (gemini-companion-header--keys
+        'view
+        `(,@(unless (cdr (gemini-companion-edit-known-hunks edit))
+              '((gemini-companion-review-next-hunk)))
+          ,@(cond ((not editing)
+                   `((gemini-companion-review-toggle-hunk
+                      2 ,(if excluded "restore" "exclude"))
+                     (gemini-companion-review-edit 2 "edit")))
+                  ((and view (eq 'diff (gemini-companion-view-kind view)))
+                   '((gemini-companion-review-toggle-hunk)
+                     (gemini-companion-review-edit 3 "back to the diff")))
+                  (t
+                   `((gemini-companion-review-edit)
+                     (gemini-companion-review-toggle-hunk
+                      8 ,(if excluded "restore" "exclude")))))))))))
 
 (defun gemini-companion-header--keys (place &optional words)
   "Return the keys in the current buffer, in PLACE, parts of a header line.

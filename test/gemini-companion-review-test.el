@@ -219,6 +219,21 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                         (gemini-companion-test-open "a" "new\n" 2))))
       (should (equal "1\n2\nthree\n" (gemini-companion-test-last-proposal))))))
 
+;; It stays while the user is busy.
+(ert-deftest gemini-companion-review-that-was-closed-shows-no-keys ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let* ((edit (gemini-companion-test-show "a" "2\n"))
+           (header (lambda ()
+                     (gemini-companion-test-header
+                      (gemini-companion-edit-proposal-buffer edit)))))
+      (should (string-search "accept" (funcall header)))
+      (gemini-companion-edit-close edit 'closed)
+      (should (string-search "closed" (funcall header)))
+      (should-not (string-search "accept" (funcall header)))
+      (set-window-dedicated-p nil nil)
+      (set-window-buffer nil "*scratch*")
+      (should-not (string-search "answer" (funcall header))))))
+
 (ert-deftest gemini-companion-review-that-follows-is-not-accepted-at-once ()
   (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
     (let ((first (gemini-companion-test-show "a" "2\n"))
