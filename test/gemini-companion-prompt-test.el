@@ -223,7 +223,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
 (defvar vterm-copy-mode)
 (defvar flycheck-error-list-buffer)
 
-(defmacro gemini-companion-point-test-with (&rest body)
+(defmacro gemini-companion-send-test-with (&rest body)
   "Run BODY in a directory with p/a, which is visited, and a CLI in p."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-directory '()
@@ -241,16 +241,16 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
          (gemini-companion-receive 'sessions-update nil)
          (gemini-companion-privacy-refresh)))))
 
-(defun gemini-companion-point-test-sent ()
+(defun gemini-companion-send-test-sent ()
   "Return what is sent from here."
   (gemini-companion-send)
   (string-trim-right (current-kill 0)))
 
-(defun gemini-companion-point-test-sends (text)
+(defun gemini-companion-send-test-sends (text)
   "Check that TEXT is sent from here."
-  (should (equal text (gemini-companion-point-test-sent))))
+  (should (equal text (gemini-companion-send-test-sent))))
 
-(defmacro gemini-companion-point-test-in (buffer &rest body)
+(defmacro gemini-companion-send-test-in (buffer &rest body)
   "Run BODY in BUFFER, which is displayed, and kill it."
   (declare (indent 1) (debug t))
   `(let ((buffer ,buffer)
@@ -260,7 +260,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
                 ,@body)
        (kill-buffer buffer))))
 
-(defun gemini-companion-point-test-occur (text buffer)
+(defun gemini-companion-send-test-occur (text buffer)
   "Return the buffer with the hits for TEXT in BUFFER, on the first one."
   (save-window-excursion
     (with-current-buffer buffer
@@ -270,13 +270,13 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
     (forward-line)
     (current-buffer)))
 
-(defun gemini-companion-point-test-dired (file)
+(defun gemini-companion-send-test-dired (file)
   "Return a buffer of Dired, on FILE."
   (with-current-buffer (dired-noselect default-directory)
     (dired-goto-file (expand-file-name file))
     (current-buffer)))
 
-(defun gemini-companion-point-test-deleted (file)
+(defun gemini-companion-send-test-deleted (file)
   "Return a buffer with a diff in which FILE is deleted, on its header."
   (with-current-buffer (generate-new-buffer "*diff*")
     (insert "--- b\n+++ b\n@@ -1 +1 @@\n-b\n+c\ndiff --git a/b b/b\n")
@@ -285,7 +285,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
     (diff-mode)
     (current-buffer)))
 
-(defun gemini-companion-point-test-hits (text file)
+(defun gemini-companion-send-test-hits (text file)
   "Search for TEXT in FILE; return the buffer with the hits, on the first one."
   (with-current-buffer (save-window-excursion
                          (grep (format "grep -nH --null %s %s" text file)))
@@ -298,8 +298,8 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
 
 ;;;; Files
 
-(ert-deftest gemini-companion-point-names-the-region-the-defun-or-the-line ()
-  (gemini-companion-point-test-with
+(ert-deftest gemini-companion-send-names-the-region-the-defun-or-the-line ()
+  (gemini-companion-send-test-with
     (pcase-dolist (`(,name . ,written)
                    '(("größe(1).txt" . "größe\\(1\\).txt")
                      ("a,b;c" . "a\\,b\\;c") ("back\\slash" . "back\\\\slash")
@@ -307,27 +307,27 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
                      ;; Not typed as it is, it would name another file.
                      ("a\177" . nil) ("a\nb" . nil)))
       (write-region "" nil name nil 'silent)
-      (gemini-companion-point-test-in (find-file-noselect name)
+      (gemini-companion-send-test-in (find-file-noselect name)
         (if written
             (should (equal (format "@%s (line 1)" written)
-                           (gemini-companion-point-test-sent)))
+                           (gemini-companion-send-test-sent)))
           (should-error (gemini-companion-send) :type 'user-error))))
     (goto-char 5)
-    (gemini-companion-point-test-sends "@a (line 2)")
+    (gemini-companion-send-test-sends "@a (line 2)")
     (goto-char 2)
     (push-mark 1 t t)
-    (gemini-companion-point-test-sends "@a (line 1)")
+    (gemini-companion-send-test-sends "@a (line 1)")
     (goto-char 9)
-    (gemini-companion-point-test-sends "@a (lines 1-2)")
+    (gemini-companion-send-test-sends "@a (lines 1-2)")
     (deactivate-mark)
     (gemini-companion-test-write "b.el" "(defun f ()\n  1)\n\n(defun g ()\n  2)\n")
-    (gemini-companion-point-test-in (find-file-noselect "b.el")
+    (gemini-companion-send-test-in (find-file-noselect "b.el")
       (goto-char 15)
       (should (string-prefix-p "@b.el (lines 1-2"
-                               (gemini-companion-point-test-sent))))))
+                               (gemini-companion-send-test-sent))))))
 
-(ert-deftest gemini-companion-point-includes-the-diagnostics-of-the-line ()
-  (gemini-companion-point-test-with
+(ert-deftest gemini-companion-send-includes-the-diagnostics-of-the-line ()
+  (gemini-companion-send-test-with
     (add-hook 'flymake-diagnostic-functions
               (lambda (report &rest _)
                 (funcall report (list (flymake-make-diagnostic
@@ -338,50 +338,50 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
     (flymake-start)
     (gemini-companion-test-eventually (flymake-diagnostics))
     (goto-char 7)
-    (gemini-companion-point-test-sends "@a (line 2): @Bad number")
+    (gemini-companion-send-test-sends "@a (line 2): @Bad number")
     ;; It goes on there.
     (forward-line)
-    (gemini-companion-point-test-sends "@a (line 3): @Bad number")
+    (gemini-companion-send-test-sends "@a (line 3): @Bad number")
     (save-window-excursion
       (flymake-show-buffer-diagnostics))
-    (gemini-companion-point-test-in
+    (gemini-companion-send-test-in
         (seq-find (lambda (buffer)
                     (string-match-p "Flymake diagnostics" (buffer-name buffer)))
                   (buffer-list))
       (goto-char (point-min))
-      (gemini-companion-point-test-sends "@a (line 2): @Bad number"))))
+      (gemini-companion-send-test-sends "@a (line 2): @Bad number"))))
 
-(ert-deftest gemini-companion-point-includes-the-errors-of-flycheck ()
+(ert-deftest gemini-companion-send-includes-the-errors-of-flycheck ()
   (skip-unless (require 'flycheck nil t))
-  (gemini-companion-point-test-with
-    (flycheck-define-generic-checker 'gemini-companion-point-test
+  (gemini-companion-send-test-with
+    (flycheck-define-generic-checker 'gemini-companion-send-test
       "Find an error on the second line."
       :start (lambda (checker report)
                (funcall report 'finished
                         (list (flycheck-error-new-at 2 1 'error "Bad\nnews"
                                                      :checker checker))))
       :modes '(fundamental-mode))
-    (setq flycheck-checker 'gemini-companion-point-test)
+    (setq flycheck-checker 'gemini-companion-send-test)
     (flycheck-mode)
     (flycheck-buffer)
     (goto-char 7)
-    (gemini-companion-point-test-sends "@a (line 2): Bad news")
+    (gemini-companion-send-test-sends "@a (line 2): Bad news")
     ;; Eglot turns on Flymake, too.
     (flymake-mode)
-    (gemini-companion-point-test-sends "@a (line 2): Bad news")
+    (gemini-companion-send-test-sends "@a (line 2): Bad news")
     ;; The text has changed since the check.
     (save-excursion
       (goto-char 1)
       (insert "\n"))
-    (gemini-companion-point-test-sends "@a (line 3): Bad news")
+    (gemini-companion-send-test-sends "@a (line 3): Bad news")
     (flycheck-list-errors)
-    (gemini-companion-point-test-in flycheck-error-list-buffer
+    (gemini-companion-send-test-in flycheck-error-list-buffer
       (goto-char (point-min))
       (push-mark (point-max) t t)
-      (gemini-companion-point-test-sends "@a (line 2):\nBad\nnews"))))
+      (gemini-companion-send-test-sends "@a (line 2):\nBad\nnews"))))
 
-(ert-deftest gemini-companion-point-asks-about-files-outside-or-excluded ()
-  (gemini-companion-point-test-with
+(ert-deftest gemini-companion-send-asks-about-files-outside-or-excluded ()
+  (gemini-companion-send-test-with
     (gemini-companion-receive 'sessions-update '((:id "1" :directory "/nowhere")))
     (let (asked)
       (cl-letf (((symbol-function 'y-or-n-p)
@@ -390,7 +390,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
           (should-error (gemini-companion-send) :type 'user-error)
           (should (string-search "\\u202E is outside the project" (car asked))))
         (should (equal (concat "@" buffer-file-name " (line 1)")
-                       (gemini-companion-point-test-sent)))
+                       (gemini-companion-send-test-sent)))
         (write-region "KEY=1\nE=2\n" nil ".env" nil 'silent)
         (write-region "keys/\n" nil ".geminiignore" nil 'silent)
         (gemini-companion-privacy-refresh)
@@ -399,49 +399,49 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
         (pcase-dolist
             (`(,name . ,buffer)
              `((".env (line 1)"
-                . ,(lambda () (gemini-companion-point-test-hits "KEY" ".env")))
+                . ,(lambda () (gemini-companion-send-test-hits "KEY" ".env")))
                ("a (line 1)"
-                . ,(lambda () (gemini-companion-point-test-hits "one" ".ssh/a")))
+                . ,(lambda () (gemini-companion-send-test-hits "one" ".ssh/a")))
                (".env (line 1)"
                 . ,(lambda ()
-                     (gemini-companion-point-test-occur
+                     (gemini-companion-send-test-occur
                       "KEY" (make-indirect-buffer (find-file-noselect ".env")
                                                   "indirect"))))
                ("keys"
-                . ,(lambda () (gemini-companion-point-test-dired "keys")))
+                . ,(lambda () (gemini-companion-send-test-dired "keys")))
                (".env"
-                . ,(lambda () (gemini-companion-point-test-deleted ".env")))
+                . ,(lambda () (gemini-companion-send-test-deleted ".env")))
                ;; Another file has its last name.
                ("keys/a"
                 . ,(lambda ()
-                     (gemini-companion-point-test-deleted "a/keys/a")))))
+                     (gemini-companion-send-test-deleted "a/keys/a")))))
           (setq asked '(nil))
-          (gemini-companion-point-test-in (funcall buffer)
+          (gemini-companion-send-test-in (funcall buffer)
             ;; The text of an excluded file is never sent.
             (should (string-suffix-p (concat "/" name)
-                                     (gemini-companion-point-test-sent)))
+                                     (gemini-companion-send-test-sent)))
             (should (string-search "is not shared" (car asked)))))
-        (gemini-companion-point-test-in (gemini-companion-point-test-hits "E" ".env")
+        (gemini-companion-send-test-in (gemini-companion-send-test-hits "E" ".env")
           (push-mark (point-max) t t)
           (setq asked '(nil))
-          (gemini-companion-point-test-sent)
+          (gemini-companion-send-test-sent)
           (should (= 2 (length asked))))))))
 
-(ert-deftest gemini-companion-point-takes-the-cli-of-the-directory-or-asks ()
-  (gemini-companion-point-test-with
+(ert-deftest gemini-companion-send-takes-the-cli-of-the-directory-or-asks ()
+  (gemini-companion-send-test-with
     (let ((here `(:id "2" :directory ,default-directory)))
       (gemini-companion-receive 'sessions-update `((:id "1" :directory "/nowhere") ,here))
-      (should (string-prefix-p "@a " (gemini-companion-point-test-sent)))
+      (should (string-prefix-p "@a " (gemini-companion-send-test-sent)))
       (gemini-companion-receive 'sessions-update
         `(,here (:id "3" :directory ,default-directory)))
       (cl-letf (((symbol-function 'completing-read)
                  (lambda (_prompt _names &rest more) (nth 4 more))))
-        (should (string-prefix-p "@a " (gemini-companion-point-test-sent))))
+        (should (string-prefix-p "@a " (gemini-companion-send-test-sent))))
       (gemini-companion-receive 'sessions-update (list here)))
     ;; A file that was not saved is only named.
-    (gemini-companion-point-test-in (find-file-noselect "!new")
-      (gemini-companion-point-test-sends "About !new (line 1)"))
-    (gemini-companion-point-test-in (generate-new-buffer "*blank*")
+    (gemini-companion-send-test-in (find-file-noselect "!new")
+      (gemini-companion-send-test-sends "About !new (line 1)"))
+    (gemini-companion-send-test-in (generate-new-buffer "*blank*")
       (insert "  \n\t\n")
       (should-error (gemini-companion-send) :type 'user-error))
     (gemini-companion-receive 'sessions-update nil)
@@ -449,75 +449,75 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
 
 ;;;; Other buffers
 
-(ert-deftest gemini-companion-point-sends-hits-with-their-messages ()
-  (gemini-companion-point-test-with
+(ert-deftest gemini-companion-send-sends-hits-with-their-messages ()
+  (gemini-companion-send-test-with
     (write-region "one\ntwo\nthree\n" nil "ab" nil 'silent)
-    (gemini-companion-point-test-in (gemini-companion-point-test-hits "t" "ab")
+    (gemini-companion-send-test-in (gemini-companion-send-test-hits "t" "ab")
       (push-mark (point) t t)
       (forward-line 2)
-      (gemini-companion-point-test-sends
+      (gemini-companion-send-test-sends
        "@ab (line 2): ab:2:two\n@ab (line 3): ab:3:three"))
-    (gemini-companion-point-test-in (generate-new-buffer "*perl*")
+    (gemini-companion-send-test-in (generate-new-buffer "*perl*")
       (insert "make: Leaving directory 'x'\n"
               "No such thing at a line 2, near x\n")
       (compilation-mode)
       (forward-line -1)
-      (should (string-prefix-p "@a (line 2)" (gemini-companion-point-test-sent)))
+      (should (string-prefix-p "@a (line 2)" (gemini-companion-send-test-sent)))
       (push-mark (point-min) t t)
       (goto-char (point-max))
-      (gemini-companion-point-test-sends "make: Leaving directory 'x'
+      (gemini-companion-send-test-sends "make: Leaving directory 'x'
 @a (line 2): No such thing at a line 2, near x"))
-    (let ((hits (gemini-companion-point-test-occur "thr" "a")))
+    (let ((hits (gemini-companion-send-test-occur "thr" "a")))
       (with-current-buffer "a"
         (narrow-to-region (point-min) (point-min)))
-      (gemini-companion-point-test-in hits
-        (gemini-companion-point-test-sends "@a (line 3): 3:three")
+      (gemini-companion-send-test-in hits
+        (gemini-companion-send-test-sends "@a (line 3): 3:three")
         ;; Whether its text may be sent is not known any more.
         (kill-buffer "a")
         (should-error (gemini-companion-send) :type 'user-error)))))
 
-(ert-deftest gemini-companion-point-sends-files-and-hunks ()
-  (gemini-companion-point-test-with
+(ert-deftest gemini-companion-send-sends-files-and-hunks ()
+  (gemini-companion-send-test-with
     (write-region "\0" nil "a.pdf" nil 'silent)
-    (gemini-companion-point-test-in (find-file-noselect "a.pdf")
-      (gemini-companion-point-test-sends "@a.pdf"))
-    (gemini-companion-point-test-in (gemini-companion-point-test-dired "a")
-      (gemini-companion-point-test-sends "@a")
+    (gemini-companion-send-test-in (find-file-noselect "a.pdf")
+      (gemini-companion-send-test-sends "@a.pdf"))
+    (gemini-companion-send-test-in (gemini-companion-send-test-dired "a")
+      (gemini-companion-send-test-sends "@a")
       (wdired-change-to-wdired-mode)
-      (gemini-companion-point-test-sends "@a"))
+      (gemini-companion-send-test-sends "@a"))
     (dolist (name '("sub/b.txt" "b.txt"))
       (gemini-companion-test-write name ""))
     (pcase-dolist (`(,name . ,sent) '(("a/sub/a" . "sub/a:")
                                       ("sub/b.txt" . "@sub/b.txt:")
                                       ("\"a/gr\\303\\266n\"" . "grön:")))
-      (gemini-companion-point-test-in (gemini-companion-point-test-deleted name)
-        (gemini-companion-point-test-sends
+      (gemini-companion-send-test-in (gemini-companion-send-test-deleted name)
+        (gemini-companion-send-test-sends
          (concat sent "\n```diff\n@@ -1 +0,0 @@\n-gone\n```"))))
-    (gemini-companion-point-test-in (gemini-companion-point-test-deleted "a/c")
+    (gemini-companion-send-test-in (gemini-companion-send-test-deleted "a/c")
       (forward-line -1)
       (save-excursion
         (insert "diff --git a/bin b/bin\nBinary files differ\n"))
       (should-error (gemini-companion-send) :type 'user-error))
-    (gemini-companion-point-test-in (dired-noselect "..")
+    (gemini-companion-send-test-in (dired-noselect "..")
       (dired-goto-file (expand-file-name "p"))
-      (gemini-companion-point-test-sends "."))))
+      (gemini-companion-send-test-sends "."))))
 
-(ert-deftest gemini-companion-point-sends-the-last-command-and-its-output ()
-  (gemini-companion-point-test-with
+(ert-deftest gemini-companion-send-sends-the-last-command-and-its-output ()
+  (gemini-companion-send-test-with
     (let ((explicit-shell-file-name "/bin/sh")
           (process-environment (cons "PS1=$ " process-environment)))
-      (gemini-companion-point-test-in (save-window-excursion (shell))
+      (gemini-companion-send-test-in (save-window-excursion (shell))
         (goto-char (point-max))
         (insert "echo first; seq 300")
         (comint-send-input)
         (gemini-companion-test-eventually
           (string-match-p "^300\n" (buffer-string)))
-        (let ((sent (gemini-companion-point-test-sent)))
+        (let ((sent (gemini-companion-send-test-sent)))
           (should (string-search "\n300\n" sent))
           (should (string-match-p
                    "\\````\necho first; seq 300\n\\[10. lines left out]\n10.\n" sent)))))
     ;; The prompt is known from the line of the cursor.
-    (gemini-companion-point-test-in (generate-new-buffer "*vterm*")
+    (gemini-companion-send-test-in (generate-new-buffer "*vterm*")
       (setq major-mode 'vterm-mode)
       (pcase-dolist
           (`(,left ,right ,sent ,copies)
@@ -537,32 +537,32 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
         (setq-local vterm-copy-mode copies)
         (when copies
           (goto-char (point-min)))
-        (gemini-companion-point-test-sends (format "```\n%s\n```" sent))))))
+        (gemini-companion-send-test-sends (format "```\n%s\n```" sent))))))
 
-(ert-deftest gemini-companion-point-quotes-texts-without-a-file ()
-  (gemini-companion-point-test-with
-    (gemini-companion-point-test-in (generate-new-buffer "*notes*")
+(ert-deftest gemini-companion-send-quotes-texts-without-a-file ()
+  (gemini-companion-send-test-with
+    (gemini-companion-send-test-in (generate-new-buffer "*notes*")
       (insert "First.\n\nMail a@b.c,\nthen ``` it.\n\nLast.\n")
       (goto-char 12)
-      (gemini-companion-point-test-sends
+      (gemini-companion-send-test-sends
        "From *notes*:\n````\nMail a@b.c,\nthen ``` it.\n````")
       (push-mark (point-min) t t)
       (goto-char 7)
-      (gemini-companion-point-test-sends "From *notes*:\n```\nFirst.\n```"))
-    (gemini-companion-point-test-in (generate-new-buffer "*code*")
+      (gemini-companion-send-test-sends "From *notes*:\n```\nFirst.\n```"))
+    (gemini-companion-send-test-in (generate-new-buffer "*code*")
       (insert "(a)\n")
       (emacs-lisp-mode)
-      (gemini-companion-point-test-sends "From *code*:\n```emacs-lisp\n(a)\n```"))
+      (gemini-companion-send-test-sends "From *code*:\n```emacs-lisp\n(a)\n```"))
     (let ((gemini-companion-send-alist
            `((text-mode . ,(lambda () '("mine")))
              . ,gemini-companion-send-alist)))
       (with-temp-buffer
         (text-mode)
-        (gemini-companion-point-test-sends "mine")))))
+        (gemini-companion-send-test-sends "mine")))))
 
 ;; Only Gemini CLI searches for a part of a name.
-(ert-deftest gemini-companion-point-quotes-an-at-sign-only-before-a-file ()
-  (gemini-companion-point-test-with
+(ert-deftest gemini-companion-send-quotes-an-at-sign-only-before-a-file ()
+  (gemini-companion-send-test-with
     (gemini-companion-test-write "src/Property.py" "")
     (pcase-dolist (`(,text ,gemini ,qwen)
                    '(("@@ -1 +1 @@ root@vm: me@example.com.")
@@ -576,16 +576,16 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
                                             ("qwen" . ,qwen)))
         (gemini-companion-receive 'sessions-update
           `((:id "1" :client ,client :directory ,default-directory)))
-        (gemini-companion-point-test-in (generate-new-buffer "*notes*")
+        (gemini-companion-send-test-in (generate-new-buffer "*notes*")
           (insert text)
           (let ((project-find-functions
                  (list (lambda (directory) (cons 'transient directory)))))
-            (gemini-companion-point-test-sends
+            (gemini-companion-send-test-sends
              (format "From *notes*:\n```\n%s\n```" (or quoted text)))))))))
 
 ;;;; Texts of files that are not shared
 
-(defun gemini-companion-point-test-filled (mode text)
+(defun gemini-companion-send-test-filled (mode text)
   "Return a new buffer in MODE with TEXT, on its last line."
   (with-current-buffer (generate-new-buffer "*filled*")
     (insert text)
@@ -594,14 +594,14 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
     (forward-line -1)
     (current-buffer)))
 
-(defun gemini-companion-point-test-source ()
+(defun gemini-companion-send-test-source ()
   "Return the buffer to edit the block of keys/n.org."
   (find-file "keys/n.org")
   (forward-line)
   (org-edit-src-code)
   (current-buffer))
 
-(defun gemini-companion-point-test-compiled (command &optional comint)
+(defun gemini-companion-send-test-compiled (command &optional comint)
   "Return the buffer of a compilation by COMMAND, with input if COMINT."
   (compile command comint)
   (set-buffer "*compilation*")
@@ -609,23 +609,23 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
     (string-match-p "finished" (buffer-string)))
   (current-buffer))
 
-(defun gemini-companion-point-test-hush-p (buffer &optional all)
+(defun gemini-companion-send-test-hush-p (buffer &optional all)
   "Return t if the word hush is sent from BUFFER; of ALL, if it is t.
 The user agrees to each question."
-  (gemini-companion-point-test-in buffer
+  (gemini-companion-send-test-in buffer
     (when all
       (push-mark (point-min) t t)
       (goto-char (point-max)))
     (cl-letf (((symbol-function 'y-or-n-p) #'always))
       (and (string-search "hush" (condition-case nil
-                                     (gemini-companion-point-test-sent)
+                                     (gemini-companion-send-test-sent)
                                    (user-error "")))
            t))))
 
-(defmacro gemini-companion-point-test-with-secret (&rest body)
+(defmacro gemini-companion-send-test-with-secret (&rest body)
   "Run BODY as above, with the files .env and keys/n.org, which are not shared."
   (declare (indent 0) (debug t))
-  `(gemini-companion-point-test-with
+  `(gemini-companion-send-test-with
      (dolist (file '((".env" "KEY=hush\nE=2\n") ("b.txt" "KEY=hush\nE=2\n")
                      ("keys/n.org" "#+begin_src sh\necho hush\n#+end_src\n* hush\n")
                      (".geminiignore" "keys/\n")))
@@ -633,8 +633,8 @@ The user agrees to each question."
      (gemini-companion-privacy-refresh)
      ,@body))
 
-(ert-deftest gemini-companion-point-keeps-hunks-of-two-files-if-one-is-hidden ()
-  (gemini-companion-point-test-with-secret
+(ert-deftest gemini-companion-send-keeps-hunks-of-two-files-if-one-is-hidden ()
+  (gemini-companion-send-test-with-secret
     (let ((hunk "@@ -1,2 +1,2 @@\n-KEY=hush\n+KEY=x\n E=2\n"))
       (dolist (header
                `("diff --git a/%s b/c\nrename from %s\nrename to c\n--- a/%s\n+++ b/c"
@@ -652,8 +652,8 @@ The user agrees to each question."
           (ert-info ((concat name " " header))
             (should
              (eq sent
-                 (gemini-companion-point-test-hush-p
-                  (gemini-companion-point-test-filled
+                 (gemini-companion-send-test-hush-p
+                  (gemini-companion-send-test-filled
                    #'diff-mode
                    (concat (string-replace "%s" name header) "\n" hunk)))))))))
     (pcase-dolist (`(,switches ,find) '(("-u" find-file-noselect)
@@ -668,10 +668,10 @@ The user agrees to each question."
             (with-current-buffer buffer
               (goto-char (point-min))
               (diff-hunk-next))
-            (should (eq sent (gemini-companion-point-test-hush-p buffer)))))))))
+            (should (eq sent (gemini-companion-send-test-hush-p buffer)))))))))
 
-(ert-deftest gemini-companion-point-keeps-source-lines-in-compilations ()
-  (gemini-companion-point-test-with-secret
+(ert-deftest gemini-companion-send-keeps-source-lines-in-compilations ()
+  (gemini-companion-send-test-with-secret
     (dolist (text
              '("  File \"%s\", line 1, in <module>\n    KEY=\"hush\"\n"
                "%s:1:5: error: bad\n    1 |   KEY=hush\n      |       ^~~~\n"
@@ -687,22 +687,22 @@ The user agrees to each question."
           (let ((all (concat "a:1: good\nmake: fine\n\n"
                              (string-replace "%s" name text)
                              "\na:2: good\nend of it\n")))
-            (should (eq sent (gemini-companion-point-test-hush-p
-                              (gemini-companion-point-test-filled
+            (should (eq sent (gemini-companion-send-test-hush-p
+                              (gemini-companion-send-test-filled
                                #'compilation-mode all)
                               t)))
-            (let ((buffer (gemini-companion-point-test-filled
+            (let ((buffer (gemini-companion-send-test-filled
                            #'compilation-mode all)))
               (with-current-buffer buffer
                 (search-backward "hush"))
-              (should (eq sent (gemini-companion-point-test-hush-p buffer))))
+              (should (eq sent (gemini-companion-send-test-hush-p buffer))))
             ;; The rest is sent.
-            (gemini-companion-point-test-in
-                (gemini-companion-point-test-filled #'compilation-mode all)
-              (gemini-companion-point-test-sends "end of it"))))))))
+            (gemini-companion-send-test-in
+                (gemini-companion-send-test-filled #'compilation-mode all)
+              (gemini-companion-send-test-sends "end of it"))))))))
 
-(ert-deftest gemini-companion-point-keeps-text-in-buffers-that-show-a-file ()
-  (gemini-companion-point-test-with-secret
+(ert-deftest gemini-companion-send-keeps-text-in-buffers-that-show-a-file ()
+  (gemini-companion-send-test-with-secret
     (dolist (command '("init -q" "add -A" "-c user.name=a -c user.email=a@b commit -qm x"))
       (should (zerop (call-process-shell-command (concat "git " command)))))
     (should-not
@@ -712,9 +712,9 @@ The user agrees to each question."
           (let ((buffer (save-window-excursion (funcall maker))))
             (should (string-search "hush" (with-current-buffer buffer
                                             (buffer-string))))
-            (gemini-companion-point-test-hush-p buffer t))))
+            (gemini-companion-send-test-hush-p buffer t))))
       (list
-       #'gemini-companion-point-test-source
+       #'gemini-companion-send-test-source
        (lambda ()
          (find-file ".env")
          (vc-annotate (expand-file-name ".env") "HEAD" nil nil nil 'git)
@@ -728,24 +728,24 @@ The user agrees to each question."
          (find-file ".env")
          (vc-find-revision (expand-file-name ".env") "HEAD"))
        (lambda ()
-         (gemini-companion-point-test-occur
-          "hush" (gemini-companion-point-test-source)))
+         (gemini-companion-send-test-occur
+          "hush" (gemini-companion-send-test-source)))
        (lambda ()
-         (gemini-companion-point-test-occur
-          "hush" (gemini-companion-point-test-filled
+         (gemini-companion-send-test-occur
+          "hush" (gemini-companion-send-test-filled
                   #'compilation-mode ".env:1: error\nKEY=hush\n")))
        (lambda ()
-         (gemini-companion-point-test-occur
-          "hush" (gemini-companion-point-test-occur
+         (gemini-companion-send-test-occur
+          "hush" (gemini-companion-send-test-occur
                   "hush" (find-file-noselect ".env"))))
        ;; With a prefix, as for commands that read input.
        (lambda ()
          (gemini-companion-test-write "out" ".env:1: error\n  KEY=hush\n")
-         (gemini-companion-point-test-compiled "cat out" t))
+         (gemini-companion-send-test-compiled "cat out" t))
        (lambda ()
-         (gemini-companion-point-test-compiled "sh -c 'cat a; cat keys/n.org'"))
+         (gemini-companion-send-test-compiled "sh -c 'cat a; cat keys/n.org'"))
        (lambda ()
-         (gemini-companion-point-test-compiled "git --no-pager show HEAD:.env"))
+         (gemini-companion-send-test-compiled "git --no-pager show HEAD:.env"))
        (lambda ()
          (with-current-buffer (find-file-noselect ".env")
            (let ((clone (clone-indirect-buffer "clone" nil)))
@@ -773,12 +773,12 @@ The user agrees to each question."
        (lambda ()
          (make-indirect-buffer "*Org Src n.org[ sh ]*" "copy")))))
     (rename-file ".env" ".env\u202e")
-    (gemini-companion-point-test-in
-        (gemini-companion-point-test-compiled "cat .env\u202e")
+    (gemini-companion-send-test-in
+        (gemini-companion-send-test-compiled "cat .env\u202e")
       (should (string-search ".env\\u202E, which is not shared"
                              (cadr (should-error (gemini-companion-send))))))
-    (should (gemini-companion-point-test-hush-p
+    (should (gemini-companion-send-test-hush-p
              ;; Tramp connects to a host for a relative name.
-             (gemini-companion-point-test-compiled "cat b.txt || cat /ssh:x:y") t))))
+             (gemini-companion-send-test-compiled "cat b.txt || cat /ssh:x:y") t))))
 
 ;;; gemini-companion-prompt-test.el ends here

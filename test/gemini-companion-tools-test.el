@@ -9,7 +9,7 @@
 (require 'gemini-companion-tools)
 (require 'ert-x)
 
-(defconst gemini-companion-extension-test-cli "#!/bin/sh
+(defconst gemini-companion-tools-test-cli "#!/bin/sh
 read answer
 home=~/.${0##*/}
 link=$home/extensions/gemini-companion
@@ -23,7 +23,7 @@ esac
   "A program that links and unlinks an extension as the CLIs do.
 End-to-end tests do so with the CLIs themselves.")
 
-(defun gemini-companion-extension-test-tools (&rest answers)
+(defun gemini-companion-tools-test-call (&rest answers)
   "Link the CLIs, or unlink them, and wait for the end.
 Each question of y or n is answered by one of ANSWERS, t, nil or quit."
   (cl-letf (((symbol-function 'y-or-n-p)
@@ -35,7 +35,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
     (gemini-companion-test-eventually
       (null (get-process "gemini-companion-link")))))
 
-(defmacro gemini-companion-extension-test-with-home (&rest body)
+(defmacro gemini-companion-tools-test-with-home (&rest body)
   "Run BODY in a home with all CLIs, of which two can be linked."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-directory nil
@@ -48,25 +48,25 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
              (list (gemini-companion-test-python) "-m" "gemini_companion_epc")))
        (dolist (client '("gemini" "qwen" "copilot"))
          (make-directory (concat "." client))
-         (write-region gemini-companion-extension-test-cli nil client nil 'silent)
+         (write-region gemini-companion-tools-test-cli nil client nil 'silent)
          (set-file-modes client #o755))
        (let ((exec-path (cons directory exec-path)))
          ,@body))))
 
-(defun gemini-companion-extension-test-files (directory)
+(defun gemini-companion-tools-test-files (directory)
   "Return the names of the files and directories below DIRECTORY."
   (mapcar (lambda (file) (file-relative-name file directory))
           (directory-files-recursively directory "" t)))
 
-(ert-deftest gemini-companion-extension-links-and-unlinks-each-cli ()
-  (gemini-companion-extension-test-with-home
-    (let ((before (gemini-companion-extension-test-files directory))
+(ert-deftest gemini-companion-tools-links-and-unlinks-each-cli ()
+  (gemini-companion-tools-test-with-home
+    (let ((before (gemini-companion-tools-test-files directory))
           (hooks (gemini-companion-test-hooks))
           (bridge (expand-file-name
                    "bridge.py" (gemini-companion-install-extension-directory))))
-      (should-error (gemini-companion-extension-test-tools nil) :type 'user-error)
-      (should (equal before (gemini-companion-extension-test-files directory)))
-      (gemini-companion-extension-test-tools t t)
+      (should-error (gemini-companion-tools-test-call nil) :type 'user-error)
+      (should (equal before (gemini-companion-tools-test-files directory)))
+      (gemini-companion-tools-test-call t t)
       ;; The mode is off.
       (should (equal hooks (gemini-companion-test-hooks)))
       (should (equal '("gemini" "qwen")
@@ -83,63 +83,63 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       (write-region "old" nil bridge nil 'silent)
       (gemini-companion-part-ready 'tools 'started)
       (should (string-search "MCP" (gemini-companion-test-file-text bridge)))
-      (gemini-companion-extension-test-tools t)
+      (gemini-companion-tools-test-call t)
       (delete-directory gemini-companion-install-directory)
-      (should (equal before (gemini-companion-extension-test-files directory))))))
+      (should (equal before (gemini-companion-tools-test-files directory))))))
 
-(ert-deftest gemini-companion-extension-links-all-or-nothing ()
-  (gemini-companion-extension-test-with-home
-    (let ((before (gemini-companion-extension-test-files directory)))
+(ert-deftest gemini-companion-tools-links-all-or-nothing ()
+  (gemini-companion-tools-test-with-home
+    (let ((before (gemini-companion-tools-test-files directory)))
       ;; The user quits the second question.
       (should (eq 'quit
                   (condition-case nil
-                      (gemini-companion-extension-test-tools t 'quit)
+                      (gemini-companion-tools-test-call t 'quit)
                     (quit 'quit))))
-      (should (equal before (gemini-companion-extension-test-files directory))))
+      (should (equal before (gemini-companion-tools-test-files directory))))
     ;; The policy cannot be written.
     (write-region "" nil ".gemini/policies" nil 'silent)
-    (should-error (gemini-companion-extension-test-tools t t) :type 'file-error)
+    (should-error (gemini-companion-tools-test-call t t) :type 'file-error)
     (should-not (gemini-companion-install-extension-p))
     (should-not (file-exists-p ".gemini/extensions"))
     ;; One CLI refuses, and the other one links it.
     (make-directory ".gemini/extensions/gemini-companion" t)
     (ert-with-message-capture messages
-      (gemini-companion-extension-test-tools t nil)
+      (gemini-companion-tools-test-call t nil)
       (should (string-search "Linking failed; Gemini CLI: already installed"
                              messages)))
     (should-not (file-exists-p ".gemini/policies/gemini-companion.toml"))
     (should-not (gemini-companion-tools-linked-p "gemini"))
     (should (gemini-companion-tools-linked-p "qwen"))))
 
-(defun gemini-companion-extension-test-shown (directory)
+(defun gemini-companion-tools-test-shown (directory)
   "Return the status of the links, as in DIRECTORY, as a text."
   (format "%s" (funcall (cdr (assoc "Links" gemini-companion-status-checks))
                         directory)))
 
-(ert-deftest gemini-companion-extension-status-shows-why-a-cli-does-not-ask ()
-  (gemini-companion-extension-test-with-home
+(ert-deftest gemini-companion-tools-status-shows-why-a-cli-does-not-ask ()
+  (gemini-companion-tools-test-with-home
     (should (string-search "No CLI is linked"
-                           (gemini-companion-extension-test-shown directory)))
-    (gemini-companion-extension-test-tools t nil)
+                           (gemini-companion-tools-test-shown directory)))
+    (gemini-companion-tools-test-call t nil)
     (gemini-companion-test-write
      ".qwen/settings.json" "{\"security\": {\"folderTrust\": {\"enabled\": true}}}")
     (dolist (text '("is not trusted, so questions are not offered and edits are not \
 reported" "To trust the directory, type /permissions trust in Gemini CLI there."
                     "To trust the directory, type /trust in Qwen Code there."))
       (should (string-search
-               text (gemini-companion-extension-test-shown directory))))
+               text (gemini-companion-tools-test-shown directory))))
     (dolist (home '(".gemini" ".qwen"))
       (write-region "{\"/\": \"TRUST_FOLDER\"}" nil
                     (expand-file-name "trustedFolders.json" home) nil 'silent))
     ;; Of a remote directory, no host is asked.
     (gemini-companion-test-with-far-host
       (dolist (place (list directory "/far:/x/"))
-        (let ((shown (gemini-companion-extension-test-shown place)))
+        (let ((shown (gemini-companion-tools-test-shown place)))
           (should (string-search "good Gemini CLI is linked" shown))
           (should-not (string-search "To trust" shown)))))
-    (gemini-companion-extension-test-tools t)))
+    (gemini-companion-tools-test-call t)))
 
-(ert-deftest gemini-companion-extension-answers-nothing-while-sharing-is-paused ()
+(ert-deftest gemini-companion-tools-answers-nothing-while-sharing-is-paused ()
   "No server is asked then, and what one answers is not sent."
   (let (late answers)
     (cl-letf (((symbol-function 'gemini-companion-lookup)
