@@ -167,8 +167,9 @@ Signal an error if the answer is no."
 (defcustom gemini-companion-review-arrival 'when-idle
   "When the review of a proposed edit appears.
 `when-idle' waits until nothing was typed for a moment and no
-prompt, macro or search is active; `now' shows the review at once;
-`notify' only announces it, and \\[gemini-companion-review] shows it.
+prompt, macro or search is active; `now' shows the review at once, or
+after a prompt; `notify' only announces it until you type
+\\[gemini-companion-review].
 
 The selected window stays visible, and `gemini-companion-review-focus'
 decides whether it stays selected.  \\[gemini-companion-review] also
@@ -304,7 +305,9 @@ Otherwise announce it; return non-nil if it waits for the user."
                ;; Not if its question was interrupted.
                (not (eq 'ready (gemini-companion-session-state
                                 (gemini-companion-edit-session edit))))
-               (or (eq gemini-companion-review-arrival 'now)
+               (or (and (eq gemini-companion-review-arrival 'now)
+                        ;; At the end of a prompt, Emacs restores the windows.
+                        (not (active-minibuffer-window)))
                    (gemini-companion-idle-user-p)))
           (ignore (gemini-companion-arrival--show edit next))
         ;; It will be shown before that can be read.

@@ -119,6 +119,12 @@ def test_review_waits_until_the_user_is_idle(world: World) -> None:
         emacs.wait_for("selects it")
         reviews.reject()
         emacs.wait_until_gone("selects it")
+    emacs.eval(option("arrival", "now"))
+    emacs.keys("M-:")
+    propose(emacs, file, "uno\n")
+    left_alone(emacs)
+    emacs.keys("C-g")
+    emacs.wait_for("uno")
 
 
 BEGUN = "a quick note:"
