@@ -603,7 +603,8 @@ show what each CLI is doing.  With prefix argument LIST, list the edits."
 (defun gemini-companion-review-quit ()
   "Ask whether to accept, reject or keep reviewing the current edit."
   (interactive)
-  (let ((edit (gemini-companion-edit-unsettled nil)))
+  (let* ((edit (gemini-companion-edit-unsettled nil))
+         (view (gemini-companion-edit-view edit)))
     (pcase (car (gemini-companion-edit-ask
                  edit
                  (lambda ()
@@ -613,7 +614,7 @@ show what each CLI is doing.  With prefix argument LIST, list the edits."
                       (?r "reject" "The file is not written")
                       (?k "keep reviewing" "Nothing is decided"))))))
       ;; The connection of its frame was lost: this key was typed in another one.
-      ((guard (eq 'pending (gemini-companion-edit-status edit)))
+      ((guard (and view (null (gemini-companion-edit-view edit))))
        (message "Review was hidden; it waits again"))
       (?a (gemini-companion-edit-accept edit))
       (?r (gemini-companion-edit-reject edit)))))

@@ -430,6 +430,15 @@ a:3 (removed line): keep it\na:4: as a digit"
     (write-region "one\n" nil "a" nil 'silent)
     (gemini-companion-list-test-key "u" nil nil)))
 
+(ert-deftest gemini-companion-list-quits-a-review-that-waits ()
+  (gemini-companion-list-test-with '(("a" "1\n"))
+    (let ((diff (gemini-companion-test-open "a" "2\n")))
+      (gemini-companion-list)
+      (gemini-companion-list--go-to-open)
+      (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?r))))
+        (gemini-companion-review-quit))
+      (should (eq 'rejected (gemini-companion-edit-status diff))))))
+
 (ert-deftest gemini-companion-list-folds-earlier-turns-and-reverts-one ()
   (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
     (let* ((session (gemini-companion-test-session "s1" 1))
