@@ -232,9 +232,13 @@ other windows show the same buffer."
 
 (defun gemini-companion-windows-restore-after-review (layout buffers windows)
   "Restore LAYOUT from a review in BUFFERS, which was in WINDOWS.
-If the user has moved to another tab, the tab of the review gets LAYOUT.
+If the user has moved to another tab, the tab of the review gets LAYOUT,
+but one that was made for it is closed, unless it has other windows.
 Elsewhere, delete only the windows of BUFFERS."
-  (pcase-let ((`(,frame ,configuration . ,_) layout))
+  (pcase-let* ((`(,frame ,configuration . ,_) layout)
+               (window (car windows))
+               (own-tab (pcase (window-parameter window 'quit-restore)
+                          (`(tab tab ,_ ,shown) (memq shown buffers)))))
     (cond ((not (frame-live-p frame)))
           ((and (frame-parameter frame 'tabs)
                 (not (seq-some #'window-live-p windows)))
@@ -242,11 +246,15 @@ Elsewhere, delete only the windows of BUFFERS."
                              (lambda (buffer)
                                (tab-bar-get-buffer-tab buffer frame 'other))
                              buffers)))
-             (setf (alist-get 'wc tab) configuration
-                   (alist-get 'wc-point tab) nil)))
-          ;; A tab that was made for the review is closed below.
-          ((eq 'tab (cadr (window-parameter (seq-find #'window-live-p windows)
-                                            'quit-restore))))
+             (pcase (and own-tab (cadr (alist-get 'ws tab)))
+               ('nil (setf (alist-get 'wc tab) configuration
+                           (alist-get 'wc-point tab) nil))
+               ('leaf (with-selected-frame frame
+                        (tab-bar-close-tab (1+ (alist-get 'index tab))))))))
+          (own-tab
+           ;; It is closed below, unless the user has split it.
+           (unless (frame-root-window-p window)
+             (delete-window window)))
           ((or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
                          buffers)
                (gemini-companion-windows-covering frame buffers))
@@ -256,7 +264,12 @@ Elsewhere, delete only the windows of BUFFERS."
     ;; Otherwise a window could show the next one of them.
     (mapc #'bury-buffer live)
     (dolist (buffer live)
-      (mapc #'quit-restore-window (get-buffer-window-list buffer nil t)))))
+      (dolist (window (get-buffer-window-list buffer nil t))
+        (if (eq window (selected-window))
+            (quit-restore-window)
+          ;; It would close the selected tab, and select another window.
+          (with-selected-window window
+            (quit-restore-window)))))))
 
 (defun gemini-companion-windows--restore-around (layout buffers)
   "Restore LAYOUT from a review in BUFFERS.
