@@ -532,15 +532,14 @@ no review is hidden."
   "Comment on the line at point; an empty text deletes the comment.
 If the proposal is rejected, the comment becomes part of the reason."
   (interactive nil gemini-companion-list-mode)
-  (let* ((edit (gemini-companion-edit-unsettled))
-         (key (or (gemini-companion-list--line-key)
-                  (user-error "No line of the file here")))
-         (comment (gemini-companion-prompt-read
-                   edit (format "Comment on line %d: " (cdr key))
-                   (cdr (assoc key (gemini-companion-edit-comments edit))))))
-    (when comment
-      (gemini-companion-edit-comment
-       edit key (and (not (string-blank-p comment)) comment)))))
+  (when-let* ((edit (gemini-companion-edit-unsettled))
+              (key (or (gemini-companion-list--line-key)
+                       (user-error "No line of the file here")))
+              (comment (gemini-companion-prompt-read
+                        edit (format "Comment on line %d: " (cdr key))
+                        (cdr (assoc key (gemini-companion-edit-comments edit))))))
+    (gemini-companion-edit-comment
+     edit key (and (not (string-blank-p comment)) comment))))
 
 (defun gemini-companion-list-revert ()
   "Revert the edit at point: restore the previous text of the file.

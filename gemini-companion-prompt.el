@@ -364,7 +364,8 @@ Return what is to be shown."
   "Return what the user types after PROMPT, or nil if EDIT ended meanwhile.
 The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
 `read-string'."
-  (let ((typed (apply #'read-string prompt arguments)))
+  ;; Emacs fails if both the current buffer and the frame are gone afterwards.
+  (let ((typed (with-temp-buffer (apply #'read-string prompt arguments))))
     (if (gemini-companion-edit-open-p edit)
         typed
       (gemini-companion-prompt--keep typed "This review has ended already")

@@ -111,22 +111,31 @@ def test_review_waits_again_if_its_frame_is_deleted(world: World) -> None:
     assert file.read_text() == "mine\n"
 
 
+@pytest.mark.parametrize("key", ["q", "R"])
 def test_review_waits_again_if_the_connection_of_its_terminal_is_lost(
-    world: World,
+    world: World, key: str
 ) -> None:
     file, other = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
     emacs, reviews, cli = world.pair(other)
     client = [world.tools.emacsclient, "-t", "-s", "emacs", str(file)]
-    second = world.tmux.start("second", client, world.project, {}, (80, 24))
+    second = world.tmux.start(key, client, world.project, {}, (80, 24))
     second.wait_for("a.txt")
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
     second.wait_for("uno")
-    second.text("\x1bxgemini-companion-review\rq")
-    second.wait_for("keep reviewing")
+    second.text(f"\x1bxgemini-companion-review\r{key}")
+    second.wait_for("keep reviewing" if key == "q" else "reason for")
+    if key == "R":
+        second.text("half a reason")
+        second.wait_for("half a reason")
 
-    world.tmux.call("kill-session", "-t", "=second:")
+    world.tmux.call("kill-session", "-t", f"={key}:")
 
     emacs.holds("(= 1 (length (frame-list)))")
+    if key == "R":
+        # Emacs has moved the question to the other frame.
+        emacs.keys("C-x", "o", "Enter")
+        emacs.becomes("(current-kill 0)", "half a reason")
+        return
     # It goes on to read keys, those that are typed elsewhere.
     emacs.keys("a")
     emacs.says("Review was hidden; it waits again")
