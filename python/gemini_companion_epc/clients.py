@@ -14,7 +14,7 @@ from shutil import which
 
 from .bridge import HOMES, directory_of
 from .companion import COMPANION
-from .copilot import COPILOT
+from .copilot import Copilot
 from .protocol import Protocol
 
 _RUNNER = r"(.*/)?(node(js)?|bun|deno)"
@@ -124,7 +124,7 @@ CLIENTS = (
         title="Copilot CLI",
         program=r"(.*/)?copilot|.*/@github/copilot/npm-loader\.js",
         file_name=lambda pid, port: f"emacs-{pid}-{port}.lock",
-        protocol=COPILOT,
+        protocol=Copilot(),
         states_version=True,
         identity=("X-Copilot-PID", "X-Copilot-Session-Id"),
         has_socket=True,

@@ -116,9 +116,6 @@ class Copilot(Protocol):
         }
 
 
-COPILOT = Copilot()
-
-
 def _answer(**facts: object) -> str:
     return json.dumps({"success": True, "message": "", **facts}, ensure_ascii=False)
 

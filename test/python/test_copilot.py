@@ -13,7 +13,7 @@ import pytest
 
 from conftest import Alone, until
 from fake_cli import BOUND, FakeCli
-from gemini_companion_epc.copilot import COPILOT
+from gemini_companion_epc.copilot import Copilot
 from gemini_companion_epc.types import File
 
 
@@ -164,7 +164,7 @@ def test_a_selection_has_its_start_and_end(
     file = File(
         "/a b", 1, active=True, line=2, character=9, selected_text=text, **where
     )
-    params: Any = COPILOT.context([File("/x", 2), file])["params"]
+    params: Any = Copilot().context([File("/x", 2), file])["params"]
     assert (params["filePath"], params["fileUrl"]) == ("/a b", "file:///a%20b")
     selection = params["selection"]
     found = [tuple(selection[one].values()) for one in ("start", "end")]
@@ -172,6 +172,6 @@ def test_a_selection_has_its_start_and_end(
 
 
 def test_without_an_active_file_the_selection_is_empty() -> None:
-    params: Any = COPILOT.context([File("/x", 2)])["params"]
+    params: Any = Copilot().context([File("/x", 2)])["params"]
     assert (params["text"], params["filePath"]) == ("", "")
     assert params["selection"]["isEmpty"]
