@@ -702,10 +702,12 @@ An edit that was settled is not changed.  Its view is still to be closed."
          (signal (car problem) (cdr problem)))))
     (setf (gemini-companion-edit-time edit) (float-time))
     (gemini-companion-watch-end (gemini-companion-edit-watch edit))
-    (when (eq decision 'dismissed)
-      ;; Qwen Code writes the file before it closes the review.
-      (unless (gemini-companion-edit--find-in-file edit)
-        (gemini-companion-edit--read edit)))
+    (when (and (eq decision 'dismissed)
+               ;; Copilot CLI may write the file between these two.
+               (gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
+               ;; Qwen Code writes it before it closes the review.
+               (not (gemini-companion-edit--find-in-file edit)))
+      (gemini-companion-edit--read edit))
     (gemini-companion-edit--notify edit 'settled)))
 
 (cl-defmethod gemini-companion-receive ((_method (eql 'close-diff)) id reason)

@@ -487,6 +487,21 @@ if `answer' is non-nil."
         (gemini-companion-test-open "a" "5\n" 5 session)
         (should (equal '(0 0 0 3 4) (funcall turns)))))))
 
+;; Copilot CLI does not wait until its review is closed.
+(ert-deftest gemini-companion-edits-has-the-text-before-one-written-meanwhile ()
+  (gemini-companion-test-with-edits '(("a" "A\n"))
+    (gemini-companion-test-open "a" "1\n" 1 session)
+    (advice-add 'gemini-companion-text-bytes :before
+                (lambda (file) (gemini-companion-test-write file "1\n"))
+                '((name . write)))
+    (unwind-protect
+        (gemini-companion-receive 'close-diff 1 'closed)
+      (advice-remove 'gemini-companion-text-bytes 'write))
+    (gemini-companion-test-write "a" "1\n")
+    (gemini-companion-test-eventually
+      (equal '(("a" accepted "A\n" "1\n"))
+             (gemini-companion-edits-test-reported)))))
+
 (ert-deftest gemini-companion-edits-records-what-was-written-without-review ()
   (gemini-companion-test-with-edits nil
     (let ((file (expand-file-name "a"))
