@@ -251,7 +251,7 @@ Elsewhere, delete only the windows of BUFFERS."
                            (alist-get 'wc-point tab) nil))
                ('leaf (with-selected-frame frame
                         (tab-bar-close-tab (1+ (alist-get 'index tab))))))))
-          (own-tab
+          ((and own-tab (window-live-p window))
            ;; It is closed below, unless the user has split it.
            (unless (frame-root-window-p window)
              (delete-window window)))
@@ -273,25 +273,28 @@ Elsewhere, delete only the windows of BUFFERS."
 
 (defun gemini-companion-windows--restore-around (layout buffers)
   "Restore LAYOUT from a review in BUFFERS.
-A window that shows another buffer keeps it, its point, its margins and
-the selection: the user may have worked there meanwhile.  If the user is in
-a window that LAYOUT does not have, its buffer stays selected, too."
+A window that shows another buffer keeps it, its point, its margins, what
+quitting does and the selection: the user may have worked there meanwhile.
+If the user is in a window that LAYOUT does not have, its buffer stays
+selected, too."
   (let* ((frame (car layout))
          (pop-up-frames nil)
          (last (frame-selected-window frame))
          (shown (mapcar (lambda (window)
                           (list window (window-buffer window) (window-edges window)
                                 (window-start window) (window-point window)
+                                (window-parameter window 'quit-restore)
                                 (window-margins window)))
                         (seq-remove (lambda (window)
                                       (memq (window-buffer window) buffers))
                                     (window-list frame)))))
     (gemini-companion-windows--restore layout)
     ;; The selected one comes last: it may have to take another one's place.
-    (pcase-dolist (`(,window ,buffer ,edges ,start ,point (,left . ,right))
+    (pcase-dolist (`(,window ,buffer ,edges ,start ,point ,quit (,left . ,right))
                    (nreverse shown))
       (let ((there (cond ((window-live-p window)
                           (unless (eq buffer (window-buffer window))
+                            (set-window-parameter window 'quit-restore quit)
                             (set-window-buffer window buffer))
                           window)
                          ((eq window last)
