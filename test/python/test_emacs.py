@@ -89,7 +89,7 @@ def test_a_large_text_is_refused_when_no_file_can_be_written(
 ) -> None:
     peer = epc.peer()
     monkeypatch.setattr(tempfile, "tempdir", "/dev/null")
-    with pytest.raises(EmacsError, match="Not a directory"):
+    with pytest.raises(EmacsError, match=r"^Not a directory$"):
         epc.run(epc.emacs.open_diff(diff_of("x" * LARGE_TEXT), SESSION))
     epc.open(diff_of("less"))
     assert peer.expect("open-diff")[3] == "less"

@@ -8,7 +8,6 @@ import pytest
 from conftest import dead_pid
 from gemini_companion_epc import texts
 from gemini_companion_epc.texts import LARGE_TEXT
-from gemini_companion_epc.types import EmacsError
 
 
 def test_a_sweep_removes_the_files_of_dead_servers_of_this_user_only(
@@ -37,11 +36,3 @@ def test_a_sweep_removes_the_files_of_dead_servers_of_this_user_only(
     assert {path.name for path in tmp_path.iterdir()} == {own.name, *others}
     texts.sweep(os.getpid())
     assert {path.name for path in tmp_path.iterdir()} == others
-
-
-def test_why_a_text_cannot_be_written_has_no_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    with pytest.raises(EmacsError, match=r"^No such file or directory$"):
-        texts.pack("x" * LARGE_TEXT)
