@@ -4,7 +4,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-review-test-helper)
 

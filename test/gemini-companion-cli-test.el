@@ -11,7 +11,6 @@
 (require 'gemini-companion-cli)
 (require 'gemini-companion-server-test-helper)
 (require 'project)
-(require 'term)
 (require 'warnings)
 
 (declare-function evil-mode "ext:evil-core")

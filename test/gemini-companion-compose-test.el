@@ -6,7 +6,6 @@
 
 (require 'gemini-companion-compose)
 (require 'gemini-companion-test-helper)
-(require 'project)
 
 (defmacro gemini-companion-compose-test-with (client &rest body)
   "Run BODY in a project with a session of CLIENT.

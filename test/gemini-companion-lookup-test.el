@@ -4,22 +4,16 @@
 
 ;;; Code:
 
-(require 'flymake)
+(require 'flycheck nil t)
 (require 'gemini-companion-lookup)
-(require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-test-helper)
 
-(defvar flycheck-checkers)
 (declare-function eglot-current-server "eglot")
 (declare-function eglot-ensure "eglot")
 (declare-function eglot-managed-p "eglot")
 (declare-function eglot-shutdown-all "eglot")
 (declare-function eglot--signal-textDocument/didChange "eglot")
-(declare-function flycheck-define-error-level "ext:flycheck")
-(declare-function flycheck-define-generic-checker "ext:flycheck")
-(declare-function flycheck-error-new-at "ext:flycheck")
-(declare-function flycheck-mode "ext:flycheck")
 (declare-function jsonrpc--process "jsonrpc")
 (declare-function jsonrpc-notify "jsonrpc")
 (declare-function jsonrpc-request "jsonrpc")
@@ -380,7 +374,7 @@ FILES."
       (should (gemini-companion-lookup-test-problem-p "does not check" "a.txt")))))
 
 (ert-deftest gemini-companion-lookup-of-flycheck-are-of-the-present-text ()
-  (skip-unless (require 'flycheck nil t))
+  (skip-unless (featurep 'flycheck))
   (flycheck-define-error-level 'gemini-companion-lookup-test-level
                                :severity 200 :compilation-level 2)
   (flycheck-define-generic-checker 'gemini-companion-lookup-test

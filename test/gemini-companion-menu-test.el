@@ -4,7 +4,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion)
 (require 'gemini-companion-list)
 (require 'gemini-companion-menu)
 (require 'gemini-companion-review-test-helper)

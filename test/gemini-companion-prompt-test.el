@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'diff)
+(require 'flycheck nil t)
 (require 'gemini-companion-compose)
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-review-test-helper)
@@ -214,14 +215,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
                        (gemini-companion-test-text terminal)))
       (should (equal (if taken "Too long" "before") (car kill-ring))))))
 
-(declare-function flycheck-buffer "ext:flycheck")
-(declare-function flycheck-define-generic-checker "ext:flycheck")
-(declare-function flycheck-error-new-at "ext:flycheck")
-(declare-function flycheck-list-errors "ext:flycheck")
-(declare-function flycheck-mode "ext:flycheck")
-(defvar flycheck-checker)
 (defvar vterm-copy-mode)
-(defvar flycheck-error-list-buffer)
 
 (defmacro gemini-companion-send-test-with (&rest body)
   "Run BODY in a directory with p/a, which is visited, and a CLI in p."
@@ -352,7 +346,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
       (gemini-companion-send-test-sends "@a (line 2): @Bad number"))))
 
 (ert-deftest gemini-companion-send-includes-the-errors-of-flycheck ()
-  (skip-unless (require 'flycheck nil t))
+  (skip-unless (featurep 'flycheck))
   (gemini-companion-send-test-with
     (flycheck-define-generic-checker 'gemini-companion-send-test
       "Find an error on the second line."

@@ -5,11 +5,8 @@
 ;;; Code:
 
 (require 'gemini-companion-review-test-helper)
-(require 'gemini-companion-cli)
 (require 'gemini-companion-list)
-(require 'gemini-companion-session)
 (require 'gemini-companion-remote)
-(require 'gemini-companion-privacy)
 (require 'ert-x)
 (require 'tramp)
 

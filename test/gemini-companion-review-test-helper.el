@@ -4,8 +4,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-arrival)
-(require 'gemini-companion-edit)
 (require 'gemini-companion-review)
 (require 'gemini-companion-test-helper)
 (require 'gemini-companion-unified)

@@ -7,7 +7,6 @@
 (require 'gemini-companion)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-session)
 (require 'gemini-companion-test-helper)
 (require 'json)
 

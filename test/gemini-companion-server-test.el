@@ -4,7 +4,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-arrival)
 (require 'gemini-companion-review)
 (require 'gemini-companion-server-test-helper)
 

@@ -4,7 +4,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-edit)
 (require 'gemini-companion-state)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-test-helper)

@@ -5,7 +5,6 @@
 ;;; Code:
 
 (require 'ert-x)
-(require 'gemini-companion)
 (require 'gemini-companion-status)
 (require 'gemini-companion-server-test-helper)
 
