@@ -181,41 +181,14 @@
           (let* ((diff (gemini-companion-arrival-test-propose "a"))
                  (shown (gemini-companion-test-messages
                           (gemini-companion-test-wait
-                           (lambda () (gemini-companion-edit-shown)))))
-                 (session (gemini-companion-edit-session diff)))
+                           (lambda () (gemini-companion-edit-shown))))))
             (should (string-match-p "; C-c % r selects it" (car shown)))
             (should (string-search "1 to answer: C-c % r"
                                    (funcall (cdr (gemini-companion-part-lighter 'notify)))))
             (with-current-buffer (gemini-companion-review-main-buffer diff)
               ;; The mode line reads two of them as one.
               (should (string-search "C-c %% r to answer"
-                                     (gemini-companion-test-header-text 200))))
-            (pcase-dolist
-                (`(,expected . ,function)
-                 `(("Auto-accept on; C-c % a ends it; open reviews remain"
-                    . ,(lambda () (gemini-companion-auto-accept session)))
-                   ("Auto-accepted edit of b (+1 "
-                    . ,(lambda ()
-                         (setq diff (gemini-companion-test-open "b" "new\n" 2 session))
-                         (gemini-companion-test-wait
-                          (lambda ()
-                            (eq 'automatic
-                                (gemini-companion-edit-decision diff))))))
-                   ("; C-c % o shows your edits"
-                    . ,(lambda ()
-                         (setq diff (car (gemini-companion-edits-open)))
-                         (with-current-buffer
-                             (gemini-companion-edit-proposal-buffer diff)
-                           (insert "mine ")
-                           (gemini-companion-receive 'close-diff 1 'exited)
-                           (insert "more "))
-                         (gemini-companion-test-wait
-                          (lambda () (null (gemini-companion-edits-ending))))))))
-              (should (seq-some
-                       (lambda (line) (string-search expected line))
-                       (cl-letf (((symbol-function 'y-or-n-p) #'always))
-                         (gemini-companion-test-messages
-                           (funcall function))))))))
+                                     (gemini-companion-test-header-text 200))))))
       (use-global-map map))))
 
 (ert-deftest gemini-companion-arrival-leaves-a-search-selected ()

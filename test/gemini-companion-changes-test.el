@@ -539,17 +539,6 @@
       (should (eq 'reverted (gemini-companion-edit-status edit)))
       (should (equal '(1 9) (gemini-companion-changes-test-marked "a"))))))
 
-(ert-deftest gemini-companion-changes-stay-undone-beside-lines-that-are-alike ()
-  (gemini-companion-changes-test-with '(("a" "x\nx\n"))
-    (let ((edit (gemini-companion-changes-test-accept "a" "x\nx\nx\nx\n" session)))
-      (gemini-companion-changes-test-keys 'gemini-companion-next-change "u")
-      (with-current-buffer (window-buffer)
-        (goto-char (point-max))
-        (insert "mine\n")
-        (save-buffer))
-      (should (= 1 (length (gemini-companion-edit-undone edit))))
-      (should-not (gemini-companion-changes-test-marked "a")))))
-
 ;; Each merge takes 20 ms.
 (ert-deftest gemini-companion-changes-that-have-gone-are-not-merged-at-each-save ()
   (gemini-companion-changes-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"

@@ -144,21 +144,3 @@ def test_new_file_in_a_new_directory_can_be_proposed_again(world: World) -> None
     reviews.accept()
 
     cli.finished("all done", file, "born again\n")
-
-
-@pytest.mark.once
-def test_edits_work_again_after_an_interrupt(world: World) -> None:
-    first, emacs, reviews, cli = world.review("one\n", "uno\n")
-    second = world.file("b.txt", "two\n")
-    cli.interrupt()
-
-    cli.model.script(write_file(second, "due\n"), say("second done"))
-    cli.ask()
-    cli.answer("Allow once")
-    cli.wait_for("second done")
-    assert (first.read_text(), second.read_text()) == ("one\n", "due\n")
-    reviews.wait_until(0)
-    emacs.says("interrupted; review closed, a.txt not written")
-
-    reviews.accepted(cli, first, write_file(first, "UNO\n"))
-    assert first.read_text() == "UNO\n"

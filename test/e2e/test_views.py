@@ -167,38 +167,6 @@ def test_frame_made_for_a_review_by_a_rule_is_deleted_with_it(world: World) -> N
     emacs.eval("(setq display-buffer-alist nil)")
 
 
-@pytest.mark.parametrize("made", ["pop-up-frame", "in-new-tab"])
-def test_user_stays_elsewhere_when_a_frame_or_tab_made_for_a_review_goes(
-    world: World, made: str
-) -> None:
-    rule = f"""(setq tab-bar-show nil display-buffer-alist
-                    '(("gemini diff" display-buffer-{made})))"""
-    file = world.file("a.txt", OLD)
-    emacs, reviews, cli = world.pair(file, extra=OWN + rule)
-    emacs.eval("(progn (make-frame) nil)")
-    tabs = "(length (seq-mapcat #'tab-bar-tabs (frame-list)))"
-    count = int(emacs.value(tabs))
-    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
-    emacs.eval("""(let ((there (get-buffer-window "*gemini diff: a.txt*" t)))
-                    (select-frame
-                     (seq-find (lambda (frame)
-                                 (not (memq frame (list (selected-frame)
-                                                        (window-frame there)))))
-                               (frame-list)
-                               (next-frame)))
-                    (tab-bar-new-tab))""")
-    here = "(list (selected-window) (length (tab-bar-tabs)))"
-    before = emacs.eval(here)
-
-    cli.answer("Allow once")
-
-    cli.finished("all done", file, NEW)
-    reviews.wait_until(0)
-    assert emacs.eval(here) == before
-    emacs.becomes(tabs, count + 1)
-    emacs.eval("(setq display-buffer-alist (delete-other-frames))")
-
-
 @pytest.mark.once
 @pytest.mark.fresh
 def test_review_appears_on_the_terminal_that_shows_the_file(world: World) -> None:
