@@ -259,11 +259,14 @@ Elsewhere, delete only the windows of BUFFERS."
                          buffers)
                (gemini-companion-windows-covering frame buffers))
            (gemini-companion-windows--restore-around layout buffers))))
-  (let ((live (seq-filter #'buffer-live-p buffers))
-        (frame-auto-hide-function #'delete-frame))
+  (gemini-companion-windows--quit (seq-filter #'buffer-live-p buffers)))
+
+(defun gemini-companion-windows--quit (buffers)
+  "Quit each window of BUFFERS, and delete a frame or tab made for it."
+  (let ((frame-auto-hide-function #'delete-frame))
     ;; Otherwise a window could show the next one of them.
-    (mapc #'bury-buffer live)
-    (dolist (buffer live)
+    (mapc #'bury-buffer buffers)
+    (dolist (buffer buffers)
       (dolist (window (get-buffer-window-list buffer nil t))
         (if (eq window (selected-window))
             (quit-restore-window)
