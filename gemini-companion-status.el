@@ -33,7 +33,9 @@
 (defvar gemini-companion-status-checks
   `(("Server" . gemini-companion-status--server)
     ("CLI" . ,(lambda (_directory)
-                (mapcar #'gemini-companion-status--version
+                (mapcar (lambda (client)
+                          (or (gemini-companion-status--undiscoverable client)
+                              (gemini-companion-status--version client)))
                         (gemini-companion-status--clients))))
     ("Settings" . gemini-companion-status--settings)
     ("Sharing" . gemini-companion-status--sharing)
@@ -295,11 +297,20 @@ A CLI that has run counts as installed.  That is at least the first one."
                                         (plist-get session :client))
                                       (gemini-companion-sessions)))
         (seq-union (gemini-companion-cli-installed)
-                   (seq-filter (lambda (client)
-                                 (file-directory-p
-                                  (gemini-companion-clients-home client)))
-                               all))
+                   (seq-filter #'gemini-companion-status--has-run-p all))
         (list (car all)))))
+
+(defun gemini-companion-status--has-run-p (client)
+  (file-directory-p (gemini-companion-clients-home client)))
+
+(defun gemini-companion-status--undiscoverable (client)
+  "Return the finding about the discovery file for CLIENT if it is missing."
+  (when-let* (((gemini-companion-status--has-run-p client))
+              (file (cadr (assoc client (plist-get (gemini-companion-server-info)
+                                                   :discovery))))
+              ((not (file-exists-p file))))
+    `(bad ,(format "Discovery file %s is missing; see the buffer *Warnings*"
+                   file))))
 
 (defun gemini-companion-status--version (client)
   (let* ((title (gemini-companion-clients-title client))
@@ -315,18 +326,12 @@ A CLI that has run counts as installed.  That is at least the first one."
                        (string-match "\\`[0-9]+\\.[0-9]+\\.[0-9]+" text)
                        (match-string 0 text)))
          (oldest (gemini-companion-clients-get client :oldest))
-         (has-run (file-directory-p (gemini-companion-clients-home client)))
-         (discovery (cadr (assoc client (plist-get (gemini-companion-server-info)
-                                                   :discovery))))
          (install (format "npm install -g %s (needs Node.js %s)"
                           (gemini-companion-clients-get client :package)
                           (gemini-companion-clients-get client :node))))
-    (cond ((and has-run discovery (not (file-exists-p discovery)))
-           `(bad ,(format "Discovery file %s is missing; see the buffer *Warnings*"
-                          discovery)))
-          ((null file)
+    (cond ((null file)
            ;; A CLI that has run may be in the PATH of a terminal only.
-           (list (if has-run 'note 'bad)
+           (list (if (gemini-companion-status--has-run-p client) 'note 'bad)
                  (format "The program %s is not in the PATH of Emacs" program)
                  (concat "To install it: " install
                          (gemini-companion-install-path-hint))))
