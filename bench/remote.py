@@ -34,7 +34,7 @@ def carry(source, sink):
     waiting = queue.Queue()
     def write():
         while data := waiting.get():
-            time.sleep(max(0, data[0] - time.monotonic()))
+            time.sleep(max(0, data[0] - time.monotonic()))  # the delay of the line
             os.write(sink, data[1])
         os.close(sink)
     threading.Thread(target=write).start()
