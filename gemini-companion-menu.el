@@ -28,39 +28,29 @@
                (lambda () (gemini-companion-menu-state ',enable))))
       ,@(and stay '(:transient t)))))
 
-(defun gemini-companion-menu--define (name documentation place &optional description)
-  "Define NAME with DOCUMENTATION, a transient with DESCRIPTION.
-It has the commands that apply in PLACE; see `gemini-companion-commands'."
-  ;; Not when this file is compiled: the form differs between the versions of
-  ;; Transient, of which another one may be installed later.
+;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
+;;;###autoload (autoload 'gemini-companion-review-menu "gemini-companion-menu" nil t)
+(pcase-dolist (`(,name ,documentation ,place . ,description)
+               '((gemini-companion-menu
+                  "Display the commands of gemini-companion in a menu." global)
+                 (gemini-companion-review-menu
+                  "Display the commands for a review in a menu." view
+                  :description (lambda () (gemini-companion-menu-state
+                                           'gemini-companion-edit-summary)))
+                 (gemini-companion-list-menu
+                  "Display the commands of the list of edits in a menu." list)))
   (let ((groups (mapcar (pcase-lambda (`(,title . ,rows))
                           (vconcat (list title)
                                    (mapcar #'gemini-companion-menu--suffix rows)))
                         (gemini-companion-commands-menu place))))
+    ;; Not when this file is compiled: the form differs between the versions of
+    ;; Transient, of which another one may be installed later.
     (eval `(transient-define-prefix ,name ()
              ,documentation
              ;; In a frame of 80 columns, three have room beside each other.
-             ,@(mapcar (apply-partially
-                        #'vconcat
-                        (and description (list :description description)))
+             ,@(mapcar (apply-partially #'vconcat description)
                        (seq-partition groups (if (nthcdr 3 groups) 2 3))))
           t)))
-
-;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
-(gemini-companion-menu--define
- 'gemini-companion-menu "Display the commands of gemini-companion in a menu."
- 'global)
-
-;;;###autoload (autoload 'gemini-companion-review-menu "gemini-companion-menu" nil t)
-(gemini-companion-menu--define
- 'gemini-companion-review-menu "Display the commands for a review in a menu."
- 'view
- (apply-partially #'gemini-companion-menu-state
-                  'gemini-companion-edit-summary))
-
-(gemini-companion-menu--define
- 'gemini-companion-list-menu
- "Display the commands of the list of edits in a menu." 'list)
 
 (provide 'gemini-companion-menu)
 ;;; gemini-companion-menu.el ends here

@@ -55,49 +55,44 @@ seconds.  Takes effect at once."
 (defvar gemini-companion-notify--open nil
   "Alist of sessions and functions that withdraw their notifications.")
 
-(defun gemini-companion-notify--follow (session state)
-  "Withdraw the notification about SESSION, which is in another STATE.
-Show that soon."
+(defun gemini-companion-notify--follow (session _state)
+  "Withdraw the notification about SESSION, and show its new state soon."
   (gemini-companion-notify--withdraw session)
   (when-let* ((since (gemini-companion-session-state-since session)))
-    (run-at-time (if (and (eq state 'waiting)
-                          (null (gemini-companion-edits-open session))
-                          (eq state
-                              (gemini-companion-session-state session 'lasting)))
-                     ;; What was accepted may still be written.
-                     (* 6 gemini-companion-notify-lasting-seconds)
-                   gemini-companion-notify-lasting-seconds)
+    (run-at-time (* gemini-companion-notify-lasting-seconds
+                    ;; What was accepted may still be written.
+                    (if (gemini-companion-notify--asks-p session) 6 1))
                  nil #'gemini-companion-notify--settle session since)))
 
 (defun gemini-companion-notify--settle (session since)
   "Show the state of SESSION if it is the one of SINCE, and maybe notify."
   (gemini-companion-server-guarded 'notify
     (when (eql since (gemini-companion-session-state-since session))
-      (let ((state (gemini-companion-state-lasts session)))
+      (let ((text (pcase (gemini-companion-state-lasts session)
+                    ('waiting (gemini-companion-notify--question session))
+                    ('ready (gemini-companion-notify--summary session)))))
         (force-mode-line-update t)
-        (unless (gemini-companion-notify--seen-p session)
-          (pcase state
-            ('waiting (gemini-companion-notify--ask session))
-            ('ready (gemini-companion-notify--end session))))))))
+        (when (and text (not (gemini-companion-notify--seen-p session)))
+          (gemini-companion-notify--send session text))))))
 
 ;;;; Display
 
 (defun gemini-companion-notify-description (session)
   "Return what SESSION is doing and since when, or nil if that is unknown."
-  (when-let* ((since (gemini-companion-session-state-since session))
-              (word (alist-get (gemini-companion-session-state session)
-                               '((ready . "ready") (working . "working")
-                                 (waiting . "waiting")))))
-    (concat word (format-time-string " since %H:%M" since))))
+  (let ((state (gemini-companion-session-state session)))
+    (unless (eq state 'unknown)
+      (format-time-string (format "%s since %%H:%%M" state)
+                          (gemini-companion-session-state-since session)))))
+
+(defun gemini-companion-notify--asks-p (session)
+  "Return non-nil if SESSION has asked in its terminal for a while."
+  (and (eq 'waiting (gemini-companion-session-state session 'lasting))
+       (eq 'waiting (gemini-companion-session-state session))
+       (null (gemini-companion-edits-open session))))
 
 (defun gemini-companion-notify--count ()
   (+ (length (gemini-companion-edits-open))
-     (seq-count (lambda (session)
-                  (and (eq 'waiting (gemini-companion-session-state session))
-                       (eq 'waiting
-                           (gemini-companion-session-state session 'lasting))
-                       (null (gemini-companion-edits-open session))))
-                (gemini-companion-sessions))))
+     (seq-count #'gemini-companion-notify--asks-p (gemini-companion-sessions))))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'notify)))
   "Return what waits for the user and what works, for the mode line.
@@ -155,51 +150,42 @@ The value consists of parts of a header line."
 (defun gemini-companion-notify--seen-p (session)
   (let ((terminal (gemini-companion-session-terminal session)))
     (seq-some
-     (lambda (frame)
-       (and (pcase (frame-focus-state frame)
-              ;; A text terminal may not report it.
-              ('unknown (eq frame (selected-frame)))
-              (focus focus))
-            (seq-some
-             (lambda (window)
-               (let ((buffer (window-buffer window)))
-                 (or (eq buffer terminal)
-                     ;; The window of one that was answered awaits the next.
-                     (memq (buffer-local-value 'gemini-companion-edit-here
-                                               buffer)
-                           (gemini-companion-edits-open session)))))
-             (window-list frame 'never))))
-     (frame-list))))
+     (lambda (window)
+       (let ((buffer (window-buffer window))
+             (frame (window-frame window)))
+         (and (pcase (frame-focus-state frame)
+                ;; A text terminal may not report it.
+                ('unknown (eq frame (selected-frame)))
+                (focus focus))
+              (or (eq buffer terminal)
+                  ;; The window of one that was answered awaits the next.
+                  (memq (buffer-local-value 'gemini-companion-edit-here buffer)
+                        (gemini-companion-edits-open session))))))
+     (seq-mapcat (lambda (frame) (window-list frame 'never)) (frame-list)))))
 
-(defun gemini-companion-notify--ask (session)
+(defun gemini-companion-notify--question (session)
   (let ((name (gemini-companion-session-name session))
         (edit (car (gemini-companion-edits-open session))))
     (cond ((null edit)
-           (gemini-companion-notify--send
-            session
-            (concat name (substitute-command-keys " asks in its terminal; \
-\\[gemini-companion-review] goes there"))))
+           (concat name (substitute-command-keys " asks in its terminal; \
+\\[gemini-companion-review] goes there")))
           ;; The arrival of a review is announced in the echo area anyway.
           ((not (eq gemini-companion-notify 'message))
-           (gemini-companion-notify--send
-            session (format "%s proposes an edit of %s" name
-                            (gemini-companion-edit-name edit 'plain)))))))
+           (format "%s proposes an edit of %s" name
+                   (gemini-companion-edit-name edit 'plain))))))
 
-(defun gemini-companion-notify--end (session)
+(defun gemini-companion-notify--summary (session)
   (when-let* ((turn (gemini-companion-session-turn session))
               (ended (gemini-companion-turn-ended turn))
               ((<= gemini-companion-notify-turn-seconds
                    (- ended (gemini-companion-turn-began turn)))))
-    (let ((edits (seq-filter
-                  (lambda (edit)
-                    (and (eq turn (gemini-companion-edit-turn edit))
-                         (gemini-companion-edit-written-p edit)))
-                  (gemini-companion-edits))))
-      (gemini-companion-notify--send
-       session
-       (concat (gemini-companion-session-name session) " is done"
-               (and edits ": ")
-               (string-join (gemini-companion-edit-total edits) ", "))))))
+    (let ((total (gemini-companion-edit-total
+                  (seq-filter (lambda (edit)
+                                (and (eq turn (gemini-companion-edit-turn edit))
+                                     (gemini-companion-edit-written-p edit)))
+                              (gemini-companion-edits)))))
+      (concat (gemini-companion-session-name session) " is done"
+              (and total ": ") (string-join total ", ")))))
 
 (defun gemini-companion-notify--send (session text)
   (let* ((text (substring-no-properties text))
