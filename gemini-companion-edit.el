@@ -1103,33 +1103,30 @@ are sent as the reason."
 (defun gemini-companion-edit--send (edit)
   (if gemini-companion-edit-send-function
       (funcall gemini-companion-edit-send-function edit)
-    ;; After a quit here, the user answers again.
-    (gemini-companion-edit--call edit)
+    (pcase-let (((cl-struct gemini-companion-edit id decision after) edit))
+      ;; After a quit here, the user answers again.
+      (apply #'gemini-companion-server-call
+             (if (memq decision '(accepted automatic))
+                 (list 'diff-accepted id after)
+               (list 'diff-rejected id))))
     (setf (gemini-companion-edit-outcome edit) 'sent)))
-
-(defun gemini-companion-edit--call (edit)
-  (let ((id (gemini-companion-edit-id edit)))
-    (if (memq (gemini-companion-edit-decision edit) '(accepted automatic))
-        (gemini-companion-server-call 'diff-accepted id
-                                      (gemini-companion-edit-after edit))
-      (gemini-companion-server-call 'diff-rejected id))))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'edit)) how)
   "Hand over the edits to a new server, which became ready HOW.
 It gets those whose outcome was not written, with the outcome, and the
 open ones.  A CLI without an answer that a review is open asks in
 its terminal."
-  ;; A text may be too large to send, which must not affect other reviews.
-  (dolist (edit (seq-filter #'gemini-companion-edit-outcome
-                            (gemini-companion-edits)))
-    (with-demoted-errors "Sending an outcome: %S"
-      (gemini-companion-edit--hand-over edit)
-      (gemini-companion-edit--call edit)))
-  (dolist (edit (gemini-companion-edits-open))
+  (pcase-dolist ((and edit (cl-struct gemini-companion-edit id session file
+                                      proposed decision outcome acknowledged))
+                 (gemini-companion-edits))
+    ;; A text may be too large to send, which must not affect other reviews.
     (with-demoted-errors "Handing over a review: %S"
-      (if (gemini-companion-edit-acknowledged edit)
-          (gemini-companion-edit--hand-over edit)
-        (gemini-companion-edit-close edit 'disconnected))))
+      (cond ((or outcome (and acknowledged (null decision)))
+             (gemini-companion-server-call 'adopt-diff id session file proposed)
+             (when outcome
+               (gemini-companion-edit--send edit)))
+            ;; One that has ended stays as it is.
+            (t (gemini-companion-edit-close edit 'disconnected)))))
   (when (and (eq how 'recovered) (gemini-companion-sessions))
     (display-warning
      'gemini-companion
@@ -1137,24 +1134,15 @@ its terminal."
 their terminals do not take an answer.  Then run /ide enable in each CLI that \
 does not reconnect; it opens no reviews until then.")))
 
-(defun gemini-companion-edit--hand-over (edit)
-  (gemini-companion-server-call
-   'adopt-diff (gemini-companion-edit-id edit)
-   (gemini-companion-edit-session edit)
-   (gemini-companion-edit-file edit)
-   (gemini-companion-edit-proposed edit)))
-
 (cl-defmethod gemini-companion-receive ((_method (eql 'diff-opened)) id)
   "Record that the CLI has the answer that the edit ID is open."
   (when-let* ((edit (gemini-companion-edit--of-id id)))
-    (setf (gemini-companion-edit-acknowledged edit) t))
-  t)
+    (setf (gemini-companion-edit-acknowledged edit) t)))
 
 (cl-defmethod gemini-companion-receive ((_method (eql 'outcome-written)) id)
   "Drop the outcome of the edit ID, which was written to its CLI."
   (when-let* ((edit (gemini-companion-edit--of-id id)))
-    (setf (gemini-companion-edit-outcome edit) nil))
-  t)
+    (setf (gemini-companion-edit-outcome edit) nil)))
 
 (cl-defmethod gemini-companion-receive ((_method (eql 'outcome-undelivered)) id)
   "Report an accepted text of the edit ID, which cannot reach its CLI any more."
