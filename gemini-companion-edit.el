@@ -179,20 +179,19 @@ If SESSION is non-nil, return only its edits."
     (`(,edit) edit)
     (_ (user-error "No edit on this line"))))
 
+(defun gemini-companion-edits-to-answer (&optional edit)
+  "Return those of the edits at point that await an answer, or of EDIT."
+  (let ((edits (if edit (list edit) (gemini-companion-edits-at-point))))
+    (or (seq-filter #'gemini-companion-edit-open-p edits)
+        (pcase edits
+          (`(,edit) (user-error "This review has ended already: %s"
+                                (gemini-companion-edit-status edit)))
+          (_ (user-error "No edit here awaits an answer"))))))
+
 (defun gemini-companion-edit-unsettled (&optional edit)
   "Return EDIT, by default the current one, if it awaits an answer."
-  (let ((edit (or edit (gemini-companion-edit-current))))
-    (unless (gemini-companion-edit-open-p edit)
-      (user-error "This review has ended already: %s"
-                  (gemini-companion-edit-status edit)))
-    edit))
-
-(defun gemini-companion-edits-to-answer ()
-  "Return those of the edits at point that await an answer."
-  (pcase (gemini-companion-edits-at-point)
-    (`(,edit) (list (gemini-companion-edit-unsettled edit)))
-    (edits (or (seq-filter #'gemini-companion-edit-open-p edits)
-               (user-error "No edit here awaits an answer")))))
+  (car (gemini-companion-edits-to-answer
+        (or edit (gemini-companion-edit-current)))))
 
 (defun gemini-companion-edit-status (edit)
   "Return what has become of EDIT.
@@ -1014,15 +1013,13 @@ yet, is not recorded again."
 (defun gemini-companion-edit--answer (edit verb function)
   "Call FUNCTION with EDIT, or if that is nil, with each open edit at point.
 If there are several edits, ask for confirmation with VERB."
-  (let ((edits (if edit
-                   (list (gemini-companion-edit-unsettled edit))
-                 (gemini-companion-edits-to-answer)))
+  (let ((edits (gemini-companion-edits-to-answer edit))
         (view gemini-companion-edits-view))
     (when (or (null (cdr edits))
               (y-or-n-p (format "%s %d proposals? " verb (length edits))))
       ;; Some edits may end while a question is asked.
       (dolist (edit edits)
-        (when (memq edit (gemini-companion-edits-open))
+        (when (gemini-companion-edit-open-p edit)
           (funcall function edit)))
       (gemini-companion-view-follow view 'answered))))
 
