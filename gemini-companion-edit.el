@@ -83,7 +83,7 @@ a review; the user may edit the second."
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
   (watch nil :documentation "The watch of its file while it is open.")
   (remarks nil :documentation "What is to be known of its file: a list of
-`changed' since the proposal, `new' and `not-utf-8'.")
+`changed' since the proposal and `not-utf-8'.")
   (objection nil :documentation "Why it was not auto-accepted, a string, or nil.")
   (view nil :documentation "Its view on the screen, or nil.")
   (acknowledged nil :documentation "Whether the CLI knows that it is open.")
@@ -265,16 +265,16 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
                       gemini-companion-edits-view))
     (with-demoted-errors "Updating a review: %S"
       (gemini-companion-view-follow view event)))
-  (run-hook-wrapped 'gemini-companion-edit-functions
-                    (lambda (function)
-                      (with-demoted-errors "Following the edits: %S"
-                        (ignore (funcall function edit event)))))
-  (with-demoted-errors "A function of the review hooks failed: %S"
-    (pcase event
-      ('shown (run-hook-with-args 'gemini-companion-edit-opened-functions
-                                  edit))
-      ('closed (run-hook-with-args 'gemini-companion-edit-closed-functions
-                                   edit)))))
+  (pcase-dolist (`(,hook . ,args)
+                 `((gemini-companion-edit-functions ,edit ,event)
+                   ,@(pcase event
+                       ('shown `((gemini-companion-edit-opened-functions ,edit)))
+                       ('closed
+                        `((gemini-companion-edit-closed-functions ,edit))))))
+    (run-hook-wrapped hook
+                      (lambda (function)
+                        (with-demoted-errors "Following the edits: %S"
+                          (ignore (apply function args)))))))
 
 ;;;; Texts
 
@@ -292,23 +292,19 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 (defun gemini-companion-edit--read (edit)
   "Read the text of the file of EDIT, which is not written yet.
 Record the remarks on it, and update the buffer of the original."
-  (let* ((file (gemini-companion-edit-file edit))
-         (new (null (gemini-companion-text-attributes file))))
+  (let ((file (gemini-companion-edit-file edit))
+        (buffer (gemini-companion-edit-original-buffer edit)))
     (setf (gemini-companion-edit-before edit)
-          (cond (new 'new)
+          (cond ((null (gemini-companion-text-attributes file)) 'new)
                 ((and (gemini-companion-edit-keepable-p file)
                       (ignore-error file-error
                         (gemini-companion-text-bytes file))))
-                (t 'unknown))
-          (gemini-companion-edit-remarks edit)
-          (append (and new '(new))
-                  (seq-intersection '(changed)
-                                    (gemini-companion-edit-remarks edit))))
-    (when-let* ((buffer (gemini-companion-edit-original-buffer edit))
-                ((buffer-live-p buffer))
-                (text (gemini-companion-edit--text-before edit)))
+                (t 'unknown)))
+    (cl-callf2 remq 'not-utf-8 (gemini-companion-edit-remarks edit))
+    (when (buffer-live-p buffer)
       (with-current-buffer buffer
-        (when (gemini-companion-text-replace text)
+        (when (gemini-companion-text-replace
+               (gemini-companion-edit--text-before edit))
           (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
         (set-buffer-modified-p nil)))))
 
@@ -319,20 +315,18 @@ Record the remarks on it, and update the buffer of the original."
     (<= (file-attribute-size attributes) gemini-companion-edit--most-bytes)))
 
 (defun gemini-companion-edit--text-before (edit)
-  (let ((before (gemini-companion-edit-before edit))
+  (let ((text (decode-coding-string
+               (pcase (gemini-companion-edit-before edit)
+                 ('new "")
+                 ('unknown
+                  (gemini-companion-text-bytes (gemini-companion-edit-file edit)))
+                 (bytes bytes))
+               'utf-8-unix))
         (bytes "[\x3fff80-\x3fffff]"))
-    (if (eq 'new before)
-        ""
-      (let ((text (decode-coding-string
-                   (if (stringp before)
-                       before
-                     (gemini-companion-text-bytes
-                      (gemini-companion-edit-file edit)))
-                   'utf-8-unix)))
-        (when (string-match-p bytes text)
-          (cl-pushnew 'not-utf-8 (gemini-companion-edit-remarks edit))
-          (setq text (replace-regexp-in-string bytes "\uFFFD" text)))
-        (gemini-companion-edit--plain edit text)))))
+    (when (string-match-p bytes text)
+      (cl-pushnew 'not-utf-8 (gemini-companion-edit-remarks edit))
+      (setq text (replace-regexp-in-string bytes "\uFFFD" text)))
+    (gemini-companion-edit--plain edit text)))
 
 (defun gemini-companion-edit-original (edit)
   "Return a read-only buffer with the text before EDIT, which is open."
@@ -476,25 +470,24 @@ reverted, and of the lines that the other hunks add and remove."
 (defun gemini-companion-edit-lines (edits)
   "Return the numbers of lines that EDITS add and remove, a text.
 Return nil if there are none, or the hunks of one are unknown."
-  (when-let* ((edits)
-              (counts (ignore-errors
-                        (mapcar (lambda (edit)
-                                  (if (gemini-companion-edit-hunks edit)
-                                      (gemini-companion-edit-counts edit)
-                                    '(0 0 0 0)))
-                                edits))))
-    (gemini-companion-hunk-lines (apply #'+ (mapcar #'cl-third counts))
-                                 (apply #'+ (mapcar #'cl-fourth counts)))))
+  (when edits
+    (ignore-errors
+      (cl-loop for edit in edits
+               for (_ _ more less) = (and (gemini-companion-edit-hunks edit)
+                                          (gemini-companion-edit-counts edit))
+               sum (or more 0) into added
+               sum (or less 0) into removed
+               finally return (gemini-companion-hunk-lines added removed)))))
 
 (defun gemini-companion-edit-total (edits)
   "Return a list of texts, the number of files of EDITS and of their lines.
 Only the lines of edits that were written count, if all are known."
-  (let ((files (length (seq-group-by #'gemini-companion-edit-true-name edits)))
-        (lines (gemini-companion-edit-lines
-                (seq-filter #'gemini-companion-edit-written-p edits))))
-    (and edits
-         (delq nil (list (format (ngettext "%d file" "%d files" files) files)
-                         lines)))))
+  (when-let* ((edits)
+              (files (length (seq-group-by #'gemini-companion-edit-true-name
+                                           edits))))
+    (delq nil (list (format (ngettext "%d file" "%d files" files) files)
+                    (gemini-companion-edit-lines
+                     (seq-filter #'gemini-companion-edit-written-p edits))))))
 
 (defun gemini-companion-edit-summary (&optional edit plain)
   "Return the name of the file of EDIT, and its amount of change if known.

@@ -342,7 +342,7 @@ a selected review.  Some of its keys do nothing for a second."
 That is `gemini-companion-review-view', unless Ediff does not fit."
   (if (and (assq gemini-companion-review-view gemini-companion-review-kinds)
            (or (not (eq 'ediff gemini-companion-review-view))
-               (and (not (memq 'new (gemini-companion-edit-remarks edit)))
+               (and (not (eq 'new (gemini-companion-edit-before edit)))
                     (gemini-companion-review--fits-ediff-p edit frame)
                     ;; Ediff shows all of a line.
                     (seq-every-p
@@ -794,7 +794,7 @@ What guards text comes first, the longest last: a long name may not fit."
          `((3 ,objection)))
        (unless (gemini-companion-session-connected-p session)
          '((3 "not connected")))
-       (when (memq 'new remarks)
+       (when (eq 'new (gemini-companion-edit-before edit))
          '((3 "new file"))))))))
 
 (defun gemini-companion-header--amount (edit)
