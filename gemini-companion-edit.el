@@ -728,7 +728,7 @@ has exited, `disconnected' if it has not reconnected in time,
 in the terminal, %s writes its own text"
          (gemini-companion-edit-name edit) (gemini-companion-edit--title edit)))
       ;; A CLI that is not connected may write it after an answer there.
-      (gemini-companion-edit--expect edit text)
+      (gemini-companion-edit--expect edit 'answered)
       (gemini-companion-edit--settle edit 'dismissed)
       (when (memq reason '(interrupted disconnected))
         ;; The CLI may still wait for its outcome.
@@ -755,7 +755,7 @@ AUTOMATIC is non-nil if that is done without a review."
     (gemini-companion-edit--read edit)
     (gemini-companion-edit--notify edit 'accepting)
     (gemini-companion-edit--expect
-     edit text automatic
+     edit (not automatic)
      (when (gemini-companion-edit--own-text-p edit text)
        ;; Until it is written.
        (gemini-companion-edit--keep edit text)
@@ -896,20 +896,19 @@ between two commands unless NOW is non-nil."
          (gemini-companion-edit--notify edit 'file-changed)
          t)))
 
-(defun gemini-companion-edit--expect (edit text &optional automatic over)
-  "Follow the file of EDIT, which ends with TEXT, until it is written.
-AUTOMATIC is non-nil if the user has not answered it.  For OVER, see
-`gemini-companion-revert-expect'."
+(defun gemini-companion-edit--expect (edit answered &optional over)
+  "Follow the file of EDIT, which is about to end, until it is written.
+For ANSWERED and OVER, see `gemini-companion-revert-expect'."
   (gemini-companion-revert-expect
    (gemini-companion-edit-file edit)
-   (apply-partially #'gemini-companion-edit--follow edit text)
-   (not automatic) over
+   (apply-partially #'gemini-companion-edit--follow edit)
+   answered over
    ;; Qwen Code writes no file of a turn before it has all its answers.
    (lambda ()
      (cl-find (gemini-companion-edit-turn edit) (gemini-companion-edits-open)
               :key #'gemini-companion-edit-turn))))
 
-(defun gemini-companion-edit--follow (edit text written)
+(defun gemini-companion-edit--follow (edit written)
   (let ((accepted (memq (gemini-companion-edit-decision edit)
                         '(accepted automatic)))
         (turn (gemini-companion-session-turn (gemini-companion-edit-session edit))))
@@ -919,16 +918,15 @@ AUTOMATIC is non-nil if the user has not answered it.  For OVER, see
       (cond ((gemini-companion-edit--find-in-file edit (and accepted written)))
             ;; The user may have reverted it before that was noticed.
             ((gemini-companion-edit-file-state edit))
-            ((and written accepted)
-             ;; A program may have formatted it since.
-             (setf (gemini-companion-edit-file-state edit) 'written))
             ((not written)
              (setf (gemini-companion-edit-file-state edit) 'unwritten)
              ;; A user who interrupts Gemini CLI leaves a review that it ignores.
              (when accepted
                (gemini-companion-edit--keep
-                edit text
-                "%s was accepted but was not written; %s shows the text"))))
+                edit (gemini-companion-edit-after edit)
+                "%s was accepted but was not written; %s shows the text")))
+            ;; A program may have formatted it since.
+            (accepted (setf (gemini-companion-edit-file-state edit) 'written)))
       (gemini-companion-edit--notify edit (if written 'written 'unwritten)))
     (gemini-companion-edit--display-file)))
 
@@ -937,20 +935,18 @@ AUTOMATIC is non-nil if the user has not answered it.  For OVER, see
 That is the text that was answered, or the proposal: then the CLI has
 ignored the changes of the user, which is reported.  A CLI that always
 does so, and has WRITTEN it, may have another text.  Return non-nil if so."
-  (let* ((after (gemini-companion-edit-after edit))
-         (proposed (gemini-companion-edit-proposed edit))
-         (text (or (seq-find (apply-partially #'gemini-companion-edit-in-file-p
-                                              edit)
-                             (list after proposed))
-                   (and written
-                        (gemini-companion-edit-client-get edit :writes-own-text)
-                        proposed))))
-    (when text
+  (pcase-let (((cl-struct gemini-companion-edit after proposed kept) edit))
+    (when-let* ((text (cond ((gemini-companion-edit-in-file-p edit after) after)
+                            ((or (gemini-companion-edit-in-file-p edit proposed)
+                                 (and written
+                                      (gemini-companion-edit-client-get
+                                       edit :writes-own-text)))
+                             proposed))))
       (cond ((not (eq text after))
              (when (gemini-companion-edit--own-text-p edit after)
                (gemini-companion-edit--keep
                 edit after "%s was written without your edits; %s shows them")))
-            ((equal text (cdr (gemini-companion-edit-kept edit)))
+            ((equal text (cdr kept))
              (setf (gemini-companion-edit-kept edit) nil)))
       (setf (gemini-companion-edit-after edit) text
             (gemini-companion-edit-file-state edit) 'written))))
