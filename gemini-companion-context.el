@@ -38,13 +38,12 @@ It is changed in place: a new one would be garbage after each command.")
 Its file may be hidden.")
 
 (defvar gemini-companion-context--active-file nil
-  "Properties of the active file: its cursor and selection, a plist or nil.")
+  "The active file: (TICK . PLIST), or nil.
+PLIST has its cursor and selection when the modification tick was TICK.")
 
-(defvar gemini-companion-context--active-tick nil
-  "Modification tick of the active buffer when its state was recorded.")
-
-(defvar gemini-companion-context--selected nil
-  "Alist of (BUFFER . MS), when files were selected; the last one comes first.")
+(defvar-local gemini-companion-context--selected 0
+  "When the file of this buffer was selected last, in ms since 1970.")
+(put 'gemini-companion-context--selected 'permanent-local t)
 
 (defvar gemini-companion-share-directory nil
   "Directory in which the mode was turned on.
@@ -115,17 +114,15 @@ be others, and its first element is the caller's."
   (gemini-companion-privacy-cached
    'buffers
    (lambda ()
-     (setq gemini-companion-context--selected
-           (cl-delete-if-not #'buffer-live-p gemini-companion-context--selected
-                             :key #'car))
      `(t ,(seq-filter #'gemini-companion-roots-terminal-p (buffer-list))
-         ,@(seq-remove #'gemini-companion-privacy-hidden-p
-                       (seq-filter
-                        #'gemini-companion-text-visited
-                        (delete-dups
-                         (append
-                          (mapcar #'car gemini-companion-context--selected)
-                          (buffer-list)))))))))
+         ,@(seq-sort-by
+            #'gemini-companion-context--time #'>
+            (seq-remove #'gemini-companion-privacy-hidden-p
+                        (seq-filter #'gemini-companion-text-visited
+                                    (buffer-list))))))))
+
+(defun gemini-companion-context--time (buffer)
+  (buffer-local-value 'gemini-companion-context--selected buffer))
 
 (defun gemini-companion-context-snapshot ()
   "Return the open files, a list of plists, the last selected one first.
@@ -133,55 +130,46 @@ Each has `:path' and `:timestamp' (milliseconds since 1970); the
 active file has `:active' t, `:line' and `:character' (1-based,
 in UTF-16 units), and if there is a selection, `:selected-text' and its
 start, `:start-line' and `:start-character'."
-  (let ((active (gemini-companion-context--refresh-active))
-        (buffers (cddr (gemini-companion-context--buffers)))
-        buffer entries)
-    (while (and (length< entries 10)    ; the limit of the client
-                (setq buffer (pop buffers)))
-      (when-let* (((buffer-live-p buffer))
-                  (name (gemini-companion-context--name buffer))
-                  ((not (seq-some (lambda (entry)
-                                    (equal name (plist-get entry :path)))
-                                  entries)))
-                  ;; No hook runs when a file is deleted.
-                  ((or (gemini-companion-names-of-copy name)
-                       (gemini-companion-text-attributes name))))
-        (push (append (list :path name
-                            :timestamp
-                            (alist-get buffer gemini-companion-context--selected
-                                       0))
-                      (and (equal name active)
-                           gemini-companion-context--active-file))
-              entries)))
-    (nreverse entries)))
+  (cl-loop with active = (gemini-companion-context--refresh-active)
+           for buffer in (cddr (gemini-companion-context--buffers))
+           while (length< names 10)     ; the limit of the client
+           for name = (and (buffer-live-p buffer)
+                           (gemini-companion-context--name buffer))
+           when (and name
+                     (not (member name names))
+                     ;; No hook runs when a file is deleted.
+                     (or (gemini-companion-names-of-copy name)
+                         (gemini-companion-text-attributes name)))
+           collect name into names
+           and collect `( :path ,name
+                          :timestamp ,(gemini-companion-context--time buffer)
+                          ,@(and (equal name active)
+                                 (cdr gemini-companion-context--active-file)))))
 
 (defun gemini-companion-context--refresh-active ()
   "Record the active file if it may have changed, and return its name.
 Return nil if it is hidden.  It changes also when a CLI writes it."
-  (let ((name (and (buffer-live-p gemini-companion-context-active)
-                   (gemini-companion-context--name
-                    gemini-companion-context-active))))
-    (if (null name)
-        (setq gemini-companion-context--active-file nil)
+  (if-let* (((buffer-live-p gemini-companion-context-active))
+            (name (gemini-companion-context--name
+                   gemini-companion-context-active)))
       (with-current-buffer gemini-companion-context-active
-        (unless (and gemini-companion-context--active-file
-                     (not (eq (current-buffer) (window-buffer (selected-window))))
-                     (eq gemini-companion-context--active-tick
-                         (buffer-chars-modified-tick)))
+        (unless (and (eql (car gemini-companion-context--active-file)
+                          (buffer-chars-modified-tick))
+                     (not (eq (current-buffer) (window-buffer (selected-window)))))
           (save-excursion
             (when-let* ((window (get-buffer-window nil t)))
               (goto-char (window-point window)))
-            (gemini-companion-context--record-active))))
-      name)))
+            (gemini-companion-context--record-active)))
+        name)
+    (setq gemini-companion-context--active-file nil)))
 
 (defun gemini-companion-context--record-active ()
   (with-current-buffer gemini-companion-context-active
-    (setq gemini-companion-context--active-tick (buffer-chars-modified-tick)
-          gemini-companion-context--active-file
-          (append (list :active t)
-                  (cl-mapcan #'list '(:line :character)
-                             (gemini-companion-context--position (point)))
-                  (gemini-companion-context--selection)))))
+    (setq gemini-companion-context--active-file
+          `( ,(buffer-chars-modified-tick) :active t
+             ,@(cl-mapcan #'list '(:line :character)
+                          (gemini-companion-context--position (point)))
+             ,@(gemini-companion-context--selection)))))
 
 ;;;; Tracking
 
@@ -206,14 +194,10 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
      (gemini-companion-session-changed-functions
       . gemini-companion-context--send-again))))
 
-(defconst gemini-companion-context--options
-  (cons 'gemini-companion-share gemini-companion-privacy-options)
-  "Options that affect what is shared.")
-
 (cl-defmethod gemini-companion-part-start ((_part (eql 'context)))
   "Start tracking the context, and sending each change."
   (gemini-companion-privacy-refresh)
-  (dolist (option gemini-companion-context--options)
+  (dolist (option (cons 'gemini-companion-share gemini-companion-privacy-options))
     (add-variable-watcher option #'gemini-companion-context--rules-changed))
   ;; The command that turned the mode on may have selected a terminal.
   (when-let* ((buffer (seq-find #'gemini-companion-text-visited
@@ -224,17 +208,15 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'context)))
   "Stop tracking and drop the recorded state."
-  (dolist (option gemini-companion-context--options)
+  (dolist (option (cons 'gemini-companion-share gemini-companion-privacy-options))
     (remove-variable-watcher option #'gemini-companion-context--rules-changed))
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
   (gemini-companion-privacy-refresh)
   (setq gemini-companion-context--timer nil
         gemini-companion-context--seen (make-vector 6 nil)
-        gemini-companion-context--selected nil
         gemini-companion-context-active nil
         gemini-companion-context--active-file nil
-        gemini-companion-context--active-tick nil
         gemini-companion-context--sent nil
         gemini-companion-roots-last nil))
 
@@ -277,16 +259,18 @@ buffer without a file are not reported."
 
 (defun gemini-companion-context--select (buffer)
   "Make BUFFER, which visits a file, the active one."
-  (let ((buffers (cdr (gemini-companion-context--buffers))))
-    (setcdr buffers (cons buffer (delq buffer (cdr buffers)))))
-  (setq gemini-companion-context--selected
-        `((,buffer
-           ;; For the CLIs, the newest file is the active one, also when the
-           ;; clock was set back.
-           . ,(max (floor (* 1000 (float-time)))
-                   (1+ (or (cdar gemini-companion-context--selected) 0))))
-          ,@(assq-delete-all buffer gemini-companion-context--selected))
-        gemini-companion-context-active buffer
+  (let* ((buffers (cdr (gemini-companion-context--buffers)))
+         (others (delq buffer (cdr buffers)))
+         (now (floor (* 1000 (float-time)))))
+    (setcdr buffers (cons buffer others))
+    (with-current-buffer buffer
+      (setq gemini-companion-context--selected
+            ;; For the CLIs, the newest file is the active one, also when the
+            ;; clock was set back.
+            (if (buffer-live-p (car others))
+                (max now (1+ (gemini-companion-context--time (car others))))
+              now))))
+  (setq gemini-companion-context-active buffer
         gemini-companion-context--active-file nil))
 
 (defun gemini-companion-context--file-changed ()
