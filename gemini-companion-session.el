@@ -21,16 +21,6 @@
 
 ;;;; Names of files
 
-(defun gemini-companion-name--and-root (file &optional session)
-  "Return a list of the true name of FILE, a root, and OWN.
-The root is the outermost one that contains FILE, or nil.  Roots of
-the CLI of SESSION come first, and OWN is non-nil if it is one of
-them.  The true name is FILE itself if its links are a loop."
-  (let* ((file (let ((file-name-handler-alist nil))
-                 (expand-file-name file)))
-         (name (or (gemini-companion-text-true-name file) file)))
-    (cons name (gemini-companion-roots-outermost name session))))
-
 (defun gemini-companion-name (file &optional session plain)
   "Return a name of FILE to show to the user.
 It is its true name, relative to the root in which the CLI of
@@ -38,8 +28,12 @@ SESSION runs or, without SESSION, to any root.  Unless PLAIN is
 non-nil, it includes that FILE is outside all roots, or a symbolic
 link to somewhere else.  Invisible characters are escaped, and a long
 name is shortened in its middle."
-  (pcase-let* ((`(,true-name ,root ,own)
-                (gemini-companion-name--and-root file session))
+  (pcase-let* ((file (let ((file-name-handler-alist nil))
+                       (expand-file-name file)))
+               ;; Its links may be a loop.
+               (true-name (or (gemini-companion-text-true-name file) file))
+               (`(,root ,own)
+                (gemini-companion-roots-outermost true-name session))
                (name (gemini-companion-name--below
                       true-name (and (or own (null session)) root)))
                (remote (car (gemini-companion-names-of-copy true-name)))
@@ -83,24 +77,24 @@ omitted first, and parts of rank 0 never.  One of them is a name: its
 rank is nil.  It is shortened only if all others that remain have rank 5
 or less, and most before the ones below rank 3 are omitted."
   (let* ((name (assq nil parts))
-         (others (remq name parts))
+         ;; The one that is omitted next comes first.
+         (others (seq-sort-by #'car #'> (reverse (remq name parts))))
          (text (cadr name))
          (columns (string-width text))
          (shortest (string-width (gemini-companion-name--shortened text 4)))
          (whole (string-width (gemini-companion-name--shortened text 4 t)))
          (room (lambda ()
                  (- width (string-width (mapconcat #'cadr others "")))))
-         (least (lambda ()
-                  (let ((rank (apply #'max 0 (mapcar #'car others))))
-                    (min columns
-                         (cond ((<= rank 2) shortest)
-                               ((< rank 3) whole)
-                               ((<= rank 5)
-                                (max whole gemini-companion-name--least))
-                               (columns)))))))
-    (while (and (< (funcall room) (funcall least))
-                (seq-some (lambda (part) (< 0 (car part))) others))
-      (setq others (remq (car (last (seq-sort-by #'car #'< others))) others)))
+         rank)
+    (while (and (< 0 (setq rank (or (caar others) 0)))
+                (< (funcall room)
+                   (min columns
+                        (cond ((<= rank 2) shortest)
+                              ((< rank 3) whole)
+                              ((<= rank 5)
+                               (max whole gemini-companion-name--least))
+                              (columns)))))
+      (pop others))
     (mapconcat (lambda (part)
                  (cond ((eq part name)
                         (gemini-companion-name--shortened
@@ -211,12 +205,13 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
   (gemini-companion-clients-title (plist-get session :client)))
 
 (defun gemini-companion-session--where (session)
+  "Return the name of the program of SESSION, and where that runs, or nil."
   (pcase-let (((map :directory :remote) session))
-    (concat (gemini-companion-session-title session) " ("
-            (cond (directory
-                   (gemini-companion-name-shown
-                    (file-name-nondirectory (directory-file-name directory)) 30))
-                  (remote (gemini-companion-names-title remote))))))
+    (list (gemini-companion-session-title session)
+          (cond (directory
+                 (gemini-companion-name-shown
+                  (file-name-nondirectory (directory-file-name directory)) 30))
+                (remote (gemini-companion-names-title remote))))))
 
 (defun gemini-companion-session-name (session)
   "Return a name of SESSION for the user, such as \"Qwen Code (shop)\".
@@ -224,19 +219,17 @@ If another connected CLI has that name, its process is added, or the
 beginning of its `:id'."
   (pcase-let* (((map :id :pid) session)
                (where (gemini-companion-session--where session))
-               (which (cond (pid (format "process %d" pid))
-                            (id (format "session %.8s" id)))))
-    (concat where
-            (cond ((string-suffix-p "(" where) which)
-                  ((seq-some (lambda (other)
-                               (and which
-                                    (equal where (gemini-companion-session--where
-                                                  other))
-                                    (not (gemini-companion-session-same-p
-                                          session other))))
-                             (gemini-companion-sessions))
-                   (concat ", " which)))
-            ")")))
+               (others (seq-remove (apply-partially
+                                    #'gemini-companion-session-same-p session)
+                                   (gemini-companion-sessions)))
+               (which (when (or (null (cadr where))
+                                (member where (mapcar
+                                               #'gemini-companion-session--where
+                                               others)))
+                        (cond (pid (format "process %d" pid))
+                              (id (format "session %.8s" id))))))
+    (format "%s (%s)" (car where)
+            (string-join (delq nil (list (cadr where) which)) ", "))))
 
 (defun gemini-companion-session-read (sessions)
   "Return the only one of SESSIONS, or read one; signal an error without any.
