@@ -285,24 +285,22 @@ not mention sharing must not make a part of a private project public."
 (defun gemini-companion-privacy--ignored-p (file)
   "Return non-nil if an ignore file, such as .geminiignore, names FILE.
 A file in an ignored directory cannot be included again."
-  (let* ((parts (split-string file "/" t))
-         (case-fold-search (file-name-case-insensitive-p file))
-         (depths (number-sequence 1 (length parts))))
-    (seq-some
-     (lambda (name)
-       (let ((rules (gemini-companion-privacy--ignore-rules
-                     name (file-name-directory file))))
-         (seq-some
-          (lambda (depth)
+  (cl-loop
+   with case-fold-search = (file-name-case-insensitive-p file)
+   with parts = (split-string file "/" t)
+   for name in (gemini-companion-clients-all :ignore-files)
+   for rules = (gemini-companion-privacy--ignore-rules
+                name (file-name-directory file))
+   thereis (cl-loop
+            for depth from 1 to (length parts)
             ;; The first rule that matches decides.
-            (cl-loop for (above pattern directory negated) in rules
+            thereis (cl-loop
+                     for (above pattern directory negated) in rules
                      when (and (< above depth)
                                (or (not directory) (< depth (length parts)))
                                (gemini-companion-privacy--match-p
                                 pattern (seq-subseq parts above depth)))
-                     return (not negated)))
-          depths)))
-     (gemini-companion-clients-all :ignore-files))))
+                     return (not negated)))))
 
 (defun gemini-companion-privacy--ignore-rules (name directory)
   "Return the rules of the files NAME in DIRECTORY and above.
@@ -333,21 +331,13 @@ The rules of the innermost file come first."
     (dolist (name pattern (memq nil rests))
       (setq rests
             (if name
-                (mapcan (lambda (rest)
-                          (and rest
-                               (gemini-companion-privacy--name-match-p
-                                name (car rest))
-                               (list (cdr rest))))
-                        rests)
+                (cl-loop for (text . rest) in (remq nil rests)
+                         when (cl-loop for regexp in name
+                                       for start = 0 then (match-end 0)
+                                       always (string-match regexp text start))
+                         collect rest)
               (and rests
                    `(,@(cl-maplist #'identity (car rests)) nil)))))))
-
-(defun gemini-companion-privacy--name-match-p (name text)
-  (let ((start 0))
-    (while (and name start)
-      (setq start (and (string-match (pop name) text start)
-                       (match-end 0))))
-    start))
 
 (defun gemini-companion-privacy--rules (file above)
   "Return the rules in FILE, a .geminiignore, the last one first.
@@ -459,17 +449,17 @@ It need not be visited."
                    (setq major-mode mode)))
                (or (gemini-companion-privacy--file-hidden-p
                     file (current-buffer))
-                   (gemini-companion-privacy--says-private-p file)))))))))
-
-(defun gemini-companion-privacy--says-private-p (file)
-  "Return non-nil if FILE, which is not visited, opts out of sharing.
-Its variables are in one of the first lines or in the last 3000 characters."
-  (let ((size (file-attribute-size (gemini-companion-text-attributes file)))
-        (file-name-handler-alist nil))
-    (when (and size (file-regular-p file))
-      (insert-file-contents-literally file nil (max 0 (- size 12000)) size)
-      (insert-file-contents-literally file nil 0 (min size 1000))
-      (re-search-forward "\\_<gemini-companion-share: *nil\\_>" nil t))))
+                   ;; Its variables are in one of the first lines or in the
+                   ;; last 3000 characters.
+                   (let ((size (file-attribute-size
+                                (gemini-companion-text-attributes file)))
+                         (file-name-handler-alist nil))
+                     (when (and size (file-regular-p file))
+                       (insert-file-contents-literally
+                        file nil (max 0 (- size 12000)) size)
+                       (insert-file-contents-literally file nil 0 (min size 1000))
+                       (re-search-forward
+                        "\\_<gemini-companion-share: *nil\\_>" nil t)))))))))))
 
 (declare-function project-root "project")
 
@@ -484,49 +474,43 @@ They are the projects of the open files and of the terminals, and the
 project of DIRECTORY.  In place of a project that does not exist, the
 directory itself is used.  The home directory, the root of the file
 system and directories that are not shared are never among them."
-  (setq gemini-companion-roots-last
-        (seq-remove
-         #'gemini-companion-privacy--directory-hidden-p
-         (delete-dups
-          (delq nil
-                (mapcar
-                 (lambda (directory)
-                   ;; Tramp would search for a project.
-                   (unless (or (null directory)
-                               (file-remote-p directory)
-                               (gemini-companion-privacy--directory-hidden-p
-                                directory))
-                     (cdr (gemini-companion-roots--root directory))))
-                 (delete-dups
-                  `(,@(mapcar #'gemini-companion-roots--of-buffer (buffer-list))
-                    ,directory))))))))
+  (cl-loop for directory in (delete-dups
+                             `(,@(mapcar #'gemini-companion-roots--of-buffer
+                                         (buffer-list))
+                               ,directory))
+           for root = (and directory
+                           ;; Tramp would search for a project.
+                           (not (file-remote-p directory))
+                           (not (gemini-companion-privacy--directory-hidden-p
+                                 directory))
+                           (cdr (gemini-companion-roots--root directory)))
+           unless (or (null root)
+                      (member root roots)
+                      (gemini-companion-privacy--directory-hidden-p root))
+           collect root into roots
+           finally return (setq gemini-companion-roots-last roots)))
 
 (defun gemini-companion-roots-outermost (name &optional session)
   "Return a list of the outermost root above NAME, and OWN.
 NAME is a true name; that of a directory ends with a slash.  Roots of the
 CLI of SESSION come first, and OWN is non-nil if the root is one of them."
-  (let* ((directory (plist-get session :directory))
-         (outermost (lambda (roots)
-                      (car (seq-sort-by #'length #'<
-                                        (gemini-companion-roots--above
-                                         name roots)))))
-         (remote (plist-get session :remote))
-         (own (funcall outermost
-                       (cond (remote (gemini-companion-names-roots remote))
-                             (directory
-                              (gemini-companion-roots--of directory))))))
+  (pcase-let* (((map :directory :remote) session)
+               (outermost (lambda (roots)
+                            (car (seq-sort-by #'length #'<
+                                              (gemini-companion-roots--above
+                                               name roots)))))
+               (own (funcall
+                     outermost
+                     (cond (remote (gemini-companion-names-roots remote))
+                           ((or (null directory) (file-remote-p directory)) nil)
+                           ((gemini-companion-roots--above
+                             (file-name-as-directory directory)
+                             gemini-companion-roots-last))
+                           ;; A root may be dropped while the CLI is connected.
+                           (t (ensure-list (cdr (gemini-companion-roots--root
+                                                 directory))))))))
     (list (or own (funcall outermost (gemini-companion-roots-all)))
           own)))
-
-(defun gemini-companion-roots--of (directory)
-  "Return the roots for a CLI in the local DIRECTORY.
-They are the last computed roots that contain DIRECTORY.  If there
-are none, as a root may be dropped while the CLI is connected, it is
-the root of its project."
-  (unless (file-remote-p directory)
-    (or (gemini-companion-roots--above (file-name-as-directory directory)
-                                       gemini-companion-roots-last)
-        (delq nil (list (cdr (gemini-companion-roots--root directory)))))))
 
 (defun gemini-companion-roots--above (name roots)
   "Return the ROOTS that contain NAME; all are true names.
@@ -558,20 +542,17 @@ itself, and TRUE-NAME is the true name of PLACE."
   (gemini-companion-privacy-cached
    (list 'root-of directory)
    (lambda ()
-     (seq-find
-      (pcase-lambda (`(,_ . ,root))
-        (and (file-directory-p root)
-             (not (seq-some (apply-partially #'file-equal-p root) '("~" "/")))))
-      (mapcar (lambda (directory)
-                (cons (file-name-as-directory (expand-file-name directory))
-                      (directory-file-name (file-truename directory))))
-              (delq nil
-                    (list
-                     ;; A user's function in `project-find-functions' may fail.
-                     (ignore-errors
-                       (when-let* ((project (project-current nil directory)))
-                         (project-root project)))
-                     directory)))))))
+     (cl-loop
+      for place in (list
+                    ;; A user's function in `project-find-functions' may fail.
+                    (ignore-errors
+                      (project-root (project-current nil directory)))
+                    directory)
+      for root = (and place (directory-file-name (file-truename place)))
+      when (and root
+                (file-directory-p root)
+                (not (seq-some (apply-partially #'file-equal-p root) '("~" "/"))))
+      return (cons (file-name-as-directory (expand-file-name place)) root)))))
 
 ;;;; Names
 
