@@ -153,9 +153,9 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
             (name (gemini-companion-context--name
                    gemini-companion-context-active)))
       (with-current-buffer gemini-companion-context-active
-        (unless (and (eql (car gemini-companion-context--active-file)
-                          (buffer-chars-modified-tick))
-                     (not (eq (current-buffer) (window-buffer (selected-window)))))
+        (when (or (eq (current-buffer) (window-buffer (selected-window)))
+                  (not (eql (car gemini-companion-context--active-file)
+                            (buffer-chars-modified-tick))))
           (save-excursion
             (when-let* ((window (get-buffer-window nil t)))
               (goto-char (window-point window)))
@@ -197,7 +197,8 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
 (cl-defmethod gemini-companion-part-start ((_part (eql 'context)))
   "Start tracking the context, and sending each change."
   (gemini-companion-privacy-refresh)
-  (dolist (option (cons 'gemini-companion-share gemini-companion-privacy-options))
+  (dolist (option (cons 'gemini-companion-share
+                        gemini-companion-privacy-options))
     (add-variable-watcher option #'gemini-companion-context--rules-changed))
   ;; The command that turned the mode on may have selected a terminal.
   (when-let* ((buffer (seq-find #'gemini-companion-text-visited
@@ -208,7 +209,8 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'context)))
   "Stop tracking and drop the recorded state."
-  (dolist (option (cons 'gemini-companion-share gemini-companion-privacy-options))
+  (dolist (option (cons 'gemini-companion-share
+                        gemini-companion-privacy-options))
     (remove-variable-watcher option #'gemini-companion-context--rules-changed))
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))

@@ -457,7 +457,8 @@ It need not be visited."
                      (when (and size (file-regular-p file))
                        (insert-file-contents-literally
                         file nil (max 0 (- size 12000)) size)
-                       (insert-file-contents-literally file nil 0 (min size 1000))
+                       (insert-file-contents-literally
+                        file nil 0 (min size 1000))
                        (re-search-forward
                         "\\_<gemini-companion-share: *nil\\_>" nil t)))))))))))
 
@@ -551,7 +552,8 @@ itself, and TRUE-NAME is the true name of PLACE."
       for root = (and place (directory-file-name (file-truename place)))
       when (and root
                 (file-directory-p root)
-                (not (seq-some (apply-partially #'file-equal-p root) '("~" "/"))))
+                (not (seq-some (apply-partially #'file-equal-p root)
+                               '("~" "/"))))
       return (cons (file-name-as-directory (expand-file-name place)) root)))))
 
 ;;;; Names

@@ -205,7 +205,7 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
   (gemini-companion-clients-title (plist-get session :client)))
 
 (defun gemini-companion-session--where (session)
-  "Return the name of the program of SESSION, and where that runs, or nil."
+  "Return the title of SESSION, and its directory or host, if known."
   (pcase-let (((map :directory :remote) session))
     (list (gemini-companion-session-title session)
           (cond (directory
