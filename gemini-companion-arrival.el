@@ -41,10 +41,9 @@ They count while the CLI is connected.")
   "Return non-nil if auto-accept is on for SESSION.
 By default, that is the CLI at point, or if there is none, any CLI."
   (let ((session (or session (gemini-companion-auto--session-here))))
-    (seq-some (lambda (session)
-                (seq-contains-p gemini-companion-auto--sessions session
-                                #'gemini-companion-session-same-p))
-              (if session (list session) (gemini-companion-sessions)))))
+    (seq-intersection (if session (list session) (gemini-companion-sessions))
+                      gemini-companion-auto--sessions
+                      #'gemini-companion-session-same-p)))
 
 (defun gemini-companion-auto--session-here ()
   "Return the CLI at point, or of the review of this buffer, or nil."
@@ -70,27 +69,22 @@ By default, that is the CLI at point, or if there is none, any CLI."
       edit (concat "not auto-accepted: " (error-message-string problem))))))
 
 (defun gemini-companion-auto--objection (edit)
-  (let* ((file (gemini-companion-edit-file edit))
-         (name (or (gemini-companion-text-true-name file) file)))
-    (pcase-let ((`(,root ,own)
-                 (gemini-companion-roots-outermost
-                  name (gemini-companion-edit-session edit))))
-      (cond ((gemini-companion-text-unreadable-reason file))
-            ((gemini-companion-edit-emptied-p edit) "no text is left")
-            ((not own) "outside the project of the CLI")
-            ((let ((case-fold-search t)
-                   (below (substring name
-                                     (length (directory-file-name root)))))
-               (seq-some (lambda (regexp) (string-match-p regexp below))
-                         gemini-companion-auto--active))
-             "hidden, or may be run automatically")
-            ((gemini-companion-watch-touched-p
-              (gemini-companion-edit-watch edit))
-             "file changed since the proposal")
-            ((gemini-companion-revert-unsaved file)
-             "unsaved changes here")
-            ((gemini-companion-auto--undoes-p edit)
-             "may undo your edits of this turn")))))
+  (pcase-let* ((file (gemini-companion-edit-file edit))
+               (name (or (gemini-companion-text-true-name file) file))
+               (`(,root ,own) (gemini-companion-roots-outermost
+                               name (gemini-companion-edit-session edit))))
+    (cond ((gemini-companion-text-unreadable-reason file))
+          ((gemini-companion-edit-emptied-p edit) "no text is left")
+          ((not own) "outside the project of the CLI")
+          ((let ((below (substring name (length (directory-file-name root)))))
+             (seq-some (lambda (regexp) (string-match-p regexp (downcase below)))
+                       gemini-companion-auto--active))
+           "hidden, or may be run automatically")
+          ((gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
+           "file changed since the proposal")
+          ((gemini-companion-revert-unsaved file) "unsaved changes here")
+          ((gemini-companion-auto--undoes-p edit)
+           "may undo your edits of this turn"))))
 
 (defun gemini-companion-auto--undoes-p (edit)
   "Return non-nil if EDIT may be made from a text that Emacs has written over.
@@ -130,37 +124,30 @@ accepted edits, and can revert them.
 Interactively, SESSION is the CLI at point in the list or of the current
 review, or the only connected CLI; if there are several, ask for one."
   (interactive
-   (list
-    (gemini-companion-auto--confirm
-     (or (gemini-companion-auto--session-here)
-         (gemini-companion-session-read (gemini-companion-sessions))))))
-  (let ((same (apply-partially #'gemini-companion-session-same-p session)))
-    (if (gemini-companion-auto-on-p session)
-        (progn
-          (setq gemini-companion-auto--sessions
-                (seq-remove same gemini-companion-auto--sessions))
-          (message "Auto-accept ended for %s"
-                   (gemini-companion-session-name session)))
-      (push session gemini-companion-auto--sessions)
-      (gemini-companion-arrival--offer 'again)
-      ;; With M-x that is 77 columns; the question before names the CLI.
-      (message "Auto-accept on; %s ends it%s"
-               (substitute-command-keys "\\[gemini-companion-auto-accept]")
-               (if (seq-some same (mapcar #'gemini-companion-edit-session
-                                          (gemini-companion-edits-open)))
-                   "; open reviews remain"
-                 ""))))
+   (let ((session
+          (or (gemini-companion-auto--session-here)
+              (gemini-companion-session-read (gemini-companion-sessions)))))
+     (unless (or (gemini-companion-auto-on-p session)
+                 (y-or-n-p (format "Accept edits of %s without review? "
+                                   (gemini-companion-session-name session))))
+       (user-error "Auto-accept stays off"))
+     (list session)))
+  (cond ((gemini-companion-auto-on-p session)
+         (cl-callf2 cl-remove session gemini-companion-auto--sessions
+                    :test #'gemini-companion-session-same-p)
+         (message "Auto-accept ended for %s"
+                  (gemini-companion-session-name session)))
+        (t
+         (push session gemini-companion-auto--sessions)
+         (gemini-companion-arrival--offer 'again)
+         ;; With M-x that is 77 columns; the question before names the CLI.
+         (message "Auto-accept on; %s ends it%s"
+                  (substitute-command-keys "\\[gemini-companion-auto-accept]")
+                  (if (gemini-companion-edits-open session)
+                      "; open reviews remain"
+                    ""))))
   (gemini-companion-view-follow gemini-companion-edits-view 'changed)
   (force-mode-line-update t))
-
-(defun gemini-companion-auto--confirm (session)
-  "Return SESSION; if auto-accept is off for it, ask for confirmation.
-Signal an error if the answer is no."
-  (unless (or (gemini-companion-auto-on-p session)
-              (y-or-n-p (format "Accept edits of %s without review? "
-                                (gemini-companion-session-name session))))
-    (user-error "Auto-accept stays off"))
-  session)
 
 ;;;; Customization
 
@@ -192,14 +179,12 @@ if it appears by itself.")
   "Edits that were not offered to auto-accept yet, the last one first.
 One that was shown since is reviewed, although it may be hidden again.")
 
-(defvar gemini-companion-arrival--timer nil
-  "Timer of `gemini-companion-arrival--tick', or nil.")
+(defvar gemini-companion-arrival--timer (timer-create)
+  "Timer of `gemini-companion-arrival--tick'.")
 
 (defvar gemini-companion-arrival--answered nil
-  "The edit that the user answered last from inside it, and when, or nil.")
-
-(defvar gemini-companion-arrival--keys 0
-  "Number of keys until that answer, or until the last one that waits on.
+  "List of the edit answered last from inside its review, when, and a number.
+That is the number of keys until then, or until the last one that waits on.
 With another key, the user is no longer waiting for the next edit.")
 
 (defvar gemini-companion-arrival-pause 10
@@ -251,8 +236,7 @@ It waits again, also if a connection was lost."
 ;;;; Timer
 
 (defun gemini-companion-arrival--schedule (&optional seconds)
-  (when gemini-companion-arrival--timer
-    (cancel-timer gemini-companion-arrival--timer))
+  (cancel-timer gemini-companion-arrival--timer)
   (setq gemini-companion-arrival--timer
         (run-at-time (or seconds 0) nil #'gemini-companion-arrival--tick)))
 
@@ -312,15 +296,14 @@ Otherwise announce it; return non-nil if it waits for the user."
           (ignore (gemini-companion-arrival--show edit next))
         ;; It will be shown before that can be read.
         (unless (and room next)
-          (gemini-companion-arrival--announce edit "shows"))
+          (gemini-companion-arrival--announce edit))
         room))))
 
 (defun gemini-companion-arrival--continues-p (edit)
   "Return `next' if EDIT takes the place of the review answered last.
 It is of the same CLI and turn, and the user has pressed no key since."
   (pcase gemini-companion-arrival--answered
-    ((and `(,answered . ,time)
-          (guard (eql gemini-companion-arrival--keys num-input-keys)))
+    (`(,answered ,time ,(pred (eql num-input-keys)))
      (let* ((session (gemini-companion-edit-session answered))
             (turn (gemini-companion-session-turn session)))
        (and (if turn
@@ -348,10 +331,9 @@ It is of the same CLI and turn, and the user has pressed no key since."
 
 ;;;; Announcement
 
-(defun gemini-companion-arrival--announce (edit does)
+(defun gemini-companion-arrival--announce (edit)
   "Announce EDIT once in one line, unless the minibuffer is in use.
-DOES is the verb for the command that shows or selects EDIT.  That
-command is never omitted."
+The command that shows or selects EDIT is never omitted."
   (let* ((objection (gemini-companion-edit-objection edit))
          (text (gemini-companion-name-fit
                 `((1 "Edit of ")
@@ -363,7 +345,9 @@ command is never omitted."
                   (0 ,(format "; %s %s it"
                               (substitute-command-keys
                                "\\[gemini-companion-review]")
-                              does)))
+                              (if (gemini-companion-edit-view edit)
+                                  "selects"
+                                "shows"))))
                 (1- (frame-width)))))
     (unless (or (active-minibuffer-window)
                 (equal text (nth 1 gemini-companion-arrival--announced)))
@@ -395,7 +379,7 @@ If that fails, show why; the CLI's own prompt can still answer it."
          (unless (or select
                      (eq edit (buffer-local-value 'gemini-companion-edit-here
                                                   (window-buffer))))
-           (gemini-companion-arrival--announce edit "selects")))))
+           (gemini-companion-arrival--announce edit)))))
 
 (defun gemini-companion-arrival-view (edit)
   "Show EDIT, which awaits an answer, or select it if it is shown.
@@ -414,8 +398,7 @@ user's changes of its proposal."
   "Show the next review in place of EDIT, which was answered from inside.
 If none waits, but the CLI may propose more, EDIT stays on the screen
 until it does, so that the windows do not jump."
-  (setq gemini-companion-arrival--answered (cons edit (float-time))
-        gemini-companion-arrival--keys num-input-keys)
+  (setq gemini-companion-arrival--answered (list edit (float-time) num-input-keys))
   (gemini-companion-arrival--offer)
   (let ((next (gemini-companion-arrival-waiting)))
     (cond ((and next (gemini-companion-arrival--may-show-p))
@@ -427,7 +410,7 @@ until it does, so that the windows do not jump."
 (defun gemini-companion-arrival--next-expected-p (edit)
   "Return non-nil if the next edit may soon take the place of settled EDIT."
   (pcase gemini-companion-arrival--answered
-    (`(,(pred (eq edit)) . ,time)
+    (`(,(pred (eq edit)) ,time ,_)
      (let ((session (gemini-companion-edit-session edit)))
        (and (gemini-companion-arrival--continues-p edit)
             (not (eq gemini-companion-review-arrival 'notify))
@@ -444,9 +427,9 @@ until it does, so that the windows do not jump."
 (defun gemini-companion-arrival-wait-on ()
   "Report that the review has ended, and wait on for the next edit."
   (interactive)
-  (setq gemini-companion-arrival--keys num-input-keys)
   (message "This review has ended: %s; waiting for the next edit"
-           (gemini-companion-edit-status (gemini-companion-edit-current))))
+           (gemini-companion-edit-status (gemini-companion-edit-current)))
+  (setf (nth 2 gemini-companion-arrival--answered) num-input-keys))
 
 (provide 'gemini-companion-arrival)
 ;;; gemini-companion-arrival.el ends here
