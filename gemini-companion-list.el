@@ -498,8 +498,7 @@ If the edit at point has ended, visit its file at that line instead."
   (interactive nil gemini-companion-list-mode)
   (if-let* ((edit (gemini-companion-list--get :edit)))
       (if (gemini-companion-edit-open-p edit)
-          (gemini-companion-review-go-to
-           edit (get-text-property (point) 'gemini-companion-line))
+          (gemini-companion-review-enter)
         (let* ((file (gemini-companion-edit-file edit))
                (properties (text-properties-at (point)))
                (line (if (memq (gemini-companion-edit-status edit)

@@ -192,40 +192,23 @@ be done now, in the midst of an undo.  By default, compare."
       (user-error "No review in this buffer; %s goes to one"
                   (substitute-command-keys "\\[gemini-companion-review]"))))
 
-(defun gemini-companion-review--enter ()
+(defun gemini-companion-review-enter ()
   "Return the current view; from the list, go there first, to the line at point."
   (when gemini-companion-edits-view
-    (gemini-companion-review-go-to
-     (gemini-companion-edit-unsettled)
-     (get-text-property (point) 'gemini-companion-line)))
+    (let ((edit (gemini-companion-edit-unsettled))
+          (line (get-text-property (point) 'gemini-companion-line)))
+      (gemini-companion-arrival-view edit)
+      (gemini-companion-review--go-to edit line)))
   (gemini-companion-review-of-buffer))
 
-(defun gemini-companion-review-go-to (edit line)
-  "Show EDIT and select it, at the hunk with LINE, or the last one before.
-LINE is counted in the proposal, or nil."
-  (gemini-companion-arrival-view edit)
-  (gemini-companion-review--go-to edit line))
-
 (defun gemini-companion-review--go-to (edit line)
-  "Go to the hunk with LINE in the view of EDIT, which is selected.
-See `gemini-companion-review-go-to'."
+  "Go to the hunk of EDIT, which is selected, with LINE, or the last one before.
+LINE is counted in the proposal, or nil."
   (when-let* ((line)
               (hunks (gemini-companion-edit-known-hunks edit))
               (view (gemini-companion-edit-view edit))
               (number (seq-count (lambda (hunk) (<= (nth 2 hunk) line)) hunks)))
     (gemini-companion-view-go-to view (max 0 (1- number)))))
-
-(defun gemini-companion-review--hunk (view)
-  "Return the hunk at point in VIEW, or nil.
-If the texts have changed, compare again: what is typed beside a hunk,
-also as a part of another line, becomes a part of it."
-  (let ((edit (gemini-companion-view-edit view)))
-    (unless (or (null edit)
-                (gemini-companion-edit-decision edit)
-                (eq (gemini-companion-view-hunks view)
-                    (gemini-companion-edit-hunks edit)))
-      (gemini-companion-view-compare view)))
-  (gemini-companion-view-hunk view))
 
 (cl-defmethod gemini-companion-view-follow ((view gemini-companion-view) event)
   "Update VIEW after EVENT of its edit."
@@ -242,8 +225,17 @@ also as a part of another line, becomes a part of it."
 ;; A user error of these functions means nil in a menu.
 
 (defun gemini-companion-review-hunk-p ()
-  "Return the hunk of a review at point, or nil."
-  (gemini-companion-review--hunk (gemini-companion-review-of-buffer)))
+  "Return the hunk of a review at point, or nil.
+If the texts have changed, compare again: what is typed beside a hunk,
+also as a part of another line, becomes a part of it."
+  (let* ((view (gemini-companion-review-of-buffer))
+         (edit (gemini-companion-view-edit view)))
+    (unless (or (null edit)
+                (gemini-companion-edit-decision edit)
+                (eq (gemini-companion-view-hunks view)
+                    (gemini-companion-edit-hunks edit)))
+      (gemini-companion-view-compare view))
+    (gemini-companion-view-hunk view)))
 
 (defun gemini-companion-review-excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
@@ -472,15 +464,14 @@ visible and selected."
       (gemini-companion-edit-view edit))))
 
 (defun gemini-companion-review--line (view)
-  (let* ((edit (gemini-companion-view-edit view))
-         (proposal (gemini-companion-edit-proposal-buffer edit)))
+  (let ((edit (gemini-companion-view-edit view)))
     (with-current-buffer (if (eq edit gemini-companion-edit-here)
                              (current-buffer)
                            (car (gemini-companion-view-buffers view)))
-      (if (eq (current-buffer) proposal)
+      (if (eq (current-buffer) (gemini-companion-edit-proposal-buffer edit))
           (line-number-at-pos nil 'absolute)
         (or (gemini-companion-view-line view)
-            (nth 2 (gemini-companion-review--hunk view)))))))
+            (nth 2 (gemini-companion-review-hunk-p)))))))
 
 (defun gemini-companion-review--resized (window)
   (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame
@@ -634,7 +625,7 @@ the excluded hunks stay."
   (interactive)
   (gemini-companion-edit-unsettled)
   (gemini-companion-windows-at-once
-    (let* ((view (gemini-companion-review--enter))
+    (let* ((view (gemini-companion-review-enter))
            (view (gemini-companion-review--replace
                   view (if (eq 'ediff (gemini-companion-view-kind view))
                            'diff
@@ -683,7 +674,7 @@ In the list, go to the previous line of a CLI, turn, edit or hunk."
 (defun gemini-companion-review-edit ()
   "Go to the proposal to edit it, or from there back to the review."
   (interactive)
-  (gemini-companion-view-edit-proposal (gemini-companion-review--enter)))
+  (gemini-companion-view-edit-proposal (gemini-companion-review-enter)))
 
 ;;;; Evil
 
