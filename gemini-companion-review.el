@@ -217,7 +217,13 @@ LINE is counted in the proposal, or nil."
                    (force-mode-line-update t))
     ('toggled (gemini-companion-view-mark view t))
     ('restored (gemini-companion-view-mark view nil))
-    ('waits (gemini-companion-review--await-next view))
+    ;; Its keys then only say so, and any other key closes it.
+    ('waits (dolist (buffer (gemini-companion-view-buffers view))
+              (with-current-buffer buffer
+                (add-hook 'pre-command-hook
+                          #'gemini-companion-review--key-after-answer nil t)))
+            (gemini-companion-view-mark view nil)
+            (force-mode-line-update t))
     ('hide (gemini-companion-review--close view))))
 
 ;;;; Menu state
@@ -264,11 +270,7 @@ error if EDIT cannot be shown."
     (unless (gemini-companion-edit-hunks edit)
       (user-error "Proposal for %s contains no changes"
                   (gemini-companion-edit-name edit)))
-    (let ((frame (gemini-companion-review--frame
-                  (delq nil (list (gemini-companion-session-terminal
-                                   (gemini-companion-edit-session edit))
-                                  (gemini-companion-names-buffer
-                                   (gemini-companion-edit-file edit)))))))
+    (let ((frame (gemini-companion-review--frame edit)))
       (setq view (gemini-companion-review--open
                   edit (gemini-companion-review--kind edit frame) frame
                   gemini-companion-review--unrequested))
@@ -276,10 +278,14 @@ error if EDIT cannot be shown."
         (gemini-companion-review--focus view select))
       view)))
 
-(defun gemini-companion-review--frame (buffers)
-  "Return the frame for a review, one that displays one of BUFFERS.
+(defun gemini-companion-review--frame (edit)
+  "Return the frame for a review of EDIT, one that displays its CLI or its file.
 Prefer the selected frame, and return it if no frame displays one."
-  (let ((frames (seq-filter
+  (let ((buffers (delq nil (list (gemini-companion-session-terminal
+                                  (gemini-companion-edit-session edit))
+                                 (gemini-companion-names-buffer
+                                  (gemini-companion-edit-file edit)))))
+        (frames (seq-filter
                  (lambda (frame)
                    ;; It is visible on some terminal, and no child frame.
                    (and (eq t (frame-visible-p frame))
@@ -385,13 +391,12 @@ Follow the size of the frame."
                   #'gemini-companion-review--resized nil t)))
     (setf (gemini-companion-view-windows view) windows
           (gemini-companion-view-frame view) frame
-          (gemini-companion-view-size view)
-          (gemini-companion-review--frame-size frame)
+          (gemini-companion-view-size view) (gemini-companion-review--size frame)
           (gemini-companion-view-terminal view)
           (gemini-companion-windows-terminal
            (gemini-companion-view-edit view) frame))))
 
-(defun gemini-companion-review--frame-size (frame)
+(defun gemini-companion-review--size (frame)
   (cons (frame-width frame) (frame-height frame)))
 
 (defun gemini-companion-review--select (view &optional lay-out)
@@ -418,7 +423,7 @@ of files."
 If KEEP is non-nil, the selected window stays visible and selected."
   (setf (gemini-companion-view-frame view) (selected-frame)
         (gemini-companion-view-size view)
-        (gemini-companion-review--frame-size (selected-frame)))
+        (gemini-companion-review--size (selected-frame)))
   (let* ((edit (gemini-companion-view-edit view))
          (kind (or (gemini-companion-view-chosen view)
                    (gemini-companion-review--kind edit (selected-frame))))
@@ -487,7 +492,7 @@ visible and selected."
               (frame (gemini-companion-view-frame view))
               ;; The user may have resized a window.
               ((not (equal (gemini-companion-view-size view)
-                           (gemini-companion-review--frame-size frame))))
+                           (gemini-companion-review--size frame))))
               ;; The user may have deleted some.
               ((equal (gemini-companion-view-windows view)
                       (seq-mapcat
@@ -517,16 +522,6 @@ visible and selected."
     (when (buffer-live-p proposal)
       (with-current-buffer proposal
         (setq header-line-format nil)))))
-
-(defun gemini-companion-review--await-next (view)
-  "Show that VIEW, which was answered, stays until the next edit takes its place.
-Its keys then only say so, and any other key closes it."
-  (dolist (buffer (gemini-companion-view-buffers view))
-    (with-current-buffer buffer
-      (add-hook 'pre-command-hook #'gemini-companion-review--key-after-answer
-                nil t)))
-  (gemini-companion-view-mark view nil)
-  (force-mode-line-update t))
 
 (defun gemini-companion-review--key-after-answer ()
   "Let a key in the buffer of a review that was answered do nothing else.
