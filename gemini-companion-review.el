@@ -908,33 +908,27 @@ of Evil work there, too."
   "Return the major mode to highlight FILE, whose text is current.
 Return nil if that mode may do more."
   (with-demoted-errors "Mode for the review: %S"
-    (let* ((mode (or (save-excursion
-                       (goto-char (point-min))
-                       (when (looking-at auto-mode-interpreter-regexp)
-                         (assoc-default
-                          (file-name-nondirectory (match-string 2))
-                          interpreter-mode-alist
-                          (lambda (regexp name)
-                            (string-match-p (format "\\`\\(?:%s\\)\\'" regexp)
-                                            name)))))
-                     (seq-some (lambda (fold)
-                                 (let ((case-fold-search fold))
-                                   (assoc-default file auto-mode-alist
-                                                  #'string-match)))
-                               (list nil auto-mode-case-fold))))
-           (mode (car (ensure-list mode))))
-      ;; An alias has no record of its parent mode.
-      (while (and (symbolp mode) (fboundp mode)
-                  (symbolp (symbol-function mode)))
-        (setq mode (symbol-function mode)))
-      (setq mode (pcase mode
+    (let ((mode (or (save-excursion
+                      (goto-char (point-min))
+                      (when (looking-at auto-mode-interpreter-regexp)
+                        (assoc-default
+                         (file-name-nondirectory (match-string 2))
+                         interpreter-mode-alist
+                         (lambda (regexp name)
+                           (string-match-p (format "\\`\\(?:%s\\)\\'" regexp)
+                                           name)))))
+                    (seq-some (lambda (fold)
+                                (let ((case-fold-search fold))
+                                  (assoc-default file auto-mode-alist
+                                                 #'string-match)))
+                              (list nil auto-mode-case-fold)))))
+      (setq mode (pcase (car (ensure-list mode))
                    ('c-or-c++-mode 'c++-mode)
                    ('conf-mode-maybe 'conf-mode)
-                   ('nxml-mode 'sgml-mode)
-                   (_ mode)))
+                   ((or 'nxml-mode 'xml-mode) 'sgml-mode)
+                   (mode mode)))
       (and (symbolp mode)
-           (fboundp mode)
-           (autoload-do-load (symbol-function mode) mode)
+           (autoload-do-load (indirect-function mode) mode)
            ;; Other modes fold, align or hide text, start processes, or fetch
            ;; what the text names, as Org mode does.
            (seq-some (apply-partially #'provided-mode-derived-p mode)
