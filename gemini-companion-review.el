@@ -696,15 +696,14 @@ A state that the user has set for MODE stays."
   "Return the header line of the review of the current buffer.
 It has the file, remarks on it, the amount of change, and the keys in
 this buffer, as far as they fit into the window."
-  (let* ((edit gemini-companion-edit-here)
-         (answers (gemini-companion-header--answers edit)))
-    (when (< (window-width) 80)
-      (dolist (part answers)
-        (setf (cadr part) (string-replace "  " " " (cadr part)))))
+  (let ((edit gemini-companion-edit-here)
+        (gap (if (< (window-width) 80) " " "  ")))
     (gemini-companion-name-header
      (append (gemini-companion-header--subject edit)
              (gemini-companion-header--amount edit)
-             answers))))
+             (mapcar (pcase-lambda (`(,rank ,text))
+                       (list rank (string-replace "  " gap text)))
+                     (gemini-companion-header--answers edit))))))
 
 (defun gemini-companion-header--answers (edit)
   "Return the keys that answer EDIT, if it is open, parts of a header line."
@@ -713,24 +712,61 @@ this buffer, as far as they fit into the window."
          (window (if (and (window-live-p window) (window-minibuffer-p window))
                      (get-mru-window (window-frame window) t)
                    window))
-         (selected (and (window-live-p window) (window-buffer window))))
+         (selected (and (window-live-p window) (window-buffer window)))
+         (proposal (gemini-companion-edit-proposal-buffer edit)))
     (cond
      ((and selected
            (eq edit (buffer-local-value 'gemini-companion-edit-here selected)))
-      (gemini-companion-header--review-keys
-       (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
-         (if (eq (current-buffer) proposal)
-             ;; The mark of removed lines is empty, so no character has it.
-             (seq-some (lambda (mark)
-                         (<= (overlay-start mark) (point) (overlay-end mark)))
-                       (gemini-companion-hunk-marks proposal))
-           (member (get-text-property (point) 'gemini-companion-hunk)
-                   (gemini-companion-hunk-excluded proposal))))))
+      (gemini-companion-header-keys
+       (if (eq (current-buffer) proposal)
+           ;; The mark of removed lines is empty, so no character has it.
+           (seq-some (lambda (mark)
+                       (<= (overlay-start mark) (point) (overlay-end mark)))
+                     (gemini-companion-hunk-marks proposal))
+         (member (get-text-property (point) 'gemini-companion-hunk)
+                 (gemini-companion-hunk-excluded proposal)))))
      ((gemini-companion-edit-open-p edit)
       ;; The key that works where the user is.
       (with-current-buffer (or selected (current-buffer))
         `((2 ,(substitute-command-keys
                "  \\[gemini-companion-review] to answer"))))))))
+
+;; The ranks: 0 is a remark that guards text of the user, 2 a key and 2.5 its
+;; word, 4 and 5 are more of these and the amount of change; all others are
+;; omitted before the name is shortened.
+(defun gemini-companion-header--subject (edit)
+  "Return the file of EDIT and remarks on it, parts of a header line.
+What guards text comes first, the longest last: a long name may not fit."
+  (let ((name (copy-sequence (gemini-companion-edit-name edit)))
+        (remarks (gemini-companion-edit-remarks edit)))
+    (add-face-text-property 0 (length name) 'bold 'append name)
+    (append
+     (mapcar
+      (pcase-lambda (`(,rank ,text)) (list rank (propertize text 'face 'bold)))
+      `(,@(when (gemini-companion-revert-unsaved (gemini-companion-edit-file edit))
+            '((0 "unsaved") (4 " changes here") (0 "; ")))
+        ,@(when (memq 'changed remarks)
+            '((4 "file ") (0 "changed") (4 " since the proposal") (0 "; ")))
+        ,@(when (memq 'not-utf-8 remarks)
+            '((0 "not UTF-8; ")))
+        ,@(when (and (gemini-companion-edit-open-p edit)
+                     (or (gemini-companion-edit-edited-p edit)
+                         (gemini-companion-hunk-marks
+                          (gemini-companion-edit-proposal-buffer edit))))
+            (gemini-companion-header--of-edits edit))))
+     (list (list nil name))
+     (gemini-companion-header--remark
+      0 (pcase (gemini-companion-edit-decision edit)
+          ;; Its buffers stay while the user types in them.
+          ('dismissed "closed")
+          ((and decision (or 'accepted 'rejected)) (symbol-name decision))))
+     (gemini-companion-header--remark 3 (gemini-companion-edit-objection edit))
+     (gemini-companion-header--remark
+      3 (unless (gemini-companion-session-connected-p
+                 (gemini-companion-edit-session edit))
+          "not connected"))
+     (gemini-companion-header--remark
+      3 (and (eq 'new (gemini-companion-edit-before edit)) "new file")))))
 
 (defun gemini-companion-header--of-edits (edit)
   "Return remarks on the user's edits of EDIT if they are lost on its CLI."
@@ -741,113 +777,63 @@ this buffer, as far as they fit into the window."
    (when (gemini-companion-edit-client-get edit :writes-own-text)
      '((0 "Emacs writes your edits") (4 " over the CLI's own text") (0 "; ")))))
 
-;; The ranks: 0 is a remark that guards text of the user, 2 a key and 2.5 its
-;; word, 4 and 5 are more of these and the amount of change; all others are
-;; omitted before the name is shortened.
-(defun gemini-companion-header--subject (edit)
-  "Return the file of EDIT and remarks on it, parts of a header line.
-What guards text comes first, the longest last: a long name may not fit."
-  (let ((name (copy-sequence (gemini-companion-edit-name edit)))
-        (session (gemini-companion-edit-session edit))
-        (remarks (gemini-companion-edit-remarks edit)))
-    (add-face-text-property 0 (length name) 'bold 'append name)
-    (append
-     (mapcar
-      (pcase-lambda (`(,rank ,remark)) (list rank (propertize remark 'face 'bold)))
-      (append
-       (when (gemini-companion-revert-unsaved
-              (gemini-companion-edit-file edit))
-         '((0 "unsaved") (4 " changes here") (0 "; ")))
-       (when (memq 'changed remarks)
-         '((4 "file ") (0 "changed") (4 " since the proposal") (0 "; ")))
-       (when (memq 'not-utf-8 remarks)
-         '((0 "not UTF-8; ")))
-       (when (and (gemini-companion-edit-open-p edit)
-                  (or (gemini-companion-edit-edited-p edit)
-                      (gemini-companion-hunk-marks
-                       (gemini-companion-edit-proposal-buffer edit))))
-         (gemini-companion-header--of-edits edit))))
-     (list (list nil name))
-     (mapcar
-      (pcase-lambda (`(,rank ,remark))
-        (list rank (concat ", " (propertize remark 'face 'bold))))
-      (append
-       (pcase (gemini-companion-edit-decision edit)
-         ;; Its buffers stay while the user types in them.
-         ('dismissed '((0 "closed")))
-         ((and state (or 'accepted 'rejected)) `((0 ,(symbol-name state)))))
-       (when-let* ((objection (gemini-companion-edit-objection edit)))
-         `((3 ,objection)))
-       (unless (gemini-companion-session-connected-p session)
-         '((3 "not connected")))
-       (when (eq 'new (gemini-companion-edit-before edit))
-         '((3 "new file"))))))))
+(defun gemini-companion-header--remark (rank text)
+  "Return a list of TEXT, with RANK and in bold, or nil if it is nil."
+  (when text
+    `((,rank ,(concat ", " (propertize text 'face 'bold))))))
 
 (defun gemini-companion-header--amount (edit)
   (let ((edits (gemini-companion-edits-open)))
     (append
      (pcase (gemini-companion-edit-counts edit)
        (`(,hunks ,excluded ,added ,removed)
-        (list
-         (list 5 (concat "  " (gemini-companion-hunk-lines added removed)))
-         (list 7 (if-let* ((hunk (get-text-property (point)
-                                                    'gemini-companion-hunk))
-                           (index (seq-position (gemini-companion-edit-known-hunks edit)
-                                                hunk)))
-                     (format ", hunk %d of %d" (1+ index) hunks)
-                   (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks)))
-         (list 4 (if (zerop excluded)
-                     ""
-                   (concat ", " (propertize (format "%d excluded" excluded)
-                                            'face 'bold)))))))
-     (when (gemini-companion-edit-edited-p edit)
-       (list (list 6 (concat ", " (propertize "edited" 'face 'bold)))))
+        `((5 ,(concat "  " (gemini-companion-hunk-lines added removed)))
+          (7 ,(if-let* ((hunk (get-text-property (point) 'gemini-companion-hunk))
+                        (index (seq-position
+                                (gemini-companion-edit-known-hunks edit) hunk)))
+                  (format ", hunk %d of %d" (1+ index) hunks)
+                (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks)))
+          ,@(gemini-companion-header--remark
+             4 (unless (zerop excluded) (format "%d excluded" excluded))))))
+     (gemini-companion-header--remark
+      6 (and (gemini-companion-edit-edited-p edit) "edited"))
      (when (cdr edits)
-       (list (list 6 (format ", %d of %d"
-                             (1+ (or (seq-position edits edit #'eq) 0))
-                             (length edits)))))
+       `((6 ,(format ", %d of %d" (1+ (or (seq-position edits edit #'eq) 0))
+                     (length edits)))))
      ;; Two CLIs may propose files of one name.
-     (list (list (if (cdr (gemini-companion-sessions)) 3 10)
-                 (concat ", " (gemini-companion-session-name
-                               (gemini-companion-edit-session edit))))))))
+     `((,(if (cdr (gemini-companion-sessions)) 3 10)
+        ,(concat ", " (gemini-companion-session-name
+                       (gemini-companion-edit-session edit))))))))
 
 (defun gemini-companion-header-keys (&optional excluded)
   "Return the keys in this buffer, of a review or the list.
-The value consists of parts of a header line.  EXCLUDED is non-nil if
-the hunk at point is excluded."
-  (if gemini-companion-edit-here
-      (gemini-companion-header--review-keys excluded)
-    (gemini-companion-header--keys 'list)))
-
-(defun gemini-companion-header--review-keys (excluded)
-  "Return the keys of a review, or what follows after an answer here.
-For EXCLUDED, see `gemini-companion-header-keys'."
+After an answer, return what follows it.  The value consists of parts of
+a header line.  EXCLUDED is non-nil if the hunk at point is excluded."
   (let* (;; Include the keys that a new review ignores for a moment.
          (gemini-companion-review-new-until 0)
          (edit gemini-companion-edit-here)
-         (editing (eq (current-buffer)
-                      (gemini-companion-edit-proposal-buffer edit)))
-         (view (gemini-companion-edit-view edit)))
-    (pcase (gemini-companion-edit-decision edit)
-      ((or 'accepted 'rejected)
-       (list (list 2 "  waiting for the next edit")
-             (list 3 "; any other key closes this")))
-      ('nil
-       (gemini-companion-header--keys
-        'view
-        `(,@(unless (cdr (gemini-companion-edit-known-hunks edit))
-              '((gemini-companion-review-next-hunk)))
-          ,@(cond ((not editing)
-                   `((gemini-companion-review-toggle-hunk
-                      2 ,(if excluded "restore" "exclude"))
-                     (gemini-companion-review-edit 2 "edit")))
-                  ((and view (eq 'diff (gemini-companion-view-kind view)))
-                   '((gemini-companion-review-toggle-hunk)
-                     (gemini-companion-review-edit 3 "back to the diff")))
-                  (t
-                   `((gemini-companion-review-edit)
-                     (gemini-companion-review-toggle-hunk
-                      8 ,(if excluded "restore" "exclude")))))))))))
+         (decision (and edit (gemini-companion-edit-decision edit)))
+         (view (and edit (gemini-companion-edit-view edit)))
+         (toggle (if excluded "restore" "exclude")))
+    (cond
+     ((null edit) (gemini-companion-header--keys 'list))
+     ((memq decision '(accepted rejected))
+      '((2 "  waiting for the next edit") (3 "; any other key closes this")))
+     ((null decision)
+      (gemini-companion-header--keys
+       'view
+       `(,@(unless (cdr (gemini-companion-edit-known-hunks edit))
+             '((gemini-companion-review-next-hunk)))
+         ,@(cond ((not (eq (current-buffer)
+                           (gemini-companion-edit-proposal-buffer edit)))
+                  `((gemini-companion-review-toggle-hunk 2 ,toggle)
+                    (gemini-companion-review-edit 2 "edit")))
+                 ((and view (eq 'diff (gemini-companion-view-kind view)))
+                  '((gemini-companion-review-toggle-hunk)
+                    (gemini-companion-review-edit 3 "back to the diff")))
+                 (t
+                  `((gemini-companion-review-edit)
+                    (gemini-companion-review-toggle-hunk 8 ,toggle))))))))))
 
 (defun gemini-companion-header--keys (place &optional words)
   "Return the keys in the current buffer, in PLACE, parts of a header line.
