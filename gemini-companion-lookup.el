@@ -181,40 +181,37 @@ innermost."
 REQUESTS is a list of (METHOD . PARAMS), without the location of SYMBOL.
 FILE is open in the server meanwhile, unless it is too large.  Call THEN
 with the results, some of which may be (error MESSAGE), or else ANSWER."
-  (pcase-let* ((visited (gemini-companion-names-buffer file))
-               (buffer (or visited (gemini-companion-lookup--neighbor file)))
-               (server (or (and buffer (gemini-companion-lookup--server buffer))
-                           (user-error "No language server runs for this file; \
-use grep_search")))
-               (`(,at . ,column) (gemini-companion-lookup--find file symbol line))
-               (text (unless visited (gemini-companion-text-read file)))
-               (large (and text (< gemini-companion-lookup--sendable
-                                   (string-bytes text))))
-               (location `( :textDocument
-                            (:uri ,(gemini-companion-lookup--uri file))
-                            :position (:line ,(1- at) :character ,column))))
-    (cl-flet ((ask ()
-                (let ((open (not (or large (gemini-companion-names-buffer file)))))
-                  (when open
-                    (gemini-companion-lookup--open file server text buffer))
-                  (with-current-buffer buffer
-                    (gemini-companion-lookup--sync))
-                  (gemini-companion-lookup--request
-                   server
-                   (cl-loop for (method . params) in requests
-                            collect `(,method ,@location ,@params))
-                   (lambda (results)
-                     (gemini-companion-lookup--guarded answer
-                       ;; It may be visited meanwhile.
-                       (when (and open (not (gemini-companion-names-buffer file)))
-                         (gemini-companion-lookup--close file server))
-                       (when (and large (seq-empty-p (car results)))
-                         (user-error "%s is too large to be \
-sent to the language server; open it in Emacs, or use grep_search" file))
-                       (funcall then results)))))))
-      (if (or visited large)
-          (ask)
-        (gemini-companion-lookup--when-read server answer #'ask)))))
+  (let* ((buffer (or (gemini-companion-names-buffer file)
+                     (gemini-companion-lookup--neighbor file)))
+         (server (or (and buffer (gemini-companion-lookup--server buffer))
+                     (user-error "No language server runs for this file; \
+use grep_search"))))
+    (gemini-companion-lookup--when-read
+     server answer
+     (lambda ()
+       (let* ((location (gemini-companion-lookup--find file symbol line))
+              (text (unless (gemini-companion-names-buffer file)
+                      (gemini-companion-text-read file)))
+              (large (and text (< gemini-companion-lookup--sendable
+                                  (string-bytes text))))
+              (open (and text (not large))))
+         (when open
+           (gemini-companion-lookup--open file server text buffer))
+         (with-current-buffer buffer
+           (gemini-companion-lookup--sync))
+         (gemini-companion-lookup--request
+          server
+          (cl-loop for (method . params) in requests
+                   collect `(,method ,@location ,@params))
+          (lambda (results)
+            (gemini-companion-lookup--guarded answer
+              ;; It may be visited meanwhile.
+              (when (and open (not (gemini-companion-names-buffer file)))
+                (gemini-companion-lookup--close file server))
+              (when (and large (seq-empty-p (car results)))
+                (user-error "%s is too large to be sent to the language server; \
+open it in Emacs, or use grep_search" file))
+              (funcall then results)))))))))
 
 (defun gemini-companion-lookup--when-read (server answer send)
   "Call SEND once SERVER has answered that it does not know a method.
@@ -410,18 +407,18 @@ They are lists of LINE, SEVERITY and TEXT."
 ;;;; Questions about symbols
 
 (defun gemini-companion-lookup--find (file symbol line)
-  "Return a cons of a line and a column of SYMBOL in FILE.
-They belong to the whole word SYMBOL that is nearest to LINE, or the
-first one if LINE is nil.  The column is in UTF-16 code units.
-Signal an error if FILE does not have SYMBOL, or is too large."
+  "Return the location of SYMBOL in FILE, the parameters of a request.
+It is the whole word SYMBOL that is nearest to LINE, or the first one if
+LINE is nil.  Signal an error if FILE does not have it, or is too large."
   (with-temp-buffer
     (unless (gemini-companion-lookup--insert file)
       (user-error "%s is too large; use grep_search" file))
-    (or (car (seq-sort-by (lambda (location)
-                            (abs (- (car location) (or line 0))))
-                          #'<
-                          (gemini-companion-code-occurrences symbol)))
-        (user-error "The word %s is not in %s" symbol file))))
+    (pcase (car (seq-sort-by (lambda (place) (abs (- (car place) (or line 0))))
+                             #'< (gemini-companion-code-occurrences symbol)))
+      ('nil (user-error "The word %s is not in %s" symbol file))
+      (`(,at . ,column)
+       `( :textDocument (:uri ,(gemini-companion-lookup--uri file))
+          :position (:line ,(1- at) :character ,column))))))
 
 (cl-defmethod gemini-companion-lookup
   ((_kind (eql 'references)) answer file symbol line after)
