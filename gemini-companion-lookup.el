@@ -29,11 +29,7 @@
 (require 'jsonrpc)
 
 (declare-function flycheck-buffer "ext:flycheck")
-(declare-function flycheck-error-filename "ext:flycheck" t t)
-(declare-function flycheck-error-level "ext:flycheck" t t)
 (declare-function flycheck-error-level-compilation-level "ext:flycheck")
-(declare-function flycheck-error-line "ext:flycheck" t t)
-(declare-function flycheck-error-message "ext:flycheck" t t)
 (declare-function flycheck-stop "ext:flycheck")
 (defvar flycheck-current-errors)
 (defvar flycheck-last-status-change)
@@ -351,18 +347,15 @@ By itself one may begin only when the buffer is displayed."
     ('flycheck-mode
      (not (memq flycheck-last-status-change '(no-checker errored))))))
 
-(defun gemini-companion-lookup--checked-p ()
-  (and (eql gemini-companion-lookup--begun (buffer-chars-modified-tick))
-       (gemini-companion-lookup--checkable-p)
-       (if flymake-mode
-           (null (seq-difference (flymake-running-backends)
-                                 (flymake-reporting-backends)))
-         (eq 'finished flycheck-last-status-change))))
-
 (defun gemini-companion-lookup--checked-errors ()
   "Return a list of the errors that Flymake or Flycheck has found in this text.
 Return nil if it has not checked this text."
-  (when (gemini-companion-lookup--checked-p)
+  (when (and (eql gemini-companion-lookup--begun (buffer-chars-modified-tick))
+             (gemini-companion-lookup--checkable-p)
+             (if flymake-mode
+                 (null (seq-difference (flymake-running-backends)
+                                       (flymake-reporting-backends)))
+               (eq 'finished flycheck-last-status-change)))
     (list (cl-loop for (line severity text)
                    in (gemini-companion-lookup--of-buffer)
                    when (equal severity "error")
@@ -374,15 +367,14 @@ They are lists of LINE, SEVERITY and TEXT."
   (if (eq 'flycheck-mode (gemini-companion-lookup--checker (current-buffer)))
       (cl-loop
        for error in flycheck-current-errors
-       for file = (flycheck-error-filename error)
+       for (file line level text) =
+       (mapcar (lambda (slot) (cl-struct-slot-value 'flycheck-error slot error))
+               '(filename line level message))
        ;; Another file may not be shared.
        when (or (null file) (file-equal-p file buffer-file-name))
-       collect
-       (gemini-companion-lookup--row
-        (flycheck-error-line error)
-        ;; Other packages define levels.
-        (flycheck-error-level-compilation-level (flycheck-error-level error))
-        (or (flycheck-error-message error) "")))
+       collect (gemini-companion-lookup--row
+                ;; Other packages define levels.
+                line (flycheck-error-level-compilation-level level) (or text "")))
     (save-restriction
       (widen)
       (mapcar #'gemini-companion-lookup--of-flymake (flymake-diagnostics)))))
@@ -607,7 +599,7 @@ Have it checked if necessary."
   (gemini-companion-lookup--start-check)
   (or (not (gemini-companion-lookup--checkable-p))
       (and (verify-visited-file-modtime)
-           (gemini-companion-lookup--checked-p)
+           (gemini-companion-lookup--checked-errors)
            ;; Flymake does not know whether a server has yet to report; of one
            ;; that names no versions, it is not known either.
            (or (not (gemini-companion-lookup--managed-p))
