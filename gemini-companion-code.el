@@ -39,16 +39,16 @@ and CONTENT its line."
                (buffer-substring-no-properties (point) (line-end-position))))
        (seq-sort-by #'car #'< errors)))))
 
-(defun gemini-companion-code-new-errors (errors text old-errors old-text)
+(defun gemini-companion-code-new-errors (errors text found old-text)
   "Return the ERRORS in TEXT that are new, as lists (ERROR KIND CONTENT).
-OLD-ERRORS are the errors of OLD-TEXT, the earlier text.  An error that
-has only moved or was copied is not new, nor is one that may be a changed
-form of an earlier error.  If an error is gone that may have hidden
-others, or OLD-ERRORS is `unknown', only errors in new lines are new."
+FOUND is a list of the errors of OLD-TEXT, the earlier text, or nil if
+they are not known.  An error that has only moved or was copied is not
+new, nor is one that may be a changed form of an earlier error.  If an
+error is gone that may have hidden others, or FOUND is nil, only errors
+in new lines are new."
   (let* ((key (pcase-lambda (`(,_ ,kind ,content))
                 (cons kind (string-trim content))))
-         (old (mapcar key (gemini-companion-code--located
-                           (and (listp old-errors) old-errors) old-text)))
+         (old (mapcar key (gemini-companion-code--located (car found) old-text)))
          (left (copy-sequence old))
          (new (seq-remove
                (lambda (one)
@@ -59,7 +59,7 @@ others, or OLD-ERRORS is `unknown', only errors in new lines are new."
          (gone (mapcar #'car (remq nil left)))
          (case-fold-search t))
     (setq new (seq-remove (lambda (one) (member (nth 1 one) gone)) new))
-    (when (or (eq 'unknown old-errors)
+    (when (or (null found)
               (seq-some (apply-partially #'string-match-p
                                          gemini-companion-code--hiding)
                         gone))

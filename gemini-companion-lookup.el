@@ -27,6 +27,7 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
 (require 'jsonrpc)
+(require 'map)
 
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-error-level-compilation-level "ext:flycheck")
@@ -638,30 +639,27 @@ are the buffers that have one of `names', a regexp for the names of
 definitions that were changed, or nil.")
 
 (defvar gemini-companion-lookup--known nil
-  "List of ((FILE . TEXT) ERRORS VERSION), the last texts.
-FILE is a true name.  ERRORS is `unknown' until they are reported, maybe
-by the VERSION of a text that was sent.  A change of another file forgets
-them.")
+  "List of ((FILE . TEXT) FOUND VERSION), the last texts.
+FILE is a true name.  FOUND is a list of the errors, once they are
+reported, maybe by the VERSION of a text that was sent.  A change of
+another file forgets them.")
 
-(defvar gemini-companion-lookup--busy
-  (make-hash-table :test #'eq :weakness 'key)
-  "Tokens of the work in progress of each language server.")
+(defvar gemini-companion-lookup--busy nil
+  "Work in progress of the language servers, a list of (SERVER . TOKEN).")
 
 (defun gemini-companion-lookup--expect (file text)
   "Return a new element of `gemini-companion-lookup--known'.
 It is for TEXT of FILE, a true name, whose errors may have changed."
   (let ((key (cons file text)))
     (setq gemini-companion-lookup--known
-          (cons (list key 'unknown nil)
-                (seq-take (assoc-delete-all key gemini-companion-lookup--known)
-                          7)))
-    (car gemini-companion-lookup--known)))
+          (seq-take (assoc-delete-all key gemini-companion-lookup--known) 7))
+    (car (push (list key nil nil) gemini-companion-lookup--known))))
 
 (defun gemini-companion-lookup--forget-others (file)
   "Forget the errors of other files than FILE, as its change may change them."
   (setq gemini-companion-lookup--known
-        (seq-filter (pcase-lambda (`((,other . ,_) ,errors . ,_))
-                      (or (equal file other) (eq 'unknown errors)))
+        (seq-filter (pcase-lambda (`((,other . ,_) ,found . ,_))
+                      (or (equal file other) (null found)))
                     gemini-companion-lookup--known)))
 
 (cl-defmethod gemini-companion-lookup
@@ -680,21 +678,18 @@ there are none, or if they are not known within three seconds."
     (dolist (check gemini-companion-lookup--checks)
       (setf (alist-get 'source check) nil))
     (gemini-companion-lookup--end-of file)
-    (if (< gemini-companion-lookup--largest
-           (max (string-bytes (or before "")) (string-bytes after)))
-        (funcall answer nil)
-      (unless gemini-companion-lookup--checks
-        (run-at-time 0 0.05 #'gemini-companion-lookup--step))
-      (setq gemini-companion-lookup--checks
-            (append gemini-companion-lookup--checks
-                    `(((file . ,file)
-                       (before . ,(and before
-                                       (gemini-companion-text-normalized before)))
-                       (after . ,(gemini-companion-text-normalized after))
-                       (callback . ,answer)
-                       (end . ,(+ (float-time) gemini-companion-lookup-timeout))
-                       ,@(mapcar #'list '(source server version left asked
-                                                 names others)))))))))
+    (unless gemini-companion-lookup--checks
+      (run-at-time 0 0.05 #'gemini-companion-lookup--step))
+    (setq gemini-companion-lookup--checks
+          (append gemini-companion-lookup--checks
+                  `(((file . ,file)
+                     (before . ,(and before
+                                     (gemini-companion-text-normalized before)))
+                     (after . ,(gemini-companion-text-normalized after))
+                     (callback . ,answer)
+                     (end . ,(+ (float-time) gemini-companion-lookup-timeout))
+                     ,@(mapcar #'list '(source server version left asked
+                                               names others))))))))
 
 (defun gemini-companion-lookup--step ()
   "Continue the first check, and end those whose time is up."
@@ -720,13 +715,14 @@ there are none, or if they are not known within three seconds."
 Return nil if no checker knows about it, or if it may not be shared."
   (let-alist check
     (let* ((buffer (gemini-companion-names-buffer .file))
-           (source (and (gemini-companion-lookup--shared-p .file)
-                        (or buffer (gemini-companion-lookup--neighbor .file))))
-           (server (and source (gemini-companion-lookup--server source)))
-           (size (max (string-bytes (or .before "")) (string-bytes .after))))
-      (when (and source
-                 (or server (gemini-companion-lookup--checker source))
-                 (or buffer (<= size gemini-companion-lookup--sendable)))
+           (source (or buffer (gemini-companion-lookup--neighbor .file)))
+           (server (and source (gemini-companion-lookup--server source))))
+      (when (and (or server (and buffer (gemini-companion-lookup--checker buffer)))
+                 (<= (max (string-bytes (or .before "")) (string-bytes .after))
+                     (if buffer
+                         gemini-companion-lookup--largest
+                       gemini-companion-lookup--sendable))
+                 (gemini-companion-lookup--shared-p .file))
         (let* ((names (and server .before
                            (gemini-companion-code-changed-names .before .after)))
                (others (and names (gemini-companion-lookup--find-others
@@ -736,9 +732,9 @@ Return nil if no checker knows about it, or if it may not be shared."
                (old (assoc (cons .file .before)
                            gemini-companion-lookup--known)))
           ;; Of a text like the last one, a server need not report.
-          (unless (if (and buffer answers) old
-                    (and (listp (nth 1 old))
-                         (or buffer (not (or answers others)))))
+          (unless (if buffer
+                      (or answers (nth 1 old))
+                    (and (nth 1 old) (not answers) (not others)))
             (setq old nil))
           (setf (alist-get 'source check) source
                 (alist-get 'server check) server
@@ -771,37 +767,35 @@ Return nil if no checker knows about it, or if it may not be shared."
           (gemini-companion-lookup--finish check)))
        ((null known)
         (gemini-companion-lookup--ask check text))
-       ((gethash .server gemini-companion-lookup--busy))
+       ((assq .server gemini-companion-lookup--busy))
        (t
         (when-let* ((last)
                     (buffer (gemini-companion-lookup--buffer-with .file text)))
           (with-current-buffer buffer
             (unless (gemini-companion-lookup--error-requests .file)
-              (pcase (gemini-companion-lookup--current)
-                (`(,errors) (setf (nth 1 known) errors))))))
-        (pcase known
-          (`(,_ ,(and errors (pred listp)) . ,_)
-           (setf (alist-get 'left check)
-                 ;; Without errors after the edit, those before do not matter.
-                 (and (or errors (not last)) (cdr .left)))
-           (when (and (cdr .left) (not last)
-                      (gemini-companion-lookup--doubtful-p check errors))
-             (setf (alist-get 'asked check)
-                   (unless (cddr .left) (list (cons text known)))))
-           (when last
-             (gemini-companion-lookup--ask-others check))
-           (gemini-companion-lookup--learn check))))))))
+              (setf (nth 1 known) (gemini-companion-lookup--current)))))
+        (when-let* ((found (nth 1 known)))
+          (setf (alist-get 'left check)
+                ;; Without errors after the edit, those before do not matter.
+                (and (or (car found) (not last)) (cdr .left)))
+          (when (and (cdr .left) (not last)
+                     (gemini-companion-lookup--doubtful-p check found))
+            (setf (alist-get 'asked check)
+                  (unless (cddr .left) (list (cons text known)))))
+          (when last
+            (gemini-companion-lookup--ask-others check))
+          (gemini-companion-lookup--learn check)))))))
 
-(defun gemini-companion-lookup--doubtful-p (check old-errors)
+(defun gemini-companion-lookup--doubtful-p (check old)
   "Return non-nil unless all new errors of CHECK are in lines of its edit.
-OLD-ERRORS are those before it.  A server that is loading files may
+OLD is a list of those before it.  A server that is loading files may
 report others for a while."
   (let-alist check
-    (cl-flet ((new (old-errors)
+    (cl-flet ((new (old)
                 (gemini-companion-code-new-errors
-                 (cadr (alist-get .after .asked)) .after old-errors .before)))
+                 (caadr (alist-get .after .asked)) .after old .before)))
       (or (string-blank-p .before)
-          (seq-difference (new old-errors) (new 'unknown))))))
+          (seq-difference (new old) (new nil))))))
 
 (defun gemini-companion-lookup--ask (check text)
   (let-alist check
@@ -835,29 +829,27 @@ Request its errors if the server supports that."
     ;; Another edit may have begun CHECK again.
     (when (and .source
                (rassq known .asked)
-               (memq check gemini-companion-lookup--checks)
-               (jsonrpc-running-p .server))
+               (memq check gemini-companion-lookup--checks))
       (when .version
         (gemini-companion-lookup--close .file .server))
       (gemini-companion-lookup--keep-reports)
-      (let ((version (gemini-companion-lookup--open .file .server (cdar known)
-                                                   .source)))
-        (setf (alist-get 'version check) version)
-        (unless (with-current-buffer .source
-                  (gemini-companion-lookup--request-known known))
-          (setf (nth 2 known) version))))))
+      (setf (alist-get 'version check)
+            (gemini-companion-lookup--open .file .server (cdar known) .source))
+      (unless (with-current-buffer .source
+                (gemini-companion-lookup--request-known known))
+        (setf (nth 2 known) gemini-companion-lookup--version)))))
 
 (defun gemini-companion-lookup--finish (check)
   "End CHECK with its result, if its text is still in the file."
   (let-alist check
     (let ((new (gemini-companion-code-new-errors
-                (cadr (alist-get .after .asked)) .after
-                (if .before (nth 1 (alist-get .before .asked '(nil unknown))))
+                (caadr (alist-get .after .asked)) .after
+                (if .before (nth 1 (alist-get .before .asked)) '(nil))
                 (or .before "")))
           (elsewhere
-           (delq nil (mapcar (lambda (buffer)
-                              (gemini-companion-lookup--new-in-other buffer .names))
-                            .others))))
+           (delq nil (mapcar (apply-partially
+                              #'gemini-companion-lookup--new-in-other .names)
+                             .others))))
       (gemini-companion-lookup--end
        check
        (and (or new elsewhere)
@@ -957,18 +949,16 @@ Return nil if the server does not support that."
      (gemini-companion-lookup--server (current-buffer)) requests
      (lambda (results)
        (unless (assq 'error results)
-         (cl-loop
-          for result in results
-          append (gemini-companion-lookup--errors (plist-get result :items))
-          into errors
-          append (cl-loop for found across (plist-get result :body)
-                          for start = (plist-get found :start)
-                          when (equal "error" (plist-get found :category))
-                          collect (list (plist-get start :line)
-                                        (plist-get found :text)
-                                        "typescript"))
-          into errors
-          finally (funcall done errors)))))
+         (funcall
+          done
+          (cl-loop
+           for result in results
+           append (gemini-companion-lookup--errors (plist-get result :items))
+           append (cl-loop for found across (plist-get result :body)
+                           when (equal "error" (plist-get found :category))
+                           collect (list (map-nested-elt found '(:start :line))
+                                         (plist-get found :text)
+                                         "typescript")))))))
     t))
 
 (defun gemini-companion-lookup--errors (diagnostics)
@@ -978,9 +968,7 @@ Return nil if the server does not support that."
                      ;; The end of a list, not an error.
                      (not (equal "fatal_too_many_errors"
                                  (plist-get diagnostic :code))))
-           collect (list (1+ (plist-get (plist-get (plist-get diagnostic :range)
-                                                   :start)
-                                        :line))
+           collect (list (1+ (map-nested-elt diagnostic '(:range :start :line)))
                          (plist-get diagnostic :message)
                          (plist-get diagnostic :source))))
 
@@ -991,12 +979,11 @@ Return nil if the server does not support that."
         ('textDocument/publishDiagnostics
          (gemini-companion-lookup--published server params))
         ('$/progress
-         (let ((token (plist-get params :token))
-               (tokens (gethash server gemini-companion-lookup--busy)))
-           (pcase (plist-get (plist-get params :value) :kind)
-             ("begin" (push token tokens))
-             ("end" (setq tokens (delete token tokens))))
-           (puthash server tokens gemini-companion-lookup--busy)))))))
+         (let ((work (cons server (plist-get params :token))))
+           (pcase (map-nested-elt params '(:value :kind))
+             ("begin" (push work gemini-companion-lookup--busy))
+             ("end" (setq gemini-companion-lookup--busy
+                          (delete work gemini-companion-lookup--busy))))))))))
 
 (defun gemini-companion-lookup--published (server params)
   (when-let* ((path (gemini-companion-lookup--path (plist-get params :uri)))
@@ -1023,19 +1010,19 @@ Return nil if the server does not support that."
         (dolist (known gemini-companion-lookup--known)
           (when (and version (equal file (caar known)) (eql version (nth 2 known))
                      ;; A server may report none when the file is closed.
-                     (or errors (eq 'unknown (nth 1 known))))
-            (setf (nth 1 known) errors)))))))
+                     (or errors (null (nth 1 known))))
+            (setf (nth 1 known) (list errors))))))))
 
 (defun gemini-companion-lookup--request-known (known)
   "Request the errors of KNOWN, whose text the server of this buffer has.
 Return nil if the server does not support that."
   (gemini-companion-lookup--request-errors
-   (caar known) (lambda (errors) (setf (nth 1 known) errors))))
+   (caar known) (lambda (errors) (setf (nth 1 known) (list errors)))))
 
 (defun gemini-companion-lookup--current ()
   "Return a list of the errors of this buffer, or nil if they are not known."
-  (cond ((gethash (gemini-companion-lookup--server (current-buffer))
-                  gemini-companion-lookup--busy)
+  (cond ((assq (gemini-companion-lookup--server (current-buffer))
+               gemini-companion-lookup--busy)
          nil)
         ((eql (car gemini-companion-lookup--last-report)
               (buffer-chars-modified-tick))
@@ -1090,8 +1077,8 @@ Request the errors if it supports that."
             (setq gemini-companion-lookup--last-report
                   gemini-companion-lookup--earlier-report)))))))
 
-(defun gemini-companion-lookup--new-in-other (buffer names)
-  "Return the new errors of BUFFER that have one of NAMES, a regexp, or nil.
+(defun gemini-companion-lookup--new-in-other (names buffer)
+  "Return the errors with one of NAMES, a regexp, that are new in BUFFER, or nil.
 They or their lines have it.  The value is a list of the file, their
 number, and the first one."
   (with-current-buffer buffer
@@ -1105,7 +1092,7 @@ number, and the first one."
                         (pcase-lambda (`((,_ ,error . ,_) ,_ ,line))
                           (string-match-p names (concat error "\n" line)))
                         (gemini-companion-code-new-errors
-                         (car now) text old text))))
+                         (car now) text (list old) text))))
         (list file (length new) (caar new))))))
 
 ;;;; Life
@@ -1123,17 +1110,17 @@ number, and the first one."
                (<= (buffer-size) gemini-companion-lookup--largest))
       (let ((file (gemini-companion-text-true-name buffer-file-truename))
             (text (gemini-companion-text-of-buffer))
-            (errors (unless (seq-some
-                             (lambda (check)
-                               (memq (current-buffer) (alist-get 'others check)))
-                             gemini-companion-lookup--checks)
-                      (gemini-companion-lookup--current))))
+            (found (unless (seq-some
+                            (lambda (check)
+                              (memq (current-buffer) (alist-get 'others check)))
+                            gemini-companion-lookup--checks)
+                     (gemini-companion-lookup--current))))
         (gemini-companion-lookup--keep-reports)
-        (when (or errors (gemini-companion-lookup--error-requests file))
+        (when (or found (gemini-companion-lookup--error-requests file))
           (gemini-companion-lookup--sync)
           (let ((known (gemini-companion-lookup--expect file text)))
             (unless (gemini-companion-lookup--request-known known)
-              (setf (nth 1 known) (car errors)))))))
+              (setf (nth 1 known) found))))))
     (setq gemini-companion-lookup--last-report
           `(nil nil ,(nth 2 (or gemini-companion-lookup--last-report
                                 '(nil nil 0)))))))
@@ -1171,8 +1158,8 @@ number, and the first one."
         gemini-companion-lookup--checks)
   (pcase-dolist (`(,name ,_ ,function) gemini-companion-lookup--advice)
     (advice-remove name function))
-  (clrhash gemini-companion-lookup--busy)
-  (setq gemini-companion-lookup--known nil)
+  (setq gemini-companion-lookup--busy nil
+        gemini-companion-lookup--known nil)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (mapc #'kill-local-variable

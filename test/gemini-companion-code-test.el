@@ -11,7 +11,7 @@
   (let ((new (lambda (errors old-errors lines old-lines)
                (mapcar #'caar (gemini-companion-code-new-errors
                                errors (string-join lines "\n")
-                               old-errors (string-join old-lines "\n"))))))
+                               (list old-errors) (string-join old-lines "\n"))))))
     (pcase-dolist
         (`(,gone ,expected)
          '(("Import \"os\" could not be resolved" (1 2))

@@ -62,8 +62,7 @@ By itself Emacs would ask whether to, if it visits FILE."
 
 (defun judge-known-p (file)
   "Record when the errors of `judge-text' in FILE are known."
-  (when (or (pcase (assoc (cons file judge-text) gemini-companion-lookup--known)
-              (`(,_ ,errors . ,_) (listp errors)))
+  (when (or (nth 1 (assoc (cons file judge-text) gemini-companion-lookup--known))
             (and (find-buffer-visiting file)
                  (with-current-buffer (find-buffer-visiting file)
                    (gemini-companion-lookup--current))))
