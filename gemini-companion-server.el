@@ -260,8 +260,7 @@ CLIs stay connected, and open reviews stay open."
     (setq gemini-companion-server--next (gemini-companion-server--open))))
 
 (defun gemini-companion-server-stop ()
-  "Stop the server, if there is one, without waiting for it.
-Delete the discovery files, as its process may be dead or suspended."
+  "Stop the server, if there is one, without waiting for it."
   (let ((processes (delq nil (list gemini-companion-server--current
                                    gemini-companion-server--next))))
     (setq gemini-companion-server--properties nil
@@ -269,12 +268,10 @@ Delete the discovery files, as its process may be dead or suspended."
           gemini-companion-server--next nil)
     (dolist (process processes)
       (gemini-companion-server--expect-end process)
-      (pcase-dolist (`(,_ ,file)
-                     (plist-get (process-get process 'info) :discovery))
-        (ignore-error file-error
-          (delete-file file)))
+      (unless (process-live-p process)
+        (gemini-companion-server--undiscover process))
       ;; At the end of its input it rejects open diffs, ends its streams and
-      ;; deletes its discovery file; one that is suspended or has exited cannot.
+      ;; deletes its discovery files; one that is suspended or has exited cannot.
       (ignore-errors
         (process-send-eof process)))))
 
@@ -382,6 +379,12 @@ The port is on a line of its own."
     (process-put process 'timer
                  (run-at-time 12 nil #'delete-process process))))
 
+(defun gemini-companion-server--undiscover (process)
+  "Delete the discovery files of PROCESS, which has exited."
+  (pcase-dolist (`(,_ ,file) (plist-get (process-get process 'info) :discovery))
+    (ignore-error file-error
+      (delete-file file))))
+
 (defun gemini-companion-server--fail (process reason)
   (when (and (gemini-companion-server--used-p process)
              (process-live-p process))
@@ -452,7 +455,8 @@ leaves the discovery file.  It can be called until it ends."
     (kill-buffer (process-buffer process))
     (when-let* ((connection (process-get process 'connection)))
       (gemini-companion-server--epc-close connection))
-    (cond ((not (gemini-companion-server--used-p process)))
+    (cond ((not (gemini-companion-server--used-p process))
+           (gemini-companion-server--undiscover process))
           ((eq process gemini-companion-server--next)
            (setq gemini-companion-server--next nil)
            (if (gemini-companion-server-ready-p)

@@ -202,13 +202,15 @@ class Server:
         watch.start()
         # A stop in the meantime ends the successor, too.
         if not self._has_successor:
-            self._discovery.remove()
             self._sessions.is_stopping = True
             self._diffs.reject_all()
         await self._diffs.finish_closing(limits.end_limit)
         self._emacs.give_up()
         await self._sessions.flush()
         await self._sessions.end_streams()
+        if not self._has_successor:
+            # Without it, Copilot CLI disconnects, before it is told of rejections.
+            self._discovery.remove()
         await self._port.finish(limits.end_limit)
         self._unix_port.close()
         await self._remotes.stop_all()

@@ -174,7 +174,6 @@ IN_TERMINAL = """
 (set-window-buffer (split-window-right) "*cli*")
 """
 
-
 TYPES = """
 (add-hook 'gemini-companion-edit-opened-functions
           (lambda (_) (setq unread-command-events (list ?r ?a))))
