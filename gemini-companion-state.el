@@ -26,13 +26,13 @@ Each is called with the session and its state, as in
                (:constructor gemini-companion-state--make)
                (:conc-name gemini-companion-state--)
                (:copier nil))
-  "State of SESSION.
+  "State of SESSION, whose terminal is PROCESS, or nil.
 REPORTED is the state that its hooks have reported, or nil; SENT the
 first line of the last prompt that Emacs has submitted, until its turn
 begins; REVIEW the edit that awaits an answer first, or nil; ASKED the
 edits that were open when its title showed last that it was not ready;
 LASTING the last STATE that has lasted."
-  session reported sent review asked
+  session process reported sent review asked
   (state 'unknown)
   (lasting 'unknown)
   (since (float-time)))
@@ -110,12 +110,16 @@ turn, `question' or `edit'."
 (defun gemini-companion-state--sessions-changed (&rest _)
   (let ((previous gemini-companion-state--records))
     (setq gemini-companion-state--records
-          (mapcar (lambda (session)
-                    (let ((record (or (gemini-companion-state--of session)
-                                      (gemini-companion-state--make))))
-                      (setf (gemini-companion-state--session record) session)
-                      record))
-                  (gemini-companion-sessions)))
+          (mapcar
+           (lambda (session)
+             (let ((record (or (gemini-companion-state--of session)
+                               (gemini-companion-state--make)))
+                   (terminal (gemini-companion-session-terminal session)))
+               (setf (gemini-companion-state--session record) session
+                     (gemini-companion-state--process record)
+                     (and terminal (get-buffer-process terminal)))
+               record))
+           (gemini-companion-sessions)))
     (dolist (record (seq-difference previous gemini-companion-state--records
                                     #'eq))
       (gemini-companion-state--end record 'cut)
@@ -153,16 +157,16 @@ turn, `question' or `edit'."
 (defun gemini-companion-state--titled (record)
   "Return the state of RECORD according to its window title, or nil.
 The title of a terminal with two CLIs may be of either."
-  (when-let* ((session (gemini-companion-state--session record))
-              (terminal (gemini-companion-session-terminal session))
-              ((= 1 (cl-count terminal (gemini-companion-sessions)
-                              :key #'gemini-companion-session-terminal)))
-              (process (get-buffer-process terminal))
-              (title (process-get process 'gemini-companion-title)))
-    (pcase (assoc-default (car title)
-                          (gemini-companion-clients-get
-                           (plist-get session :client) :titles)
-                          #'string-match-p)
+  (when-let* ((process (gemini-companion-state--process record))
+              (title (process-get process 'gemini-companion-title))
+              ((= 1 (cl-count process gemini-companion-state--records
+                              :key #'gemini-companion-state--process))))
+    (pcase (assoc-default
+            (car title)
+            (gemini-companion-clients-get
+             (plist-get (gemini-companion-state--session record) :client)
+             :titles)
+            #'string-match-p)
       ('named (and (cdr title) 'ready))
       (state state))))
 
