@@ -215,6 +215,9 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
   (gemini-companion-privacy-refresh)
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (kill-local-variable 'gemini-companion-context--selected)))
   (setq gemini-companion-context--timer nil
         gemini-companion-context--seen (make-vector 6 nil)
         gemini-companion-context-active nil

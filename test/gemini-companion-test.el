@@ -51,8 +51,8 @@
                    (gemini-companion-test-traces)
                    (file-exists-p discovery))))
         (dolist (buffer (buffer-list))
-          (should-not (string-search "\"text\\n\""
-                                     (format "%S" (buffer-local-variables buffer)))))
+          (should-not (string-match-p "(gemini-companion-\\|\"text\\\\n\""
+                                      (format "%S" (buffer-local-variables buffer)))))
         ;; The draft is still there, and has its keys again.
         (should (equal "A prompt" (buffer-string)))
         (gemini-companion-compose)
