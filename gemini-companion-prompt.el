@@ -169,18 +169,37 @@ for a long text.  Eat has fillers between wide characters."
   (with-current-buffer (process-buffer process)
     (cons regexp (how-many regexp (point-min) (point-max)))))
 
-(defun gemini-companion-prompt--shown-p (mark process)
-  "Return non-nil if MARK is in the terminal of PROCESS.
-It is a string, or the value of `gemini-companion-prompt--mark'."
+(defun gemini-companion-prompt--screen (mark process)
+  "Return what the terminal of PROCESS shows at MARK, or nil if not MARK.
+MARK is a string of one character, or the value of
+`gemini-companion-prompt--mark', of which nothing more is known.  The
+value is a plist: the number of the `:marks' in a row, whether there is
+text `:before' or `:behind' them, and whether the prompt is one of a
+`:shell', or in the `:normal' mode of Vi."
   (if (consp mark)
-      (< (cdr mark) (cdr (gemini-companion-prompt--mark (car mark) process)))
+      (when (< (cdr mark) (cdr (gemini-companion-prompt--mark (car mark) process)))
+        '(:marks 1))
     (with-current-buffer (process-buffer process)
       (save-excursion
         (goto-char (point-max))
-        (when-let* ((position (search-backward mark nil t)))
-          ;; The text field of a dialog is a frame in a frame.
-          (forward-line 0)
-          (unless (looking-at-p "│ *│") position))))))
+        (when (and (search-backward mark nil t)
+                   ;; The text field of a dialog is a frame in a frame.
+                   (not (save-excursion
+                          (forward-line 0)
+                          (looking-at-p "│ *│"))))
+          (forward-char)
+          (let* ((behind (looking-at-p gemini-companion-prompt--text-behind))
+                 (below (lambda (regexp)
+                          (save-excursion (re-search-forward regexp nil t))))
+                 (marks (- (skip-chars-backward mark))))
+            (list :marks marks :behind behind
+                  :before (looking-back "[[:graph:]]" (line-beginning-position))
+                  :normal (funcall below "^ *-- NORMAL --")
+                  ;; The footer of Copilot CLI, or the beginning of a prompt.
+                  :shell (or (funcall below "^ \\(?:.* · \\)?Shell · ")
+                             (progn
+                               (re-search-backward "^[ │]*[!*>]" nil t)
+                               (looking-at-p "[ │]*!"))))))))))
 
 ;;;; Submitting
 
@@ -198,95 +217,67 @@ message then begins with PROBLEM."
      task (/ seconds gemini-companion-prompt--check-seconds)
      mark 0 (and mark 'inserted))))
 
-(defun gemini-companion-prompt--step (task left mark shown typed)
+(defun gemini-companion-prompt--step (task left mark shown typed &optional free)
   "Type what is next of TASK, and go on soon, at most LEFT times.
 First type MARK, a space, until it is shown, then the text, with another
 one unless it is a command, and then press Enter.  SHOWN checks in a row
-have found MARK.  TYPED is nil before the text, `inserted' if it is all."
+have found MARK, FREE is non-nil if nothing was behind it at first.
+TYPED is nil before the text, `inserted' if it is all."
   (pcase-let* ((`(,text ,find ,problem) task)
                (session (funcall find))
-               (waiting (eq 'waiting (gemini-companion-session-state session)))
                (process (gemini-companion-cli-process session))
-               (found (and process mark
-                           (gemini-companion-prompt--shown-p mark process)))
-               (shown (if found (1+ shown) 0))
-               (mark (gemini-companion-prompt--seen mark process found shown))
-               (next (= shown gemini-companion-prompt--shown-checks)))
+               (screen (and process mark
+                            (gemini-companion-prompt--screen mark process)))
+               (behind (plist-get screen :behind))
+               (shown (if screen (1+ shown) 0))
+               (free (or free (and (= 1 shown) (not behind))))
+               (next (= shown gemini-companion-prompt--shown-checks))
+               (obstacle (and next (gemini-companion-prompt--obstacle
+                                    text screen typed))))
     (cond ((or (< left 0)
                (and session
                     (not (gemini-companion-session-terminal session))
                     (not (gemini-companion-session-connected-p session))))
            (gemini-companion-prompt--end task problem))
-          ((and next (gemini-companion-prompt--refused-p
-                      task session mark process found typed)))
+          (obstacle
+           ;; Of what the user has typed behind it, DEL would delete a character.
+           (unless (or typed (and free behind))
+             (gemini-companion-prompt--delete-marks process screen))
+           (gemini-companion-prompt--end
+            task (format obstacle (gemini-companion-session-name session))))
           ((and next typed)
            (gemini-companion-prompt--end task)
            (unless (eq typed 'inserted)
              (gemini-companion-prompt--enter text session process)))
           (t
            (cond (next
-                  (setq mark (gemini-companion-prompt--type-text
-                              text mark process found)
+                  (setq mark (gemini-companion-prompt--type-text text process screen)
                         shown 0
                         typed t))
-                 ((and process (not (or found typed))
+                 ((and process (not (or screen typed))
                        ;; A dialog may have taken the last one.
                        (if mark (zerop (mod left 10))
                          (gemini-companion-prompt--first-p task session)))
-                  (setq mark (gemini-companion-prompt--unused-mark process))
+                  (setq mark (gemini-companion-prompt--unused-mark process)
+                        free nil)
                   (gemini-companion-prompt--paste process mark)))
+           (unless (eq 'waiting (gemini-companion-session-state session))
+             (setq left (1- left)))
            (run-at-time gemini-companion-prompt--check-seconds nil
                         #'gemini-companion-prompt--step
-                        task (if waiting left (1- left)) mark shown typed)))))
+                        task left mark shown typed free)))))
 
-(defun gemini-companion-prompt--behind-p (mark process position)
-  "Return non-nil if there is text behind MARK, at POSITION in PROCESS."
-  (and (stringp mark)
-       (with-current-buffer (process-buffer process)
-         (save-excursion
-           (goto-char (1+ position))
-           (looking-at-p gemini-companion-prompt--text-behind)))))
-
-(defun gemini-companion-prompt--seen (mark process position shown)
-  "Return MARK, which was found SHOWN times in a row, at POSITION in PROCESS.
-If nothing is behind it the first time, it gets a text property."
-  (if (or (/= 1 shown) (consp mark)
-          (gemini-companion-prompt--behind-p mark process position))
-      mark
-    (propertize mark 'gemini-companion-last t)))
-
-(defun gemini-companion-prompt--shell-p (process position)
-  "Return non-nil if the prompt at POSITION in PROCESS is for a shell."
-  (with-current-buffer (process-buffer process)
-    (save-excursion
-      (goto-char (1+ position))
-      (or
-       ;; The footer of Copilot CLI.
-       (re-search-forward "^ \\(?:.* · \\)?Shell · " nil t)
-       (progn
-         (re-search-backward "^[ │]*[!*>]" nil t)
-         (looking-at-p "[ │]*!"))))))
-
-(defun gemini-companion-prompt--refused-p (task session mark process position typed)
-  "Return non-nil, and end TASK, if SESSION must not get its text.
-MARK is in the prompt of PROCESS at POSITION, behind the text if it is TYPED."
-  (let ((behind (gemini-companion-prompt--behind-p mark process position)))
-    (when-let* ((obstacle
-                 (cond ((and behind (not typed))
-                        "%s has text behind the cursor in its prompt")
-                       ;; Of a command, the arguments are behind it.
-                       ((and behind (not (string-prefix-p "/" (car task))))
-                        "%s has other text behind your prompt")
-                       ((and (not typed)
-                             (gemini-companion-prompt--shell-p process position))
-                        "%s is in shell mode"))))
-      ;; Of what the user has typed behind it, DEL would delete a character.
-      (unless (or typed (and behind (get-text-property
-                                     0 'gemini-companion-last mark)))
-        (gemini-companion-prompt--delete-mark mark process position))
-      (gemini-companion-prompt--end
-       task (format obstacle (gemini-companion-session-name session)))
-      t)))
+(defun gemini-companion-prompt--obstacle (text screen typed)
+  "Return why TEXT must not be typed or, if it is TYPED, submitted, or nil.
+The value is a format for the name of the CLI, whose terminal shows SCREEN."
+  (pcase-let (((map :behind :shell) screen))
+    (cond ((and behind (not typed))
+           "%s has text behind the cursor in its prompt")
+          ;; Of a command, the arguments are behind it.
+          ((and behind (not (string-prefix-p "/" text)))
+           "%s has other text behind your prompt")
+          ((and shell (not typed))
+           "%s is in shell mode"))))
 
 (defun gemini-companion-prompt--enter (text session process)
   (gemini-companion-state-report session 'submitted text)
@@ -311,32 +302,24 @@ MARK is in the prompt of PROCESS at POSITION, behind the text if it is TYPED."
 
 (defun gemini-companion-prompt--unused-mark (process)
   (seq-find (lambda (mark)
-              (not (gemini-companion-prompt--shown-p mark process)))
+              (not (gemini-companion-prompt--screen mark process)))
             (mapcar #'string (number-sequence ?\u2000 ?\u200a))
             "\u2000"))
 
-(defun gemini-companion-prompt--delete-mark (mark process position)
-  "Delete MARK at POSITION, in the prompt in PROCESS.
-A slow CLI shows it only when it was typed again.  Return non-nil if it
-is behind a text that the user has begun."
-  (with-current-buffer (process-buffer process)
-    (save-excursion
-      (goto-char (1+ position))
-      (gemini-companion-prompt--write
-       process
-       (make-string (- (skip-chars-backward mark))
-                    ;; In this mode of Qwen Code, DEL deletes nothing.
-                    (if (save-excursion
-                          (re-search-forward "^ *-- NORMAL --" nil t))
-                        ?u
-                      ?\177)))
-      (looking-back "[[:graph:]]" (line-beginning-position)))))
+(defun gemini-companion-prompt--delete-marks (process screen)
+  "Delete the marks on SCREEN of PROCESS.
+A slow CLI shows the first one only when another one was typed."
+  (pcase-let (((map :marks :normal) screen))
+    (gemini-companion-prompt--write
+     ;; In this mode of Qwen Code, DEL deletes nothing.
+     process (make-string marks (if normal ?u ?\177)))))
 
-(defun gemini-companion-prompt--type-text (text mark process position)
-  "Type TEXT and a space in place of MARK, at POSITION in PROCESS.
+(defun gemini-companion-prompt--type-text (text process screen)
+  "Type TEXT and a space in place of the marks on SCREEN of PROCESS.
 Return what is to be shown."
-  (when (and (gemini-companion-prompt--delete-mark mark process position)
-             (string-match-p "\\`[[:graph:]]" text))
+  (gemini-companion-prompt--delete-marks process screen)
+  ;; The user has begun a text.
+  (when (and (plist-get screen :before) (string-match-p "\\`[[:graph:]]" text))
     (setq text (concat "\n" text)))
   (let ((mark (gemini-companion-prompt--unused-mark process)))
     (cond
