@@ -37,7 +37,6 @@
 (declare-function flycheck-error-line "ext:flycheck")
 (declare-function flycheck-error-message "ext:flycheck")
 (declare-function flycheck-overlay-errors-in "ext:flycheck")
-(declare-function gfm-mode "ext:markdown-mode")
 (declare-function magit-current-section "ext:magit-section")
 (declare-function magit-file-at-point "ext:magit-git")
 (declare-function slot-value "eieio")
@@ -83,26 +82,22 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
            (gemini-companion-send--region))
           ((or (derived-mode-p 'image-mode)
                (eq 'no-conversion buffer-file-coding-system))
-           (list (list file nil nil)))
+           (list (list file)))
           ((and (not (use-region-p))
                 (setq messages (gemini-companion-send--diagnostics)))
            (list (list file (line-number-at-pos nil t)
                        (string-join messages "\n"))))
           (t
            (pcase-let ((`(,start . ,end)
-                        (cond ((use-region-p)
-                               (cons (region-beginning) (region-end)))
-                              ((and (derived-mode-p 'prog-mode)
-                                    (bounds-of-thing-at-point 'defun)))
-                              (t
-                               (cons (point) (point))))))
+                        (or (bounds-of-thing-at-point 'region)
+                            (and (derived-mode-p 'prog-mode)
+                                 (bounds-of-thing-at-point 'defun))
+                            (cons (point) (point)))))
              ;; Nothing of the line after a newline is meant.
              (when (and (< start end) (eq (char-before end) ?\n))
                (setq end (1- end)))
-             (list (list file
-                         (cons (line-number-at-pos start t)
-                               (line-number-at-pos end t))
-                         nil)))))))
+             (list (list file (cons (line-number-at-pos start t)
+                                    (line-number-at-pos end t)))))))))
 
 (defun gemini-companion-send--diagnostics ()
   (let ((line (list (line-beginning-position) (line-beginning-position 2))))
@@ -119,13 +114,13 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
 
 ;;;; What is not shared
 
-(defun gemini-companion-send--hidden (files)
+(defun gemini-companion-send--hidden (files &optional buffer)
   "Return the first of FILES that may not be shared, or nil.
-A directory counts as the files in it."
+Files whose text is in BUFFER count, too, and a directory as those in it."
   (seq-find (lambda (file)
               (gemini-companion-privacy-name-hidden-p
                (if (file-directory-p file) (expand-file-name "x" file) file)))
-            files))
+            (append files (and buffer (gemini-companion-send--shown buffer)))))
 
 (defun gemini-companion-send--shown (buffer)
   "Return the files whose text is in BUFFER, which may visit none."
@@ -156,42 +151,38 @@ A directory counts as the files in it."
           (split-string (or command "") "[][ \t\n\"'`(){}<>;|&=:]+" t)))
 
 (defun gemini-companion-send--dired ()
-  (mapcar (lambda (file) (list file nil nil))
-          (dired-get-marked-files)))
+  (mapcar #'list (dired-get-marked-files)))
 
 ;;;; Lists of locations
 
 (defun gemini-companion-send--hits ()
-  (save-excursion
-    (let* ((end (if (use-region-p) (region-end) (point)))
-           (before (progn
-                     (goto-char (if (use-region-p) (region-beginning) end))
-                     (gemini-companion-send--near -1)))
-           (found (cl-loop collect (gemini-companion-send--hit)
-                           while (and (zerop (forward-line))
-                                      (< (point) end))))
-           (after (progn
-                    (forward-line -1)
-                    (gemini-companion-send--near 1))))
-      ;; Lines without a location may be from the file of one before or after.
-      (if-let* ((file (gemini-companion-send--hidden
-                       (append (gemini-companion-send--shown (current-buffer))
-                               (mapcar #'car
-                                       (seq-filter #'consp `(,before ,after
-                                                             ,@found)))))))
-          (or (delete-dups (seq-filter #'consp found))
-              (user-error "This may be text of %s, which is not shared"
-                          (gemini-companion-name-absolute file)))
-        (delete-dups (delq nil found))))))
+  (pcase-let* ((`(,start . ,end) (or (bounds-of-thing-at-point 'region)
+                                     (cons (point) (point))))
+               (found (save-excursion
+                        (goto-char start)
+                        (cl-loop collect (gemini-companion-send--hit)
+                                 while (and (zerop (forward-line))
+                                            (< (point) end)))))
+               (before (gemini-companion-send--near start -1))
+               (after (gemini-companion-send--near (max start (1- end)) 1))
+               ;; Lines without a location may be from the file of one of these.
+               (hidden (gemini-companion-send--hidden
+                        (delq nil (mapcar #'car-safe `(,before ,after ,@found)))
+                        (current-buffer))))
+    (or (delete-dups (seq-filter (if hidden #'consp #'identity) found))
+        (when hidden
+          (user-error "This may be text of %s, which is not shared"
+                      (gemini-companion-name-absolute hidden))))))
 
 (defun gemini-companion-send--compilation-p ()
   (or (eq 'compilation-mode major-mode)
       (and (derived-mode-p 'comint-mode) compilation-arguments)))
 
-(defun gemini-companion-send--near (step)
-  "Return the next hit of a compilation after STEP lines, 1 or -1, or nil."
+(defun gemini-companion-send--near (position step)
+  "Return the first hit of a compilation from POSITION by STEP lines, 1 or -1."
   (when (gemini-companion-send--compilation-p)
     (save-excursion
+      (goto-char position)
       (cl-loop repeat 200
                while (zerop (forward-line step))
                for hit = (gemini-companion-send--hit)
@@ -209,41 +200,34 @@ Searches have a text property on each, other lists the id of an entry."
          (text (string-replace
                 ;; Grep's separator is displayed as a colon.
                 "\0" ":"
-                (string-trim (apply #'buffer-substring-no-properties line))))
-         (id (gemini-companion-send--property 'tabulated-list-id))
-         location)
+                (string-trim (apply #'buffer-substring-no-properties line)))))
     ;; A line that was not displayed has no hit yet.
     (apply #'font-lock-ensure line)
-    ;; A line of Make about a directory has a message without a location.
-    (cond ((setq location (gemini-companion-send--location
-                           (gemini-companion-send--property 'compilation-message)
-                           text))
-           (append location (list text)))
-          ((setq location (gemini-companion-send--property 'xref-item))
-           (setq location (xref-item-location location))
-           (if (xref-buffer-location-p location)
-               (gemini-companion-send--at (xref-buffer-location-buffer location)
-                                          (xref-location-marker location) text)
-             (list (expand-file-name (xref-location-group location))
-                   (xref-location-line location) text)))
-          ((setq location (seq-some #'gemini-companion-send--property
-                                    '(occur-target org-marker)))
-           ;; Emacs 28 has a marker, later versions a list of pairs of them.
-           (setq location (if (consp location) (caar location) location))
-           (gemini-companion-send--at (marker-buffer location) location text))
-          ((setq location (plist-get (and (listp id) id) :diagnostic))
-           (gemini-companion-send--at (flymake-diagnostic-buffer location)
-                                      (flymake-diagnostic-beg location)
-                                      (flymake-diagnostic-text location)))
-          (id (list (flycheck-error-filename id) (flycheck-error-line id)
-                    (flycheck-error-message id)))
-          ;; In results of a search, it may be from a file that is not shared.
-          ((and (gemini-companion-send--compilation-p)
-                (not (string-empty-p text)))
-           text))))
+    (if-let* ((location (gemini-companion-send--location text)))
+        (append location (list text))
+      (pcase (seq-some #'gemini-companion-send--property
+                       '(xref-item occur-target org-marker tabulated-list-id))
+        ((and (pred xref-item-p) (app xref-item-location location))
+         (if (xref-buffer-location-p location)
+             (gemini-companion-send--at (xref-location-marker location) text)
+           (list (expand-file-name (xref-location-group location))
+                 (xref-location-line location) text)))
+        ;; Emacs 28 has a marker, later versions a list of pairs of them.
+        ((or (and (pred markerp) marker) `((,marker . ,_) . ,_))
+         (gemini-companion-send--at marker text))
+        (`(:diagnostic ,diagnostic . ,_)
+         (gemini-companion-send--at (flymake-diagnostic-beg diagnostic)
+                                    (flymake-diagnostic-text diagnostic)
+                                    (flymake-diagnostic-buffer diagnostic)))
+        ;; In results of a search, it may be from a file that is not shared.
+        ('nil (and (gemini-companion-send--compilation-p)
+                   (not (string-empty-p text))
+                   text))
+        (id (list (flycheck-error-filename id) (flycheck-error-line id)
+                  (flycheck-error-message id)))))))
 
-(defun gemini-companion-send--location (message text)
-  "Return (FILE LINE) of MESSAGE, a text property in a compilation, or of TEXT.
+(defun gemini-companion-send--location (text)
+  "Return (FILE LINE) of the message of a compilation on this line, TEXT.
 Any number after a colon may be taken for the line of a file that does not
 exist, and Emacs does not know the formats of all compilers."
   (seq-find
@@ -251,7 +235,10 @@ exist, and Emacs does not know the formats of all compilers."
      (and location
           (or (file-exists-p (car location))
               (gemini-companion-send--hidden (list (car location))))))
-   (list (when-let* ((loc (and message (compilation--message->loc message))))
+   (list (when-let* ((message (gemini-companion-send--property
+                               'compilation-message))
+                     ;; A line of Make about a directory has none.
+                     (loc (compilation--message->loc message)))
            (list (apply #'expand-file-name
                         (car (compilation--loc->file-struct loc)))
                  (compilation--loc->line loc)))
@@ -261,24 +248,24 @@ exist, and Emacs does not know the formats of all compilers."
            (list (expand-file-name (match-string 1 text))
                  (string-to-number (match-string 2 text)))))))
 
-(defun gemini-companion-send--at (buffer location text)
-  "Return a reference with TEXT to LOCATION, a position in BUFFER.
+(defun gemini-companion-send--at (position text &optional buffer)
+  "Return a reference with TEXT to POSITION, in BUFFER or that of a marker.
 For a file that is not visited, Flymake has its name, and (LINE . COLUMN).
 If BUFFER visits no file, return TEXT; if it was killed, nil."
-  (cond ((stringp buffer)
-         (list buffer (car location) text))
-        ((buffer-live-p buffer)
-         (if-let* ((file (or (gemini-companion-text-visited buffer)
-                             (gemini-companion-send--hidden
-                              (gemini-companion-send--shown buffer)))))
-             (list file (gemini-companion-text-line buffer location) text)
-           ;; A line of these may be from any file.
-           (unless (seq-some (apply-partially
-                              #'provided-mode-derived-p
-                              (buffer-local-value 'major-mode buffer))
-                             '(compilation-mode diff-mode magit-mode occur-mode
-                               xref--xref-buffer-mode))
-             text)))))
+  (let ((buffer (or buffer (marker-buffer position))))
+    (cond ((stringp buffer)
+           (list buffer (car position) text))
+          ((not (buffer-live-p buffer)) nil)
+          ((when-let* ((file (or (gemini-companion-text-visited buffer)
+                                 (gemini-companion-send--hidden nil buffer))))
+             (list file (gemini-companion-text-line buffer position) text)))
+          ;; A line of these may be from any file.
+          ((with-current-buffer buffer
+             (seq-some #'derived-mode-p
+                       '(compilation-mode diff-mode magit-mode occur-mode
+                         xref--xref-buffer-mode)))
+           nil)
+          (text))))
 
 ;;;; Texts
 
@@ -312,13 +299,12 @@ It may have a prefix, and be relative to this directory or the root."
            (gemini-companion-send--shown (match-string 1 name)))
           ;; A command line also has options, and quoted spaces.
           ((not (string-match-p "\\`\\(?:/dev/null\\'\\|[-\\]\\)" name))
-           (seq-mapcat
-            (lambda (directory)
-              (mapcar (lambda (name) (expand-file-name name directory))
-                      (if (string-match-p "\\`[[:alnum:]]/" name)
-                          (list bare name)
-                        (list name bare))))
-            (list (vc-root-dir) default-directory))))))
+           (cl-loop for directory in (list (vc-root-dir) default-directory)
+                    append (mapcar (lambda (name)
+                                     (expand-file-name name directory))
+                                   (if (string-match-p "\\`[[:alnum:]]/" name)
+                                       (list bare name)
+                                     (list name bare))))))))
 
 (defun gemini-companion-send--magit ()
   "Return the hunk at point, with the name of its file."
@@ -340,9 +326,7 @@ It has the name of one that is hidden, or else of one that exists."
   (let ((text (string-trim (buffer-substring-no-properties start end)
                            "\n+" "\n+"))
         (files (mapcar #'expand-file-name files)))
-    (list (list (or (gemini-companion-send--hidden
-                     (append files (gemini-companion-send--shown
-                                    (current-buffer))))
+    (list (list (or (gemini-companion-send--hidden files (current-buffer))
                     (seq-find #'file-exists-p files)
                     (car files)
                     (user-error "No hunk or file here"))
@@ -390,16 +374,11 @@ It has the name of one that is hidden, or else of one that exists."
         (list (gemini-companion-send--fenced (string-join lines "\n")))))))
 
 (defun gemini-companion-send--region ()
-  (let ((text (or (if (use-region-p)
-                      (buffer-substring-no-properties (region-beginning)
-                                                      (region-end))
-                    (thing-at-point 'paragraph t))
-                  "")))
+  (let ((text (or (thing-at-point 'region t) (thing-at-point 'paragraph t) "")))
     (when (string-blank-p text)
       (user-error "Nothing here; select a region"))
-    (list (if-let* ((file (gemini-companion-send--hidden
-                           (gemini-companion-send--shown (current-buffer)))))
-              (list file nil nil)
+    (list (if-let* ((file (gemini-companion-send--hidden nil (current-buffer))))
+              (list file)
             (format "From %s:\n%s" (buffer-name)
                     (gemini-companion-send--fenced
                      text
@@ -450,59 +429,61 @@ LOCAL the name on this machine, in its true directory; it may be a link."
                         (file-relative-name local root))
                    local))))))
 
-(defvar gemini-companion-send--agreed nil
-  "Files not shared or outside that may be named, while a text is made.")
-
 (defun gemini-companion-send--description (things session)
   "Return a text for the prompt of SESSION that describes THINGS.
 They are as `gemini-companion-send--things' returns them."
-  (let* ((gemini-companion-send--agreed nil)
+  (let* ((names (mapcar (lambda (file)
+                          (cons file (gemini-companion-send--name file session)))
+                        (delete-dups (delq nil (mapcar #'car-safe things)))))
          (text (mapconcat
                 (lambda (thing)
                   (if (stringp thing)
                       thing
-                    (apply #'gemini-companion-send--reference session thing)))
+                    (apply #'gemini-companion-send--reference
+                           (cdr (assoc (car thing) names)) (cdr thing))))
                 things "\n"))
          (text (gemini-companion-prompt-quote text session t)))
     ;; It must not be a command of the CLI, as the name of a file can be.
     (concat (and (gemini-companion-prompt-command text) "About ") text)))
 
-(defun gemini-companion-send--reference (session file lines text)
-  "Return a reference for SESSION to FILE, with LINES and TEXT.
-Ask about a file that is not shared, and omit its TEXT, or outside the
-directory of the CLI.  A file that does not exist is only named, and so
-is a directory, as the CLI would read all files in it."
+(defun gemini-companion-send--reference (name &optional lines text)
+  "Return a reference to NAME, a value of `gemini-companion-send--name'.
+It has LINES, and TEXT if the file is shared."
+  (pcase-let ((`(,first . ,last) (if (consp lines) lines (cons lines lines))))
+    (concat (car name)
+            (cond ((null lines) "")
+                  ((eql first last) (format " (line %d)" first))
+                  (t (format " (lines %d-%d)" first last)))
+            (and text (not (cdr name))
+                 (concat (if (string-search "\n" text) ":\n" ": ")
+                         text)))))
+
+(defun gemini-companion-send--name (file session)
+  "Return a cons of the name of FILE for SESSION, and if it is not shared.
+Ask about a file that is not shared, or outside the directory of the CLI.
+A file that does not exist is only named, and so is a directory, as the CLI
+would read all files in it."
   ;; It would name another file.
   (when (string-match-p "[\0-\37\177\u0080-\u009f]" file)
     (user-error "A prompt cannot name a file with a control character"))
-  (pcase-let* ((visited file)
-               (`(,name . ,file)
+  (pcase-let* ((`(,name . ,local)
                 (or (gemini-companion-send--names-for file session)
                     (user-error "%s is not a file on the machine of %s"
                                 (gemini-companion-name-absolute file)
                                 (gemini-companion-session-name session))))
-               (hidden (gemini-companion-send--hidden (list visited file)))
-               (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
+               (hidden (gemini-companion-send--hidden (list file local))))
     (unless (or (and name (not hidden))
-                (member file gemini-companion-send--agreed)
                 (y-or-n-p (format (if hidden
                                       "%s is not shared; name it anyway? "
                                     "%s is outside the project of the CLI; \
 name it anyway? ")
-                                  (gemini-companion-name-absolute file))))
+                                  (gemini-companion-name-absolute local))))
       (user-error "Nothing was sent"))
-    (push file gemini-companion-send--agreed)
-    (concat (if (or (plist-get session :remote) (file-regular-p file))
-                (propertize
-                 (concat "@" (gemini-companion-send--escape (or name file)))
-                 'gemini-companion-reference t)
-              (or name file))
-            (cond ((null lines) "")
-                  ((eql first last) (format " (line %d)" first))
-                  (t (format " (lines %d-%d)" first last)))
-            (and text (not hidden)
-                 (concat (if (string-search "\n" text) ":\n" ": ")
-                         text)))))
+    (cons (if (or (plist-get session :remote) (file-regular-p local))
+              (propertize (concat "@" (gemini-companion-send--escape (or name local)))
+                          'gemini-companion-reference t)
+            (or name local))
+          hidden)))
 
 (defun gemini-companion-send--escape (name)
   (cond ((not (eq system-type 'windows-nt))
@@ -580,8 +561,7 @@ If DIRECTORY is new, only the user can read it."
   "Replace the text by the previous prompt of the history, or the Nth one.
 Add the text to the history.  After the latest prompt, the text is empty."
   (interactive "p")
-  (gemini-companion-compose--check-buffer)
-  (let ((text (string-trim (gemini-companion-text-of-buffer))))
+  (let ((text (gemini-companion-compose--typed)))
     (unless (or (string-empty-p text)
                 (member text gemini-companion-compose-history))
       (gemini-companion-compose--remember text))
@@ -632,20 +612,17 @@ For `completion-at-point-functions'."
                       (project-files project (list default-directory)))))))
 
 (defun gemini-companion-compose--command-names ()
-  (let ((client (plist-get (gemini-companion-compose--target) :client)))
+  (pcase-let* ((client (plist-get (gemini-companion-compose--target) :client))
+               (`(,project ,user) (mapcar #'file-name-directory
+                                          (gemini-companion-remote-settings client)))
+               (host (file-remote-p default-directory))
+               (home (if host
+                         (concat host user)
+                       (gemini-companion-clients-home client)))
+               (title (concat "  " (gemini-companion-clients-title client))))
     (append (seq-mapcat #'gemini-companion-compose--commands-in
-                        (pcase-let ((`(,project ,user)
-                                     (mapcar #'file-name-directory
-                                             (gemini-companion-remote-settings
-                                              client))))
-                          (list (if-let* ((name (file-remote-p
-                                                 default-directory)))
-                                    (concat name user)
-                                  (gemini-companion-clients-home client))
-                                project)))
-            (mapcar (lambda (name)
-                      (cons name (concat "  " (gemini-companion-clients-title
-                                               client))))
+                        (list home project))
+            (mapcar (lambda (name) (cons name title))
                     (split-string (gemini-companion-clients-get
                                    client :commands))))))
 
@@ -685,15 +662,15 @@ Elsewhere outside the project, it does not read them, or asks."
                         (file-remote-p default-directory))))
     (user-error "Image is not on %s; copy it there and type its name after @"
                 (gemini-companion-names-title name)))
-  (let ((file (make-temp-file (gemini-companion-compose--file
-                               "image-"
-                               (gemini-companion-compose--image-directory))
-                              nil
-                              (replace-regexp-in-string
-                               "\\`image/\\([a-z]+\\).*" ".\\1"
-                               (symbol-name type))))
-        (coding-system-for-write 'binary))
-    (write-region data nil file nil 'silent)
+  (let* ((coding-system-for-write 'binary)
+         (file (make-temp-file (gemini-companion-compose--file
+                                "image-"
+                                (gemini-companion-compose--image-directory))
+                               nil
+                               (replace-regexp-in-string
+                                "\\`image/\\([a-z]+\\).*" ".\\1"
+                                (symbol-name type))
+                               data)))
     (push (cons file gemini-companion-compose--session)
           gemini-companion-compose--images)
     (unless (bolp) (just-one-space))
@@ -710,7 +687,7 @@ Elsewhere outside the project, it does not read them, or asks."
          (gemini-companion-text-bytes file))
       (unless (bolp) (just-one-space))
       (insert (gemini-companion-send--description
-               (list (list file nil nil)) (gemini-companion-compose--target))
+               (list (list file)) (gemini-companion-compose--target))
               " ")))
   'private)
 
@@ -728,45 +705,39 @@ Elsewhere outside the project, it does not read them, or asks."
 
 ;;;; Commands
 
-(defun gemini-companion-compose--find-session ()
-  "Return the session of this buffer, or another one in its directory, or nil."
-  (if (gemini-companion-session-connected-p gemini-companion-compose--session)
-      gemini-companion-compose--session
-    (car (gemini-companion-send--sessions default-directory))))
-
 (defun gemini-companion-compose--target ()
-  "Return the session for the prompt, or what is known of one to start."
-  (or (gemini-companion-compose--find-session)
-      (list :directory default-directory
-            :client (or (plist-get gemini-companion-compose--session :client)
-                        gemini-companion-run-client
-                        (caar gemini-companion-clients)))))
+  "Return the session of this buffer, or another one in its directory.
+Without one, return what is known of one to start; it has no `:id'."
+  (let ((session gemini-companion-compose--session))
+    (cond ((gemini-companion-session-connected-p session) session)
+          ((car (gemini-companion-send--sessions default-directory)))
+          (t (list :directory default-directory
+                   :client (or (plist-get session :client)
+                               gemini-companion-run-client
+                               (caar gemini-companion-clients)))))))
 
 (defun gemini-companion-compose-submit (&optional insert)
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
 While the CLI works, it queues the prompt."
   (interactive "P")
-  (gemini-companion-compose--check-buffer)
-  (let ((typed (string-trim (gemini-companion-text-of-buffer)))
-        (session (gemini-companion-compose--find-session)))
+  (let ((typed (gemini-companion-compose--typed))
+        (session (gemini-companion-compose--target)))
     (when (string-empty-p typed)
       (user-error "Nothing to submit"))
     (gemini-companion-compose--check-command typed)
-    (let ((text (gemini-companion-prompt-quote
-                 typed (gemini-companion-compose--target))))
-      (cond ((null session)
+    (let ((text (gemini-companion-prompt-quote typed session))
+          (name (gemini-companion-session-name session)))
+      (cond ((null (plist-get session :id))
              (gemini-companion-compose--start text))
             ((eq 'waiting (gemini-companion-session-state session))
-             (user-error "%s waits for an answer; answer it first"
-                         (gemini-companion-session-name session)))
+             (user-error "%s waits for an answer; answer it first" name))
             ((or insert (not (gemini-companion-cli-process session)))
              (message "%s" (save-current-buffer
                              (gemini-companion-prompt-insert text session))))
             (t
              (gemini-companion-prompt-submit
               text (lambda () session) 30
-              (format "%s did not take the prompt"
-                      (gemini-companion-session-name session))))))
+              (format "%s did not take the prompt" name)))))
     (gemini-companion-compose--remember typed)
     (erase-buffer)
     ;; In the terminal, the text is to be completed.
@@ -796,8 +767,8 @@ the CLI does; submit it? "
 (defun gemini-companion-compose-close ()
   "Close this buffer, and keep its text as a draft."
   (interactive)
-  (gemini-companion-compose--check-buffer)
-  (quit-windows-on (current-buffer) 'kill))
+  (when (gemini-companion-compose--typed)
+    (quit-windows-on (current-buffer) 'kill)))
 
 (defun gemini-companion-compose-attach (buffer)
   "Insert what `gemini-companion-send' would send from BUFFER."
@@ -837,12 +808,12 @@ the CLI does; submit it? "
   (setq header-line-format '(:eval (gemini-companion-compose--header)))
   (add-hook 'completion-at-point-functions
             #'gemini-companion-compose--complete nil t)
-  (gemini-companion-compose--save-on-kill)
+  ;; Emacs does so by itself when it exits.  A change of the mode keeps it.
+  (add-hook 'kill-buffer-hook (lambda () (do-auto-save t t)) nil t)
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-compose--delete-images)
-  (setq-local dnd-protocol-alist
-              (cons '("^file:" . gemini-companion-compose--drop)
-                    dnd-protocol-alist))
+  (setq-local dnd-protocol-alist `(("^file:" . gemini-companion-compose--drop)
+                                   ,@dnd-protocol-alist))
   (when (fboundp 'yank-media-handler)
     (yank-media-handler "image/.*" #'gemini-companion-compose--yank-image))
   (unless gemini-companion-compose-history
@@ -850,16 +821,13 @@ the CLI does; submit it? "
           (ignore-errors (read (gemini-companion-text-read
                                 (gemini-companion-compose--file "history")))))))
 
-(defun gemini-companion-compose--check-buffer ()
-  "Signal an error unless the current buffer is one of a prompt.
+(defun gemini-companion-compose--typed ()
+  "Return the prompt in this buffer; signal an error if it is none.
 The text of a file must not be sent, replaced or killed."
   (unless gemini-companion-compose-mode
     (user-error (substitute-command-keys
-                 "No prompt in this buffer; \\[gemini-companion-compose] opens one"))))
-
-(defun gemini-companion-compose--save-on-kill ()
-  "Save the draft when it is killed, as Emacs does by itself when it exits."
-  (add-hook 'kill-buffer-hook (lambda () (do-auto-save t t)) nil t))
+                 "No prompt in this buffer; \\[gemini-companion-compose] opens one")))
+  (string-trim (gemini-companion-text-of-buffer)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'compose)))
   "Leave drafts in their major mode only, and delete the images."
@@ -869,14 +837,14 @@ The text of a file must not be sent, replaced or killed."
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (when gemini-companion-compose-mode
-        (funcall major-mode)
-        (gemini-companion-compose--save-on-kill)))))
+        (funcall major-mode)))))
 
 (defun gemini-companion-compose--header ()
-  (let ((session (gemini-companion-compose--find-session)))
+  (let* ((session (gemini-companion-compose--target))
+         (connected (plist-get session :id)))
     (gemini-companion-name-header
-     `((nil ,(if session (gemini-companion-session-name session) ""))
-       (1 ,(pcase (and session (gemini-companion-session-state session))
+     `((nil ,(if connected (gemini-companion-session-name session) ""))
+       (1 ,(pcase (and connected (gemini-companion-session-state session))
              ('nil "Not connected")
              ('working " works; prompt is queued")
              ('waiting " waits for an answer")

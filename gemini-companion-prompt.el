@@ -170,15 +170,15 @@ for a long text.  Eat has fillers between wide characters."
     (cons regexp (how-many regexp (point-min) (point-max)))))
 
 (defun gemini-companion-prompt--screen (mark process)
-  "Return what the terminal of PROCESS shows at MARK, or nil if not MARK.
+  "Return what is displayed at MARK in the terminal of PROCESS, or nil.
 MARK is a string of one character, or the value of
 `gemini-companion-prompt--mark', of which nothing more is known.  The
-value is a plist: the number of the `:marks' in a row, whether there is
-text `:before' or `:behind' them, and whether the prompt is one of a
+value is a plist: the `:count' of that character in a row, whether there
+is text `:before' or `:behind' it, and whether the prompt is one of a
 `:shell', or in the `:normal' mode of Vi."
   (if (consp mark)
       (when (< (cdr mark) (cdr (gemini-companion-prompt--mark (car mark) process)))
-        '(:marks 1))
+        '(:count 1))
     (with-current-buffer (process-buffer process)
       (save-excursion
         (goto-char (point-max))
@@ -191,8 +191,8 @@ text `:before' or `:behind' them, and whether the prompt is one of a
           (let* ((behind (looking-at-p gemini-companion-prompt--text-behind))
                  (below (lambda (regexp)
                           (save-excursion (re-search-forward regexp nil t))))
-                 (marks (- (skip-chars-backward mark))))
-            (list :marks marks :behind behind
+                 (count (- (skip-chars-backward mark))))
+            (list :count count :behind behind
                   :before (looking-back "[[:graph:]]" (line-beginning-position))
                   :normal (funcall below "^ *-- NORMAL --")
                   ;; The footer of Copilot CLI, or the beginning of a prompt.
@@ -242,7 +242,7 @@ TYPED is nil before the text, `inserted' if it is all."
           (obstacle
            ;; Of what the user has typed behind it, DEL would delete a character.
            (unless (or typed (and free behind))
-             (gemini-companion-prompt--delete-marks process screen))
+             (gemini-companion-prompt--delete-mark process screen))
            (gemini-companion-prompt--end
             task (format obstacle (gemini-companion-session-name session))))
           ((and next typed)
@@ -269,7 +269,7 @@ TYPED is nil before the text, `inserted' if it is all."
 
 (defun gemini-companion-prompt--obstacle (text screen typed)
   "Return why TEXT must not be typed or, if it is TYPED, submitted, or nil.
-The value is a format for the name of the CLI, whose terminal shows SCREEN."
+SCREEN is that of its prompt.  The value is a format for the CLI's name."
   (pcase-let (((map :behind :shell) screen))
     (cond ((and behind (not typed))
            "%s has text behind the cursor in its prompt")
@@ -306,18 +306,18 @@ The value is a format for the name of the CLI, whose terminal shows SCREEN."
             (mapcar #'string (number-sequence ?\u2000 ?\u200a))
             "\u2000"))
 
-(defun gemini-companion-prompt--delete-marks (process screen)
-  "Delete the marks on SCREEN of PROCESS.
-A slow CLI shows the first one only when another one was typed."
-  (pcase-let (((map :marks :normal) screen))
+(defun gemini-companion-prompt--delete-mark (process screen)
+  "Delete the mark on SCREEN of PROCESS.
+A slow CLI has displayed it only when it was typed again."
+  (pcase-let (((map :count :normal) screen))
     (gemini-companion-prompt--write
      ;; In this mode of Qwen Code, DEL deletes nothing.
-     process (make-string marks (if normal ?u ?\177)))))
+     process (make-string count (if normal ?u ?\177)))))
 
 (defun gemini-companion-prompt--type-text (text process screen)
-  "Type TEXT and a space in place of the marks on SCREEN of PROCESS.
+  "Type TEXT and a space in place of the mark on SCREEN of PROCESS.
 Return what is to be shown."
-  (gemini-companion-prompt--delete-marks process screen)
+  (gemini-companion-prompt--delete-mark process screen)
   ;; The user has begun a text.
   (when (and (plist-get screen :before) (string-match-p "\\`[[:graph:]]" text))
     (setq text (concat "\n" text)))

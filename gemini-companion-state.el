@@ -123,8 +123,7 @@ turn, `question' or `edit'."
     (dolist (record (seq-difference previous gemini-companion-state--records
                                     #'eq))
       (gemini-companion-state--end record 'cut)
-      (gemini-companion-state--notify
-       (gemini-companion-state--session record) 'unknown))
+      (gemini-companion-state--notify record 'unknown))
     (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
 (defun gemini-companion-state--edit-changed (edit event)
@@ -216,15 +215,11 @@ A CLI that waits for another answer than before is in another state."
         ('working (gemini-companion-state--begin record nil))
         ('ready (gemini-companion-state--end record))))
     (when changed
-      (gemini-companion-state--notify session state))))
+      (gemini-companion-state--notify record state))))
 
-(defun gemini-companion-state--notify (session state)
-  "Call `gemini-companion-state-functions' with SESSION and STATE.
-The user may have added one, whose error must not affect the others."
-  (run-hook-wrapped 'gemini-companion-state-functions
-                    (lambda (function)
-                      (with-demoted-errors "Following the states: %S"
-                        (ignore (funcall function session state))))))
+(defun gemini-companion-state--notify (record state)
+  (run-hook-wrapped 'gemini-companion-state-functions #'gemini-companion-text-call
+                    (gemini-companion-state--session record) state))
 
 ;;;; Turns
 
