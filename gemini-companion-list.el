@@ -308,21 +308,18 @@ FOLDS is as in `gemini-companion-list--folds'."
   (let* ((hunks (condition-case nil
                     (gemini-companion-edit-hunks edit)
                   (error 'failed)))
-         (open (and (gemini-companion-edit-open-p edit) edit))
          (unfolded gemini-companion-unified-unfolded)
          (comments (gemini-companion-edit-comments edit))
          (state (list hunks
                       (gemini-companion-edit-compared edit)
                       unfolded
-                      (and open
+                      (and (gemini-companion-edit-open-p edit)
                            (gemini-companion-hunk-excluded
                             (gemini-companion-edit-proposal-buffer edit)))
                       comments))
          (draw (lambda (old new)
                  (with-temp-buffer
-                   (gemini-companion-unified-insert
-                    (gemini-companion-edit-file edit) old new hunks open
-                    unfolded (gemini-companion-edit-id edit))
+                   (gemini-companion-unified-insert edit old new hunks unfolded)
                    (gemini-companion-list--insert-comments comments)
                    (buffer-string)))))
     (unless (equal state (car (gethash edit gemini-companion-list--drawn)))

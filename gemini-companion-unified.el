@@ -34,9 +34,6 @@
 
 ;;;; State
 
-(defvar gemini-companion-unified--context 3
-  "Number of unchanged lines to display around a hunk.")
-
 (defvar gemini-companion-unified-most-lines 1000
   "Number of lines to display at first; the rest is folded.
 Each time that more is shown, it is as much again.")
@@ -72,37 +69,33 @@ Of the characters in hunks, four times as many are compared word by word.")
 ;;;; Lines
 
 (cl-defstruct (gemini-companion-unified--data
-               (:constructor gemini-companion-unified--data-make)
+               (:conc-name gemini-companion-unified--)
+               (:constructor gemini-companion-unified--data)
                (:copier nil))
   "Data for the lines of a diff between the buffers OLD and NEW.
-LAST is the number of the last line of OLD, WIDTH the width of a line
-number, EXCLUDED has the excluded hunks, and WORDS the words that differ;
-see `gemini-companion-unified--words'.  EDITS has the hunks in which the
-user has edited NEW, UNFOLDED the folds whose lines are shown; ID is the
-first element of each fold, and ROOM the number of lines that can still
-be displayed."
-  old new last width excluded words edits unfolded id room)
+LAST is the number of the last line of OLD, NUMBERS the format of two line
+numbers.  EXCLUDED has the excluded hunks, EDITS those in which the user
+has edited NEW; UNFOLDED are the folds whose lines are shown, ID is the
+first element of each fold, and CONTEXT the number of lines that are shown
+around a hunk.  ROOM is the number of lines that can still be displayed."
+  old new last numbers excluded edits unfolded id context room)
 
-(defun gemini-companion-unified--last (buffer)
+(defun gemini-companion-unified--last-line (buffer)
   (with-current-buffer buffer
     (save-restriction
       (widen)
       (count-lines (point-min) (point-max)))))
 
-(defun gemini-companion-unified--texts (buffer line count &optional data)
-  "Return COUNT lines of BUFFER from LINE on, a list of strings.
-If DATA is non-nil, they are at most one more than it has room for, and
-have colors.  A last line without a newline has the property
-`gemini-companion-end'."
+(defun gemini-companion-unified--lines (data buffer line count)
+  "Return COUNT lines of BUFFER from LINE on, a list of strings with colors.
+They are at most one more than DATA has room for.  A last line without a
+newline has the property `gemini-companion-end'."
   (with-current-buffer buffer
     (save-restriction
       (widen)
       (let* (;; For a large text, filling the cache takes twenty times as long.
              (cache-long-scans nil)
-             (count (if data
-                        (min count (1+ (gemini-companion-unified--data-room
-                                        data)))
-                      count))
+             (count (min count (1+ (gemini-companion-unified--room data))))
              (beg (gemini-companion-hunk-line line))
              (end (save-excursion
                     (goto-char beg)
@@ -111,8 +104,7 @@ have colors.  A last line without a newline has the property
                       (forward-line count))
                     (point)))
              (text (buffer-substring-no-properties beg end)))
-        (when (and data
-                   (< (buffer-size) gemini-companion-unified--most-characters))
+        (when (< (buffer-size) gemini-companion-unified--most-characters)
           (with-demoted-errors "Colors for the review: %S"
             (font-lock-ensure beg end))
           (pcase-dolist (`(,from ,to ,_)
@@ -128,13 +120,13 @@ have colors.  A last line without a newline has the property
 ;;;; Inserting
 
 (defun gemini-companion-unified-insert
-    (file original proposal hunks edit unfolded &optional id)
-  "Insert before point the lines of HUNKS of FILE.
-HUNKS are the differences between the buffers ORIGINAL and PROPOSAL, the
-text of EDIT, which is nil if it has ended.
-UNFOLDED are the folds whose lines are shown; each is a list of ID, the
-first lines and the number of lines, or (ID more N) for the rest of a
-diff of which N lines are displayed.
+    (edit original proposal hunks unfolded &optional context)
+  "Insert before point the lines of HUNKS of EDIT.
+HUNKS are the differences between the buffers ORIGINAL and PROPOSAL.
+Fold what is more than CONTEXT lines away from them, by default 3.
+UNFOLDED are the folds whose lines are shown; each is a list of the ID of
+EDIT, the first lines and the number of lines, or (ID more N) for the
+rest of a diff of which N lines are displayed.
 
 The lines have these text properties:
 `gemini-companion-hunk' is the hunk of a changed line;
@@ -144,45 +136,51 @@ The lines have these text properties:
 changes in a long line;
 `gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
 the lines that were in one, have the fold."
-  (let* ((data (gemini-companion-unified--data file original proposal edit
-                                               unfolded id))
-         (room (gemini-companion-unified--data-room data))
-         (last nil))
-    (setf (gemini-companion-unified--data-words data)
-          (gemini-companion-unified--words data hunks))
-    (dolist (hunk (append hunks '(nil)))
-      (when (<= 0 (gemini-companion-unified--data-room data))
-        (gemini-companion-unified--insert-between data last hunk)
-        (when hunk
-          (gemini-companion-unified--insert-hunk data hunk))
-        (setq last hunk)))
-    (when (< (gemini-companion-unified--data-room data) 0)
-      (gemini-companion-unified--insert-fold
-       data "... more lines" (list id 'more room)))))
-
-(defun gemini-companion-unified--data (file original proposal edit unfolded id)
-  "Return the data of the texts of FILE in the buffers ORIGINAL and PROPOSAL.
-For EDIT, UNFOLDED and ID, see `gemini-companion-unified-insert'."
   (dolist (text (list original proposal))
     (with-current-buffer text
-      (gemini-companion-highlight file)))
-  (let ((last (gemini-companion-unified--last original)))
-    (gemini-companion-unified--data-make
+      (gemini-companion-highlight (gemini-companion-edit-file edit))))
+  (let* ((data (gemini-companion-unified--make-data
+                edit original proposal unfolded context))
+         (room (gemini-companion-unified--room data))
+         (last nil))
+    (pcase-dolist (`(,hunk . ,lines)
+                   (append (gemini-companion-unified--changes data hunks)
+                           '(nil)))
+      (when (<= 0 (gemini-companion-unified--room data))
+        (gemini-companion-unified--insert-between data last hunk)
+        (when hunk
+          (gemini-companion-unified--insert-hunk data hunk lines))
+        (setq last hunk)))
+    (when (< (gemini-companion-unified--room data) 0)
+      (gemini-companion-unified--insert-fold
+       data "... more lines"
+       (list (gemini-companion-unified--id data) 'more room)))))
+
+(defun gemini-companion-unified--make-data
+    (edit original proposal unfolded context)
+  "Return the data of the texts of EDIT in the buffers ORIGINAL and PROPOSAL.
+For UNFOLDED and CONTEXT, see `gemini-companion-unified-insert'."
+  (let* ((id (gemini-companion-edit-id edit))
+         (open (gemini-companion-edit-open-p edit))
+         (last (gemini-companion-unified--last-line original))
+         (width (length (number-to-string
+                         (max 10 last
+                              (gemini-companion-unified--last-line proposal))))))
+    (gemini-companion-unified--data
      :old original :new proposal :last last
-     :excluded (and edit (gemini-companion-hunk-excluded
-                          (gemini-companion-edit-proposal-buffer edit)))
-     :edits (and edit
+     ;; A new file has only one column.
+     :numbers (format (if (zerop last) "%%2$%ds " "%%1$%1$ds %%2$%1$ds ") width)
+     :excluded (and open (gemini-companion-hunk-excluded proposal))
+     :edits (and open
                  (gemini-companion-edit-edited-p edit)
                  (gemini-companion-text-diff
                   (list (gemini-companion-edit-proposed edit)
                         (gemini-companion-text-of-buffer proposal))))
-     :unfolded unfolded :id id
+     :unfolded unfolded :id id :context (or context 3)
      :room (ash gemini-companion-unified-most-lines
-                (seq-count (pcase-lambda (`(,of ,kind))
-                             (equal (list id 'more) (list of kind)))
-                           unfolded))
-     :width (length (number-to-string
-                     (max 10 last (gemini-companion-unified--last proposal)))))))
+                (seq-count (lambda (fold)
+                             (equal (list id 'more) (seq-take fold 2)))
+                           unfolded)))))
 
 (defun gemini-companion-unified--insert-between (data last next)
   "Insert the unchanged lines of DATA between the hunks LAST and NEXT.
@@ -192,21 +190,26 @@ Those that are far from both are folded, unless the user unfolded them."
                (new (+ new new-count))
                (count (- (if next
                              (car next)
-                           (1+ (gemini-companion-unified--data-last data)))
+                           (1+ (gemini-companion-unified--last data)))
                          old))
-               (context gemini-companion-unified--context)
+               (context (gemini-companion-unified--context data))
                (before (if last context 0))
                (after (if next context 0))
                (hidden (- count before after))
-               (fold (list (gemini-companion-unified--data-id data)
+               (fold (list (gemini-companion-unified--id data)
                            (+ old before) (+ new before) hidden))
                (insert (lambda (first count)
                          (gemini-companion-unified--insert-lines
-                          data " " (+ old first) (+ new first) count))))
+                          data " " (+ old first) (+ new first)
+                          ;; Of a long one, only its beginning.
+                          (mapcar (lambda (text) (list text '(0 . 0)))
+                                  (gemini-companion-unified--lines
+                                   data (gemini-companion-unified--new data)
+                                   (+ new first) count))))))
     (if (< hidden 2)
         (funcall insert 0 count)
       (funcall insert 0 before)
-      (if (not (member fold (gemini-companion-unified--data-unfolded data)))
+      (if (not (member fold (gemini-companion-unified--unfolded data)))
           (gemini-companion-unified--insert-fold
            data (format "... %d unchanged lines" hidden) fold)
         (let ((beg (point)))
@@ -225,277 +228,245 @@ Without FOLD, it is a remark, with SIGN before it."
                         'line-prefix prefix
                         'wrap-prefix prefix))))
 
-(defun gemini-companion-unified--insert-hunk (data hunk)
-  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
+(defun gemini-companion-unified--insert-hunk (data hunk lines)
+  "Insert LINES of HUNK; see `gemini-companion-unified--changes'."
+  (pcase-let ((`(,old ,_ ,new ,_) hunk)
+              (`(,removed ,added) lines)
               (beg (point)))
-    (gemini-companion-unified--insert-lines data "-" old new old-count hunk)
-    (gemini-companion-unified--insert-lines data "+" nil new new-count hunk)
+    (gemini-companion-unified--insert-lines data "-" old new removed hunk)
+    (gemini-companion-unified--insert-lines data "+" nil new added hunk)
     (put-text-property beg (point) 'gemini-companion-hunk hunk)
     (put-text-property beg (min (1+ beg) (point)) 'gemini-companion-change
                        t)))
 
 (defun gemini-companion-unified--insert-lines
-    (data sign old new count &optional hunk)
-  "Insert COUNT lines of DATA with SIGN before them.
+    (data sign old new lines &optional hunk)
+  "Insert LINES of DATA, conses (TEXT . RANGES), with SIGN before them.
 OLD and NEW are the numbers of the first one, and OLD is nil for added
 lines.  HUNK has them, or is nil for unchanged lines."
-  (pcase-let* ((removed (equal "-" sign))
-               (`(,buffer ,line ,words)
-                (if removed
-                    (list (gemini-companion-unified--data-old data) old
-                          (car (gemini-companion-unified--data-words data)))
-                  (list (gemini-companion-unified--data-new data) new
-                        (cadr (gemini-companion-unified--data-words data)))))
-               (excluded
-                (member hunk (gemini-companion-unified--data-excluded data))))
-    (dolist (text (gemini-companion-unified--texts buffer line count data))
-      (gemini-companion-unified--insert-line
-       data
-       (if hunk
-           (gemini-companion-unified--marked text (gethash line words) removed)
-         (gemini-companion-unified--abridged text '((0 . 0))))
-       old new sign excluded)
-      (when (and hunk (get-text-property 0 'gemini-companion-end text))
+  (let* ((excluded (member hunk (gemini-companion-unified--excluded data)))
+         ;; A new file, or an empty one.
+         (plain (and (zerop (gemini-companion-unified--last data))
+                     (not excluded)))
+         (added (equal "+" sign))
+         (removed (equal "-" sign))
+         (face (cond (excluded 'shadow)
+                     (plain nil)
+                     (removed 'diff-removed)
+                     (added 'diff-added))))
+    (dolist (line (seq-take lines (1+ (gemini-companion-unified--room data))))
+      (let ((beg (point))
+            (text (gemini-companion-unified--marked line sign))
+            (mark (cond (excluded "x")
+                        ((and added
+                              (seq-some (pcase-lambda (`(,_ ,_ ,edited ,count))
+                                          (< -1 (- new edited) count))
+                                        (gemini-companion-unified--edits data)))
+                         "*"))))
+        (when excluded
+          (put-text-property
+           0 (length text) 'face
+           (if added 'gemini-companion-excluded-text 'shadow) text))
+        (insert text "\n")
+        (when face
+          (add-face-text-property beg (point) face 'append))
+        (add-text-properties
+         beg (point)
+         (list 'line-prefix (gemini-companion-unified--prefix
+                             data old (unless removed new)
+                             (if plain " " sign) face mark)
+               'wrap-prefix (gemini-companion-unified--prefix
+                             data nil nil " " face)
+               'gemini-companion-old old
+               'gemini-companion-line new)))
+      (when (and hunk (get-text-property 0 'gemini-companion-end (car line)))
         (gemini-companion-unified--insert-fold
          data "No newline at end of file" nil "\\"))
-      (setq line (1+ line)
-            old (and old (1+ old))
+      (cl-decf (gemini-companion-unified--room data))
+      (setq old (and old (1+ old))
             new (if removed new (1+ new))))))
 
-(defun gemini-companion-unified--marked (text ranges removed)
-  "Return TEXT, a line, with a face on RANGES, the last one first.
-Ignore them in the indentation.  If the line is long, return only what is
-near them; in an added line, if REMOVED is nil, they are positions to go
-to."
-  (let ((ranges (reverse (cl-remove (gemini-companion-unified--indentation text)
-                                    ranges :test #'>= :key #'cdr))))
+(defun gemini-companion-unified--marked (line sign)
+  "Return the text of LINE, (TEXT . RANGES), with a face on the ranges.
+If it is long, return only what is near them; with the SIGN +, they are
+positions to go to."
+  (pcase-let ((`(,text . ,ranges) line))
     (pcase-dolist (`(,beg . ,end) ranges)
       ;; Bold: red words on a red line are all but invisible to some users.
       ;; Colors of the mode are hard to read on green in a dark theme.
-      (put-text-property beg end 'face (list (if removed
+      (put-text-property beg end 'face (list (if (equal "-" sign)
                                                  'diff-refine-removed
                                                'diff-refine-added)
                                              'bold)
                          text))
-    (unless (or removed (<= (length text) gemini-companion-unified--long-line))
-      (pcase-dolist (`(,beg . ,_) ranges)
-        (put-text-property beg (min (1+ beg) (length text))
-                           'gemini-companion-change t text)))
-    (gemini-companion-unified--abridged
-     text (or ranges (list (cons 0 (length text)))))))
+    (if (<= (length text) gemini-companion-unified--long-line)
+        text
+      (when (equal "+" sign)
+        (pcase-dolist (`(,beg . ,_) ranges)
+          (put-text-property beg (min (1+ beg) (length text))
+                             'gemini-companion-change t text)))
+      (gemini-companion-unified--abridged
+       text (or ranges (list (cons 0 (length text))))))))
 
 (defun gemini-companion-unified--abridged (text ranges)
-  "Return TEXT, a line, without what is far from RANGES if it is long.
+  "Return the parts of TEXT, a long line, that are near RANGES.
 RANGES are a list of (BEG . END), in order."
   (let ((length (length text))
         (room 10000) ; more in a line makes Emacs slow
         (near 60) ; on each side of a change
         (position 0)
         (pieces nil))
-    (if (<= length gemini-companion-unified--long-line)
-        text
-      (cl-flet ((omit (end &optional remark)
-                  (when (< position end)
-                    (push (propertize (concat "..." remark)
-                                      'face 'gemini-companion-fold
-                                      'gemini-companion-column position)
-                          pieces)
-                    (setq position end))))
-        (pcase-dolist (`(,beg . ,end) ranges)
-          (when (< 0 room)
-            (omit (- beg near))
-            (let ((end (min length (+ position room) (+ end near))))
-              (when (< position end)
-                (push (propertize (substring text position end)
-                                  'gemini-companion-column position)
-                      pieces)
-                (setq room (- room (- end position))
-                      position end)))))
-        (omit length (when (< position (cdar (last ranges)))
-                       (format " %d more characters" (- length position))))
-        (apply #'concat (nreverse pieces))))))
-
-(defun gemini-companion-unified--insert-line (data text old new sign excluded)
-  "Insert TEXT, a line of DATA, with the numbers OLD and NEW and with SIGN.
-If EXCLUDED is non-nil, do not use its own colors."
-  (cl-decf (gemini-companion-unified--data-room data))
-  (let* ((beg (point))
-         ;; A new file, or an empty one.
-         (plain (and (zerop (gemini-companion-unified--data-last data))
-                     (not excluded)))
-         (face (cond (excluded 'shadow)
-                     (plain nil)
-                     ((equal "-" sign) 'diff-removed)
-                     ((equal "+" sign) 'diff-added)))
-         (edited (and (equal "+" sign)
-                      (seq-some (pcase-lambda (`(,_ ,_ ,line ,count))
-                                  (< -1 (- new line) count))
-                                (gemini-companion-unified--data-edits data)))))
-    (insert (if excluded
-                (propertize text 'face (if (equal "-" sign)
-                                           'shadow
-                                         '(gemini-companion-excluded-text shadow)))
-              text)
-            "\n")
-    (when face
-      (add-face-text-property beg (point) face 'append))
-    (add-text-properties
-     beg (point)
-     (list 'line-prefix (gemini-companion-unified--prefix
-                         data old (unless (equal "-" sign) new)
-                         (if plain " " sign) face
-                         (cond (excluded "x") (edited "*")))
-           'wrap-prefix (gemini-companion-unified--prefix
-                         data nil nil " " face)
-           'gemini-companion-old old
-           'gemini-companion-line new))))
+    (cl-flet ((omit (end &optional remark)
+                (when (< position end)
+                  (push (propertize (concat "..." remark)
+                                    'face 'gemini-companion-fold
+                                    'gemini-companion-column position)
+                        pieces)
+                  (setq position end))))
+      (pcase-dolist (`(,beg . ,end) ranges)
+        (when (< 0 room)
+          (omit (- beg near))
+          (let ((end (min length (+ position room) (+ end near))))
+            (when (< position end)
+              (push (propertize (substring text position end)
+                                'gemini-companion-column position)
+                    pieces)
+              (setq room (- room (- end position))
+                    position end)))))
+      (omit length (when (< position (cdar (last ranges)))
+                     (format " %d more characters" (- length position)))))
+    (apply #'concat (nreverse pieces))))
 
 (defun gemini-companion-unified--prefix
     (data old new sign &optional face mark)
   "Return the prefix of a line of DATA.
 It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
-  (let* ((width (gemini-companion-unified--data-width data))
-         (number (lambda (line)
-                   (if line
-                       (string-pad (number-to-string line) width nil 'start)
-                     (make-string width ?\s))))
-         (numbers (concat (unless (zerop (gemini-companion-unified--data-last
-                                          data))
-                            (concat (funcall number old) " "))
-                          (funcall number new) " ")))
-    (concat (propertize numbers 'face 'line-number)
-            (propertize (or mark " ")
-                        'face (list 'gemini-companion-own face))
-            (propertize sign 'face (list 'bold face)))))
+  (concat (propertize (format (gemini-companion-unified--numbers data)
+                              (or old "") (or new ""))
+                      'face 'line-number)
+          (propertize (or mark " ") 'face (list 'gemini-companion-own face))
+          (propertize sign 'face (list 'bold face))))
 
 ;;;; Changed words
 
-(defun gemini-companion-unified--words (data hunks)
-  "Return which words differ between the removed and added lines of HUNKS.
-The value is a list of two tables, of the old and the new text of DATA,
-from the number of a line to a list of (BEG . END), the last one first."
+(defun gemini-companion-unified--changes (data hunks)
+  "Return a list of (HUNK REMOVED ADDED) for HUNKS that DATA has room for.
+Each removed or added line is a cons of its text and a list of the ranges
+(BEG . END) in which its words differ, in order."
   (let* (;; Collecting garbage takes longer than all else.
          (gc-cons-threshold (max gc-cons-threshold (* 128 1024 1024)))
-         (room (gemini-companion-unified--data-room data))
-         (hunks (seq-filter (pcase-lambda (`(,_ ,old-count ,_ ,new-count))
-                              (and (< 0 old-count)
-                                   (< 0 new-count)
-                                   (< 0 (cl-decf room old-count))))
-                            hunks))
-         (old (gemini-companion-unified--split
-               (gemini-companion-unified--data-old data) hunks
-               (gemini-companion-unified--data-new data)))
-         (new (gemini-companion-unified--split
-               (gemini-companion-unified--data-new data)
-               (mapcar (lambda (hunk) (append (cddr hunk) hunk)) hunks)
-               (gemini-companion-unified--data-old data)))
-         (found (and hunks
+         (room (gemini-companion-unified--room data))
+         (lines (lambda (buffer first count)
+                  (cl-decf room count)
+                  (mapcar #'list (gemini-companion-unified--lines
+                                  data buffer first count))))
+         (changes (cl-loop
+                   for hunk in hunks
+                   for (old old-count new new-count) = hunk
+                   while (<= 0 room)
+                   collect (list hunk
+                                 (funcall lines (gemini-companion-unified--old data)
+                                          old old-count)
+                                 (funcall lines (gemini-companion-unified--new data)
+                                          new new-count))))
+         (both (seq-filter (lambda (sides) (and (car sides) (cadr sides)))
+                           (mapcar #'cdr changes)))
+         (old (gemini-companion-unified--split both))
+         (new (gemini-companion-unified--split (mapcar #'reverse both)))
+         (found (and both
                      (gemini-companion-text-diff (list (car old) (car new))))))
-    (gemini-companion-unified--drop-rewritten
-     hunks
-     (list (caddr old) (caddr new))
-     (list (gemini-companion-unified--differing (cadr old) found)
-           (gemini-companion-unified--differing (cadr new)
-                                                (mapcar #'cddr found))))))
+    (gemini-companion-unified--add-ranges (cdr old) found)
+    (gemini-companion-unified--add-ranges (cdr new) (mapcar #'cddr found))
+    (mapc #'gemini-companion-unified--drop-rewritten both)
+    changes))
 
-(defun gemini-companion-unified--drop-rewritten (hunks texts tables)
-  "Drop from TABLES the lines of HUNKS that mostly differ.
-If a hunk has as many removed as added lines, drop both lines of such a
-pair.  TEXTS are two tables of the lines.  Return TABLES."
-  (pcase-dolist (`(,old ,old-count ,new ,new-count) hunks tables)
-    (let* ((rewritten
-            (cl-mapcar #'gemini-companion-unified--rewritten
-                       texts (list old new) (list old-count new-count) tables))
-           (both (when (= old-count new-count)
-                   (apply #'append rewritten))))
-      (cl-mapc (lambda (line numbers table)
-                 (dolist (n (append both numbers))
-                   (remhash (+ line n) table)))
-               (list old new) rewritten tables))))
-
-(defun gemini-companion-unified--rewritten (texts line count table)
-  "Return which of COUNT lines in TEXTS from LINE on are mostly in TABLE.
-They are numbers from 0 on."
-  (cl-loop for n below count
-           for text = (gethash (+ line n) texts "")
-           for indent = (gemini-companion-unified--indentation text)
-           for amount = (cl-loop for (beg . end) in (gethash (+ line n) table)
-                                 sum (max 0 (- end (max beg indent))))
-           when (and (< 0 amount) (<= (- (length text) indent) (* 2 amount)))
-           collect n))
-
-(defun gemini-companion-unified--indentation (text)
-  (- (length text) (length (string-trim-left text))))
-
-(defun gemini-companion-unified--split (buffer hunks other)
-  "Split the lines of HUNKS in BUFFER into words and other characters.
-Each of HUNKS begins with the first of its lines and their number, and
-the same of the buffer OTHER.  The value is a list of a text with a line
-for each word, a vector of their positions, lists (LINE BEG END), or nil
-before a hunk, and a table of the lines by their numbers."
+(defun gemini-companion-unified--split (sides)
+  "Split lines into words and other characters.
+SIDES are lists (LINES OTHERS) of the lines of a hunk and those on its
+other side.  The value is a cons of a text with a line for each word, and
+a vector of their positions, lists (LINE BEG END), or nil before a hunk."
   (let ((room (* 4 gemini-companion-unified--most-characters))
-        (texts (make-hash-table))
         words positions)
-    (pcase-dolist (`(,line ,count ,there ,others . ,_) hunks)
+    (pcase-dolist (`(,lines ,others) sides)
       ;; No word has a space; so hunks are compared with each other.
       (push "next hunk" words)
       (push nil positions)
-      (setq others (when (= count others)
-                     (gemini-companion-unified--texts other there count)))
-      (dolist (text (gemini-companion-unified--texts buffer line count))
-        (puthash line text texts)
-        (pcase-let ((`(,beg . ,last) (gemini-companion-unified--middle
-                                      text (or (pop others) ""))))
+      (unless (length= lines (length others))
+        (setq others nil))
+      (dolist (line lines)
+        (pcase-let* ((text (car line))
+                     (`(,beg . ,last) (gemini-companion-unified--middle
+                                       text (or (car (pop others)) ""))))
           (cl-decf room (- last beg))
           (while (< beg last)
             (let ((end (if (< room 0)
                            last ; splitting the rest would take too long
                          (string-match "[[:alnum:]_]+\\|." text beg)
                          (match-end 0))))
-              (push (substring text beg end) words)
+              (push (substring-no-properties text beg end) words)
               (push (list line beg end) positions)
               (setq beg end)))
           (push "" words)
-          (push (list line last last) positions))
-        (setq line (1+ line))))
-    (list (mapconcat (lambda (word) (concat word "\n")) (nreverse words) "")
-          (vconcat (nreverse positions))
-          texts)))
+          (push (list line last last) positions))))
+    (cons (mapconcat (lambda (word) (concat word "\n")) (nreverse words) "")
+          (vconcat (nreverse positions)))))
 
 (defun gemini-companion-unified--middle (text other)
   "Return the range of the words in which TEXT, a line, may differ from OTHER.
 That is all of a short line; a long one takes a second to be split."
   (if (<= (max (length text) (length other)) gemini-companion-unified--long-line)
       (cons 0 (length text))
-    (let* ((head (length (fill-common-string-prefix text other)))
-           (tail (min (- (min (length text) (length other)) head)
-                      (length (fill-common-string-prefix (reverse text)
-                                                         (reverse other)))))
-           (end (- (length text) tail)))
+    (pcase-let ((`(,head . ,tail) (gemini-companion-text-common text other)))
       (with-temp-buffer
         (insert text)
         (goto-char (1+ head))
         (cons (+ head (skip-chars-backward "[:alnum:]_"))
-              (progn (goto-char (1+ end))
-                     (+ end (skip-chars-forward "[:alnum:]_"))))))))
+              (progn (goto-char (- (point-max) tail))
+                     (skip-chars-forward "[:alnum:]_")
+                     (1- (point))))))))
 
-(defun gemini-companion-unified--differing (positions hunks)
-  "Return a table of the lines in which the words of HUNKS are, and where.
-POSITIONS are the positions of all words.  Each of HUNKS begins with the first
-of its words and their number.  See `gemini-companion-unified--words'."
-  (let ((table (make-hash-table)))
-    (pcase-dolist (`(,first ,count . ,_) hunks table)
-      (dotimes (n (max 1 count))
-        (pcase (and (<= (+ first n) (length positions))
-                    (aref positions (+ first n -1)))
-          (`(,line ,beg ,end)
-           (let ((last (car (gethash line table)))
-                 ;; Where the other text has more words, the range is empty.
-                 (end (if (zerop count) beg end)))
-             ;; Words that touch, or almost, are one.
-             (if (and last (<= beg (1+ (cdr last))))
-                 (setcdr last (max end (cdr last)))
-               (push (cons beg end) (gethash line table))))))))))
+(defun gemini-companion-unified--add-ranges (positions hunks)
+  "Add to the lines of POSITIONS the ranges of the words of HUNKS.
+Each of HUNKS begins with the first of its words and their number."
+  (pcase-dolist (`(,first ,count . ,_) hunks)
+    (dotimes (n (max 1 count))
+      (pcase (and (<= (+ first n) (length positions))
+                  (aref positions (+ first n -1)))
+        (`(,line ,beg ,end)
+         (let ((last (cadr line))
+               ;; Where the other text has more words, the range is empty.
+               (end (if (zerop count) beg end)))
+           ;; Words that touch, or almost, are one.
+           (if (and last (<= beg (1+ (cdr last))))
+               (setcdr last (max end (cdr last)))
+             (push (cons beg end) (cdr line)))))))))
+
+(defun gemini-companion-unified--drop-rewritten (sides)
+  "Drop the ranges of the lines of SIDES, (REMOVED ADDED), that mostly differ.
+If there are as many removed as added lines, drop those of both lines of
+such a pair.  Of other lines, drop those in the indentation, and put the
+first one first."
+  (dolist (lines (if (apply #'= (mapcar #'length sides))
+                     (apply #'cl-mapcar #'list sides)
+                   (mapcar #'list (apply #'append sides))))
+    (let ((rewritten (seq-some #'gemini-companion-unified--rewritten-p lines)))
+      (pcase-dolist ((and line `(,text . ,ranges)) lines)
+        (setcdr line (unless rewritten
+                       (reverse
+                        (cl-remove (gemini-companion-unified--indentation text)
+                                   ranges :test #'>= :key #'cdr))))))))
+
+(defun gemini-companion-unified--rewritten-p (line)
+  "Return non-nil if most of LINE, (TEXT . RANGES), is in its ranges."
+  (pcase-let* ((`(,text . ,ranges) line)
+               (indent (gemini-companion-unified--indentation text))
+               (amount (cl-loop for (beg . end) in ranges
+                                sum (max 0 (- end (max beg indent))))))
+    (and (< 0 amount)
+         (<= (- (length text) indent) (* 2 amount)))))
+
+(defun gemini-companion-unified--indentation (text)
+  (- (length text) (length (string-trim-left text))))
 
 ;;;; Folds
 
@@ -578,7 +549,7 @@ Its buffers are that of the diff and the proposal.")
             (setq gemini-companion-unified--view view
                   gemini-companion-unified--user-line
                   (and row (min (car row)
-                                (1+ (gemini-companion-unified--last original)))))
+                                (1+ (gemini-companion-unified--last-line original)))))
             (gemini-companion-edit-adopt edit)
             (gemini-companion-header-set)
             (gemini-companion-page-refresh))
@@ -712,21 +683,20 @@ If KEEP is non-nil, the selected window stays visible.  The user's
 (defun gemini-companion-unified--draw (edit hunks)
   (let* ((unfolded gemini-companion-unified-unfolded)
          (view gemini-companion-unified--view)
-         (user-line gemini-companion-unified--user-line)
-         (gemini-companion-unified--context
-          ;; A screen.
-          (or (cdr (gemini-companion-view-size view)) (frame-height))))
+         (user-line gemini-companion-unified--user-line))
     (gemini-companion-page-replace
      (with-temp-buffer
        ;; A hook of the user may fail.
        (with-silent-modifications
          (if hunks
              (gemini-companion-unified-insert
-              (gemini-companion-edit-file edit)
+              edit
               (gemini-companion-edit-original edit)
               (gemini-companion-edit-proposal-buffer edit)
               (gemini-companion-unified--with-user-line hunks user-line)
-              edit unfolded)
+              unfolded
+              ;; A screen.
+              (or (cdr (gemini-companion-view-size view)) (frame-height)))
            (insert "No differences left.\n")))
        (buffer-string)))
     (setf (gemini-companion-view-hunks view) hunks)))
@@ -734,17 +704,16 @@ If KEEP is non-nil, the selected window stays visible.  The user's
 (defun gemini-companion-unified--with-user-line (hunks line)
   "Return HUNKS with one without lines at LINE of the file, where the user was.
 The text near it is not folded, as that near the others."
-  (let* ((before (and line
-                      (seq-take-while (pcase-lambda (`(,old . ,_)) (<= old line))
-                                      hunks)))
-         (last (car (last before))))
-    (if (or (null line)
-            (and last (< line (+ (car last) (cadr last)))))
+  (pcase-let* ((before (and line
+                            (seq-take-while (lambda (hunk) (<= (car hunk) line))
+                                            hunks)))
+               (`(,old ,old-count ,new ,new-count)
+                (or (car (last before)) '(1 0 1 0)))
+               (beyond (and line (- line old old-count))))
+    (if (or (null line) (< beyond 0))
         hunks
       (append before
-              (list (list line 0 (+ line (cl-loop for (_ removed _ added) in before
-                                                  sum (- added removed)))
-                          0))
+              (list (list line 0 (+ new new-count beyond) 0))
               (nthcdr (length before) hunks)))))
 
 (cl-defmethod gemini-companion-view-line ((_ gemini-companion-unified-view))
