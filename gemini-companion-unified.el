@@ -19,6 +19,7 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
+(require 'text-property-search)
 
 ;;;; Faces
 
@@ -48,20 +49,8 @@ Of the characters in hunks, four times as many are compared word by word.")
 (defconst gemini-companion-unified--least-lines 8
   "Minimum number of lines of a window for a diff.")
 
-(defconst gemini-companion-unified--least-columns 60
-  "Minimum number of columns of a window for a diff, beside others.")
-
-(defconst gemini-companion-unified--file-lines 12
-  "Least height of the window of a file in which a review takes its place.")
-
 (defvar gemini-companion-unified--previous nil
   "Cons of the edit that was reviewed last in one window, and that window.")
-
-(defvar-local gemini-companion-unified--view nil
-  "The view that this buffer belongs to.")
-
-(defvar-local gemini-companion-unified--user-line nil
-  "The line of the file where the user was, or nil.")
 
 (defvar-local gemini-companion-unified-unfolded nil
   "Folds whose lines are shown; see `gemini-companion-unified-insert'.")
@@ -229,7 +218,7 @@ Without FOLD, it is a remark, with SIGN before it."
                         'wrap-prefix prefix))))
 
 (defun gemini-companion-unified--insert-hunk (data hunk lines)
-  "Insert LINES of HUNK; see `gemini-companion-unified--changes'."
+  "Insert LINES of HUNK and DATA; see `gemini-companion-unified--changes'."
   (pcase-let ((`(,old ,_ ,new ,_) hunk)
               (`(,removed ,added) lines)
               (beg (point)))
@@ -351,8 +340,8 @@ It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
 
 (defun gemini-companion-unified--changes (data hunks)
   "Return a list of (HUNK REMOVED ADDED) for HUNKS that DATA has room for.
-Each removed or added line is a cons of its text and a list of the ranges
-(BEG . END) in which its words differ, in order."
+Each removed or added line is a cons of its text and a list of ranges, in
+order, in which its words differ, conses (BEG . END)."
   (let* (;; Collecting garbage takes longer than all else.
          (gc-cons-threshold (max gc-cons-threshold (* 128 1024 1024)))
          (room (gemini-companion-unified--room data))
@@ -512,7 +501,6 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
               ;; The numbers stay before a line in Hebrew.
               bidi-paragraph-direction 'left-to-right
               glyphless-char-display gemini-companion-text-glyphless)
-  (gemini-companion-page-set-up #'gemini-companion-unified--write nil)
   (gemini-companion-review-letters-are-keys 'gemini-companion-unified-mode))
 
 ;;;; View
@@ -522,7 +510,9 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
                (:constructor gemini-companion-unified-make)
                (:copier nil))
   "A review as a unified diff.
-Its buffers are that of the diff and the proposal.")
+Its buffers are that of the diff and the proposal.  USER-LINE is the line
+of the file where the user was, or nil."
+  user-line)
 
 (defun gemini-companion-unified--buffer (view)
   (car (gemini-companion-view-buffers view)))
@@ -539,17 +529,18 @@ Its buffers are that of the diff and the proposal.")
                     (format "*gemini diff: %s*"
                             (gemini-companion-edit-name edit 'plain))))))
     (setf (gemini-companion-view-buffers view)
-          (list buffer (gemini-companion-edit-proposal-buffer edit)))
+          (list buffer (gemini-companion-edit-proposal-buffer edit))
+          (gemini-companion-unified-view-user-line view)
+          (and row (min (car row)
+                        (1+ (gemini-companion-unified--last-line original)))))
     (condition-case problem
         (progn
           (with-current-buffer buffer
             ;; A failing hook of the user must not prevent the review.
             (with-demoted-errors "Mode for the review: %S"
               (gemini-companion-unified-mode))
-            (setq gemini-companion-unified--view view
-                  gemini-companion-unified--user-line
-                  (and row (min (car row)
-                                (1+ (gemini-companion-unified--last-line original)))))
+            (gemini-companion-page-set-up
+             (lambda () (gemini-companion-unified--write view)) nil)
             (gemini-companion-edit-adopt edit)
             (gemini-companion-header-set)
             (gemini-companion-page-refresh))
@@ -597,8 +588,7 @@ and the user works there."
                                           (selected-window))))))
     (seq-find (lambda (window)
                 (and (eq (window-frame window) (selected-frame))
-                     (<= gemini-companion-unified--file-lines
-                         (window-body-height window))
+                     (<= 12 (window-body-height window)) ; else it is low
                      (not (memq window others))))
               (append (and (window-live-p window)
                            (eq (gemini-companion-edit-turn last)
@@ -655,7 +645,7 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                       (gemini-companion-windows-make
                        buffer edit
                        gemini-companion-unified--least-lines
-                       gemini-companion-unified--least-columns
+                       60 ; columns, beside others
                        keep))
                     ;; Otherwise Emacs would display the buffer in a new frame.
                     (lambda (&rest _) 'fail))
@@ -667,39 +657,36 @@ If KEEP is non-nil, the selected window stays visible.  The user's
 
 ;;;; Text
 
-(defun gemini-companion-unified--write ()
-  "Compare again, and draw the diff; the first time, go to its first hunk."
-  (let* ((edit gemini-companion-edit-here)
-         (first (zerop (buffer-size))))
+(defun gemini-companion-unified--write (view)
+  "Compare again, and draw the diff of VIEW; at first, go to its first hunk."
+  (let ((edit (gemini-companion-view-edit view))
+        (unfolded gemini-companion-unified-unfolded)
+        (first (zerop (buffer-size))))
     ;; One that has ended stays as it was answered.
     (when (gemini-companion-edit-open-p edit)
-      (gemini-companion-unified--draw edit (gemini-companion-edit-hunks edit)))
+      (let ((hunks (gemini-companion-edit-hunks edit)))
+        (gemini-companion-page-replace
+         (with-temp-buffer
+           ;; A hook of the user may fail.
+           (with-silent-modifications
+             (if hunks
+                 (gemini-companion-unified-insert
+                  edit
+                  (gemini-companion-edit-original edit)
+                  (gemini-companion-edit-proposal-buffer edit)
+                  (gemini-companion-unified--with-user-line
+                   hunks (gemini-companion-unified-view-user-line view))
+                  unfolded
+                  ;; A screen.
+                  (or (cdr (gemini-companion-view-size view)) (frame-height)))
+               (insert "No differences left.\n")))
+           (buffer-string)))
+        (setf (gemini-companion-view-hunks view) hunks)))
     (when first
       (goto-char (or (text-property-not-all (point-min) (point-max)
                                             'gemini-companion-change nil)
                      (point-min))))
     (force-mode-line-update)))
-
-(defun gemini-companion-unified--draw (edit hunks)
-  (let* ((unfolded gemini-companion-unified-unfolded)
-         (view gemini-companion-unified--view)
-         (user-line gemini-companion-unified--user-line))
-    (gemini-companion-page-replace
-     (with-temp-buffer
-       ;; A hook of the user may fail.
-       (with-silent-modifications
-         (if hunks
-             (gemini-companion-unified-insert
-              edit
-              (gemini-companion-edit-original edit)
-              (gemini-companion-edit-proposal-buffer edit)
-              (gemini-companion-unified--with-user-line hunks user-line)
-              unfolded
-              ;; A screen.
-              (or (cdr (gemini-companion-view-size view)) (frame-height)))
-           (insert "No differences left.\n")))
-       (buffer-string)))
-    (setf (gemini-companion-view-hunks view) hunks)))
 
 (defun gemini-companion-unified--with-user-line (hunks line)
   "Return HUNKS with one without lines at LINE of the file, where the user was.
@@ -729,34 +716,29 @@ The text near it is not folded, as that near the others."
   ((view gemini-companion-unified-view) count)
   "Go forward by COUNT hunks in VIEW, or parts of a long line.
 In the proposal, go to the lines of the hunk there."
-  (if (eq (current-buffer) (gemini-companion-edit-proposal-buffer
-                            (gemini-companion-view-edit view)))
-      (gemini-companion-unified--move-in-proposal
-       (gemini-companion-edit-hunks gemini-companion-edit-here) count)
-    (with-selected-window (or (get-buffer-window
-                               (gemini-companion-unified--buffer view))
-                              (user-error "The diff is not shown here"))
-      (dotimes (_ (abs count))
-        (goto-char (or (gemini-companion-unified-change (< count 0))
-                       (and (< 0 count)
-                            (gemini-companion-unified--show-more)
-                            (gemini-companion-unified-change))
-                       (gemini-companion-unified--no-hunk (< count 0)))))
-      (gemini-companion-unified--reveal))))
-
-(defun gemini-companion-unified--no-hunk (back)
-  (user-error "No %s hunk" (if back "previous" "next")))
-
-(defun gemini-companion-unified--move-in-proposal (hunks count)
-  "Go forward by COUNT of HUNKS in the proposal, which is current."
-  (let* ((back (< count 0))
-         (lines (cl-remove (line-number-at-pos nil 'absolute)
-                           (mapcar #'cl-third hunks)
-                           :test (if back #'<= #'>=)))
-         (line (or (nth (1- (abs count)) (if back (reverse lines) lines))
-                   (gemini-companion-unified--no-hunk back))))
-    (widen)
-    (goto-char (gemini-companion-hunk-line line))))
+  (pcase-let* ((`(,buffer ,proposal) (gemini-companion-view-buffers view))
+               (back (< count 0))
+               (check (lambda (there)
+                        (or there (user-error "No %s hunk"
+                                              (if back "previous" "next"))))))
+    (if (eq (current-buffer) proposal)
+        (let* ((hunks (gemini-companion-edit-hunks gemini-companion-edit-here))
+               (lines (cl-remove (line-number-at-pos nil 'absolute)
+                                 (mapcar #'cl-third hunks)
+                                 :test (if back #'<= #'>=)))
+               (line (nth (1- (abs count)) (if back (reverse lines) lines))))
+          (funcall check line)
+          (widen)
+          (goto-char (gemini-companion-hunk-line line)))
+      (with-selected-window (or (get-buffer-window buffer)
+                                (user-error "The diff is not shown here"))
+        (dotimes (_ (abs count))
+          (goto-char (funcall check
+                              (or (gemini-companion-unified-change back)
+                                  (and (not back)
+                                       (gemini-companion-unified--show-more)
+                                       (gemini-companion-unified-change))))))
+        (gemini-companion-unified--reveal)))))
 
 (cl-defmethod gemini-companion-view-go-to ((view gemini-companion-unified-view)
                                            number)
@@ -782,10 +764,7 @@ If BACK is non-nil, return where the previous one begins."
                                             'gemini-companion-change nil)
                             while position
                             unless (invisible-p position) collect position)))
-    (if back
-        (car (last (seq-take-while (lambda (position) (< position (point)))
-                                   positions)))
-      (seq-find (lambda (position) (< (point) position)) positions))))
+    (cl-find (point) positions :test (if back #'> #'<) :from-end back)))
 
 (defun gemini-companion-unified--show-more ()
   (let ((fold (get-text-property (1- (point-max)) 'gemini-companion-fold)))
@@ -832,22 +811,14 @@ fold that it is in."
              (goto-char (min (+ (point) column) (line-end-position))))
             (t
              (gemini-companion-page-refresh)
-             (goto-char (point-min))
-             ;; Removed lines come before it, and have the same number.
-             (while (and (not (eobp))
-                         (<= (or (get-text-property (point)
-                                                    'gemini-companion-line)
-                                 0)
-                             line))
-               (forward-line))
-             (forward-line -1)
-             ;; A fold or a remark may follow it.
-             (when (and (not (bobp))
-                        (eql line (get-text-property (1- (point))
-                                                     'gemini-companion-line))
-                        (null (get-text-property (point)
-                                                 'gemini-companion-line)))
-               (forward-line -1))))
+             (goto-char (point-max))
+             (let ((last (text-property-search-backward
+                          'gemini-companion-line line
+                          (lambda (line there) (and there (<= there line))))))
+               ;; A fold with the line, or a remark, may follow it.
+               (goto-char (if last (prop-match-end last) (point-min)))
+               (when (or (eobp) (and last (= line (prop-match-value last))))
+                 (forward-line -1)))))
       (set-window-point nil (point)))))
 
 (provide 'gemini-companion-unified)
