@@ -547,7 +547,8 @@ itself, and TRUE-NAME is the true name of PLACE."
       for place in (list
                     ;; A user's function in `project-find-functions' may fail.
                     (ignore-errors
-                      (project-root (project-current nil directory)))
+                      (when-let* ((project (project-current nil directory)))
+                        (project-root project)))
                     directory)
       for root = (and place (directory-file-name (file-truename place)))
       when (and root
