@@ -176,9 +176,12 @@ MARK is a string of one character, or the value of
 value is a plist: the `:count' of that character in a row, whether there
 is text `:before' or `:behind' it, and whether the prompt is one of a
 `:shell', or in the `:normal' mode of Vi."
-  (if (consp mark)
-      (when (< (cdr mark) (cdr (gemini-companion-prompt--mark (car mark) process)))
-        '(:count 1))
+  (cond
+   ((not (and mark process)) nil)
+   ((consp mark)
+    (when (< (cdr mark) (cdr (gemini-companion-prompt--mark (car mark) process)))
+      '(:count 1)))
+   (t
     (with-current-buffer (process-buffer process)
       (save-excursion
         (goto-char (point-max))
@@ -199,7 +202,7 @@ is text `:before' or `:behind' it, and whether the prompt is one of a
                   :shell (or (funcall below "^ \\(?:.* · \\)?Shell · ")
                              (progn
                                (re-search-backward "^[ │]*[!*>]" nil t)
-                               (looking-at-p "[ │]*!"))))))))))
+                               (looking-at-p "[ │]*!")))))))))))
 
 ;;;; Submitting
 
@@ -221,30 +224,23 @@ message then begins with PROBLEM."
   "Type what is next of TASK, and go on soon, at most LEFT times.
 First type MARK, a space, until it is shown, then the text, with another
 one unless it is a command, and then press Enter.  SHOWN checks in a row
-have found MARK, FREE is non-nil if nothing was behind it at first.
+have found MARK, with nothing behind it at first if FREE is non-nil.
 TYPED is nil before the text, `inserted' if it is all."
   (pcase-let* ((`(,text ,find ,problem) task)
                (session (funcall find))
+               (waiting (eq 'waiting (gemini-companion-session-state session)))
                (process (gemini-companion-cli-process session))
-               (screen (and process mark
-                            (gemini-companion-prompt--screen mark process)))
-               (behind (plist-get screen :behind))
+               (screen (gemini-companion-prompt--screen mark process))
                (shown (if screen (1+ shown) 0))
-               (free (or free (and (= 1 shown) (not behind))))
-               (next (= shown gemini-companion-prompt--shown-checks))
-               (obstacle (and next (gemini-companion-prompt--obstacle
-                                    text screen typed))))
+               (free (or free (and (= 1 shown) (not (plist-get screen :behind)))))
+               (next (= shown gemini-companion-prompt--shown-checks)))
     (cond ((or (< left 0)
                (and session
                     (not (gemini-companion-session-terminal session))
                     (not (gemini-companion-session-connected-p session))))
            (gemini-companion-prompt--end task problem))
-          (obstacle
-           ;; Of what the user has typed behind it, DEL would delete a character.
-           (unless (or typed (and free behind))
-             (gemini-companion-prompt--delete-mark process screen))
-           (gemini-companion-prompt--end
-            task (format obstacle (gemini-companion-session-name session))))
+          ((and next (gemini-companion-prompt--refused-p
+                      task session process screen typed free)))
           ((and next typed)
            (gemini-companion-prompt--end task)
            (unless (eq typed 'inserted)
@@ -258,26 +254,30 @@ TYPED is nil before the text, `inserted' if it is all."
                        ;; A dialog may have taken the last one.
                        (if mark (zerop (mod left 10))
                          (gemini-companion-prompt--first-p task session)))
-                  (setq mark (gemini-companion-prompt--unused-mark process)
-                        free nil)
-                  (gemini-companion-prompt--paste process mark)))
-           (unless (eq 'waiting (gemini-companion-session-state session))
-             (setq left (1- left)))
+                  (setq mark (gemini-companion-prompt--type-mark process)
+                        free nil)))
            (run-at-time gemini-companion-prompt--check-seconds nil
                         #'gemini-companion-prompt--step
-                        task left mark shown typed free)))))
+                        task (if waiting left (1- left)) mark shown typed free)))))
 
-(defun gemini-companion-prompt--obstacle (text screen typed)
-  "Return why TEXT must not be typed or, if it is TYPED, submitted, or nil.
-SCREEN is that of its prompt.  The value is a format for the CLI's name."
+(defun gemini-companion-prompt--refused-p (task session process screen typed free)
+  "Return non-nil, and end TASK, if SESSION must not get its text.
+The prompt in PROCESS is on SCREEN; for TYPED and FREE, see above."
   (pcase-let (((map :behind :shell) screen))
-    (cond ((and behind (not typed))
-           "%s has text behind the cursor in its prompt")
-          ;; Of a command, the arguments are behind it.
-          ((and behind (not (string-prefix-p "/" text)))
-           "%s has other text behind your prompt")
-          ((and shell (not typed))
-           "%s is in shell mode"))))
+    (when-let* ((obstacle
+                 (cond ((and behind (not typed))
+                        "%s has text behind the cursor in its prompt")
+                       ;; Of a command, the arguments are behind it.
+                       ((and behind (not (string-prefix-p "/" (car task))))
+                        "%s has other text behind your prompt")
+                       ((and shell (not typed))
+                        "%s is in shell mode"))))
+      ;; Of what the user has typed behind it, DEL would delete a character.
+      (unless (or typed (and free behind))
+        (gemini-companion-prompt--delete-mark process screen))
+      (gemini-companion-prompt--end
+       task (format obstacle (gemini-companion-session-name session)))
+      t)))
 
 (defun gemini-companion-prompt--enter (text session process)
   (gemini-companion-state-report session 'submitted text)
@@ -300,11 +300,14 @@ SCREEN is that of its prompt.  The value is a format for the CLI's name."
   (dolist (task gemini-companion-prompt--tasks)
     (gemini-companion-prompt--end task "Prompt not submitted")))
 
-(defun gemini-companion-prompt--unused-mark (process)
-  (seq-find (lambda (mark)
-              (not (gemini-companion-prompt--screen mark process)))
-            (mapcar #'string (number-sequence ?\u2000 ?\u200a))
-            "\u2000"))
+(defun gemini-companion-prompt--type-mark (process &optional text)
+  "Type a space that PROCESS does not show yet, and TEXT; return the space."
+  (let ((mark (seq-find (lambda (mark)
+                          (not (gemini-companion-prompt--screen mark process)))
+                        (mapcar #'string (number-sequence ?\u2000 ?\u200a))
+                        "\u2000")))
+    (gemini-companion-prompt--paste process (concat mark text))
+    mark))
 
 (defun gemini-companion-prompt--delete-mark (process screen)
   "Delete the mark on SCREEN of PROCESS.
@@ -321,25 +324,22 @@ Return what is to be shown."
   ;; The user has begun a text.
   (when (and (plist-get screen :before) (string-match-p "\\`[[:graph:]]" text))
     (setq text (concat "\n" text)))
-  (let ((mark (gemini-companion-prompt--unused-mark process)))
-    (cond
-     ;; With a space, Enter may choose another command.
-     ((string-match-p "\\`/[^ \t\n]+\\'" text)
-      (setq mark (gemini-companion-prompt--mark (regexp-quote text) process))
-      (gemini-companion-prompt--paste process text))
-     ;; At the end of a command it would begin another word to complete.
-     ((string-prefix-p "/" text)
-      (gemini-companion-prompt--paste process (concat mark text)))
-     (t
-      (gemini-companion-prompt--paste
-       process
-       ;; Enter would choose a file for a name at the end.
-       (concat text (and (string-match-p
-                          "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
-                         " ")))
-      ;; It is shown though a placeholder stands for TEXT.
-      (gemini-companion-prompt--paste process mark)))
-    mark))
+  (cond
+   ;; With a space, Enter may choose another command.
+   ((string-match-p "\\`/[^ \t\n]+\\'" text)
+    (prog1 (gemini-companion-prompt--mark (regexp-quote text) process)
+      (gemini-companion-prompt--paste process text)))
+   ;; At the end of a command it would begin another word to complete.
+   ((string-prefix-p "/" text)
+    (gemini-companion-prompt--type-mark process text))
+   (t
+    (gemini-companion-prompt--paste
+     process
+     ;; Enter would choose a file for a name at the end.
+     (concat text (and (string-match-p "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
+                       " ")))
+    ;; It is shown though a placeholder stands for TEXT.
+    (gemini-companion-prompt--type-mark process))))
 
 ;;;; Reasons
 
