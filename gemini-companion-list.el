@@ -155,31 +155,27 @@ files and lines, how long it took, and the prompt, as far as known."
                                            (list edit))
                                           "?"))))
      (list nil name)
-     (list 1 (if (gemini-companion-edit-open-p edit)
-                 (propertize
-                  (gemini-companion-list--columns
-                   (pcase (length (gemini-companion-hunk-excluded
-                                   (gemini-companion-edit-proposal-buffer
-                                    edit)))
-                     (0 nil)
-                     (count (format "%d excluded" count)))
-                   (pcase (length (gemini-companion-edit-comments edit))
-                     (0 nil)
-                     (count (format (ngettext "%d comment" "%d comments" count)
-                                    count)))
-                   (gemini-companion-edit-problem edit)
-                   (gemini-companion-edit-objection edit))
-                  'face 'shadow)
-               (pcase (length (gemini-companion-edit-undone edit))
-                 (0 "")
-                 (count (propertize
-                         (format "  %d of %d hunks undone%s" count
-                                 (length (gemini-companion-edit-hunks edit))
-                                 (if (gemini-companion-revert-unsaved
-                                      (gemini-companion-edit-file edit))
-                                     ", buffer not saved"
-                                   ""))
-                         'face 'shadow))))))))
+     (list 1 (propertize (apply #'gemini-companion-list--columns
+                                (gemini-companion-list--remarks edit))
+                         'face 'shadow)))))
+
+(defun gemini-companion-list--remarks (edit)
+  (if (gemini-companion-edit-open-p edit)
+      (let ((excluded (length (gemini-companion-hunk-excluded
+                               (gemini-companion-edit-proposal-buffer edit))))
+            (comments (length (gemini-companion-edit-comments edit))))
+        (list (and (< 0 excluded) (format "%d excluded" excluded))
+              (and (< 0 comments)
+                   (format (ngettext "%d comment" "%d comments" comments) comments))
+              (gemini-companion-edit-problem edit)
+              (gemini-companion-edit-objection edit)))
+    (when-let* ((undone (gemini-companion-edit-undone edit)))
+      (list (format "%d of %d hunks undone%s" (length undone)
+                    (length (gemini-companion-edit-hunks edit))
+                    (if (gemini-companion-revert-unsaved
+                         (gemini-companion-edit-file edit))
+                        ", buffer not saved"
+                      ""))))))
 
 (defun gemini-companion-list--label (edit)
   (pcase-let ((`(,label ,face)
@@ -616,6 +612,10 @@ PROBLEMS are those of the previous ones."
   "Show the last text that you edited or accepted and that was not written.
 It is of a review that you answered in the terminal of the CLI, that
 another proposal replaced, or that ended in another way than by your
+         (number (if (eq buffer (window-buffer))
+                     (% (1+ gemini-companion-list--kept-number) (length kept))
+                   0))
+         (edit (nth number kept))
 answer.  After an interrupt of the CLI, it need not be edited.  Call
 this again there for the text before, up to ten of them."
   (interactive)
@@ -623,20 +623,15 @@ this again there for the text before, up to ten of them."
                    (user-error "No unwritten proposal to show")))
          (buffer (get-buffer-create "*gemini last proposal*"))
          (inhibit-read-only t))
-    (setq gemini-companion-list--kept-number
-          (if (eq buffer (window-buffer))
-              (% (1+ gemini-companion-list--kept-number) (length kept))
-            0))
-    (let ((edit (nth gemini-companion-list--kept-number kept)))
-      (pop-to-buffer buffer)
-      (special-mode)
-      (erase-buffer)
-      (insert (cdr (gemini-companion-edit-kept edit)))
-      (goto-char (point-min))
-      (message "%s, %d of %d"
-               (gemini-companion-name-absolute
-                (gemini-companion-edit-file edit))
-               (1+ gemini-companion-list--kept-number) (length kept)))))
+    (setq gemini-companion-list--kept-number number)
+    (pop-to-buffer buffer)
+    (special-mode)
+    (erase-buffer)
+    (insert (cdr (gemini-companion-edit-kept edit)))
+    (goto-char (point-min))
+    (message "%s, %d of %d"
+             (gemini-companion-name-absolute (gemini-companion-edit-file edit))
+             (1+ number) (length kept))))
 
 (provide 'gemini-companion-list)
 ;;; gemini-companion-list.el ends here
