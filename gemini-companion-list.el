@@ -198,7 +198,7 @@ files and lines, how long it took, and the prompt, as far as known."
 Fold the section with the key TOGGLED, if non-nil, or unfold it."
   (let ((folds (gemini-companion-list--folds)))
     (when toggled
-      (cl-callf not (alist-get toggled folds nil nil #'equal)))
+      (cl-callf not (car (alist-get toggled folds nil nil #'equal))))
     ;; A heading may come to be where the text of another is folded.
     (remove-overlays nil nil 'invisible 'outline)
     (gemini-companion-list--replace
@@ -221,39 +221,42 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
 (defun gemini-companion-list--replace (items)
   "Make the sections of ITEMS the text, and draw only those that differ."
   (widen)
-  (let ((old gemini-companion-list--sections)
-        (beg 1)
-        sections)
-    (dolist (item items)
-      (let ((same (cl-member (plist-get item :key) old :test #'equal
-                             :key (lambda (section)
-                                    (plist-get (car section) :key)))))
-        (when same
-          ;; Others before it have gone, or come later.
-          (gemini-companion-list--delete beg (cl-ldiff old same))
-          (setq old (cdr same)))
-        (push (gemini-companion-list--update beg item (car same)) sections)
-        (cl-incf beg (cdar sections))))
-    (gemini-companion-list--delete beg old)
-    (setq gemini-companion-list--sections (nreverse sections))))
-
-(defun gemini-companion-list--delete (beg sections)
-  (when sections
-    (gemini-companion-page-replace
-     "" beg (apply #'+ beg (mapcar #'cdr sections)))))
+  (let* ((old gemini-companion-list--sections)
+         (beg 1)
+         (delete (lambda (sections)
+                   (pcase-dolist (`(,_ . ,length) sections)
+                     (gemini-companion-page-replace "" beg (+ beg length))))))
+    (setq gemini-companion-list--sections
+          (cl-loop
+           for item in items
+           for same = (cl-member (plist-get item :key) old :test #'equal
+                                 :key (lambda (section)
+                                        (plist-get (car section) :key)))
+           ;; Others before it have gone, or come later.
+           when same do (funcall delete (cl-ldiff old same))
+           and do (setq old (cdr same))
+           for section = (gemini-companion-list--update beg item (car same))
+           do (cl-incf beg (cdr section))
+           collect section))
+    (funcall delete old)))
 
 (defun gemini-companion-list--update (beg item section)
   "Draw ITEM at BEG in place of SECTION, or of nothing; return its section."
   (if (equal item (car section))
       section
-    (let* ((text (gemini-companion-list--draw item))
-           (body (cdr (plist-get item :drawn)))
-           (same (if (equal body (cdr (plist-get (car section) :drawn)))
-                     (length (cdr body))
-                   0)))
-      (gemini-companion-page-replace (substring text 0 (- (length text) same))
+    (pcase-let* ((`(,heading . ,body) (plist-get item :drawn))
+                 (text (propertize (concat heading "\n" (cdr body))
+                                   'gemini-companion-list-item item))
+                 (length (length text))
+                 (same (if (equal body (cdr (plist-get (car section) :drawn)))
+                           (length (cdr body))
+                         0)))
+      (put-text-property 0 1 'gemini-companion-change t text)
+      ;; The regexp of headings matches no other character.
+      (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
+      (gemini-companion-page-replace (substring text 0 (- length same))
                                      beg (- (+ beg (or (cdr section) 0)) same))
-      (cons item (length text)))))
+      (cons item length))))
 
 (defun gemini-companion-list--each-section (function)
   (save-excursion
@@ -265,42 +268,35 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
               gemini-companion-list--sections))))
 
 (defun gemini-companion-list--folds ()
-  "Return an alist of the keys of the sections, and whether they are folded."
+  "Return an alist of the keys of the sections.
+The values are conses of whether it is folded, and what was drawn."
   (gemini-companion-list--each-section
    (lambda ()
      (cons (gemini-companion-list--get :key)
-           (if (invisible-p (point))
-               (gemini-companion-list--get :folded)
-             (outline-invisible-p (line-end-position)))))))
+           (cons (if (invisible-p (point))
+                     (gemini-companion-list--get :folded)
+                   (outline-invisible-p (line-end-position)))
+                 (gemini-companion-list--get :drawn))))))
 
 (defun gemini-companion-list--section (heading folds)
   "Return the item of HEADING, a cons (ITEM . TEXT), with all that is drawn.
 FOLDS is as in `gemini-companion-list--folds'."
   (pcase-let* ((`(,item . ,text) heading)
                ((map :key :edit :open) item)
-               (folded (alist-get key folds (not open) nil #'equal)))
+               (`(,folded . (,_ . ,body))
+                (alist-get key folds (list (not open)) nil #'equal)))
     (append (list :folded folded
                   :drawn (cons text
                                (cond ((null edit) nil)
                                      (folded '(nil . "    ...\n"))
-                                     (t (gemini-companion-list--diff edit)))))
+                                     (t (gemini-companion-list--diff edit body)))))
             item)))
-
-(defun gemini-companion-list--draw (item)
-  "Return the text of the section of ITEM."
-  (pcase-let ((`(,heading . ,body) (plist-get item :drawn)))
-    (put-text-property 0 1 'gemini-companion-change t heading)
-    ;; The regexp of headings matches no other character.
-    (put-text-property 0 1 'syntax-table (string-to-syntax "|") heading)
-    (propertize (concat heading "\n" (cdr body)) 'gemini-companion-list-item item)))
 
 ;;;; Diffs
 
-(defvar gemini-companion-list--drawn (make-hash-table :weakness 'key)
-  "Table from edits to what was drawn, conses of a state and a text.")
-
-(defun gemini-companion-list--diff (edit)
-  "Return the diff of EDIT, a cons of what it depends on and of its text."
+(defun gemini-companion-list--diff (edit last)
+  "Return the diff of EDIT, a cons of what it depends on and of its text.
+LAST is the last one."
   (let* ((hunks (condition-case nil
                     (gemini-companion-edit-hunks edit)
                   (error 'failed)))
@@ -318,15 +314,13 @@ FOLDS is as in `gemini-companion-list--folds'."
                    (gemini-companion-unified-insert edit old new hunks unfolded)
                    (gemini-companion-list--insert-comments comments)
                    (buffer-string)))))
-    (unless (equal state (car (gethash edit gemini-companion-list--drawn)))
-      (puthash edit
-               (cons state
-                     (pcase hunks
-                       ('nil "    no difference\n")
-                       ('failed "    cannot be compared\n")
-                       (_ (gemini-companion-edit-call-with-texts edit draw))))
-               gemini-companion-list--drawn))
-    (gethash edit gemini-companion-list--drawn)))
+    (if (equal state (car last))
+        last
+      (cons state
+            (pcase hunks
+              ('nil "    no difference\n")
+              ('failed "    cannot be compared\n")
+              (_ (gemini-companion-edit-call-with-texts edit draw)))))))
 
 (defun gemini-companion-list--insert-comments (comments)
   (goto-char (point-min))
@@ -612,16 +606,16 @@ PROBLEMS are those of the previous ones."
   "Show the last text that you edited or accepted and that was not written.
 It is of a review that you answered in the terminal of the CLI, that
 another proposal replaced, or that ended in another way than by your
-         (number (if (eq buffer (window-buffer))
-                     (% (1+ gemini-companion-list--kept-number) (length kept))
-                   0))
-         (edit (nth number kept))
 answer.  After an interrupt of the CLI, it need not be edited.  Call
 this again there for the text before, up to ten of them."
   (interactive)
   (let* ((kept (or (gemini-companion-edits-kept)
                    (user-error "No unwritten proposal to show")))
          (buffer (get-buffer-create "*gemini last proposal*"))
+         (number (if (eq buffer (window-buffer))
+                     (% (1+ gemini-companion-list--kept-number) (length kept))
+                   0))
+         (edit (nth number kept))
          (inhibit-read-only t))
     (setq gemini-companion-list--kept-number number)
     (pop-to-buffer buffer)
