@@ -67,8 +67,8 @@
 ;;;; Headings
 
 (defun gemini-companion-list--headings ()
-  "Return the headings of the list, conses (ITEM . TEXT).
-ITEM is a plist with the `:key' and the `:level' of the section, the
+  "Return the headings of the list, plists.
+Each has its `:text', the `:key' and the `:level' of the section, the
 `:session' of the CLI, and the `:edit', if it is one, or the `:edits' of
 a turn, or of the last turn of a CLI.  `:open' is non-nil if it is not
 folded at first.  CLIs that are connected come first."
@@ -77,8 +77,8 @@ folded at first.  CLIs that are connected come first."
                                 (mapcar #'gemini-companion-edit-session
                                         (gemini-companion-edits)))
                         #'gemini-companion-session-same-p))
-      (list (cons '(:key none :level 1)
-                  (propertize "No CLI is connected" 'face 'shadow)))))
+      `((:key none :level 1
+         :text ,(propertize "No CLI is connected" 'face 'shadow)))))
 
 (defun gemini-companion-list--cli-headings (session)
   (let ((turns (nreverse
@@ -89,11 +89,11 @@ folded at first.  CLIs that are connected come first."
                                 session (gemini-companion-edit-session edit)))
                              (gemini-companion-edits))))))
     (cons
-     (cons (list :key (list 'cli (or (plist-get session :pid)
-                                     (plist-get session :id)))
-                 :level 1 :open t :session session
-                 :edits (seq-union (cdar turns)
-                                   (gemini-companion-edits-open session) #'eq))
+     (list :key `(cli ,(or (plist-get session :pid) (plist-get session :id)))
+           :level 1 :open t :session session
+           :edits (seq-union (cdar turns)
+                             (gemini-companion-edits-open session) #'eq)
+           :text
            (gemini-companion-list--fit
             (list nil (propertize (gemini-companion-session-name session)
                                   'face 'font-lock-keyword-face))
@@ -120,22 +120,22 @@ files and lines, how long it took, and the prompt, as far as known."
                (labels (mapcar #'gemini-companion-list--label edits))
                (width (apply #'max (mapcar #'length labels))))
     (cons
-     (cons (list :key (list (if last 'turn 'earlier)
-                            (gemini-companion-edit-id (car edits)))
-                 :level 2 :open last :session session :edits edits)
+     (list :key (list (if last 'turn 'earlier)
+                      (gemini-companion-edit-id (car edits)))
+           :level 2 :open last :session session :edits edits
+           :text
            (gemini-companion-list--fit
             (list 0 (propertize (apply #'gemini-companion-list--columns
                                        (format-time-string "%H:%M" began)
-                                       (append
-                                        (gemini-companion-edit-total edits)
-                                        (list took)))
+                                       `(,@(gemini-companion-edit-total edits)
+                                         ,took))
                                 'face 'shadow))
             (list nil (gemini-companion-list--columns
                        (gemini-companion-turn-prompt turn)))))
      (mapcar (lambda (edit)
-               (cons (list :key (gemini-companion-edit-id edit) :level 3
-                           :session session :edit edit)
-                     (gemini-companion-list--edit-line edit width)))
+               (list :key (gemini-companion-edit-id edit) :level 3
+                     :session session :edit edit
+                     :text (gemini-companion-list--edit-line edit width)))
              edits))))
 
 (defun gemini-companion-list--fit (&rest parts)
@@ -166,7 +166,8 @@ files and lines, how long it took, and the prompt, as far as known."
             (comments (length (gemini-companion-edit-comments edit))))
         (list (and (< 0 excluded) (format "%d excluded" excluded))
               (and (< 0 comments)
-                   (format (ngettext "%d comment" "%d comments" comments) comments))
+                   (format (ngettext "%d comment" "%d comments" comments)
+                           comments))
               (gemini-companion-edit-problem edit)
               (gemini-companion-edit-objection edit)))
     (when-let* ((undone (gemini-companion-edit-undone edit)))
@@ -244,13 +245,13 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
   "Draw ITEM at BEG in place of SECTION, or of nothing; return its section."
   (if (equal item (car section))
       section
-    (pcase-let* ((`(,heading . ,body) (plist-get item :drawn))
-                 (text (propertize (concat heading "\n" (cdr body))
-                                   'gemini-companion-list-item item))
-                 (length (length text))
-                 (same (if (equal body (cdr (plist-get (car section) :drawn)))
-                           (length (cdr body))
-                         0)))
+    (let* ((body (plist-get item :body))
+           (text (propertize (concat (plist-get item :text) "\n" (cdr body))
+                             'gemini-companion-list-item item))
+           (length (length text))
+           (same (if (equal body (plist-get (car section) :body))
+                     (length (cdr body))
+                   0)))
       (put-text-property 0 1 'gemini-companion-change t text)
       ;; The regexp of headings matches no other character.
       (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
@@ -269,28 +270,26 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
 
 (defun gemini-companion-list--folds ()
   "Return an alist of the keys of the sections.
-The values are conses of whether it is folded, and what was drawn."
+The values are conses of whether it is folded, and its diff."
   (gemini-companion-list--each-section
    (lambda ()
      (cons (gemini-companion-list--get :key)
            (cons (if (invisible-p (point))
                      (gemini-companion-list--get :folded)
                    (outline-invisible-p (line-end-position)))
-                 (gemini-companion-list--get :drawn))))))
+                 (gemini-companion-list--get :body))))))
 
 (defun gemini-companion-list--section (heading folds)
-  "Return the item of HEADING, a cons (ITEM . TEXT), with all that is drawn.
+  "Return the item of the section of HEADING, with all that is drawn.
 FOLDS is as in `gemini-companion-list--folds'."
-  (pcase-let* ((`(,item . ,text) heading)
-               ((map :key :edit :open) item)
-               (`(,folded . (,_ . ,body))
+  (pcase-let* (((map :key :edit :open) heading)
+               (`(,folded . ,body)
                 (alist-get key folds (list (not open)) nil #'equal)))
-    (append (list :folded folded
-                  :drawn (cons text
-                               (cond ((null edit) nil)
-                                     (folded '(nil . "    ...\n"))
-                                     (t (gemini-companion-list--diff edit body)))))
-            item)))
+    `(:folded ,folded
+      :body ,(cond ((null edit) nil)
+                   (folded '(nil . "    ...\n"))
+                   (t (gemini-companion-list--diff edit body)))
+      ,@heading)))
 
 ;;;; Diffs
 
