@@ -39,8 +39,6 @@
 
 ;;;; Keys
 
-(autoload 'gemini-companion-list-menu "gemini-companion-menu" nil t)
-
 (defvar gemini-companion-list-mode-map
   (gemini-companion-commands-bind (make-sparse-keymap) 'list)
   "Keys in the list of edits.")

@@ -69,9 +69,6 @@ the keys that accept, are ignored in it for the first second."
 
 ;;;; Keys
 
-(autoload 'gemini-companion-review-menu "gemini-companion-menu"
-  "Show a menu of the commands for this review." t)
-
 (defvar gemini-companion-review-new-until 0
   "Time until which keys that answer are ignored in a new review.")
 
@@ -545,9 +542,6 @@ review is then closed after that."
    (gemini-companion-view-edit (gemini-companion-review-of-buffer))))
 
 ;;;; Commands
-
-(autoload 'gemini-companion-list "gemini-companion-list"
-  "Show the edits of each CLI." t)
 
 (autoload 'gemini-companion-cli-show "gemini-companion-cli")
 

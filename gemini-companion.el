@@ -193,9 +193,9 @@ If BINDING is non-nil, bind them to its value for each command."
                '((arrival auto-accept) (compose compose send) (list list last-proposal)
                  (changes next-change previous-change show-change undo-change
                           keep-changes)
-                 (server events-buffer) (tools tools) (menu menu)
-                 (prompt edit-reject-with-reason) (review review)
-                 (context pause) (status status)
+                 (server events-buffer) (tools tools) (review review)
+                 (menu menu review-menu list-menu) (context pause)
+                 (prompt edit-reject-with-reason) (status status)
                  (cli run connect disconnect resume)))
   (dolist (command commands)
     (autoload (intern (format "gemini-companion-%s" command))
