@@ -267,13 +267,13 @@ error if EDIT cannot be shown."
     (unless (gemini-companion-edit-hunks edit)
       (user-error "Proposal for %s contains no changes"
                   (gemini-companion-edit-name edit)))
-    (let ((frame (gemini-companion-review--frame edit)))
-      (setq view (gemini-companion-review--open
-                  edit (gemini-companion-review--kind edit frame) frame
-                  gemini-companion-review--unrequested))
-      (when (memq select '(nil next))
-        (gemini-companion-review--focus view select))
-      view)))
+    (setq view (with-selected-frame (gemini-companion-review--frame edit)
+                 (gemini-companion-review--open
+                  edit (gemini-companion-review--kind edit)
+                  gemini-companion-review--unrequested)))
+    (unless (eq select 'select)
+      (gemini-companion-review--focus view select))
+    view))
 
 (defun gemini-companion-review--frame (edit)
   "Return the frame for a review of EDIT, one that displays its CLI or its file.
@@ -299,10 +299,10 @@ Prefer the selected frame, and return it if no frame displays one."
         (car frames)
         (selected-frame))))
 
-(defun gemini-companion-review--fits-ediff-p (edit frame)
-  "Return non-nil if Ediff fits into FRAME beside the terminal of EDIT's CLI."
-  (let* ((root (frame-root-window frame))
-         (terminal (gemini-companion-windows-terminal edit frame))
+(defun gemini-companion-review--fits-ediff-p (edit)
+  "Return non-nil if Ediff fits into this frame beside the terminal of EDIT's CLI."
+  (let* ((root (frame-root-window))
+         (terminal (gemini-companion-windows-terminal edit))
          (columns (window-total-width root))
          (lines (window-total-height root)))
     (cond ((memq terminal (list nil root)))
@@ -332,13 +332,13 @@ a selected review.  Some of its keys do nothing for a second."
                        (gemini-companion-view-frame view))))
       (gemini-companion-review--select view))))
 
-(defun gemini-companion-review--kind (edit frame)
-  "Return the kind of view that EDIT has on FRAME.
+(defun gemini-companion-review--kind (edit)
+  "Return the kind of view that EDIT has on the selected frame.
 That is `gemini-companion-review-view', unless Ediff does not fit."
   (if (and (assq gemini-companion-review-view gemini-companion-review-kinds)
            (or (not (eq 'ediff gemini-companion-review-view))
                (and (not (eq 'new (gemini-companion-edit-before edit)))
-                    (gemini-companion-review--fits-ediff-p edit frame)
+                    (gemini-companion-review--fits-ediff-p edit)
                     ;; Ediff shows all of a line.
                     (seq-every-p
                      (lambda (buffer)
@@ -348,23 +348,22 @@ That is `gemini-companion-review-view', unless Ediff does not fit."
       gemini-companion-review-view
     'diff))
 
-(defun gemini-companion-review--open (edit kind frame &optional keep chosen)
-  "Open a view of EDIT of KIND on FRAME, and return it.
+(defun gemini-companion-review--open (edit kind &optional keep chosen)
+  "Open a view of EDIT of KIND on the selected frame, and return it.
 If Ediff has no room or fails, it is a unified diff; if that fails,
 restore the windows.  If KEEP is non-nil, the selected window stays
 visible and selected.  CHOSEN is the kind that the user has chosen, or nil."
-  (let ((selected (frame-selected-window frame)))
+  (let ((selected (selected-window)))
     (condition-case problem
         (gemini-companion-windows-try
-         frame
          (lambda (layout)
            (let ((view (funcall (alist-get kind gemini-companion-review-kinds)
                                 :edit edit :kind kind :chosen chosen
                                 :layout layout)))
-             (with-selected-frame frame
+             (save-current-buffer
                (gemini-companion-view-open view keep))
              (when (and keep (window-live-p selected))
-               (set-frame-selected-window frame selected 'norecord))
+               (select-window selected 'norecord))
              (gemini-companion-review--record-windows view)
              (gemini-companion-edit-set-view edit view))))
       ((error quit)
@@ -372,7 +371,7 @@ visible and selected.  CHOSEN is the kind that the user has chosen, or nil."
          (signal (car problem) (cdr problem)))
        (unless (eq (car problem) 'gemini-companion-ediff-too-small)
          (message "%s; showing a unified diff" (error-message-string problem)))
-       (gemini-companion-review--open edit 'diff frame keep chosen)))))
+       (gemini-companion-review--open edit 'diff keep chosen)))))
 
 (defun gemini-companion-review--record-windows (view)
   "Record the frame and windows of VIEW, and the window of the CLI there.
@@ -423,7 +422,7 @@ If KEEP is non-nil, the selected window stays visible and selected."
         (gemini-companion-review--size (selected-frame)))
   (let* ((edit (gemini-companion-view-edit view))
          (kind (or (gemini-companion-view-chosen view)
-                   (gemini-companion-review--kind edit (selected-frame))))
+                   (gemini-companion-review--kind edit)))
          (terminal (gemini-companion-view-terminal view))
          (proposal (gemini-companion-edit-proposal-buffer edit))
          (place (and (eq proposal (window-buffer)) (window-point))))
@@ -453,10 +452,10 @@ visible and selected."
     (gemini-companion-windows-at-once
       (gemini-companion-review--close view)
       (condition-case problem
-          (gemini-companion-review--open edit kind (selected-frame) keep chosen)
+          (gemini-companion-review--open edit kind keep chosen)
         ((error quit)
          (gemini-companion-review--open edit (gemini-companion-view-kind view)
-                                        (selected-frame) keep chosen)
+                                        keep chosen)
          (user-error "%s" (error-message-string problem))))
       ;; Emacs 30.1 otherwise crashes when garbage is collected before it has
       ;; drawn the frame: it uses strings of the previous windows.
@@ -703,10 +702,10 @@ this buffer, as far as they fit into the window."
   "Return the keys that answer EDIT, if it is open, parts of a header line."
   ;; While a header line is computed, its own window is selected.
   (let* ((window (old-selected-window))
-         (window (if (and (window-live-p window) (window-minibuffer-p window))
-                     (get-mru-window (window-frame window) t)
-                   window))
-         (selected (and (window-live-p window) (window-buffer window)))
+         (selected (and (window-live-p window)
+                        (window-buffer (or (and (window-minibuffer-p window)
+                                                (minibuffer-selected-window))
+                                           window))))
          (proposal (gemini-companion-edit-proposal-buffer edit)))
     (cond
      ((and selected

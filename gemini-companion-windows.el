@@ -78,8 +78,7 @@ LINES and COLUMNS are its least height and width."
               (window-list nil 'no-minibuffer)))
 
 (defun gemini-companion-windows-terminal (edit &optional frame)
-  "Return the window of the terminal of EDIT's CLI on FRAME, or nil.
-FRAME is the selected frame by default."
+  "Return the window of the terminal of EDIT's CLI on the selected frame or FRAME."
   (when-let* ((buffer (gemini-companion-session-terminal
                        (gemini-companion-edit-session edit))))
     (get-buffer-window buffer frame)))
@@ -95,18 +94,18 @@ of all others, or else most of the first of KEPT.  See
                                          (window-total-height window)))
                                     #'> others)))
          (fits-p (lambda ()
-                   (let ((width (window-total-width largest)))
-                     (and (<= columns width)
-                          (<= lines (window-total-height largest))))))
+                   (and largest
+                        (<= columns (window-total-width largest))
+                        (<= lines (window-total-height largest)))))
          ;; At these sides of a new window, the first one stays at its edge.
          (sides (list (if (< 0 (window-left-column (car kept))) 'left 'right)
                       (if (< (window-top-line (frame-root-window))
                              (window-top-line (car kept)))
                           'above
                         'below))))
-    (when (and largest (not (funcall fits-p)))
+    (unless (funcall fits-p)
       (gemini-companion-windows--delete (remq largest others) kept))
-    (if (and largest (funcall fits-p))
+    (if (funcall fits-p)
         largest
       (gemini-companion-windows--delete (delq nil (list largest)) (cdr kept))
       (gemini-companion-windows--split (car kept) sides (null (cdr kept))
@@ -190,27 +189,23 @@ They show that one again when the other buffer is quit."
 
 ;;;; Layout
 
-(defun gemini-companion-windows-try (frame function)
-  "Call FUNCTION with the layout of FRAME, which is restored if that fails."
-  (let ((layout (gemini-companion-windows--layout frame)))
+(defun gemini-companion-windows-try (function)
+  "Call FUNCTION with the layout of the frame, which is restored if that fails.
+It is a list of the frame, its configuration, and its selected window
+with a marker at point there.  A configuration does not keep that point
+if other windows show the same buffer."
+  (let ((layout
+         (let (;; Without these, it would not be atomic, or quitting *Help* not
+               ;; delete it.
+               (window-persistent-parameters `((window-atom . t) (quit-restore . t)
+                                               ,@window-persistent-parameters)))
+           (list (selected-frame) (current-window-configuration) (selected-window)
+                 (set-marker (make-marker) (window-point) (window-buffer))))))
     (condition-case problem
         (funcall function layout)
       ((error quit)
        (gemini-companion-windows--restore layout)
        (signal (car problem) (cdr problem))))))
-
-(defun gemini-companion-windows--layout (frame)
-  "Return the layout of FRAME, for `gemini-companion-windows--restore'.
-It is a list of FRAME, its configuration, and its selected window with a
-marker at point there.  A configuration does not keep that point if
-other windows show the same buffer."
-  (let (;; Without these, it would not be atomic, or quitting *Help* not delete it.
-        (window-persistent-parameters `((window-atom . t) (quit-restore . t)
-                                        ,@window-persistent-parameters))
-        (selected (frame-selected-window frame)))
-    (list frame (current-window-configuration frame) selected
-          (set-marker (make-marker) (window-point selected)
-                      (window-buffer selected)))))
 
 (defun gemini-companion-windows--restore (layout)
   "Restore LAYOUT, but no prompt.  Windows of a terminal follow its output."

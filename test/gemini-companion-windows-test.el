@@ -45,7 +45,6 @@
         (should-error
          (with-selected-window window
            (gemini-companion-windows-try
-            (selected-frame)
             (lambda (_layout)
               (delete-window window)
               ;; A prompt begins.
