@@ -386,8 +386,8 @@ If that fails, show why; the CLI's own prompt can still answer it."
 If another edit is shown, put it back: it waits again, and keeps the
 user's changes of its proposal."
   (gemini-companion-edit-unsettled edit)
-  (if (gemini-companion-edit-view edit)
-      (funcall gemini-companion-arrival-show-function edit 'select)
+  (if-let* ((view (gemini-companion-edit-view edit)))
+      (gemini-companion-view-follow view 'select)
     (when-let* ((shown (gemini-companion-edit-shown)))
       (gemini-companion-edit-hide shown))
     (gemini-companion-arrival--show edit 'select)))

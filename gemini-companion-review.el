@@ -208,10 +208,14 @@ LINE is counted in the proposal, or nil."
     (gemini-companion-view-go-to view (max 0 (1- number)))))
 
 (cl-defmethod gemini-companion-view-follow ((view gemini-companion-view) event)
-  "Update VIEW after EVENT of its edit."
+  "Update VIEW after EVENT of its edit, or select it if that is `select'."
   (pcase event
     ('file-changed (gemini-companion-view-compare view)
                    (force-mode-line-update t))
+    ;; Its keys work at once.
+    ('select (setq gemini-companion-review-new-until 0)
+             (gemini-companion-windows-at-once
+               (gemini-companion-review--select view 'lay-out)))
     ('toggled (gemini-companion-view-mark view t))
     ('restored (gemini-companion-view-mark view nil))
     ;; Its keys then only say so, and any other key closes it.
@@ -250,27 +254,20 @@ also as a part of another line, becomes a part of it."
 ;;;; Views
 
 (defun gemini-companion-review--show (edit &optional select)
-  "Show EDIT, or select its view; return the view.
-For SELECT, see `gemini-companion-arrival-show-function'.  Signal an
-error if EDIT cannot be shown."
+  "Show EDIT, and return its view, or signal an error.
+For SELECT, see `gemini-companion-arrival-show-function'."
   (unless gemini-companion-review-view
     (user-error "No review of %s, as `gemini-companion-review-view' is nil"
                 (gemini-companion-edit-name edit)))
-  (if-let* ((view (gemini-companion-edit-view edit)))
-      (gemini-companion-windows-at-once
-        ;; Its keys work at once.
-        (setq gemini-companion-review-new-until 0)
-        (gemini-companion-review--select view 'lay-out)
-        (gemini-companion-edit-view edit))
-    (unless (eq select 'next)
-      (setq gemini-companion-review--unrequested (not select)))
-    (unless (gemini-companion-edit-hunks edit)
-      (user-error "Proposal for %s contains no changes"
-                  (gemini-companion-edit-name edit)))
-    (setq view (with-selected-frame (gemini-companion-review--frame edit)
-                 (gemini-companion-review--open
-                  edit (gemini-companion-review--kind edit)
-                  gemini-companion-review--unrequested)))
+  (unless (eq select 'next)
+    (setq gemini-companion-review--unrequested (not select)))
+  (unless (gemini-companion-edit-hunks edit)
+    (user-error "Proposal for %s contains no changes"
+                (gemini-companion-edit-name edit)))
+  (let ((view (with-selected-frame (gemini-companion-review--frame edit)
+                (gemini-companion-review--open
+                 edit (gemini-companion-review--kind edit)
+                 gemini-companion-review--unrequested))))
     (unless (eq select 'select)
       (gemini-companion-review--focus view select))
     view))
