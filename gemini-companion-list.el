@@ -480,23 +480,22 @@ lines again."
   "Review the proposal at point, at the hunk at point.
 If the edit at point has ended, visit its file at that line instead."
   (interactive nil gemini-companion-list-mode)
-  (if-let* ((edit (gemini-companion-list--get :edit)))
-      (if (gemini-companion-edit-open-p edit)
-          (gemini-companion-review-enter)
-        (let* ((file (gemini-companion-edit-file edit))
-               (properties (text-properties-at (point)))
-               (line (if (memq (gemini-companion-edit-status edit)
-                               '(rejected unwritten))
-                         (or (plist-get properties 'gemini-companion-old)
-                             (car (plist-get properties
-                                             'gemini-companion-hunk)))
-                       (plist-get properties 'gemini-companion-line))))
-          (unless (file-exists-p file)
-            (user-error "%s does not exist" (gemini-companion-edit-name edit)))
-          (gemini-companion-list--show-file file #'pop-to-buffer)
-          (when line
-            (goto-char (gemini-companion-hunk-line line)))))
-    (gemini-companion-list-toggle)))
+  (let ((edit (gemini-companion-list--get :edit)))
+    (cond
+     ((null edit) (gemini-companion-list-toggle))
+     ((gemini-companion-edit-open-p edit) (gemini-companion-review-enter))
+     (t
+      (let ((file (gemini-companion-edit-file edit))
+            (line (if (memq (gemini-companion-edit-status edit)
+                            '(rejected unwritten))
+                      (or (get-text-property (point) 'gemini-companion-old)
+                          (car (get-text-property (point) 'gemini-companion-hunk)))
+                    (get-text-property (point) 'gemini-companion-line))))
+        (unless (file-exists-p file)
+          (user-error "%s does not exist" (gemini-companion-edit-name edit)))
+        (gemini-companion-list--show-file file #'pop-to-buffer)
+        (when line
+          (goto-char (gemini-companion-hunk-line line))))))))
 
 (defun gemini-companion-list--show-file (file display)
   "Show FILE in another window by DISPLAY.
