@@ -208,24 +208,25 @@ shadows a module."
                     (concat path-separator path)))
           process-environment)))
 
-(defun gemini-companion-server--settings ()
-  (append
-   (list :roots (vconcat (gemini-companion-server--property :roots)))
-   (when gemini-companion-log-file
-     (list :log_file (expand-file-name gemini-companion-log-file)))
-   (unless (gemini-companion-server--property :offer-tools)
-     '(:offer_tools :json-false))
-   ;; What it takes over from the current process, if that has been ready.
-   (when-let* ((current gemini-companion-server--current)
-               (info (process-get current 'info)))
-     (let ((ready (gemini-companion-server--callable-p current)))
-       (list :port (plist-get info :port) :token (plist-get info :token)
-             :is_successor (if ready t :json-false)
-             ;; Another user may know the token: a program that had the port
-             ;; for a while may have received it.
-             :is_exposed (if (and ready (not (plist-get info :is-exposed)))
-                            :json-false
-                          t))))))
+(defun gemini-companion-server--settings (process)
+  `( :secret ,(process-get process 'secret)
+     :emacs_pid ,(emacs-pid)
+     :roots ,(vconcat (gemini-companion-server--property :roots))
+     ,@(when gemini-companion-log-file
+         `(:log_file ,(expand-file-name gemini-companion-log-file)))
+     ,@(unless (gemini-companion-server--property :offer-tools)
+         '(:offer_tools :json-false))
+     ;; What it takes over from the current process, if that has been ready.
+     ,@(when-let* ((current gemini-companion-server--current)
+                   (info (process-get current 'info)))
+         (let ((ready (gemini-companion-server-ready-p)))
+           `( :port ,(plist-get info :port) :token ,(plist-get info :token)
+              :is_successor ,(if ready t :json-false)
+              ;; Another user may know the token: a program that had the port
+              ;; for a while may have received it.
+              :is_exposed ,(if (and ready (not (plist-get info :is-exposed)))
+                               :json-false
+                             t))))))
 
 ;;;; Start and stop
 
@@ -236,11 +237,9 @@ functions without arguments that are called for each process: they
 return its command (nil if its packages are missing), the initial
 workspace roots, and whether CLIs that connect are offered reviews.
 
-`:on-ready' is called when the server can be called: with `started',
-with `restarted' after `gemini-companion-server-restart', with
-`resumed' after a crash that no CLI has noticed, or else with
-`recovered'.  `:on-end' is called with a report for the user when it
-could not start or crashed too often."
+`:on-ready' is called when the server can be called, with HOW as for
+`gemini-companion-part-ready', and `:on-end' with a report for the user
+when it could not start or crashed too often."
   (setq gemini-companion-server--properties properties
         gemini-companion-server--delays-left gemini-companion-server-delays)
   (condition-case problem
@@ -311,11 +310,7 @@ M-x gemini-companion-install-server"))
                (run-at-time 30 nil #'gemini-companion-server--fail process
                             "No answer within 30 seconds"))
   (condition-case problem
-      (let ((line (json-encode
-                   (append
-                    (list :secret (process-get process 'secret)
-                          :emacs_pid (emacs-pid))
-                    (gemini-companion-server--settings)))))
+      (let ((line (json-encode (gemini-companion-server--settings process))))
         ;; Sending fails if the process has exited, which its sentinel reports.
         ;; If Emacs does not know that yet, it then drops unread output.
         (accept-process-output process 0 nil 1)
@@ -341,18 +336,20 @@ The port is on a line of its own."
           (progn
             (gemini-companion-server--epc-open
              process (string-to-number (match-string 1)))
-            (gemini-companion-server--epc-call
-             process 'hello
+            (gemini-companion-server-ask
+             'hello
              (list (process-get process 'secret)
                    gemini-companion-server-version)
              (apply-partially #'gemini-companion-server--ready process)
-             (apply-partially #'gemini-companion-server--fail process)))
+             (apply-partially #'gemini-companion-server--fail process)
+             process))
         ;; EPC may not be installed.
         (error (gemini-companion-server--fail
                 process (error-message-string problem)))))))
 
 (defun gemini-companion-server--handle (process method &rest args)
-  "Call METHOD with ARGS for PROCESS, if it is in use; pack and unpack texts."
+  "Answer a call of METHOD with ARGS by PROCESS, if it is in use."
+  (gemini-companion-server-record 'received method args)
   (let* ((private (plist-get (process-get process 'info) :files))
          (files nil)
          (args (mapcar (lambda (arg)
@@ -365,9 +362,16 @@ The port is on a line of its own."
                        args)))
     (unwind-protect
         (when (gemini-companion-server--used-p process)
-          (gemini-companion-server--pack
-           process
-           (apply #'gemini-companion-receive method args)))
+          (let ((value (apply #'gemini-companion-receive method args)))
+            (if (functionp value)
+                (let ((later (deferred:new #'identity)))
+                  (funcall value (lambda (value)
+                                   (deferred:callback-post
+                                    later
+                                    (gemini-companion-server--plain value))))
+                  later)
+              (gemini-companion-server--plain
+               (gemini-companion-server--pack process value)))))
       (mapc #'delete-file files))))
 
 ;;;; End of a process
@@ -423,15 +427,16 @@ leaves the discovery file.  It can be called until it ends."
     (cond ((eq process gemini-companion-server--current)
            (gemini-companion-server--use process 'started))
           ((gemini-companion-server-ready-p)
-           (gemini-companion-server--epc-call
-            process 'listen nil
+           (gemini-companion-server-ask
+            'listen nil
             (lambda (_)
               ;; One of them may have ended meanwhile.
               (when (and (eq process gemini-companion-server--next)
                          (gemini-companion-server-ready-p))
                 (gemini-companion-server-call 'hand-over)
                 (gemini-companion-server--expect-end
-                 gemini-companion-server--current)))))
+                 gemini-companion-server--current)))
+            nil process))
           (t
            (gemini-companion-server--use
             process
@@ -454,7 +459,11 @@ leaves the discovery file.  It can be called until it ends."
     (cancel-timer (process-get process 'timer))
     (kill-buffer (process-buffer process))
     (when-let* ((connection (process-get process 'connection)))
-      (gemini-companion-server--epc-close connection))
+      ;; A process that has crashed may have sent a proposal before.
+      (while (accept-process-output (epc:connection-process
+                                     (epc:manager-connection connection))
+                                    0 nil 1))
+      (epc:stop-epc connection))
     (cond ((not (gemini-companion-server--used-p process))
            (gemini-companion-server--undiscover process))
           ((eq process gemini-companion-server--next)
@@ -543,16 +552,41 @@ Strings among ARGS, not in lists, may be of any length.  Return non-nil
 if the call was sent."
   (gemini-companion-server-ask method args #'ignore))
 
-(defun gemini-companion-server-ask (method args done &optional failed)
+(defun gemini-companion-server-ask (method args done &optional failed process)
   "Call METHOD of the server with ARGS, and then DONE or FAILED.
 DONE is called with its value, or FAILED with a message; without FAILED,
-DONE is called with nil.  Return non-nil if the call was sent."
-  (when (gemini-companion-server-ready-p)
-    (let ((process gemini-companion-server--current))
-      (gemini-companion-server--epc-call
-       process method
-       (mapcar (apply-partially #'gemini-companion-server--pack process) args)
-       done failed))))
+DONE is called with nil.  An error in DONE is reported; it is not one of
+the call.  PROCESS is the one to call, by default the current one if it
+is ready.  Return non-nil if the call was sent."
+  (when-let* ((process (or process
+                           (and (gemini-companion-server-ready-p)
+                                gemini-companion-server--current)))
+              (answer
+               (let ((print-escape-control-characters nil)
+                     (print-escape-multibyte nil)
+                     (print-circle nil)
+                     (print-integers-as-characters nil)
+                     (args (mapcar (apply-partially
+                                    #'gemini-companion-server--pack process)
+                                   args)))
+                 (gemini-companion-server-record 'sent method args)
+                 ;; The process may have died, and its sentinel not run.
+                 (ignore-errors
+                   (epc:call-deferred (process-get process 'connection) method
+                                      (gemini-companion-server--plain args))))))
+    (deferred:error
+     (deferred:nextc answer
+       (lambda (value)
+         (with-demoted-errors "Handling an answer of the server: %S"
+           (funcall done value))))
+     (lambda (problem)
+       (funcall (or failed (lambda (_problem) (funcall done nil)))
+                ;; Errors of the process are printed strings, with quotes.
+                (string-trim (if (stringp problem)
+                                 problem
+                               (error-message-string problem))
+                             "\"" "\""))))
+    t))
 
 (defun gemini-companion-server-post (method value)
   "Call METHOD of the server with VALUE, a state.
@@ -563,13 +597,11 @@ is kept, so that a process that does not read never blocks Emacs."
     (if-let* ((post (assq method (process-get process 'posts))))
         (setcdr post (list value))
       (let ((post (list method)))
-        (process-put process 'posts
-                     (cons post (process-get process 'posts)))
-        (gemini-companion-server--epc-call
-         process method (list value)
+        (push post (process-get process 'posts))
+        (gemini-companion-server-ask
+         method (list value)
          (lambda (_)
-           (process-put process 'posts
-                        (delq post (process-get process 'posts)))
+           (cl-callf2 delq post (process-get process 'posts))
            (when (and (cdr post) (eq process gemini-companion-server--current))
              (gemini-companion-server-post method (cadr post)))))))))
 
@@ -597,60 +629,10 @@ is kept, so that a process that does not read never blocks Emacs."
                       (apply filter args))))
     (dolist (method gemini-companion-server--methods)
       (epc:define-method manager method
-                         (lambda (&rest args)
-                           (gemini-companion-server-record 'received method args)
-                           (gemini-companion-server--answer
-                            (apply #'gemini-companion-server--handle
-                                   process method args)))))
+                         (apply-partially #'gemini-companion-server--handle
+                                          process method)))
     (epc:init-epc-layer manager)
     (process-put process 'connection manager)))
-
-(defun gemini-companion-server--epc-close (connection)
-  "Close CONNECTION once everything that has arrived there is read.
-A process that has crashed may have sent a proposal before."
-  (let ((process (epc:connection-process
-                  (epc:manager-connection connection))))
-    (while (accept-process-output process 0 nil 1)))
-  (epc:stop-epc connection))
-
-(defun gemini-companion-server--epc-call (process method args done &optional failed)
-  "Call METHOD of PROCESS with ARGS.
-Later, DONE is called with its value, or FAILED with a message; without
-FAILED, DONE is called with nil.  An error in DONE is reported; it is
-not one of the call.  Return nil if the call could not be sent."
-  (gemini-companion-server-record 'sent method args)
-  (when-let* ((answer (let ((print-escape-control-characters nil)
-                            (print-escape-multibyte nil)
-                            (print-circle nil)
-                            (print-integers-as-characters nil))
-                        ;; The process may have died, and its sentinel not run.
-                        (ignore-errors
-                          (epc:call-deferred
-                           (process-get process 'connection) method
-                           (gemini-companion-server--plain args))))))
-    (deferred:error
-     (deferred:nextc answer
-       (lambda (value)
-         (with-demoted-errors "Handling an answer of the server: %S"
-           (funcall done value))))
-     (lambda (problem)
-       (funcall (or failed (lambda (_problem) (funcall done nil)))
-                ;; Errors of the process are printed strings, with quotes.
-                (string-trim (if (stringp problem)
-                                 problem
-                               (error-message-string problem))
-                             "\"" "\""))))
-    t))
-
-(defun gemini-companion-server--answer (value)
-  "Return the VALUE of a method for EPC, or one that is known later."
-  (if (not (functionp value))
-      (gemini-companion-server--plain value)
-    (let ((answer (deferred:new #'identity)))
-      (funcall value (lambda (value)
-                       (deferred:callback-post
-                        answer (gemini-companion-server--plain value))))
-      answer)))
 
 (defun gemini-companion-server--plain (value)
   "Return VALUE with only the characters of its strings, also in lists.
@@ -660,14 +642,6 @@ Python can read neither properties nor bytes in place of characters."
         ((multibyte-string-p value) (substring-no-properties value))
         (t (decode-coding-string (substring-no-properties value)
                                  'utf-8-unix))))
-
-(defun gemini-companion-server--recorded (method args)
-  (pcase method
-    ;; It carries a secret.
-    ('hello nil)
-    ;; It carries texts of files.
-    ('ask (seq-remove #'sequencep args))
-    (_ args)))
 
 ;;;; Event log
 
@@ -687,7 +661,12 @@ for an error here."
   (ring-insert gemini-companion-server--events
                (list (current-time) direction method
                      (mapcar #'gemini-companion-server--shortened
-                             (gemini-companion-server--recorded method args)))))
+                             (pcase method
+                               ;; It carries a secret.
+                               ('hello nil)
+                               ;; It carries texts of files.
+                               ('ask (seq-remove #'sequencep args))
+                               (_ args))))))
 
 (defmacro gemini-companion-server-guarded (name &rest body)
   "Run BODY, and record an error in it under NAME instead of signaling it.
