@@ -21,7 +21,6 @@
 (require 'ring)
 
 (declare-function json-encode "json")
-
 (declare-function deferred:callback-post "deferred")
 (declare-function deferred:error "deferred")
 (declare-function deferred:new "deferred")
@@ -175,19 +174,6 @@ answer, and the value to post next, if any.")
 (defun gemini-companion-server--property (key &rest args)
   (apply (plist-get gemini-companion-server--properties key) args))
 
-;;;; Texts
-
-(defun gemini-companion-server--pack (process value)
-  "Return VALUE in the form for PROCESS; a large text becomes a file."
-  (if (and (stringp value) (< 262144 (string-bytes value)))
-      (let ((file (make-temp-file
-                   (plist-get (process-get process 'info) :files))))
-        (gemini-companion-text-write file value)
-        (list :file file))
-    value))
-
-;;;; Command line
-
 (defun gemini-companion-server--environment ()
   "Return the environment of the server.
 The Python part of this package comes first in its path, so that
@@ -260,19 +246,18 @@ CLIs stay connected, and open reviews stay open."
 
 (defun gemini-companion-server-stop ()
   "Stop the server, if there is one, without waiting for it."
-  (let ((processes (delq nil (list gemini-companion-server--current
-                                   gemini-companion-server--next))))
+  (let ((processes (list gemini-companion-server--current
+                         gemini-companion-server--next)))
     (setq gemini-companion-server--properties nil
           gemini-companion-server--current nil
           gemini-companion-server--next nil)
-    (dolist (process processes)
+    (dolist (process (delq nil processes))
       (gemini-companion-server--expect-end process)
       (unless (process-live-p process)
         (gemini-companion-server--undiscover process))
       ;; At the end of its input it rejects open diffs, ends its streams and
       ;; deletes its discovery files; one that is suspended or has exited cannot.
-      (ignore-errors
-        (process-send-eof process)))))
+      (ignore-errors (process-send-eof process)))))
 
 ;;;; Start of a process
 
@@ -314,11 +299,9 @@ M-x gemini-companion-install-server"))
         ;; Sending fails if the process has exited, which its sentinel reports.
         ;; If Emacs does not know that yet, it then drops unread output.
         (accept-process-output process 0 nil 1)
-        (ignore-errors
-          (process-send-string process (concat line "\n"))))
-    (error
-     (gemini-companion-server--fail process
-                                    (error-message-string problem)))))
+        (ignore-errors (process-send-string process (concat line "\n"))))
+    (error (gemini-companion-server--fail
+            process (error-message-string problem)))))
 
 (defun gemini-companion-server--read (process string)
   "Keep STRING, the last output of PROCESS; call hello if it has a port.
@@ -374,7 +357,7 @@ The port is on a line of its own."
                (gemini-companion-server--pack process value)))))
       (mapc #'delete-file files))))
 
-;;;; End of a process
+;;;; From one process to the next
 
 (defun gemini-companion-server--expect-end (process)
   "Expect PROCESS to end, unless it has, and kill it after 12 seconds."
@@ -386,8 +369,7 @@ The port is on a line of its own."
 (defun gemini-companion-server--undiscover (process)
   "Delete the discovery files of PROCESS, which has exited."
   (pcase-dolist (`(,_ ,file) (plist-get (process-get process 'info) :discovery))
-    (ignore-error file-error
-      (delete-file file))))
+    (ignore-error file-error (delete-file file))))
 
 (defun gemini-companion-server--fail (process reason)
   (when (and (gemini-companion-server--used-p process)
@@ -411,8 +393,6 @@ The port is on a line of its own."
                 "No output"
               (concat "Last output:\n  "
                       (string-replace "\n" "\n  " output))))))
-
-;;;; From one process to the next
 
 (defun gemini-companion-server--ready (process info)
   "Use PROCESS, which answered hello with INFO, once the current one has ended.
@@ -555,9 +535,8 @@ if the call was sent."
 (defun gemini-companion-server-ask (method args done &optional failed process)
   "Call METHOD of the server with ARGS, and then DONE or FAILED.
 DONE is called with its value, or FAILED with a message; without FAILED,
-DONE is called with nil.  An error in DONE is reported; it is not one of
-the call.  PROCESS is the one to call, by default the current one if it
-is ready.  Return non-nil if the call was sent."
+DONE is called with nil.  PROCESS is the one to call, by default the
+current one if it is ready.  Return non-nil if the call was sent."
   (when-let* ((process (or process
                            (and (gemini-companion-server-ready-p)
                                 gemini-companion-server--current)))
@@ -577,6 +556,7 @@ is ready.  Return non-nil if the call was sent."
     (deferred:error
      (deferred:nextc answer
        (lambda (value)
+         ;; An error here is not one of the call.
          (with-demoted-errors "Handling an answer of the server: %S"
            (funcall done value))))
      (lambda (problem)
@@ -633,6 +613,15 @@ is kept, so that a process that does not read never blocks Emacs."
                                           process method)))
     (epc:init-epc-layer manager)
     (process-put process 'connection manager)))
+
+(defun gemini-companion-server--pack (process value)
+  "Return VALUE in the form for PROCESS; a large text becomes a file."
+  (if (and (stringp value) (< 262144 (string-bytes value)))
+      (let ((file (make-temp-file
+                   (plist-get (process-get process 'info) :files))))
+        (gemini-companion-text-write file value)
+        (list :file file))
+    value))
 
 (defun gemini-companion-server--plain (value)
   "Return VALUE with only the characters of its strings, also in lists.
@@ -693,10 +682,8 @@ Emacs drops some hook functions that fail, or skips the rest of them."
     (pcase-dolist (`(,time ,direction ,method ,args)
                    (reverse (ring-elements gemini-companion-server--events)))
       (insert (format-time-string "%H:%M:%S.%3N" time)
-              (pcase direction
-                ('sent " -> ")
-                ('received " <- ")
-                ('failed " !! "))
+              (alist-get direction '((sent . " -> ") (received . " <- ")
+                                     (failed . " !! ")))
               (symbol-name method)
               (mapconcat (lambda (arg) (format " %S" arg)) args "")
               "\n"))
