@@ -62,9 +62,14 @@ there, too, so unlink them before you set this."
   "Return the name of the file that DIRECTORY, an environment, has if complete."
   (expand-file-name "gemini-companion" directory))
 
-(defun gemini-companion-install--environments ()
+(defun gemini-companion-install--environments (&optional all)
+  "Return the environments that are complete, or ALL, the newest first."
   (ignore-error file-error
-    (directory-files gemini-companion-install-directory t "\\`venv-")))
+    (seq-filter (lambda (directory)
+                  (or all (file-exists-p
+                           (gemini-companion-install--stamp directory))))
+                (nreverse (directory-files gemini-companion-install-directory
+                                           t "\\`venv-")))))
 
 (defun gemini-companion-install--foreign-p (directory)
   "Return non-nil if another running Emacs made DIRECTORY, or is making it."
@@ -73,16 +78,10 @@ there, too, so unlink them before you set this."
               (replace-regexp-in-string "\\`.*-" "" directory))))
     (and (< 0 pid) (/= pid (emacs-pid)) (eq 0 (signal-process pid 0)))))
 
-(defun gemini-companion-install--complete ()
-  (nreverse (seq-filter
-             (lambda (directory)
-               (file-exists-p (gemini-companion-install--stamp directory)))
-             (gemini-companion-install--environments))))
-
 (defun gemini-companion-install-environment ()
   "Return the newest environment that is complete, or nil.
 If there is one, the user has agreed to an installation."
-  (car (gemini-companion-install--complete)))
+  (car (gemini-companion-install--environments)))
 
 (defun gemini-companion-install--wanted (directory)
   "Return the stamp that the environment DIRECTORY must have.
@@ -186,15 +185,12 @@ the package exec-path-from-shell sets it"
        `(((,uv "venv" "--python" ">=3.10,<3.16" ,directory)
           ,@(funcall install uv "pip" "install" "--python" python
                      "--compile-bytecode"))))
-     (mapcar (lambda (program)
-               `((,program "-c" ,check)
-                 (,program "-m" "venv" ,directory)
-                 ,@pip))
-             (delq nil
-                   (mapcar
-                    #'executable-find
-                    '("python3.15" "python3.14" "python3.13" "python3.12"
-                      "python3.11" "python3.10" "python3" "python" "py")))))))
+     (cl-loop for name in '("python3.15" "python3.14" "python3.13" "python3.12"
+                            "python3.11" "python3.10" "python3" "python" "py")
+              for program = (executable-find name)
+              when program collect `((,program "-c" ,check)
+                                     (,program "-m" "venv" ,directory)
+                                     ,@pip)))))
 
 ;;;; Installation
 
@@ -291,11 +287,11 @@ At the end call END, see `gemini-companion-install-start'."
     (setq gemini-companion-install--directory nil)
     (dolist (old (seq-difference
                   (seq-remove #'gemini-companion-install--foreign-p
-                              (gemini-companion-install--environments))
+                              (gemini-companion-install--environments 'all))
                   ;; Another Emacs may use the previous one.
-                  (cons new (seq-take (gemini-companion-install--complete) 2))))
-      (ignore-error file-error
-        (delete-directory old t))))
+                  (cons new
+                        (seq-take (gemini-companion-install--environments) 2))))
+      (ignore-error file-error (delete-directory old t))))
   (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
     (unless (eq window (selected-window))
       (quit-restore-window window)))

@@ -263,17 +263,13 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
    gemini-companion-status-checks))
 
 (defun gemini-companion-status--server (_directory)
-  (let ((info (gemini-companion-server-info))
-        (turn-on '("Turn on" . gemini-companion-mode)))
+  (pcase-let (((map :version :pid :port :command) (gemini-companion-server-info))
+              (turn-on '("Turn on" . gemini-companion-mode)))
     (cond
-     (info
+     (pid
       `((good ,(format "Version %s, process %d, port %d, run by %s"
-                       (plist-get info :version)
-                       (plist-get info :pid) (plist-get info :port)
-                       (abbreviate-file-name
-                        (car (plist-get info :command))))
-              nil
-              ("Restart" . gemini-companion-restart))))
+                       version pid port (abbreviate-file-name (car command)))
+              nil ("Restart" . gemini-companion-restart))))
      ((gemini-companion-install-running-p)
       '((wait "The Python packages are being installed")))
      (gemini-companion-mode
@@ -437,14 +433,12 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
          required))))
 
 (defun gemini-companion-status--links (directory)
-  (cond ((not (seq-some (lambda (client)
-                          (gemini-companion-clients-get client :link))
-                        (gemini-companion-status--clients)))
-         nil)
-        ((not (gemini-companion-install-extension-p))
-         '((note "No CLI is linked, so none receives errors or asks about code"
-                 nil ("Link" . gemini-companion-tools))))
-        (t (gemini-companion-part-findings 'tools directory))))
+  (when (seq-some (lambda (client) (gemini-companion-clients-get client :link))
+                  (gemini-companion-status--clients))
+    (if (gemini-companion-install-extension-p)
+        (gemini-companion-part-findings 'tools directory)
+      '((note "No CLI is linked, so none receives errors or asks about code"
+              nil ("Link" . gemini-companion-tools))))))
 
 ;;;; Running CLIs
 
@@ -479,15 +473,13 @@ It is a plist with `:pid', `:client', `:directory' and, if the CLI does
 not search this Emacs there, `:searches', the directory that it searches."
   (pcase-let* (((map :pid :client :directory :searches :elsewhere) process)
                (`(,mark ,text . ,remedy)
-                (cond
-                 ((or searches elsewhere)
-                  `(note ,(if searches
-                              (format "it searches %s for editors" searches)
-                            "it is connected to another editor")
-                         "To connect it here, start it in a terminal of this \
-Emacs."))
-                 (t
-                  (gemini-companion-cli-obstacle client directory)))))
+                (if (or searches elsewhere)
+                    `(note ,(if searches
+                                (format "it searches %s for editors" searches)
+                              "it is connected to another editor")
+                           "To connect it here, start it in a terminal of this \
+Emacs.")
+                  (gemini-companion-cli-obstacle process))))
     `(,(if (gemini-companion-sessions) 'note mark)
       ,(concat (format "%s (process %d" (gemini-companion-clients-title client)
                        pid)
