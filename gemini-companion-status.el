@@ -33,9 +33,7 @@
 (defvar gemini-companion-status-checks
   `(("Server" . gemini-companion-status--server)
     ("CLI" . ,(lambda (_directory)
-                (mapcar (lambda (client)
-                          (or (gemini-companion-status--undiscoverable client)
-                              (gemini-companion-status--version client)))
+                (mapcar #'gemini-companion-status--client
                         (gemini-companion-status--clients))))
     ("Settings" . gemini-companion-status--settings)
     ("Sharing" . gemini-companion-status--sharing)
@@ -68,18 +66,12 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
 
 ;;;; Mode
 
-(defvar gemini-companion-status-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map "e" #'gemini-companion-events-buffer)
-    ;; A key that is bound in this map is bound in its first one.
-    (make-composed-keymap (list map button-buffer-map)))
-  "Keymap of `gemini-companion-status-mode'.")
-
 (define-derived-mode gemini-companion-status-mode special-mode "Gemini status"
   "Mode of the buffer with the state of the connections.
 \\{gemini-companion-status-mode-map}"
   (setq-local wrap-prefix "    ")
   (visual-line-mode)
+  (button-mode)
   (gemini-companion-page-set-up #'gemini-companion-status--write
                                 '(gemini-companion-mode-hook
                                   gemini-companion-ready-hook
@@ -90,6 +82,8 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
               (lambda (&rest _)
                 (setq gemini-companion-status--processes nil)
                 (gemini-companion-page-refresh))))
+
+(define-key gemini-companion-status-mode-map "e" #'gemini-companion-events-buffer)
 
 ;;;###autoload
 (defun gemini-companion-status ()
@@ -299,35 +293,32 @@ A CLI that has run counts as installed.  That is at least the first one."
 (defun gemini-companion-status--has-run-p (client)
   (file-directory-p (gemini-companion-clients-home client)))
 
-(defun gemini-companion-status--undiscoverable (client)
-  "Return the finding about the discovery file for CLIENT if it is missing."
-  (when-let* (((gemini-companion-status--has-run-p client))
-              (file (cadr (assoc client (plist-get (gemini-companion-server-info)
-                                                   :discovery))))
-              ((not (file-exists-p file))))
-    `(bad ,(format "Discovery file %s is missing; see the buffer *Warnings*"
-                   file))))
-
-(defun gemini-companion-status--version (client)
-  (let* ((title (gemini-companion-clients-title client))
-         (program (car (gemini-companion-cli-command client)))
-         (file (executable-find program))
-         (package (and file (locate-dominating-file (file-truename file)
-                                                    "package.json")))
-         (text (and package
-                    (gemini-companion-settings-get
-                     (expand-file-name "package.json" package) '("version"))))
-         ;; Without "-preview.1", for example.
-         (version (and (stringp text)
-                       (string-match "\\`[0-9]+\\.[0-9]+\\.[0-9]+" text)
-                       (match-string 0 text)))
-         (oldest (gemini-companion-clients-get client :oldest))
-         (install (format "npm install -g %s (needs Node.js %s)"
-                          (gemini-companion-clients-get client :package)
-                          (gemini-companion-clients-get client :node))))
-    (cond ((null file)
+(defun gemini-companion-status--client (client)
+  "Return the finding about the discovery file or the version of CLIENT."
+  (pcase-let* (((map :title :package :node :oldest)
+                (cdr (assoc client gemini-companion-clients)))
+               (has-run (gemini-companion-status--has-run-p client))
+               ((map :discovery) (gemini-companion-server-info))
+               (found-by (cadr (assoc client discovery)))
+               (program (car (gemini-companion-cli-command client)))
+               (file (executable-find program))
+               (root (and file (locate-dominating-file (file-truename file)
+                                                       "package.json")))
+               (text (and root
+                          (gemini-companion-settings-get
+                           (expand-file-name "package.json" root) '("version"))))
+               ;; Without "-preview.1", for example.
+               (version (and (stringp text)
+                             (string-match "\\`[0-9]+\\.[0-9]+\\.[0-9]+" text)
+                             (match-string 0 text)))
+               (install (format "npm install -g %s (needs Node.js %s)"
+                                package node)))
+    (cond ((and has-run found-by (not (file-exists-p found-by)))
+           `(bad ,(format "Discovery file %s is missing; see the buffer \
+*Warnings*" found-by)))
+          ((null file)
            ;; A CLI that has run may be in the PATH of a terminal only.
-           (list (if (gemini-companion-status--has-run-p client) 'note 'bad)
+           (list (if has-run 'note 'bad)
                  (format "The program %s is not in the PATH of Emacs" program)
                  (concat "To install it: " install
                          (gemini-companion-install-path-hint))))
@@ -412,10 +403,9 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                        ""))))))
 
 (defun gemini-companion-status--remote-client (client version name)
-  (pcase-let* ((title (gemini-companion-clients-title client))
+  (pcase-let* (((map :title :oldest :package :required)
+                (cdr (assoc client gemini-companion-clients)))
                (host (gemini-companion-names-title name))
-               ((map :oldest :package :required)
-                (alist-get client gemini-companion-clients nil nil #'equal))
                (`(,project ,user) (gemini-companion-remote-settings client))
                (files
                 `(,@(mapcar (apply-partially #'expand-file-name project)
