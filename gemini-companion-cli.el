@@ -169,21 +169,20 @@ may be installed there."
     (cond ((and gemini-companion-run-client
                 (not (and another (cdr installed))))
            gemini-companion-run-client)
-          ((cdr installed)
-           (let ((client (gemini-companion-clients-read
+          ((null (cdr installed))
+           (or (car installed) (caar gemini-companion-clients)))
+          ((let ((client (gemini-companion-clients-read
                           "Start"
                           (mapcar (lambda (name)
                                     (cons (gemini-companion-clients-title name)
                                           name))
                                   installed))))
              ;; Nothing is saved before the user agrees to the installation.
-             (unless (or another (not (gemini-companion-install-command)))
+             (when (and (not another) (gemini-companion-install-command))
                (with-demoted-errors "Option not saved: %S"
                  (customize-save-variable 'gemini-companion-run-client
                                           client)))
-             client))
-          ((car installed))
-          (t (caar gemini-companion-clients)))))
+             client)))))
 
 (defun gemini-companion-cli--offer-settings (run)
   "Ask whether to set what the CLI of RUN needs and the user has not set.
@@ -202,21 +201,21 @@ Return nil if the user has to edit a settings file first."
   "Run COMMAND with INPUT as a process NAME, without waiting for it.
 At the end call THEN with its output, and with nil or, if it failed, the
 last line of that."
-  (let* ((buffer (generate-new-buffer (format " *%s*" name)))
-         (process
-          (make-process
-           :name name :buffer buffer :command command :noquery t
-           :connection-type 'pipe :coding 'utf-8
-           :sentinel
-           (lambda (process _event)
-             (unless (process-live-p process)
-               (let ((output (with-current-buffer buffer (buffer-string)))
-                     (status (process-exit-status process)))
-                 (kill-buffer buffer)
-                 (funcall then output
-                          (unless (eql 0 status)
-                            (or (car (last (split-string output "[\r\n]+" t)))
-                                (format "exit status %s" status))))))))))
+  (let ((process
+         (make-process
+          :name name :buffer (generate-new-buffer (format " *%s*" name))
+          :command command :noquery t :connection-type 'pipe :coding 'utf-8
+          :sentinel
+          (lambda (process _event)
+            (unless (process-live-p process)
+              (let ((output (with-current-buffer (process-buffer process)
+                              (buffer-string)))
+                    (status (process-exit-status process)))
+                (kill-buffer (process-buffer process))
+                (funcall then output
+                         (unless (eql 0 status)
+                           (or (car (last (split-string output "[\r\n]+" t)))
+                               (format "exit status %s" status))))))))))
     ;; This fails if it has exited.
     (ignore-errors
       (process-send-string process input)
@@ -224,26 +223,25 @@ last line of that."
 
 ;;;; Why a CLI is not connected
 
-(defun gemini-companion-cli-obstacle (client directory)
-  "Return the finding about why CLIENT in DIRECTORY is not connected.
-DIRECTORY is nil if it is unknown.  For findings, see
-`gemini-companion-status-checks'; this one has a remedy."
-  (or (seq-find (lambda (finding) (memq (car finding) '(bad note)))
-                (and directory
-                     (append
-                      (gemini-companion-part-findings 'privacy directory)
+(defun gemini-companion-cli-obstacle (cli)
+  "Return the finding about why CLI is not connected.
+CLI has its `:client', and its `:directory' if that is known.  For
+findings, see `gemini-companion-status-checks'; this one has a remedy."
+  (pcase-let (((map :client :directory) cli))
+    (or (seq-find (lambda (finding) (memq (car finding) '(bad note)))
+                  (when directory
+                    `(,@(gemini-companion-part-findings 'privacy directory)
                       ;; Elsewhere, its settings are there.
-                      (unless (file-remote-p directory)
-                        ;; The first setting is needed to connect.
-                        (seq-take (gemini-companion-settings-findings
-                                   client directory)
-                                  1)))))
-      `(bad nil ,(gemini-companion-clients-get client :connect))))
+                      ,@(unless (file-remote-p directory)
+                          ;; The first setting is needed to connect.
+                          (seq-take (gemini-companion-settings-findings
+                                     client directory)
+                                    1)))))
+        `(bad nil ,(gemini-companion-clients-get client :connect)))))
 
 (defun gemini-companion-cli--remedy (finding)
   "Return the remedy of FINDING without its details, to follow a semicolon."
-  (let ((remedy (car (split-string (nth 2 finding)
-                                   "[.,]\\(?: \\|\\'\\)"))))
+  (let ((remedy (car (split-string (nth 2 finding) "[.,]\\(?: \\|\\'\\)"))))
     (concat (downcase (substring remedy 0 1)) (substring remedy 1))))
 
 ;;;; Parameters
@@ -254,26 +252,23 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
   (let* ((here (or gemini-companion-cli-parameters
                    (gemini-companion-cli--new)))
          (exec-path (plist-get here :path))
-         (client (or (and (not (consp number))
-                          (or (plist-get here :client)
-                              ;; A live one, the chosen one first.
-                              (seq-find
-                               (lambda (client)
-                                 (gemini-companion-cli--live-buffer
-                                  `( :client ,client :number 1 ,@here)))
-                               (cons gemini-companion-run-client
-                                     (mapcar #'car
-                                             gemini-companion-clients)))))
+         (another (consp number))
+         (live (lambda (client)
+                 (gemini-companion-cli--live-buffer
+                  `(:client ,client :number 1 ,@here))))
+         (clients (cons gemini-companion-run-client
+                        (mapcar #'car gemini-companion-clients)))
+         (client (or (and (not another)
+                          (or (plist-get here :client) (seq-find live clients)))
                      (gemini-companion-cli--choose-client
-                      (consp number) (plist-get here :remote))))
-         (number (pcase number
-                   ('nil (or (plist-get here :number) 1))
-                   ((pred consp)
-                    (gemini-companion-cli--free-number
-                     `(:client ,client ,@here)))
-                   (_ (prefix-numeric-value number)))))
+                      another (plist-get here :remote))))
+         (number (cond (another (gemini-companion-cli--free-number
+                                 `(:client ,client ,@here)))
+                       (number (prefix-numeric-value number))
+                       ((plist-get here :number))
+                       (t 1))))
     ;; Only `gemini-companion-resume' resumes one.
-    (append (list :client client :number number :resume nil) here)))
+    `(:client ,client :number ,number :resume nil ,@here)))
 
 (defun gemini-companion-cli--new ()
   "Return parameters for the current buffer, which is not the terminal of a CLI.
@@ -318,33 +313,28 @@ workspace root of a remote directory is known, that stands for it."
             (number-sequence 1 99)))
 
 (defun gemini-companion-cli--name (run)
-  (let ((number (plist-get run :number)))
-    (format "*%s: %s%s%s*"
-            (plist-get run :client)
-            (if-let* ((remote (plist-get run :remote)))
-                (concat (gemini-companion-names-title remote) ":")
-              "")
+  (pcase-let (((map :client :directory :number :remote) run))
+    (format "*%s: %s%s%s*" client
+            (if remote (concat (gemini-companion-names-title remote) ":") "")
             (gemini-companion-name-shown
-             (file-name-nondirectory
-              (directory-file-name (plist-get run :directory))))
+             (file-name-nondirectory (directory-file-name directory)))
             (if (eql number 1) "" (format " (%d)" number)))))
 
 (defun gemini-companion-cli--check (run)
   "Signal an error if there is no program of RUN, or no terminal.
 On a remote host, that is a program which connects it."
-  (when-let* ((remote (plist-get run :remote)))
-    (unless (gemini-companion-clients-get (plist-get run :client) :port-variable)
-      (user-error "%s cannot connect from another host"
-                  (gemini-companion-session-title run)))
-    (gemini-companion-cli--agree remote))
-  (unless (gemini-companion-cli--terminal-function)
-    (user-error "Emacs has no terminal on Windows; start the CLI in a window \
-of its own, in %s"
-                (abbreviate-file-name (plist-get run :directory))))
-  (let* ((client (plist-get run :client))
-         (program (car (gemini-companion-cli-command client)))
-         (exec-path (plist-get run :path)))
-    (unless (or (plist-get run :remote) (executable-find program))
+  (pcase-let* (((map :client :directory :remote :path) run)
+               (program (car (gemini-companion-cli-command client)))
+               (exec-path path))
+    (when remote
+      (unless (gemini-companion-clients-get client :port-variable)
+        (user-error "%s cannot connect from another host"
+                    (gemini-companion-session-title run)))
+      (gemini-companion-cli--agree remote))
+    (unless (gemini-companion-cli--terminal-function)
+      (user-error "Emacs has no terminal on Windows; start the CLI in a window \
+of its own, in %s" (abbreviate-file-name directory)))
+    (unless (or remote (executable-find program))
       (user-error "Cannot find the program %s; install it (npm install -g \
 %s, which needs Node.js %s), or customize `gemini-companion-run-commands'%s"
                   program
@@ -561,8 +551,7 @@ to get: term would display these sequences."
 WHICH is \"0\" for the foreground, and \"1\" for the background.
 Otherwise a CLI takes the background to be dark, and its text is white
 on white in a light theme."
-  (let* ((window (get-buffer-window (process-buffer process) t))
-         (frame (if window (window-frame window) (selected-frame)))
+  (let* ((frame (window-frame (get-buffer-window (process-buffer process) t)))
          (foreground (equal which "0"))
          (color (funcall (if foreground #'face-foreground #'face-background)
                          'default frame))
@@ -618,12 +607,11 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
     (setq buffer-read-only nil)
     (delete-all-overlays)
     (erase-buffer)
-    (let ((directory (plist-get run :directory))
-          (is-remote (plist-get run :remote)))
+    (setq gemini-companion-cli-parameters run)
+    (pcase-let (((map :directory :remote) run))
       ;; The process in the terminal is a local one.
-      (setq default-directory (if is-remote "~/" directory)
-            gemini-companion-cli-parameters run
-            gemini-companion-remote-terminal (and is-remote directory)))
+      (setq default-directory (if remote "~/" directory)
+            gemini-companion-remote-terminal (and remote directory)))
     buffer))
 
 (defun gemini-companion-cli--start-waiting (&optional problem)
@@ -643,35 +631,30 @@ ROOT is the workspace root in its remote host, if any."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (erase-buffer)
+      (when root
+        (let* ((run gemini-companion-cli-parameters)
+               (directory (concat (plist-get run :remote) root)))
+          (setq run `( :directory ,(file-name-as-directory directory)
+                       :root ,root ,@run)
+                gemini-companion-cli-parameters run)
+          (rename-buffer (gemini-companion-cli--name run) 'unique)))
       (condition-case err
-          (progn
-            (when root
-              (setq gemini-companion-cli-parameters
-                    `( :directory ,(file-name-as-directory
-                                    (concat (plist-get gemini-companion-cli-parameters
-                                                       :remote)
-                                            root))
-                       :root ,root ,@gemini-companion-cli-parameters))
-              (rename-buffer
-               (gemini-companion-cli--name gemini-companion-cli-parameters) 'unique))
-            (if problem (error "%s" problem) (gemini-companion-cli--in)))
+          (if problem (error "%s" problem) (gemini-companion-cli--in))
         (error
          (insert (error-message-string err) "\n")
          (gemini-companion-cli--end buffer "Not started"))))))
 
 (defun gemini-companion-cli--in ()
-  (let* ((buffer (current-buffer))
-         (run gemini-companion-cli-parameters)
-         (remote (plist-get run :remote))
-         (own (append (gemini-companion-cli-command (plist-get run :client))
-                      (when-let* ((id (plist-get run :resume)))
-                        (remq t (list "--resume" id)))))
-         (command (if remote
-                      (gemini-companion-remote-run-command
-                       remote (plist-get run :root) own)
-                    own))
-         (process-environment (gemini-companion-cli--environment run))
-         (exec-path (plist-get run :path)))
+  (pcase-let* ((buffer (current-buffer))
+               (run gemini-companion-cli-parameters)
+               ((map :client :remote :resume :root :path) run)
+               (own (append (gemini-companion-cli-command client)
+                            (and resume (remq t (list "--resume" resume)))))
+               (command (if remote (gemini-companion-remote-run-command
+                                    remote root own)
+                          own))
+               (process-environment (gemini-companion-cli--environment run))
+               (exec-path path))
     ;; The terminals take their size from the selected window.
     (with-selected-window (or (get-buffer-window buffer t) (selected-window))
       (with-current-buffer buffer
@@ -686,34 +669,34 @@ ROOT is the workspace root in its remote host, if any."
       (add-function :around (process-sentinel process)
                     #'gemini-companion-cli--sentinel)
       ;; Until then it may still connect.
-      (run-at-time 20 nil #'gemini-companion-cli--hint buffer process))))
+      (run-at-time 20 nil #'gemini-companion-cli--hint process))))
 
 (defun gemini-companion-cli--environment (run)
-  "Return the environment of the CLI of RUN."
   ;; The terminal of Emacs itself sets them.  In tmux, Gemini CLI ignores that
   ;; a background is white.
   (append '("TMUX" "TMUX_PANE" "STY")
           gemini-companion-cli--exported
           (plist-get run :environment)))
 
-(defun gemini-companion-cli--hint (buffer process)
-  "Show how to connect the CLI of PROCESS in BUFFER, unless it is connected.
+(defun gemini-companion-cli--hint (process)
+  "Show how to connect the CLI of PROCESS, unless it is connected.
 Wait until the user pauses and has answered what it asks."
   (when (and (process-live-p process)
              (gemini-companion-server-ready-p)
-             (not (memq buffer (mapcar #'gemini-companion-session-terminal
-                                       (gemini-companion-sessions)))))
-    (if (and (gemini-companion-idle-user-p)
-             (not (gemini-companion-cli--asks-p buffer)))
-        (letrec ((run (buffer-local-value 'gemini-companion-cli-parameters buffer))
+             (not (memq (process-buffer process)
+                        (mapcar #'gemini-companion-session-terminal
+                                (gemini-companion-sessions)))))
+    (with-current-buffer (process-buffer process)
+      (if (or (not (gemini-companion-idle-user-p))
+              (gemini-companion-cli--asks-p))
+          (run-at-time 1 nil #'gemini-companion-cli--hint process)
+        (letrec ((run gemini-companion-cli-parameters)
                  (withdraw
                   (gemini-companion-revert-announce
                    (format "%s is not connected; %s (%s shows why)"
                            (gemini-companion-session-name run)
                            (gemini-companion-cli--remedy
-                            (gemini-companion-cli-obstacle
-                             (plist-get run :client)
-                             (plist-get run :directory)))
+                            (gemini-companion-cli-obstacle run))
                            (substitute-command-keys
                             "\\[gemini-companion-status]"))))
                  (changed
@@ -721,18 +704,16 @@ Wait until the user pauses and has answered what it asks."
                     (remove-hook 'gemini-companion-session-changed-functions
                                  changed)
                     (funcall withdraw))))
-          (add-hook 'gemini-companion-session-changed-functions changed))
-      (run-at-time 1 nil #'gemini-companion-cli--hint buffer process))))
+          (add-hook 'gemini-companion-session-changed-functions changed))))))
 
-(defun gemini-companion-cli--asks-p (buffer)
-  "Return non-nil if the CLI in BUFFER asks for trust, a sign-in or the like.
+(defun gemini-companion-cli--asks-p ()
+  "Return non-nil if the CLI here asks for trust, a sign-in or the like.
 It does if one of about its last 15 lines is a choice, or has such words."
-  (with-current-buffer buffer
-    (save-excursion
-      (goto-char (point-max))
-      (skip-chars-backward " \t\n")
-      (re-search-backward "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key"
-                          (line-beginning-position -14) t))))
+  (save-excursion
+    (goto-char (point-max))
+    (skip-chars-backward " \t\n")
+    (re-search-backward "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key"
+                        (line-beginning-position -14) t)))
 
 ;;;; End
 
@@ -774,32 +755,27 @@ It does if one of about its last 15 lines is a choice, or has such words."
           ;; A % would begin a construct of the mode line.
           (string-replace
            "%" "%%"
-           (concat " " reason
-                   (substitute-command-keys
-                    (concat "; \\<gemini-companion-run-ended-map>"
-                            "\\[gemini-companion-run] restarts it, "
-                            "\\[gemini-companion-resume] resumes a "
-                            "conversation, \\[quit-window] quits")))))))
+           (concat " " reason (substitute-command-keys "; \
+\\<gemini-companion-run-ended-map>\\[gemini-companion-run] restarts it, \
+\\[gemini-companion-resume] resumes a conversation, \\[quit-window] quits"))))))
 
 ;;;; Settings
 
 (defun gemini-companion-cli--check-settings (previous)
   "Report new CLIs whose settings make them write without asking.
 PREVIOUS are the CLIs that were connected before."
-  (dolist (session (seq-difference (gemini-companion-sessions) previous
-                                   #'gemini-companion-session-same-p))
+  (pcase-dolist ((map :remote :client :directory)
+                 (seq-difference (gemini-companion-sessions) previous
+                                 #'gemini-companion-session-same-p))
     ;; Elsewhere, its settings are there.
-    (unless (plist-get session :remote)
+    (unless remote
       ;; Without the first one it would not connect.
       (dolist (finding (cdr (gemini-companion-settings-findings
-                             (plist-get session :client)
-                             (or (plist-get session :directory) "/"))))
+                             client (or directory "/"))))
         (when (eq 'bad (car finding))
-          (message "%s; %s (or use %s)"
-                   (nth 1 finding)
+          (message "%s; %s (or use %s)" (nth 1 finding)
                    (gemini-companion-cli--remedy finding)
-                   (substitute-command-keys
-                    "\\[gemini-companion-status]")))))))
+                   (substitute-command-keys "\\[gemini-companion-status]")))))))
 
 ;;;; Desktop
 
@@ -830,10 +806,9 @@ terminal, call the user's handler, if any, with FILE and the rest."
               `(:environment ,process-environment :path ,exec-path ,@run))
         ;; Modes of a terminal, which the desktop names, would take the keys.
         (setq-local desktop-minor-mode-handlers
-                    (append (mapcan (lambda (mode)
-                                      (when (local-variable-if-set-p mode)
-                                        (list (cons mode #'ignore))))
-                                    minor-mode-list)
+                    (append (mapcar (lambda (mode) (cons mode #'ignore))
+                                    (seq-filter #'local-variable-if-set-p
+                                                minor-mode-list))
                             desktop-minor-mode-handlers))
         (gemini-companion-resume--say
          "%s ran here; g lists its conversations, to resume one")
@@ -915,7 +890,7 @@ there with them? " (gemini-companion-names-title name)))
                                (append gemini-companion-remote-directories `((,name)))))))
 
 (defun gemini-companion-cli--launch (run)
-  (let ((remote (plist-get run :remote)))
+  (pcase-let (((map :remote :there) run))
     (when (and (or gemini-companion-mode (gemini-companion-mode 1))
                (or remote (gemini-companion-cli--offer-settings run)))
       (let ((buffer (gemini-companion-cli--show-buffer run)))
@@ -924,7 +899,7 @@ there with them? " (gemini-companion-names-title name)))
         (push buffer gemini-companion-cli--waiting)
         (if remote
             (gemini-companion-remote-connect
-             remote (plist-get run :there)
+             remote there
              (apply-partially #'gemini-companion-cli--start-in buffer))
           (when (gemini-companion-server-ready-p)
             (gemini-companion-cli--start-waiting)))))))
@@ -937,31 +912,29 @@ directory that is the same here and there; see
 `gemini-companion-remote-directories'.
 `gemini-companion-run' connects, too, and starts the CLI."
   (interactive)
-  (pcase-let ((`(,name ,directory . ,_)
-               (or (gemini-companion-remote-here)
-                   (user-error "A local CLI connects by itself; switch to a \
-buffer on another host"))))
+  (pcase-let* ((`(,name ,directory . ,_)
+                (or (gemini-companion-remote-here)
+                    (user-error "A local CLI connects by itself; switch to a \
+buffer on another host")))
+               (title (gemini-companion-names-title name)))
     (gemini-companion-cli--agree name)
     (when (or gemini-companion-mode (gemini-companion-mode 1))
-      (message "Connecting to %s..." (gemini-companion-names-title name))
+      (message "Connecting to %s..." title)
       (gemini-companion-remote-connect
        name directory
        (lambda (root problem)
-         (message "%s" (or problem
-                           (gemini-companion-cli--instruction name root))))))))
-
-(defun gemini-companion-cli--instruction (name root)
-  "Return how to start a CLI in ROOT of the host NAME, which is connected."
-  (pcase-let ((title (gemini-companion-names-title name))
-              ((map :problems :container)
-               (cdr (assoc name gemini-companion-names-remotes))))
-    (if problems
-        (format "%s is connected, but the discovery file could not be written \
-there (%s); %s shows more"
-                title (string-join problems "; ")
-                (substitute-command-keys "\\[gemini-companion-status]"))
-      (format "Connected to %s; run %sgemini or qwen in %s there"
-              title (if container "REMOTE_CONTAINERS=1 " "") root))))
+         (pcase-let (((map :problems :container)
+                      (cdr (assoc name gemini-companion-names-remotes))))
+           (cond (problem (message "%s" problem))
+                 (problems
+                  (message "%s is connected, but the discovery file could not \
+be written there (%s); %s shows more"
+                           title (string-join problems "; ")
+                           (substitute-command-keys
+                            "\\[gemini-companion-status]")))
+                 ((message "Connected to %s; run %sgemini or qwen in %s there"
+                           title (if container "REMOTE_CONTAINERS=1 " "")
+                           root)))))))))
 
 ;;;###autoload
 (defun gemini-companion-disconnect (name)
@@ -998,9 +971,7 @@ prints objects of JSON."
     (dolist (line (split-string output "[\r\n]+" t))
       (if (string-match "\\` *[0-9]+\\. \\(.*\\) (\\([^()]*\\)) \\[\\([^]]+\\)\\]\\'"
                         line)
-          (push (list (match-string 3 line) (match-string 2 line)
-                      (match-string 1 line))
-                printed)
+          (push (mapcar (lambda (n) (match-string n line)) '(3 2 1)) printed)
         ;; Other lines are of its log.
         (let-alist (and (string-prefix-p "{" line)
                         (ignore-errors (json-read-from-string line)))
@@ -1016,39 +987,35 @@ prints objects of JSON."
 
 (defun gemini-companion-resume--list ()
   "List the conversations, or start the CLI if only that can list them."
-  (let ((arguments (gemini-companion-clients-get
-                    (plist-get gemini-companion-cli-parameters :client)
-                    :conversations)))
-    (if arguments
-        (gemini-companion-resume--print arguments)
-      (gemini-companion-cli--launch
-       `(:resume t ,@gemini-companion-cli-parameters)))))
-
-(defun gemini-companion-resume--print (arguments)
-  "List the conversations that the CLI prints if it is started with ARGUMENTS."
-  (gemini-companion-resume--say "Listing the conversations of %s...")
   (let* ((buffer (current-buffer))
          (run gemini-companion-cli-parameters)
-         (process-environment (gemini-companion-cli--environment run))
-         (exec-path (plist-get run :path)))
-    (gemini-companion-cli-program
-     "gemini-companion-conversations"
-     (append (gemini-companion-cli-command (plist-get run :client)) arguments)
-     ""
-     (lambda (output problem)
-       (when (buffer-live-p buffer)
-         (with-current-buffer buffer
-           (setq tabulated-list-entries (gemini-companion-resume--parse output)
-                 truncate-lines (and tabulated-list-entries t))
-           (cond (tabulated-list-entries
-                  (tabulated-list-print))
-                 (problem
-                  (gemini-companion-resume--say
-                   "%s cannot list its conversations: %s" problem))
-                 (t
-                  (gemini-companion-resume--say
-                   "%s has no conversation to resume; %s begins one"
-                   (substitute-command-keys "\\[gemini-companion-run]"))))))))))
+         (client (plist-get run :client))
+         (arguments (gemini-companion-clients-get client :conversations))
+         (show
+          (lambda (output problem)
+            (when (buffer-live-p buffer)
+              (with-current-buffer buffer
+                (setq tabulated-list-entries
+                      (gemini-companion-resume--parse output))
+                (setq truncate-lines (and tabulated-list-entries t))
+                (cond (tabulated-list-entries
+                       (tabulated-list-print))
+                      (problem
+                       (gemini-companion-resume--say
+                        "%s cannot list its conversations: %s" problem))
+                      ((gemini-companion-resume--say
+                        "%s has no conversation to resume; %s begins one"
+                        (substitute-command-keys
+                         "\\[gemini-companion-run]")))))))))
+    (if (null arguments)
+        (gemini-companion-cli--launch `(:resume t ,@run))
+      (gemini-companion-resume--say "Listing the conversations of %s...")
+      (let ((process-environment (gemini-companion-cli--environment run))
+            (exec-path (plist-get run :path)))
+        (gemini-companion-cli-program
+         "gemini-companion-conversations"
+         (append (gemini-companion-cli-command client) arguments)
+         "" show)))))
 
 (defun gemini-companion-resume--say (format &rest arguments)
   (let ((inhibit-read-only t))
