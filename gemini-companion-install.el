@@ -74,8 +74,7 @@ there, too, so unlink them before you set this."
 (defun gemini-companion-install--foreign-p (directory)
   "Return non-nil if another running Emacs made DIRECTORY, or is making it."
   (let ((default-directory "/")
-        (pid (string-to-number
-              (replace-regexp-in-string "\\`.*-" "" directory))))
+        (pid (string-to-number (car (last (split-string directory "-"))))))
     (and (< 0 pid) (/= pid (emacs-pid)) (eq 0 (signal-process pid 0)))))
 
 (defun gemini-companion-install-environment ()
@@ -97,18 +96,18 @@ environment links to."
   "Return the command of the server, or nil if its packages are missing."
   (or gemini-companion-server-command
       (when-let* ((directory (gemini-companion-install-environment))
-                  (python (gemini-companion-install--interpreter directory)))
-        (and (file-executable-p python)
-             (equal (gemini-companion-install--wanted directory)
-                    (gemini-companion-text-bytes
-                     (gemini-companion-install--stamp directory)))
-             (list python "-m" "gemini_companion_epc")))))
+                  (python (gemini-companion-install--interpreter directory))
+                  ((file-executable-p python))
+                  ((equal (gemini-companion-install--wanted directory)
+                          (gemini-companion-text-bytes
+                           (gemini-companion-install--stamp directory)))))
+        (list python "-m" "gemini_companion_epc"))))
 
 (defun gemini-companion-install-running-p ()
   "Return non-nil during an installation."
   (and gemini-companion-install--directory t))
 
-;;;; Problems
+;;;; Installation
 
 (defconst gemini-companion-install--problems
   '(("No space left on device\\|Disk quota exceeded\\|os error \\(?:28\\|122\\)"
@@ -155,8 +154,6 @@ instead of an installation and %p for a hint about the PATH.")
 the package exec-path-from-shell sets it"
     ""))
 
-;;;; Commands
-
 (defun gemini-companion-install--ways (directory)
   (let* ((exec-path
           (seq-remove (lambda (directory)
@@ -191,8 +188,6 @@ the package exec-path-from-shell sets it"
               when program collect `((,program "-c" ,check)
                                      (,program "-m" "venv" ,directory)
                                      ,@pip)))))
-
-;;;; Installation
 
 (defun gemini-companion-install-start (end &optional show)
   "Make an environment for the server, without waiting for it.
