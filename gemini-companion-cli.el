@@ -127,25 +127,6 @@ for that.  On a remote host, `:remote' is the name of that host, and
 (defvar gemini-companion-cli--exported nil
   "Entries that are in each environment, a list of strings.")
 
-;;;; Environment
-
-(defun gemini-companion-cli--export (entries)
-  "Put ENTRIES before the environments, in place of the exported ones.
-The first entry for a variable counts.  Environments are the default one
-and the ones of buffers, which packages such as envrc and mise make."
-  (let ((change (lambda (environment)
-                  (append entries
-                          (seq-difference environment
-                                          gemini-companion-cli--exported
-                                          #'eq)))))
-    (setq-default process-environment
-                  (funcall change (default-value 'process-environment)))
-    (dolist (buffer (buffer-list))
-      (when (local-variable-p 'process-environment buffer)
-        (with-current-buffer buffer
-          (setq process-environment (funcall change process-environment)))))
-    (setq gemini-companion-cli--exported entries)))
-
 ;;;; Clients
 
 (defun gemini-companion-cli-command (client)
@@ -221,7 +202,7 @@ last line of that."
       (process-send-string process input)
       (process-send-eof process))))
 
-;;;; Why a CLI is not connected
+;;;; Problems
 
 (defun gemini-companion-cli-obstacle (cli)
   "Return the finding about why CLI is not connected.
@@ -243,6 +224,22 @@ findings, see `gemini-companion-status-checks'; this one has a remedy."
   "Return the remedy of FINDING without its details, to follow a semicolon."
   (let ((remedy (car (split-string (nth 2 finding) "[.,]\\(?: \\|\\'\\)"))))
     (concat (downcase (substring remedy 0 1)) (substring remedy 1))))
+
+(defun gemini-companion-cli--check-settings (previous)
+  "Report new CLIs whose settings make them write without asking.
+PREVIOUS are the CLIs that were connected before."
+  (pcase-dolist ((map :remote :client :directory)
+                 (seq-difference (gemini-companion-sessions) previous
+                                 #'gemini-companion-session-same-p))
+    ;; Elsewhere, its settings are there.
+    (unless remote
+      ;; Without the first one it would not connect.
+      (dolist (finding (cdr (gemini-companion-settings-findings
+                             client (or directory "/"))))
+        (when (eq 'bad (car finding))
+          (message "%s; %s (or use %s)" (nth 1 finding)
+                   (gemini-companion-cli--remedy finding)
+                   (substitute-command-keys "\\[gemini-companion-status]")))))))
 
 ;;;; Parameters
 
@@ -415,8 +412,6 @@ which are sent to the program if they are typed twice."
   (define-key term-raw-map (kbd "C-x")
     (make-composed-keymap '(keymap (?\C-x . term-send-raw)) ctl-x-map))
   (term-char-mode))
-
-;;;; Use of a terminal
 
 (defun gemini-companion-cli-show (buffer)
   "Display BUFFER, the terminal of a CLI, unless it is visible; select it."
@@ -671,7 +666,25 @@ ROOT is the workspace root in its remote host, if any."
       ;; Until then it may still connect.
       (run-at-time 20 nil #'gemini-companion-cli--hint process))))
 
+(defun gemini-companion-cli--export (entries)
+  "Put ENTRIES before the environments, in place of the exported ones.
+The first entry for a variable counts.  Environments are the default one
+and the ones of buffers, which packages such as envrc and mise make."
+  (let ((change (lambda (environment)
+                  (append entries
+                          (seq-difference environment
+                                          gemini-companion-cli--exported
+                                          #'eq)))))
+    (setq-default process-environment
+                  (funcall change (default-value 'process-environment)))
+    (dolist (buffer (buffer-list))
+      (when (local-variable-p 'process-environment buffer)
+        (with-current-buffer buffer
+          (setq process-environment (funcall change process-environment)))))
+    (setq gemini-companion-cli--exported entries)))
+
 (defun gemini-companion-cli--environment (run)
+  "Return the environment of the CLI of RUN."
   ;; The terminal of Emacs itself sets them.  In tmux, Gemini CLI ignores that
   ;; a background is white.
   (append '("TMUX" "TMUX_PANE" "STY")
@@ -759,24 +772,6 @@ It does if one of about its last 15 lines is a choice, or has such words."
 \\<gemini-companion-run-ended-map>\\[gemini-companion-run] restarts it, \
 \\[gemini-companion-resume] resumes a conversation, \\[quit-window] quits"))))))
 
-;;;; Settings
-
-(defun gemini-companion-cli--check-settings (previous)
-  "Report new CLIs whose settings make them write without asking.
-PREVIOUS are the CLIs that were connected before."
-  (pcase-dolist ((map :remote :client :directory)
-                 (seq-difference (gemini-companion-sessions) previous
-                                 #'gemini-companion-session-same-p))
-    ;; Elsewhere, its settings are there.
-    (unless remote
-      ;; Without the first one it would not connect.
-      (dolist (finding (cdr (gemini-companion-settings-findings
-                             client (or directory "/"))))
-        (when (eq 'bad (car finding))
-          (message "%s; %s (or use %s)" (nth 1 finding)
-                   (gemini-companion-cli--remedy finding)
-                   (substitute-command-keys "\\[gemini-companion-status]")))))))
-
 ;;;; Desktop
 
 ;; Before a desktop restores a buffer, it loads the file of its mode.
@@ -851,7 +846,7 @@ terminal, call the user's handler, if any, with FILE and the rest."
   (gemini-companion-cli--export nil)
   (cancel-function-timers #'gemini-companion-cli--hint))
 
-;;;; Command
+;;;; Commands
 
 ;;;###autoload
 (defun gemini-companion-run (&optional number)
@@ -1026,8 +1021,6 @@ prints objects of JSON."
                    arguments)
             "\n")
     (goto-char (point-min))))
-
-;;;; Commands
 
 ;;;###autoload
 (define-derived-mode gemini-companion-resume-mode tabulated-list-mode

@@ -259,8 +259,6 @@ CLIs stay connected, and open reviews stay open."
       ;; deletes its discovery files; one that is suspended or has exited cannot.
       (ignore-errors (process-send-eof process)))))
 
-;;;; Start of a process
-
 (defun gemini-companion-server--open ()
   (let ((command (gemini-companion-server--property :command))
         (process-environment (gemini-companion-server--environment))
@@ -584,8 +582,6 @@ is kept, so that a process that does not read never blocks Emacs."
            (cl-callf2 delq post (process-get process 'posts))
            (when (and (cdr post) (eq process gemini-companion-server--current))
              (gemini-companion-server-post method (cadr post)))))))))
-
-;;;; EPC
 
 (defun gemini-companion-server--epc-open (process port)
   "Connect to PORT of PROCESS; signal an error if it cannot connect."

@@ -277,7 +277,7 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
              "Turn the mode on, and restart a CLI that was running."
              ,turn-on))))))
 
-;;;; Installed CLIs
+;;;; Installed CLIs and their settings
 
 (defun gemini-companion-status--clients ()
   "Return the names of the connected CLIs, or else of the installed ones.
@@ -329,8 +329,6 @@ A CLI that has run counts as installed.  That is at least the first one."
           (t `(,(if version 'good 'note)
                ,(format "%s %s, %s" title (or version "of unknown version")
                         file))))))
-
-;;;; Settings
 
 (defun gemini-companion-status--settings (directory)
   (seq-mapcat
