@@ -20,16 +20,12 @@
 (require 'dired)
 (require 'dnd)
 (require 'flymake)
-(require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-install)
-(require 'gemini-companion-names)
 (require 'gemini-companion-session)
 (require 'gemini-companion-prompt)
-(require 'gemini-companion-privacy)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-state)
-(require 'gemini-companion-text)
 (require 'project)
 (require 'xref)
 
@@ -252,20 +248,20 @@ exist, and Emacs does not know the formats of all compilers."
   "Return a reference with TEXT to POSITION, in BUFFER or that of a marker.
 For a file that is not visited, Flymake has its name, and (LINE . COLUMN).
 If BUFFER visits no file, return TEXT; if it was killed, nil."
-  (let ((buffer (or buffer (marker-buffer position))))
+  (let* ((buffer (or buffer (marker-buffer position)))
+         (live (buffer-live-p buffer))
+         (file (and live (or (gemini-companion-text-visited buffer)
+                             (gemini-companion-send--hidden nil buffer)))))
     (cond ((stringp buffer)
            (list buffer (car position) text))
-          ((not (buffer-live-p buffer)) nil)
-          ((when-let* ((file (or (gemini-companion-text-visited buffer)
-                                 (gemini-companion-send--hidden nil buffer))))
-             (list file (gemini-companion-text-line buffer position) text)))
+          (file
+           (list file (gemini-companion-text-line buffer position) text))
           ;; A line of these may be from any file.
-          ((with-current-buffer buffer
-             (seq-some #'derived-mode-p
-                       '(compilation-mode diff-mode magit-mode occur-mode
-                         xref--xref-buffer-mode)))
-           nil)
-          (text))))
+          ((and live (not (with-current-buffer buffer
+                            (seq-some #'derived-mode-p
+                                      '(compilation-mode diff-mode magit-mode
+                                        occur-mode xref--xref-buffer-mode)))))
+           text))))
 
 ;;;; Texts
 
@@ -337,10 +333,10 @@ It has the name of one that is hidden, or else of one that exists."
 
 (defun gemini-companion-send--shell ()
   "Return the region, or the last command and the end of its output."
-  (if-let* ((function (cond ((gemini-companion-send--compilation-p)
-                             #'gemini-companion-send--hits)
-                            ((use-region-p) #'gemini-companion-send--region))))
-      (funcall function)
+  (cond
+   ((gemini-companion-send--compilation-p) (gemini-companion-send--hits))
+   ((use-region-p) (gemini-companion-send--region))
+   (t
     (save-excursion
       (if-let* ((start (or (bound-and-true-p eshell-last-input-start)
                            (bound-and-true-p comint-last-input-start))))
@@ -371,7 +367,7 @@ It has the name of one that is hidden, or else of one that exists."
         (when (< 0 left)
           (setcdr lines (cons (format "[%d lines left out]" left)
                               (last lines 200))))
-        (list (gemini-companion-send--fenced (string-join lines "\n")))))))
+        (list (gemini-companion-send--fenced (string-join lines "\n"))))))))
 
 (defun gemini-companion-send--region ()
   (let ((text (or (thing-at-point 'region t) (thing-at-point 'paragraph t) "")))
@@ -411,13 +407,11 @@ It has the name of one that is hidden, or else of one that exists."
   "Return (NAME . LOCAL) for FILE, or nil if it is not where SESSION is.
 NAME is its name in the directory or on the host of SESSION, or nil, and
 LOCAL the name on this machine, in its true directory; it may be a link."
-  (let* ((remote (plist-get session :remote))
-         (directory (plist-get session :directory))
-         (there (gemini-companion-names-remote file remote)))
+  (pcase-let* (((map :remote :directory) session)
+               (`(,host . ,there) (gemini-companion-names-remote file remote)))
     (cond (remote
-           (when (equal remote (car there))
-             (cons (cdr there)
-                   (gemini-companion-names-copy (concat remote (cdr there))))))
+           (when (equal remote host)
+             (cons there (gemini-companion-names-copy (concat remote there)))))
           ((not (file-remote-p file))
            (let* ((file (expand-file-name file))
                   (local (concat (file-truename (file-name-directory file))
@@ -581,8 +575,7 @@ Add the text to the history.  After the latest prompt, the text is empty."
 ;;;; Completion
 
 (defun gemini-companion-compose--complete ()
-  "Complete the name of a file after @, or of a command after / at the start.
-For `completion-at-point-functions'."
+  "Complete the name of a file after @, or of a command after / at the start."
   (let ((end (point)))
     (save-excursion
       (while (progn
@@ -693,15 +686,11 @@ Elsewhere outside the project, it does not read them, or asks."
 
 (defun gemini-companion-compose--delete-images (&rest changed)
   "Delete the images, but if sessions have CHANGED only those of ended ones."
-  (setq gemini-companion-compose--images
-        (seq-remove
-         (pcase-lambda (`(,file . ,session))
-           (unless (and changed
-                        (or (null session)
-                            (gemini-companion-session-connected-p session)))
-             (delete-file file)
-             t))
-         gemini-companion-compose--images)))
+  (pcase-dolist (`(,file . ,session) gemini-companion-compose--images)
+    (unless (and changed (or (null session)
+                             (gemini-companion-session-connected-p session)))
+      (delete-file file)
+      (setf (alist-get file gemini-companion-compose--images nil t #'equal) nil))))
 
 ;;;; Commands
 
@@ -803,7 +792,6 @@ the CLI does; submit it? "
 (define-minor-mode gemini-companion-compose-mode
   "Mode of a buffer for the next prompt of a CLI.
 \\{gemini-companion-compose-mode-map}"
-  :lighter nil
   :interactive nil
   (setq header-line-format '(:eval (gemini-companion-compose--header)))
   (add-hook 'completion-at-point-functions
@@ -841,10 +829,11 @@ The text of a file must not be sent, replaced or killed."
 
 (defun gemini-companion-compose--header ()
   (let* ((session (gemini-companion-compose--target))
-         (connected (plist-get session :id)))
+         (state (and (plist-get session :id)
+                     (gemini-companion-session-state session))))
     (gemini-companion-name-header
-     `((nil ,(if connected (gemini-companion-session-name session) ""))
-       (1 ,(pcase (and connected (gemini-companion-session-state session))
+     `((nil ,(if state (gemini-companion-session-name session) ""))
+       (1 ,(pcase state
              ('nil "Not connected")
              ('working " works; prompt is queued")
              ('waiting " waits for an answer")
@@ -899,8 +888,7 @@ draft."
          (session (or session
                       (and sessions
                            (gemini-companion-session-read sessions))))
-         (terminal (and session
-                        (gemini-companion-session-terminal session)))
+         (terminal (gemini-companion-session-terminal session))
          (window (and terminal (get-buffer-window terminal))))
     (pop-to-buffer (gemini-companion-compose--buffer
                     (file-name-as-directory
