@@ -63,8 +63,8 @@ Of the characters in hunks, four times as many are compared word by word.")
                (:copier nil))
   "Data for the lines of a diff between the buffers OLD and NEW.
 LAST is the number of the last line of OLD, NUMBERS the format of two line
-numbers.  EXCLUDED has the excluded hunks, EDITS those in which the user
-has edited NEW; UNFOLDED are the folds whose lines are shown, ID is the
+numbers.  EXCLUDED has the excluded hunks, EDITS the numbers of the lines
+of NEW that the user has edited; UNFOLDED are the folds whose lines are shown, ID is the
 first element of each fold, and CONTEXT the number of lines that are shown
 around a hunk.  ROOM is the number of lines that can still be displayed."
   old new last numbers excluded edits unfolded id context room)
@@ -162,9 +162,11 @@ For UNFOLDED and CONTEXT, see `gemini-companion-unified-insert'."
      :excluded (and open (gemini-companion-hunk-excluded proposal))
      :edits (and open
                  (gemini-companion-edit-edited-p edit)
-                 (gemini-companion-text-diff
-                  (list (gemini-companion-edit-proposed edit)
-                        (gemini-companion-text-of-buffer proposal))))
+                 (cl-loop for (_ _ line count)
+                          in (gemini-companion-text-diff
+                              (list (gemini-companion-edit-proposed edit)
+                                    (gemini-companion-text-of-buffer proposal)))
+                          nconc (number-sequence line (+ line count -1))))
      :unfolded unfolded :id id :context (or context 3)
      :room (ash gemini-companion-unified-most-lines
                 (seq-count (lambda (fold)
@@ -237,48 +239,37 @@ lines.  HUNK has them, or is nil for unchanged lines."
          ;; A new file, or an empty one.
          (plain (and (zerop (gemini-companion-unified--last data))
                      (not excluded)))
-         (added (equal "+" sign))
-         (removed (equal "-" sign))
          (face (cond (excluded 'shadow)
-                     (plain nil)
-                     (removed 'diff-removed)
-                     (added 'diff-added))))
+                     ((not plain) (cdr (assoc sign '(("-" . diff-removed)
+                                                     ("+" . diff-added))))))))
     (dolist (line (seq-take lines (1+ (gemini-companion-unified--room data))))
       (let ((beg (point))
-            (text (gemini-companion-unified--marked line sign))
             (mark (cond (excluded "x")
-                        ((and added
-                              (seq-some (pcase-lambda (`(,_ ,_ ,edited ,count))
-                                          (< -1 (- new edited) count))
-                                        (gemini-companion-unified--edits data)))
-                         "*"))))
-        (when excluded
-          (put-text-property
-           0 (length text) 'face
-           (if added 'gemini-companion-excluded-text 'shadow) text))
-        (insert text "\n")
+                        ((not (equal "+" sign)) nil)
+                        ((memq new (gemini-companion-unified--edits data)) "*")))
+            (shown (if (equal "-" sign) nil new)))
+        (insert (gemini-companion-unified--marked line sign excluded) "\n")
         (when face
           (add-face-text-property beg (point) face 'append))
         (add-text-properties
          beg (point)
          (list 'line-prefix (gemini-companion-unified--prefix
-                             data old (unless removed new)
-                             (if plain " " sign) face mark)
+                             data old shown (if plain " " sign) face mark)
                'wrap-prefix (gemini-companion-unified--prefix
                              data nil nil " " face)
                'gemini-companion-old old
-               'gemini-companion-line new)))
-      (when (and hunk (get-text-property 0 'gemini-companion-end (car line)))
-        (gemini-companion-unified--insert-fold
-         data "No newline at end of file" nil "\\"))
-      (cl-decf (gemini-companion-unified--room data))
-      (setq old (and old (1+ old))
-            new (if removed new (1+ new))))))
+               'gemini-companion-line new))
+        (when (and hunk (get-text-property 0 'gemini-companion-end (car line)))
+          (gemini-companion-unified--insert-fold
+           data "No newline at end of file" nil "\\"))
+        (cl-decf (gemini-companion-unified--room data))
+        (setq old (and old (1+ old))
+              new (if shown (1+ new) new))))))
 
-(defun gemini-companion-unified--marked (line sign)
+(defun gemini-companion-unified--marked (line sign excluded)
   "Return the text of LINE, (TEXT . RANGES), with a face on the ranges.
 If it is long, return only what is near them; with the SIGN +, they are
-positions to go to."
+positions to go to.  If EXCLUDED is non-nil, do not use its own colors."
   (pcase-let ((`(,text . ,ranges) line))
     (pcase-dolist (`(,beg . ,end) ranges)
       ;; Bold: red words on a red line are all but invisible to some users.
@@ -287,6 +278,12 @@ positions to go to."
                                                  'diff-refine-removed
                                                'diff-refine-added)
                                              'bold)
+                         text))
+    (when excluded
+      (put-text-property 0 (length text) 'face
+                         (if (equal "+" sign)
+                             'gemini-companion-excluded-text
+                           'shadow)
                          text))
     (if (<= (length text) gemini-companion-unified--long-line)
         text
