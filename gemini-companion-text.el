@@ -106,7 +106,23 @@ Return nil if there is no such program, or the disk is full."
   (ignore-error file-error
     (gemini-companion-text--run (lambda (_status)
                                   (gemini-companion-text--hunks))
-                                texts diff-command)))
+                                texts diff-command "-U0")))
+
+(defun gemini-companion-text--hunks ()
+  "Return the hunks in the current buffer, the output of `diff' with -U0."
+  (let ((numbers "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?")
+        hunks)
+    (goto-char (point-min))
+    (while (re-search-forward (format "^@@ -%1$s \\+%1$s @@" numbers) nil t)
+      (pcase-let ((`(,old ,old-count ,new ,new-count)
+                   (mapcar (lambda (n)
+                             (string-to-number (or (match-string n) "1")))
+                           '(1 2 3 4))))
+        ;; A side without lines names the line before it.
+        (push (list (if (zerop old-count) (1+ old) old) old-count
+                    (if (zerop new-count) (1+ new) new) new-count)
+              hunks)))
+    (nreverse hunks)))
 
 (defun gemini-companion-text-merged (mine base theirs &rest labels)
   "Merge the texts MINE and THEIRS, which have both been made from BASE.
@@ -224,30 +240,6 @@ they change the text, which then becomes TEXT nevertheless."
                                (gemini-companion-text--replace source hooks))
                              passes)
                 (undo-boundary)))))))))
-
-(defun gemini-companion-text--hunks ()
-  "Return the hunks in the current buffer, the output of `diff'.
-Each is a list of the first line and the number of lines in the
-original, and of the same in the new text."
-  (let (hunks)
-    (save-excursion
-      (goto-char (point-min))
-      (while (re-search-forward
-              (concat "^\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?\\([acd]\\)"
-                      "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?$")
-              nil t)
-        (pcase-let* ((kind (match-string 3))
-                     (`(,old ,old-last ,new ,new-last)
-                      (mapcar (lambda (n)
-                                (string-to-number (or (match-string n) "0")))
-                              '(1 2 4 5))))
-          ;; A side without lines names the line before it.
-          (push (list (if (equal kind "a") (1+ old) old)
-                      (if (equal kind "a") 0 (1+ (- (max old old-last) old)))
-                      (if (equal kind "d") (1+ new) new)
-                      (if (equal kind "d") 0 (1+ (- (max new new-last) new))))
-                hunks))))
-    (nreverse hunks)))
 
 (defun gemini-companion-text--differences (source)
   "Return the hunks between the accessible text and the buffer SOURCE."
@@ -496,13 +488,17 @@ Signal an error if they cannot be compared."
   "Return a text for ADDED and REMOVED numbers of lines."
   (format "+%d %s%d" added (gemini-companion-text-sign ?\u2212 "-") removed))
 
-(defun gemini-companion-hunk--text (line count)
-  "Return COUNT lines of the current buffer from LINE on."
-  (save-restriction
-    (widen)
-    (buffer-substring-no-properties
-     (gemini-companion-hunk-line line)
-     (gemini-companion-hunk-line (+ line count)))))
+(defun gemini-companion-hunk--texts (hunk original proposal)
+  "Return the lines of HUNK in the buffers ORIGINAL and PROPOSAL, a list."
+  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
+    (cl-loop for (buffer line count) in `((,original ,old ,old-count)
+                                          (,proposal ,new ,new-count))
+             collect (with-current-buffer buffer
+                       (save-restriction
+                         (widen)
+                         (buffer-substring-no-properties
+                          (gemini-companion-hunk-line line)
+                          (gemini-companion-hunk-line (+ line count))))))))
 
 ;;;; Excluded hunks
 
@@ -520,22 +516,20 @@ Return non-nil if it is excluded now."
                      (equal hunk (overlay-get mark 'gemini-companion-hunk)))
                    (gemini-companion-hunk-marks proposal))))
       (ignore (delete-overlay mark))
-    (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
+    (pcase-let ((`(,_ ,old-count ,new ,new-count) hunk))
       (with-current-buffer proposal
         (let* ((beg (gemini-companion-hunk-line new))
                (end (gemini-companion-hunk-line (+ new new-count)))
                (mark (make-overlay beg end nil (< beg end))))
-          (pcase-dolist (`(,property ,value)
-                         `((gemini-companion-hunk ,hunk)
-                           (gemini-companion-original
-                            ,(with-current-buffer original
-                               (gemini-companion-hunk--text old old-count)))
-                           (gemini-companion-proposed
-                            ,(gemini-companion-hunk--text new new-count))
-                           (face (gemini-companion-excluded-text shadow))
-                           (line-prefix "x")
-                           (wrap-prefix " ")))
-            (overlay-put mark property value))
+          (cl-loop for (property value)
+                   on `( gemini-companion-hunk ,hunk
+                         gemini-companion-texts
+                         ,(gemini-companion-hunk--texts hunk original proposal)
+                         face (gemini-companion-excluded-text shadow)
+                         line-prefix "x"
+                         wrap-prefix " ")
+                   by #'cddr
+                   do (overlay-put mark property value))
           ;; Without a line of its own it would be invisible.
           (when (= beg end)
             (overlay-put mark 'before-string
@@ -560,18 +554,16 @@ Return non-nil if it is excluded now."
 
 (defun gemini-companion-hunk--all-marks ()
   "Return the overlays of excluded hunks in the accessible text."
-  (seq-filter (lambda (overlay)
-                (overlay-get overlay 'gemini-companion-original))
+  (seq-filter (lambda (overlay) (overlay-get overlay 'gemini-companion-hunk))
               (overlays-in (point-min) (point-max))))
 
 (defun gemini-companion-hunk--valid-p (mark)
   "Return non-nil if MARK still has its lines, and these only.
 The buffer of MARK is current, and widened."
-  (let ((beg (overlay-start mark))
-        (end (overlay-end mark))
-        (original (overlay-get mark 'gemini-companion-original)))
-    (and (string= (buffer-substring-no-properties beg end)
-                  (overlay-get mark 'gemini-companion-proposed))
+  (pcase-let ((beg (overlay-start mark))
+              (end (overlay-end mark))
+              (`(,original ,proposed) (overlay-get mark 'gemini-companion-texts)))
+    (and (string= (buffer-substring-no-properties beg end) proposed)
          (memq (char-before beg) '(?\n nil))
          (or (= end (point-max))
              (and (memq (char-before end) '(?\n nil))
@@ -582,30 +574,28 @@ The buffer of MARK is current, and widened."
   "Restore the excluded hunks of PROPOSAL that were edited; return how many.
 If ORIGINAL is non-nil, PROPOSAL was compared with it: restore also those
 that are none of HUNKS."
-  (let ((count 0))
-    (with-current-buffer proposal
-      (save-restriction
-        (widen)
-        (dolist (mark (gemini-companion-hunk--all-marks) count)
-          (unless (and (gemini-companion-hunk--valid-p mark)
-                       (or (null original)
-                           (gemini-companion-hunk--match mark hunks original)))
-            (delete-overlay mark)
-            (setq count (1+ count))))))))
+  (with-current-buffer proposal
+    (save-restriction
+      (widen)
+      (let ((restored (seq-remove
+                       (lambda (mark)
+                         (and (gemini-companion-hunk--valid-p mark)
+                              (or (null original)
+                                  (gemini-companion-hunk--update
+                                   mark hunks original))))
+                       (gemini-companion-hunk--all-marks))))
+        (mapc #'delete-overlay restored)
+        (length restored)))))
 
-(defun gemini-companion-hunk--match (mark hunks original)
-  "Return the one of HUNKS, of the buffer ORIGINAL, that is marked by MARK."
-  (pcase (cl-find (line-number-at-pos (overlay-start mark)) hunks
-                  :key #'cl-third)
-    ((and `(,old ,old-count ,new ,new-count)
-          hunk
-          (guard (and (= (overlay-end mark)
-                         (gemini-companion-hunk-line (+ new new-count)))
-                      (string= (overlay-get mark 'gemini-companion-original)
-                               (with-current-buffer original
-                                 (gemini-companion-hunk--text old
-                                                              old-count))))))
-     (overlay-put mark 'gemini-companion-hunk hunk))))
+(defun gemini-companion-hunk--update (mark hunks original)
+  "Record which one of HUNKS, of the buffer ORIGINAL, is marked by MARK.
+Return nil if it is none."
+  (when-let* ((hunk (cl-find (line-number-at-pos (overlay-start mark)) hunks
+                             :key #'cl-third))
+              ((equal (overlay-get mark 'gemini-companion-texts)
+                      (gemini-companion-hunk--texts hunk original
+                                                    (current-buffer)))))
+    (overlay-put mark 'gemini-companion-hunk hunk)))
 
 (defun gemini-companion-hunk-excluded (proposal)
   "Return the hunks that are excluded from the buffer PROPOSAL.
@@ -622,7 +612,7 @@ In their place it has the lines of the original."
                          (prog1 (concat
                                  (substring text position
                                             (1- (overlay-start mark)))
-                                 (overlay-get mark 'gemini-companion-original))
+                                 (car (overlay-get mark 'gemini-companion-texts)))
                            (setq position (1- (overlay-end mark)))))
                        (gemini-companion-hunk-marks proposal) "")
             (substring text position))))
