@@ -76,9 +76,9 @@ By default, that is the CLI at point, or if there is none, any CLI."
     (cond ((gemini-companion-text-unreadable-reason file))
           ((gemini-companion-edit-emptied-p edit) "no text is left")
           ((not own) "outside the project of the CLI")
-          ((let ((below (substring name (length (directory-file-name root)))))
-             (seq-some (lambda (regexp) (string-match-p regexp (downcase below)))
-                       gemini-companion-auto--active))
+          ((string-match-p
+            (string-join gemini-companion-auto--active "\\|")
+            (downcase (substring name (length (directory-file-name root)))))
            "hidden, or may be run automatically")
           ((gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
            "file changed since the proposal")
@@ -398,7 +398,8 @@ user's changes of its proposal."
   "Show the next review in place of EDIT, which was answered from inside.
 If none waits, but the CLI may propose more, EDIT stays on the screen
 until it does, so that the windows do not jump."
-  (setq gemini-companion-arrival--answered (list edit (float-time) num-input-keys))
+  (setq gemini-companion-arrival--answered
+        (list edit (float-time) num-input-keys))
   (gemini-companion-arrival--offer)
   (let ((next (gemini-companion-arrival-waiting)))
     (cond ((and next (gemini-companion-arrival--may-show-p))

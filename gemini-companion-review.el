@@ -297,7 +297,7 @@ Prefer the selected frame, and return it if no frame displays one."
         (selected-frame))))
 
 (defun gemini-companion-review--fits-ediff-p (edit)
-  "Return non-nil if Ediff fits into this frame beside the terminal of EDIT's CLI."
+  "Return non-nil if Ediff fits here beside the terminal of EDIT's CLI."
   (let* ((root (frame-root-window))
          (terminal (gemini-companion-windows-terminal edit))
          (columns (window-total-width root))
@@ -384,7 +384,8 @@ Follow the size of the frame."
                   #'gemini-companion-review--resized nil t)))
     (setf (gemini-companion-view-windows view) windows
           (gemini-companion-view-frame view) frame
-          (gemini-companion-view-size view) (gemini-companion-review--size frame)
+          (gemini-companion-view-size view)
+          (gemini-companion-review--size frame)
           (gemini-companion-view-terminal view)
           (gemini-companion-windows-terminal
            (gemini-companion-view-edit view) frame))))
@@ -733,7 +734,8 @@ What guards text comes first, the longest last: a long name may not fit."
     (append
      (mapcar
       (pcase-lambda (`(,rank ,text)) (list rank (propertize text 'face 'bold)))
-      `(,@(when (gemini-companion-revert-unsaved (gemini-companion-edit-file edit))
+      `(,@(when (gemini-companion-revert-unsaved
+                 (gemini-companion-edit-file edit))
             '((0 "unsaved") (4 " changes here") (0 "; ")))
         ,@(when (memq 'changed remarks)
             '((4 "file ") (0 "changed") (4 " since the proposal") (0 "; ")))
@@ -773,15 +775,15 @@ What guards text comes first, the longest last: a long name may not fit."
     `((,rank ,(concat ", " (propertize text 'face 'bold))))))
 
 (defun gemini-companion-header--amount (edit)
-  (let ((edits (gemini-companion-edits-open)))
+  (let* ((edits (gemini-companion-edits-open))
+         (hunk (get-text-property (point) 'gemini-companion-hunk))
+         (number (seq-position (gemini-companion-edit-known-hunks edit) hunk)))
     (append
      (pcase (gemini-companion-edit-counts edit)
        (`(,hunks ,excluded ,added ,removed)
         `((5 ,(concat "  " (gemini-companion-hunk-lines added removed)))
-          (7 ,(if-let* ((hunk (get-text-property (point) 'gemini-companion-hunk))
-                        (index (seq-position
-                                (gemini-companion-edit-known-hunks edit) hunk)))
-                  (format ", hunk %d of %d" (1+ index) hunks)
+          (7 ,(if number
+                  (format ", hunk %d of %d" (1+ number) hunks)
                 (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks)))
           ,@(gemini-companion-header--remark
              4 (unless (zerop excluded) (format "%d excluded" excluded))))))

@@ -78,7 +78,7 @@ LINES and COLUMNS are its least height and width."
               (window-list nil 'no-minibuffer)))
 
 (defun gemini-companion-windows-terminal (edit &optional frame)
-  "Return the window of the terminal of EDIT's CLI on the selected frame or FRAME."
+  "Return the window of the terminal of EDIT's CLI on this frame, or on FRAME."
   (when-let* ((buffer (gemini-companion-session-terminal
                        (gemini-companion-edit-session edit))))
     (get-buffer-window buffer frame)))
@@ -195,11 +195,13 @@ It is a list of the frame, its configuration, and its selected window
 with a marker at point there.  A configuration does not keep that point
 if other windows show the same buffer."
   (let ((layout
-         (let (;; Without these, it would not be atomic, or quitting *Help* not
-               ;; delete it.
-               (window-persistent-parameters `((window-atom . t) (quit-restore . t)
-                                               ,@window-persistent-parameters)))
-           (list (selected-frame) (current-window-configuration) (selected-window)
+         (let ((window-persistent-parameters
+                ;; Without these, it would not be atomic, or quitting *Help* not
+                ;; delete it.
+                `((window-atom . t) (quit-restore . t)
+                  ,@window-persistent-parameters)))
+           (list (selected-frame) (current-window-configuration)
+                 (selected-window)
                  (set-marker (make-marker) (window-point) (window-buffer))))))
     (condition-case problem
         (funcall function layout)
