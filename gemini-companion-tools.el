@@ -43,8 +43,8 @@
   (cl-loop for (client . row) in gemini-companion-clients
            when (plist-get row :link) collect client))
 
-(defun gemini-companion-tools--command (client &rest options)
-  "Return the command of the bridge for CLIENT, with OPTIONS.
+(defun gemini-companion-tools--command (client)
+  "Return the command of the bridge for CLIENT.
 Its Python is the Python of the server, by a name that outlives an
 update of its packages."
   (let* ((program (or (car (gemini-companion-install-command)) ""))
@@ -59,47 +59,37 @@ M-x gemini-companion-install-server installs what is needed"))
     `(,(file-truename python) "-E" "-s" "-S"
       ,(expand-file-name "__main__.py"
                          (gemini-companion-install-extension-directory))
-      ,client ,@options)))
-
-(defun gemini-companion-tools--manifest (client)
-  (let ((command (gemini-companion-tools--command client)))
-    `((name . ,gemini-companion-tools--name)
-      (version . ,gemini-companion-server-version)
-      (mcpServers
-       . ((,gemini-companion-tools--server
-           . ((command . ,(car command))
-              (args . ,(vconcat (cdr command)))
-              ;; Otherwise Qwen Code hides the tools behind its tool_search.
-              (alwaysLoadTools . t))))))))
-
-(defun gemini-companion-tools--hooks (client)
-  (let ((command (concat
-                  (mapconcat #'shell-quote-argument
-                             (gemini-companion-tools--command
-                              client "--hook")
-                             " ")
-                  ;; A CLI takes the status 2, with which Python ends after the
-                  ;; extension was deleted, for the failure of the edit.
-                  " || echo {}")))
-    (mapcar
-     (pcase-lambda (`(,event . ,matcher))
-       `(,event
-         . [(,@(and matcher `((matcher . ,matcher)))
-             (hooks
-              . [((type . "command")
-                  (name . ,gemini-companion-tools--server)
-                  (command . ,command)
-                  ;; In milliseconds.  It ends in five seconds once it has begun.
-                  (timeout . 60000))]))]))
-     (gemini-companion-clients-get client :hooks))))
+      ,client)))
 
 (defun gemini-companion-tools--files (client)
   "Return the files for CLIENT, an alist of names and contents."
-  (let ((hooks `((hooks . ,(gemini-companion-tools--hooks client))))
-        (file (gemini-companion-clients-get client :hooks-file)))
+  (let* ((command (gemini-companion-tools--command client))
+         (hook `((type . "command")
+                 (name . ,gemini-companion-tools--server)
+                 (command
+                  . ,(concat (mapconcat #'shell-quote-argument command " ")
+                             ;; A CLI takes the status 2, with which Python ends
+                             ;; after the extension was deleted, for the failure
+                             ;; of the edit.
+                             " --hook || echo {}"))
+                 ;; In milliseconds.  It ends in five seconds once it has begun.
+                 (timeout . 60000)))
+         (hooks (cl-loop
+                 for (event . matcher) in (gemini-companion-clients-get client :hooks)
+                 collect `(,event . [(,@(and matcher `((matcher . ,matcher)))
+                                      (hooks . [,hook]))])))
+         (file (gemini-companion-clients-get client :hooks-file)))
     `((,(format "%s-extension.json" client)
-       . (,@(gemini-companion-tools--manifest client) ,@(unless file hooks)))
-      ,@(and file `((,file . ,hooks))))))
+       (name . ,gemini-companion-tools--name)
+       (version . ,gemini-companion-server-version)
+       (mcpServers
+        (,gemini-companion-tools--server
+         (command . ,(car command))
+         (args . ,(vconcat (cdr command)))
+         ;; Otherwise Qwen Code hides the tools behind its tool_search.
+         (alwaysLoadTools . t)))
+       ,@(unless file `((hooks . ,hooks))))
+      ,@(and file `((,file (hooks . ,hooks)))))))
 
 (defun gemini-companion-tools--write-extension ()
   "Write the files of the extension.
@@ -210,25 +200,24 @@ priority = 100
 It is about FACTS, a plist, and TEXTS."
   (lambda (answer)
     (save-match-data
-      (pcase-let (((map :path :symbol :line :after :event) facts))
+      (pcase-let (((map :path :symbol :line :after :event) facts)
+                  ;; It may be paused while a server looks something up.
+                  (unless-paused
+                   (lambda (value)
+                     (funcall answer (if gemini-companion-paused
+                                         '(:problem "Sharing is paused in Emacs")
+                                       value)))))
         (pcase kind
           ('edited
            (apply #'gemini-companion-tools--edited facts answer texts))
           ('turn
            (gemini-companion-tools--report facts (intern event))
            (funcall answer nil))
+          ((guard gemini-companion-paused)
+           (funcall unless-paused nil))
           (_
-           (let ((unless-paused
-                  (lambda (value)
-                    (funcall answer
-                             (if gemini-companion-paused
-                                 '(:problem "Sharing is paused in Emacs")
-                               value)))))
-             (if gemini-companion-paused
-                 (funcall unless-paused nil)
-               ;; It may be paused while a server looks something up.
-               (gemini-companion-lookup
-                kind unless-paused path symbol line after)))))))))
+           (gemini-companion-lookup
+            kind unless-paused path symbol line after)))))))
 
 (defun gemini-companion-tools--report (facts event)
   "Report EVENT of the CLI that FACTS name; return its session, or nil."
@@ -257,13 +246,10 @@ are its texts."
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'tools)) directory)
   "Return the findings about the links of CLIs that run in DIRECTORY."
   (append
-   (mapcar (lambda (client)
-             (gemini-companion-tools--finding client directory))
-           (gemini-companion-tools--clients))
-   (gemini-companion-part-findings 'lookup directory)))
-
-(defun gemini-companion-tools--finding (client directory)
-  (let ((title (gemini-companion-clients-title client)))
+   (cl-loop
+    for client in (gemini-companion-tools--clients)
+    for title = (gemini-companion-clients-title client)
+    collect
     (cond
      ((not (gemini-companion-tools-linked-p client))
       `(note ,(format "%s is not linked" title)
@@ -275,7 +261,8 @@ are not offered and edits are not reported"
                       title (abbreviate-file-name directory))
              ,(format "To trust the directory, type %s in %s there."
                       (gemini-companion-clients-get client :trust) title)))
-     (t `(good ,(format "%s is linked" title))))))
+     (t `(good ,(format "%s is linked" title)))))
+   (gemini-companion-part-findings 'lookup directory)))
 
 (defun gemini-companion-tools--untrusted-p (client directory)
   (and (not (file-remote-p directory))
