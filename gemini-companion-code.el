@@ -133,14 +133,12 @@ That is a list of (LINE . COLUMN), one for each line."
 It includes the following lines that are empty or indented more than
 its first one, and the line that closes it."
   (let ((beginning (line-beginning-position))
-        (indentation (current-indentation))
-        (left 30))
-    (forward-line)
-    (while (and (< 1 (setq left (1- left)))
-                (not (eobp))
-                (or (looking-at-p "[ \t]*$")
-                    (< indentation (current-indentation))))
-      (forward-line))
+        (indentation (current-indentation)))
+    (cl-loop repeat 29
+             do (forward-line)
+             while (and (not (eobp))
+                        (or (looking-at-p "[ \t]*$")
+                            (< indentation (current-indentation)))))
     (when (looking-at-p "[ \t]*[])}]")
       (forward-line))
     (string-trim-right
