@@ -73,12 +73,12 @@ The match data, which a timer or a filter must not change, are kept."
                                                 (car ,problem))))))))
 
 (defun gemini-companion-lookup--map-in-slices (function list done &optional values)
-  "Call FUNCTION with each element of LIST, then DONE with the values.
+  "Call FUNCTION with each element of LIST, then DONE with the values, appended.
 Emacs handles keys in between.  VALUES are the values of the elements before,
 the last one first."
   (gemini-companion-lookup--guarded #'ignore
     (if (null list)
-        (funcall done (nreverse values))
+        (funcall done (apply #'append (nreverse values)))
       (let ((end (+ (float-time) 0.003)))       ; then Emacs handles keys again
         (while (and list (< (float-time) end))
           (push (ignore-errors (funcall function (pop list))) values))
@@ -296,9 +296,6 @@ if the next report may be about a file that was closed.")
 ;; A revert may turn on the major mode.
 (put 'gemini-companion-lookup--last-report 'permanent-local t)
 
-(defvar-local gemini-companion-lookup--earlier-report nil
-  "Last report about this buffer when a text was last replaced.")
-
 (defvar-local gemini-companion-lookup--sent nil
   "Cons of the version of the text that Eglot has sent last, and its tick.")
 
@@ -443,11 +440,11 @@ They are lists of FILE, whose true name is given to THEN, and maybe LINE."
                  ((gemini-companion-lookup--shared-p name)))
        (mapcar (lambda (location) (cons name (cdr location))) group)))
    (seq-group-by #'car locations)
-   (lambda (groups)
+   (lambda (shared)
      (funcall then (seq-sort-by
                     #'car #'string<
                     (seq-sort-by (lambda (location) (or (cadr location) 0)) #'<
-                                 (delete-dups (apply #'append groups))))))))
+                                 (delete-dups shared)))))))
 
 (defun gemini-companion-lookup--texts (locations then)
   "Call THEN with LOCATIONS, each with the beginning of its line."
@@ -464,7 +461,7 @@ They are lists of FILE, whose true name is given to THEN, and maybe LINE."
                           (point) (min (line-end-position) (+ (point) 400)))))
                  (cdr group)))))
    (seq-group-by #'car locations)
-   (lambda (groups) (funcall then (apply #'append groups)))))
+   then))
 
 (cl-defmethod gemini-companion-lookup
   ((_kind (eql 'definition)) answer file symbol line &rest _)
@@ -505,22 +502,21 @@ definition outside the roots."
          (open (cl-remove-if #'gemini-companion-privacy-name-hidden-p locations
                              :key #'car))
          (first (cl-find-if #'gemini-companion-lookup--shared-p open :key #'car)))
-    (cond ((null locations)
-           (user-error "No definition of %s was found" symbol))
-          ((null open)
-           (user-error "The definition of %s is in a file that Emacs does not \
-share" symbol)))
+    (unless open
+      (user-error (if locations
+                      "The definition of %s is in a file that Emacs does not share"
+                    "No definition of %s was found")
+                  symbol))
     (funcall answer
              (list :locations open
                    ;; It may come from any of the locations.
                    :documentation (and (length= open (length locations))
                                        documentation)
-                   :source (pcase first
-                             (`(,file ,line)
-                              (with-temp-buffer
-                                (gemini-companion-lookup--insert file)
-                                (forward-line (1- line))
-                                (gemini-companion-code-definition))))))))
+                   :source (when first
+                             (with-temp-buffer
+                               (gemini-companion-lookup--insert (car first))
+                               (forward-line (1- (cadr first)))
+                               (gemini-companion-code-definition)))))))
 
 (defun gemini-companion-lookup--hover (result)
   "Return the text in RESULT of a request for the hover, maybe empty."
@@ -530,7 +526,7 @@ share" symbol)))
      (replace-regexp-in-string
       "^```.*\n?" ""
       (mapconcat (lambda (part)
-                   (if (stringp part) part (or (plist-get part :value) "")))
+                   (if (stringp part) part (plist-get part :value)))
                  (if (vectorp contents) contents (list contents))
                  "\n")))))
 
@@ -569,14 +565,12 @@ of FILE and the numbers of its errors and warnings."
        (lambda (files)
          (cl-loop
           for (name) in files
-          for severities = (mapcar #'cadr
-                                   (ignore-errors
-                                     (gemini-companion-lookup--of-file name)))
+          for rows = (ignore-errors (gemini-companion-lookup--of-file name))
           collect (list name
-                        (cl-count "error" severities :test #'equal)
-                        (cl-count "warning" severities :test #'equal))
-          into rows
-          finally (funcall answer (list :rows rows))))))))
+                        (cl-count "error" rows :key #'cadr :test #'equal)
+                        (cl-count "warning" rows :key #'cadr :test #'equal))
+          into counts
+          finally (funcall answer (list :rows counts))))))))
 
 (defun gemini-companion-lookup--await-check (file answer end)
   "Call ANSWER with the diagnostics of FILE when its text has been checked.
@@ -643,6 +637,9 @@ definitions that were changed, or nil.")
 FILE is a true name.  FOUND is a list of the errors, once they are
 reported, maybe by the VERSION of a text that was sent.  A change of
 another file forgets them.")
+
+(defvar gemini-companion-lookup--earlier-reports nil
+  "Alist of buffers and the last report about each before a text was replaced.")
 
 (defvar gemini-companion-lookup--busy nil
   "Work in progress of the language servers, a list of (SERVER . TOKEN).")
@@ -756,21 +753,25 @@ Return nil if no checker knows about it, or if it may not be shared."
   (let-alist check
     (let* ((text (car .left))
            (last (eq text .after))
-           (known (alist-get text .asked)))
+           (known (alist-get text .asked))
+           (buffer (and last (gemini-companion-names-buffer .file))))
+      (when (and buffer
+                 (not (string= text (gemini-companion-text-of-buffer buffer))))
+        (error "The buffer has another text"))
       (cond
        ((null text)
         (unless (seq-some (lambda (buffer)
-                            (with-current-buffer buffer
-                              (eq gemini-companion-lookup--last-report
-                                  gemini-companion-lookup--earlier-report)))
+                            (eq (alist-get
+                                 buffer gemini-companion-lookup--earlier-reports)
+                                (buffer-local-value
+                                 'gemini-companion-lookup--last-report buffer)))
                           .others)
           (gemini-companion-lookup--finish check)))
        ((null known)
         (gemini-companion-lookup--ask check text))
        ((assq .server gemini-companion-lookup--busy))
        (t
-        (when-let* ((last)
-                    (buffer (gemini-companion-lookup--buffer-with .file text)))
+        (when buffer
           (with-current-buffer buffer
             (unless (gemini-companion-lookup--error-requests .file)
               (setf (nth 1 known) (gemini-companion-lookup--current)))))
@@ -799,28 +800,20 @@ report others for a while."
 
 (defun gemini-companion-lookup--ask (check text)
   (let-alist check
-    (let ((buffer (gemini-companion-lookup--buffer-with .file text))
+    (let ((buffer (gemini-companion-names-buffer .file))
           (known (gemini-companion-lookup--expect .file text)))
       (push (cons text known) (alist-get 'asked check))
-      (if buffer
-          (with-current-buffer buffer
-            (if (null .server)
-                (gemini-companion-lookup--start-check)
-              (when .before
-                (gemini-companion-lookup--reopen .before .after))
-              (gemini-companion-lookup--sync)
-              (gemini-companion-lookup--request-known known)))
-        (gemini-companion-lookup--when-read
-         .server #'ignore
-         (lambda () (gemini-companion-lookup--send check known)))))))
-
-(defun gemini-companion-lookup--buffer-with (file text)
-  "Return the buffer that visits FILE, or nil.
-Signal an error unless it has TEXT."
-  (when-let* ((buffer (gemini-companion-names-buffer file)))
-    (unless (string= text (gemini-companion-text-of-buffer buffer))
-      (error "The buffer has another text"))
-    buffer))
+      (if (null buffer)
+          (gemini-companion-lookup--when-read
+           .server #'ignore
+           (lambda () (gemini-companion-lookup--send check known)))
+        (with-current-buffer buffer
+          (if (null .server)
+              (gemini-companion-lookup--start-check)
+            (when .before
+              (gemini-companion-lookup--reopen .before .after))
+            (gemini-companion-lookup--sync)
+            (gemini-companion-lookup--request-known known)))))))
 
 (defun gemini-companion-lookup--send (check known)
   "Send the text of KNOWN to the server of CHECK, unless CHECK has ended.
@@ -890,6 +883,10 @@ Request its errors if the server supports that."
               (file (gemini-companion-lookup--path (plist-get document :uri)))
               ((gemini-companion-names-visited-here-p file)))
     (when (eq method :textDocument/didOpen)
+      (when (or gemini-companion-lookup--last-report gemini-companion-lookup--checks)
+        (setq gemini-companion-lookup--last-report
+              `(nil nil ,(nth 2 (or gemini-companion-lookup--last-report
+                                    '(nil nil 0))))))
       ;; Eglot opens a file that a check has opened.
       (gemini-companion-lookup--end-of file 'version))
     (setq gemini-companion-lookup--sent
@@ -915,7 +912,6 @@ Until clangd has read them, it reports what the previous ones make of the text."
                                            "\\`[ \t]*#[ \t]*include")
                           (gemini-companion-text-lines text))))
     (unless (equal (includes before) (includes after))
-      (setq gemini-companion-lookup--last-report '(nil nil 0))
       (gemini-companion-lookup--eglot 'eglot--signal-textDocument/didClose)
       (gemini-companion-lookup--eglot 'eglot--signal-textDocument/didOpen))))
 
@@ -1048,10 +1044,11 @@ The buffer that visits FILE is omitted."
 (defun gemini-companion-lookup--keep-reports ()
   "Remember the last report about each buffer, as a text is replaced.
 A quick server reports about the next text before the check of it begins."
-  (dolist (buffer (buffer-list))
-    (with-current-buffer buffer
-      (setq gemini-companion-lookup--earlier-report
-            gemini-companion-lookup--last-report))))
+  (setq gemini-companion-lookup--earlier-reports
+        (mapcar (lambda (buffer)
+                  (cons buffer (buffer-local-value
+                                'gemini-companion-lookup--last-report buffer)))
+                (buffer-list))))
 
 (defun gemini-companion-lookup--ask-others (check)
   "Make the server of CHECK report about the other buffers.
@@ -1075,14 +1072,15 @@ Request the errors if it supports that."
                              (list tick errors))))))
             ;; The server may have published a part of them.
             (setq gemini-companion-lookup--last-report
-                  gemini-companion-lookup--earlier-report)))))))
+                  (alist-get buffer gemini-companion-lookup--earlier-reports))))))))
 
 (defun gemini-companion-lookup--new-in-other (names buffer)
   "Return the errors with one of NAMES, a regexp, that are new in BUFFER, or nil.
 They or their lines have it.  The value is a list of the file, their
 number, and the first one."
   (with-current-buffer buffer
-    (pcase-let ((`(,tick ,old . ,_) gemini-companion-lookup--earlier-report))
+    (pcase-let ((`(,tick ,old . ,_)
+                 (alist-get buffer gemini-companion-lookup--earlier-reports)))
       (when-let* ((file (gemini-companion-text-true-name buffer-file-name))
                   ((eql tick (buffer-chars-modified-tick)))
                   ((gemini-companion-lookup--shared-p file))
@@ -1110,25 +1108,20 @@ number, and the first one."
                (<= (buffer-size) gemini-companion-lookup--largest))
       (let ((file (gemini-companion-text-true-name buffer-file-truename))
             (text (gemini-companion-text-of-buffer))
-            (found (unless (seq-some
-                            (lambda (check)
-                              (memq (current-buffer) (alist-get 'others check)))
-                            gemini-companion-lookup--checks)
+            (found (unless (memq (current-buffer)
+                                 (alist-get 'others
+                                            (car gemini-companion-lookup--checks)))
                      (gemini-companion-lookup--current))))
         (gemini-companion-lookup--keep-reports)
         (when (or found (gemini-companion-lookup--error-requests file))
           (gemini-companion-lookup--sync)
           (let ((known (gemini-companion-lookup--expect file text)))
             (unless (gemini-companion-lookup--request-known known)
-              (setf (nth 1 known) found))))))
-    (setq gemini-companion-lookup--last-report
-          `(nil nil ,(nth 2 (or gemini-companion-lookup--last-report
-                                '(nil nil 0)))))))
+              (setf (nth 1 known) found))))))))
 
 (defun gemini-companion-lookup--managed ()
   "End the check of this file, which Eglot has opened or closed."
-  (when (or gemini-companion-lookup--checks
-            (not (gemini-companion-lookup--managed-p)))
+  (unless (gemini-companion-lookup--managed-p)
     (setq gemini-companion-lookup--last-report '(nil nil 0)))
   (when buffer-file-truename
     (gemini-companion-lookup--end-of
@@ -1159,14 +1152,14 @@ number, and the first one."
   (pcase-dolist (`(,name ,_ ,function) gemini-companion-lookup--advice)
     (advice-remove name function))
   (setq gemini-companion-lookup--busy nil
-        gemini-companion-lookup--known nil)
+        gemini-companion-lookup--known nil
+        gemini-companion-lookup--earlier-reports nil)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (mapc #'kill-local-variable
             '(gemini-companion-lookup--begun
               gemini-companion-lookup--last-report
-              gemini-companion-lookup--sent
-              gemini-companion-lookup--earlier-report)))))
+              gemini-companion-lookup--sent)))))
 
 (provide 'gemini-companion-lookup)
 ;;; gemini-companion-lookup.el ends here
