@@ -110,11 +110,11 @@ Signal an error if FILE does not exist or may not be shared."
 
 (defun gemini-companion-lookup--insert (file)
   "Insert the text of FILE, a true name; return nil if it is too large."
-  (let* ((buffer (gemini-companion-names-buffer file))
-         (size (if buffer
-                   (buffer-size buffer)
-                 (file-attribute-size (file-attributes file)))))
-    (when (<= (or size 0) (* 1024 1024))
+  (let ((buffer (gemini-companion-names-buffer file)))
+    (when (<= (if buffer
+                  (buffer-size buffer)
+                (file-attribute-size (file-attributes file)))
+              (* 1024 1024))
       (insert (if buffer
                   (gemini-companion-text-of-buffer buffer)
                 (gemini-companion-text-read file)))
@@ -206,8 +206,8 @@ use grep_search"))))
               (when (and open (not (gemini-companion-names-buffer file)))
                 (gemini-companion-lookup--close file server))
               (when (and large (seq-empty-p (car results)))
-                (user-error "%s is too large to be sent to the language server; \
-open it in Emacs, or use grep_search" file))
+                (user-error "%s is too large to be sent to the language \
+server; open it in Emacs, or use grep_search" file))
               (funcall then results)))))))))
 
 (defun gemini-companion-lookup--when-read (server answer send)
@@ -372,7 +372,8 @@ They are lists of LINE, SEVERITY and TEXT."
        when (or (null file) (file-equal-p file buffer-file-name))
        collect (gemini-companion-lookup--row
                 ;; Other packages define levels.
-                line (flycheck-error-level-compilation-level level) (or text "")))
+                line (flycheck-error-level-compilation-level level)
+                (or text "")))
     (save-restriction
       (widen)
       (mapcar #'gemini-companion-lookup--of-flymake (flymake-diagnostics)))))
@@ -504,7 +505,8 @@ definition outside the roots."
          (first (cl-find-if #'gemini-companion-lookup--shared-p open :key #'car)))
     (unless open
       (user-error (if locations
-                      "The definition of %s is in a file that Emacs does not share"
+                      "The definition of %s is in a file that Emacs does not \
+share"
                     "No definition of %s was found")
                   symbol))
     (funcall answer
@@ -627,16 +629,16 @@ Each is an alist: `file' is a true name, whose text was `before', and is
 `after' now.  `callback' is called at the end, at the time `end' at the
 latest.  `source' is the buffer that visits `file', or else one of its
 language server, `server', which has the text with `version' then.
-`left' are the texts whose errors are to be known; `asked' is an alist of
-texts and their elements of `gemini-companion-lookup--known'.  `others'
+`old' and `new' are the elements of `gemini-companion-lookup--known' for
+the two texts, and `left' those of them that are to be known.  `others'
 are the buffers that have one of `names', a regexp for the names of
 definitions that were changed, or nil.")
 
 (defvar gemini-companion-lookup--known nil
-  "List of ((FILE . TEXT) FOUND VERSION), the last texts.
-FILE is a true name.  FOUND is a list of the errors, once they are
-reported, maybe by the VERSION of a text that was sent.  A change of
-another file forgets them.")
+  "List of ((FILE . TEXT) FOUND ASKED), the last texts.
+FILE is a true name.  FOUND is a list of the errors, once they are known.
+ASKED is the version of the text if a report is to name that, or else t
+once they were asked for.  A change of another file forgets them.")
 
 (defvar gemini-companion-lookup--earlier-reports nil
   "Alist of buffers and the last report about each before a text was replaced.")
@@ -685,7 +687,7 @@ there are none, or if they are not known within three seconds."
                      (after . ,(gemini-companion-text-normalized after))
                      (callback . ,answer)
                      (end . ,(+ (float-time) gemini-companion-lookup-timeout))
-                     ,@(mapcar #'list '(source server version left asked
+                     ,@(mapcar #'list '(source server version old new left
                                                names others))))))))
 
 (defun gemini-companion-lookup--step ()
@@ -695,71 +697,69 @@ there are none, or if they are not known within three seconds."
       (condition-case nil
           (save-match-data
             (cond ((< .end (float-time))
+                   (when (or .left (not .source))
+                     (error "Its time is up"))
                    ;; What is known of other files is enough.
-                   (if (or .left (not .source))
-                       (gemini-companion-lookup--end check nil)
-                     (gemini-companion-lookup--finish check)))
-                  ((not (eq check (car gemini-companion-lookup--checks))))
-                  ((or .source (gemini-companion-lookup--begin check))
-                   (gemini-companion-lookup--learn check))
-                  (t
-                   (gemini-companion-lookup--end check nil))))
-        ;; A server has ended, or a buffer was killed or has another text.
+                   (gemini-companion-lookup--finish check))
+                  ((eq check (car gemini-companion-lookup--checks))
+                   (unless .source
+                     (gemini-companion-lookup--begin check))
+                   (gemini-companion-lookup--learn check))))
+        ;; Or a server has ended, or a buffer was killed or has another text.
         (error (gemini-companion-lookup--end check nil))))))
 
 (defun gemini-companion-lookup--begin (check)
   "Find out who knows about the file of CHECK, and which texts to ask about.
-Return nil if no checker knows about it, or if it may not be shared."
+Signal an error if no checker knows about it, or if it may not be shared."
   (let-alist check
     (let* ((buffer (gemini-companion-names-buffer .file))
            (source (or buffer (gemini-companion-lookup--neighbor .file)))
            (server (and source (gemini-companion-lookup--server source))))
-      (when (and (or server (and buffer (gemini-companion-lookup--checker buffer)))
-                 (<= (max (string-bytes (or .before "")) (string-bytes .after))
-                     (if buffer
-                         gemini-companion-lookup--largest
-                       gemini-companion-lookup--sendable))
-                 (gemini-companion-lookup--shared-p .file))
-        (let* ((names (and server .before
-                           (gemini-companion-code-changed-names .before .after)))
-               (others (and names (gemini-companion-lookup--find-others
-                                   .file server names)))
-               (answers (with-current-buffer source
-                          (gemini-companion-lookup--error-requests .file)))
-               (old (assoc (cons .file .before)
-                           gemini-companion-lookup--known)))
-          ;; Of a text like the last one, a server need not report.
-          (unless (if buffer
-                      (or answers (nth 1 old))
-                    (and (nth 1 old) (not answers) (not others)))
-            (setq old nil))
-          (setf (alist-get 'source check) source
-                (alist-get 'server check) server
-                (alist-get 'names check) names
-                (alist-get 'others check) others
-                (alist-get 'asked check) (and old (list (cons .before old)))
-                (alist-get 'left check)
-                (cond ((or (null .before) (and buffer (not old))) (list .after))
-                      ((or buffer (and answers (null others)))
-                       (list .after .before))
-                      ;; It may know the text after the edit from the file.
-                      (others (list .before .after))
-                      ;; Other programs may have changed what was known.
-                      (t `(,.after ,.before ,@(and old (list .before))
-                                   ,.after)))))))))
+      (unless (and (or server
+                       (and buffer (gemini-companion-lookup--checker buffer)))
+                   (<= (max (string-bytes (or .before "")) (string-bytes .after))
+                       (if buffer
+                           gemini-companion-lookup--largest
+                         gemini-companion-lookup--sendable))
+                   (gemini-companion-lookup--shared-p .file))
+        (error "Nothing checks the file"))
+      (let* ((others (gemini-companion-lookup--find-others check server))
+             (answers (with-current-buffer source
+                        (gemini-companion-lookup--error-requests .file)))
+             (known (assoc (cons .file .before) gemini-companion-lookup--known))
+             ;; Of a text like the last one, a server need not report; a
+             ;; request that was sent will be answered.
+             (usable (if buffer
+                         (nth (if answers 2 1) known)
+                       (and (nth 1 known) (not (or answers others)))))
+             (old (cond (usable known)
+                        ((and .before (not buffer))
+                         (gemini-companion-lookup--expect .file .before))))
+             (new (gemini-companion-lookup--expect .file .after)))
+        (setf (alist-get 'source check) source
+              (alist-get 'server check) server
+              (alist-get 'others check) others
+              (alist-get 'old check) old
+              (alist-get 'new check) new
+              (alist-get 'left check)
+              (cond ((null old) (list new))
+                    ((or buffer (and answers (null others))) (list new old))
+                    ;; It may know the text after the edit from the file.
+                    (others (list old new))
+                    ;; Other programs may have changed what was known.
+                    (t `(,new ,old ,@(and usable (list old)) ,new))))))))
 
 (defun gemini-companion-lookup--learn (check)
   "Ask for the errors of the texts of CHECK, and end it when all are known."
   (let-alist check
-    (let* ((text (car .left))
-           (last (eq text .after))
-           (known (alist-get text .asked))
+    (let* ((known (car .left))
+           (last (eq known .new))
            (buffer (and last (gemini-companion-names-buffer .file))))
       (when (and buffer
-                 (not (string= text (gemini-companion-text-of-buffer buffer))))
+                 (not (string= .after (gemini-companion-text-of-buffer buffer))))
         (error "The buffer has another text"))
       (cond
-       ((null text)
+       ((null known)
         (unless (seq-some (lambda (buffer)
                             (eq (alist-get
                                  buffer gemini-companion-lookup--earlier-reports)
@@ -767,8 +767,8 @@ Return nil if no checker knows about it, or if it may not be shared."
                                  'gemini-companion-lookup--last-report buffer)))
                           .others)
           (gemini-companion-lookup--finish check)))
-       ((null known)
-        (gemini-companion-lookup--ask check text))
+       ((equal '(nil nil) (cdr known))
+        (gemini-companion-lookup--ask check known))
        ((assq .server gemini-companion-lookup--busy))
        (t
         (when buffer
@@ -780,29 +780,27 @@ Return nil if no checker knows about it, or if it may not be shared."
                 ;; Without errors after the edit, those before do not matter.
                 (and (or (car found) (not last)) (cdr .left)))
           (when (and (cdr .left) (not last)
-                     (gemini-companion-lookup--doubtful-p check found))
-            (setf (alist-get 'asked check)
-                  (unless (cddr .left) (list (cons text known)))))
+                     (gemini-companion-lookup--doubtful-p check))
+            (dolist (again (cdr .left))
+              (setcdr again (list nil nil))))
           (when last
             (gemini-companion-lookup--ask-others check))
           (gemini-companion-lookup--learn check)))))))
 
-(defun gemini-companion-lookup--doubtful-p (check old)
+(defun gemini-companion-lookup--doubtful-p (check)
   "Return non-nil unless all new errors of CHECK are in lines of its edit.
-OLD is a list of those before it.  A server that is loading files may
-report others for a while."
+A server that is loading files may report others for a while."
   (let-alist check
-    (cl-flet ((new (old)
+    (cl-flet ((new (found)
                 (gemini-companion-code-new-errors
-                 (caadr (alist-get .after .asked)) .after old .before)))
+                 (car (nth 1 .new)) .after found .before)))
       (or (string-blank-p .before)
-          (seq-difference (new old) (new nil))))))
+          (seq-difference (new (nth 1 .old)) (new nil))))))
 
-(defun gemini-companion-lookup--ask (check text)
+(defun gemini-companion-lookup--ask (check known)
+  (setf (nth 2 known) t)
   (let-alist check
-    (let ((buffer (gemini-companion-names-buffer .file))
-          (known (gemini-companion-lookup--expect .file text)))
-      (push (cons text known) (alist-get 'asked check))
+    (let ((buffer (gemini-companion-names-buffer .file)))
       (if (null buffer)
           (gemini-companion-lookup--when-read
            .server #'ignore
@@ -821,7 +819,7 @@ Request its errors if the server supports that."
   (let-alist check
     ;; Another edit may have begun CHECK again.
     (when (and .source
-               (rassq known .asked)
+               (memq known .left)
                (memq check gemini-companion-lookup--checks))
       (when .version
         (gemini-companion-lookup--close .file .server))
@@ -836,9 +834,8 @@ Request its errors if the server supports that."
   "End CHECK with its result, if its text is still in the file."
   (let-alist check
     (let ((new (gemini-companion-code-new-errors
-                (caadr (alist-get .after .asked)) .after
-                (if .before (nth 1 (alist-get .before .asked)) '(nil))
-                (or .before "")))
+                (car (nth 1 .new)) .after
+                (if .before (nth 1 .old) '(nil)) (or .before "")))
           (elsewhere
            (delq nil (mapcar (apply-partially
                               #'gemini-companion-lookup--new-in-other .names)
@@ -883,7 +880,8 @@ Request its errors if the server supports that."
               (file (gemini-companion-lookup--path (plist-get document :uri)))
               ((gemini-companion-names-visited-here-p file)))
     (when (eq method :textDocument/didOpen)
-      (when (or gemini-companion-lookup--last-report gemini-companion-lookup--checks)
+      (when (or gemini-companion-lookup--last-report
+                gemini-companion-lookup--checks)
         (setq gemini-companion-lookup--last-report
               `(nil nil ,(nth 2 (or gemini-companion-lookup--last-report
                                     '(nil nil 0))))))
@@ -1012,6 +1010,7 @@ Return nil if the server does not support that."
 (defun gemini-companion-lookup--request-known (known)
   "Request the errors of KNOWN, whose text the server of this buffer has.
 Return nil if the server does not support that."
+  (setf (nth 2 known) t)
   (gemini-companion-lookup--request-errors
    (caar known) (lambda (errors) (setf (nth 1 known) (list errors)))))
 
@@ -1028,18 +1027,23 @@ Return nil if the server does not support that."
 
 ;;;; Other files
 
-(defun gemini-companion-lookup--find-others (file server names)
-  "Return the buffers of SERVER that have one of NAMES, a regexp.
-The buffer that visits FILE is omitted."
-  (seq-filter
-   (lambda (buffer)
-     (with-current-buffer buffer
-       (and buffer-file-name
-            (eq server (gemini-companion-lookup--server buffer))
-            (gemini-companion-lookup--current)
-            (let ((case-fold-search nil))
-              (string-match-p names (gemini-companion-text-of-buffer))))))
-   (remq (gemini-companion-names-buffer file) (buffer-list))))
+(defun gemini-companion-lookup--find-others (check server)
+  "Set the `names' of CHECK, and return the buffers of SERVER with one of them.
+The buffer that visits the file is omitted."
+  (let-alist check
+    (when-let* ((server)
+                (.before)
+                (names (gemini-companion-code-changed-names .before .after)))
+      (setf (alist-get 'names check) names)
+      (seq-filter
+       (lambda (buffer)
+         (with-current-buffer buffer
+           (and buffer-file-name
+                (eq server (gemini-companion-lookup--server buffer))
+                (gemini-companion-lookup--current)
+                (let ((case-fold-search nil))
+                  (string-match-p names (gemini-companion-text-of-buffer))))))
+       (remq (gemini-companion-names-buffer .file) (buffer-list))))))
 
 (defun gemini-companion-lookup--keep-reports ()
   "Remember the last report about each buffer, as a text is replaced.
@@ -1075,7 +1079,7 @@ Request the errors if it supports that."
                   (alist-get buffer gemini-companion-lookup--earlier-reports))))))))
 
 (defun gemini-companion-lookup--new-in-other (names buffer)
-  "Return the errors with one of NAMES, a regexp, that are new in BUFFER, or nil.
+  "Return the new errors of BUFFER that have one of NAMES, a regexp, or nil.
 They or their lines have it.  The value is a list of the file, their
 number, and the first one."
   (with-current-buffer buffer

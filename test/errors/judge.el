@@ -56,8 +56,8 @@ By itself Emacs would ask whether to, if it visits FILE."
 (defvar judge-known nil "When it had answered.")
 
 (advice-add 'gemini-companion-lookup--ask :before
-            (lambda (_ text)
-              (when (equal text judge-text)
+            (lambda (_ known)
+              (when (equal (cdar known) judge-text)
                 (setq judge-asked (float-time)))))
 
 (defun judge-known-p (file)
