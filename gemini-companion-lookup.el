@@ -980,32 +980,31 @@ Return nil if the server does not support that."
                           (delete work gemini-companion-lookup--busy))))))))))
 
 (defun gemini-companion-lookup--published (server params)
-  (when-let* ((path (gemini-companion-lookup--path (plist-get params :uri)))
-              (file (gemini-companion-text-true-name path)))
-    (let ((version (plist-get params :version))
-          (errors (gemini-companion-lookup--errors
-                   (plist-get params :diagnostics)))
-          (buffer (gemini-companion-names-buffer file)))
-      (if buffer
-          (with-current-buffer buffer
-            (when (and (eq server (gemini-companion-lookup--server buffer))
-                       ;; Eglot opens a file with the version 0, which some
-                       ;; servers leave out.
-                       (equal gemini-companion-lookup--sent
-                              (cons (or version 0) (buffer-chars-modified-tick)))
-                       (or version errors
-                           (null gemini-companion-lookup--last-report)
-                           (car gemini-companion-lookup--last-report)))
-              (unless (eql (buffer-chars-modified-tick)
-                           (car gemini-companion-lookup--last-report))
-                (gemini-companion-lookup--forget-others file))
-              (setq gemini-companion-lookup--last-report
-                    (list (buffer-chars-modified-tick) errors version))))
-        (dolist (known gemini-companion-lookup--known)
-          (when (and version (equal file (caar known)) (eql version (nth 2 known))
-                     ;; A server may report none when the file is closed.
-                     (or errors (null (nth 1 known))))
-            (setf (nth 1 known) (list errors))))))))
+  (pcase-let* (((map :uri :version :diagnostics) params)
+               (errors (gemini-companion-lookup--errors diagnostics))
+               (file (gemini-companion-text-true-name
+                      (gemini-companion-lookup--path uri))))
+    (if-let* ((file)
+              (buffer (gemini-companion-names-buffer file)))
+        (with-current-buffer buffer
+          (when (and (eq server (gemini-companion-lookup--server buffer))
+                     ;; Eglot opens a file with the version 0, which some
+                     ;; servers leave out.
+                     (equal gemini-companion-lookup--sent
+                            (cons (or version 0) (buffer-chars-modified-tick)))
+                     (or version errors
+                         (null gemini-companion-lookup--last-report)
+                         (car gemini-companion-lookup--last-report)))
+            (unless (eql (buffer-chars-modified-tick)
+                         (car gemini-companion-lookup--last-report))
+              (gemini-companion-lookup--forget-others file))
+            (setq gemini-companion-lookup--last-report
+                  (list (buffer-chars-modified-tick) errors version))))
+      (dolist (known gemini-companion-lookup--known)
+        (when (and version (equal file (caar known)) (eql version (nth 2 known))
+                   ;; A server may report none when the file is closed.
+                   (or errors (null (nth 1 known))))
+          (setf (nth 1 known) (list errors)))))))
 
 (defun gemini-companion-lookup--request-known (known)
   "Request the errors of KNOWN, whose text the server of this buffer has.
