@@ -265,9 +265,7 @@ regular file, which a project may have there."
     (unless (eobp)
       (unless (eq (char-after) ?\{)
         (error "Not a JSON object"))
-      (let ((json-object-type 'alist)
-            (json-key-type 'string)
-            (json-array-type 'vector)
+      (let ((json-key-type 'string)
             (json-false :false)
             ;; Distinct from an empty object.
             (json-null :null))
@@ -289,11 +287,11 @@ has.  Ignore errors."
 
 ;;;;; Writing
 
-(defun gemini-companion-settings--set (file keys value)
-  "Set KEYS, a list of two strings, to VALUE in FILE; return t if so.
-If FILE has comments, which would be lost, or its first key is no
-object, visit it for the user, and return nil.  If it cannot be written,
-report that, and return `failed'.  Signal an error if it is malformed."
+(defun gemini-companion-settings--set (file keys value saved)
+  "Set KEYS, a list of two strings, to VALUE in FILE, and display SAVED.
+If FILE cannot be written, report that instead.  If it has comments,
+which would be lost, or its first key is no object, visit it for the
+user, and return nil.  Signal an error if it is malformed."
   (let* ((object (gemini-companion-settings--read file))
          (section (cdr (assoc (car keys) object))))
     (if (and (listp section)
@@ -309,12 +307,11 @@ report that, and return `failed'.  Signal an error if it is malformed."
               (write-region (concat (json-encode object) "\n") nil
                             ;; It may be a link to where all settings are.
                             (file-truename file) nil 'silent)
-              t)
+              (message "%s" saved))
           (file-error
            (message "Setting not saved (%s); set %s to %s where that file is made"
                     (error-message-string problem) (string-join keys ".")
-                    (json-encode value))
-           'failed))
+                    (json-encode value))))
       (find-file-other-window file)
       (message "%s has comments, which would be lost; set %s to %s in it, \
 then save"
@@ -362,13 +359,10 @@ The first one is about what is needed to connect, if they can be read."
             (,(cond ((eq value t) "Enable")
                     (found "Change it")
                     (t "Set it"))
-             . ,(lambda ()
-                  (let ((set (gemini-companion-settings--set file keys value)))
-                    (if (not (eq t set))
-                        set
-                      (message "Setting saved; type %s in each running %s"
-                               command
-                               (gemini-companion-clients-title client))))))))
+             . ,(apply-partially
+                 #'gemini-companion-settings--set file keys value
+                 (format "Setting saved; type %s in each running %s" command
+                         (gemini-companion-clients-title client))))))
      (t
       `(bad ,problem
             ,(format "Remove %s, which overrides your own settings." key)

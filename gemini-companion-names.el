@@ -148,13 +148,11 @@ FILE is a true name, or nil.  No buffer is searched, and no link followed."
 
 (defun gemini-companion-names-roots (&optional name)
   "Return the copies of the workspace roots of the host NAME, or of all."
-  (seq-mapcat (pcase-lambda (`(,host . ,(map :roots)))
-                (when (member name (list nil host))
-                  (delq nil (mapcar (pcase-lambda (`(,_ ,root))
-                                      (and root (gemini-companion-names-copy
-                                                 (concat host root))))
-                                    roots))))
-              gemini-companion-names-remotes))
+  (cl-loop for (host . plist) in gemini-companion-names-remotes
+           when (member name (list nil host))
+           append (cl-loop for (_ root) in (plist-get plist :roots)
+                           when root collect (gemini-companion-names-copy
+                                              (concat host root)))))
 
 (defun gemini-companion-names-remote (file &optional host)
   "Return a cons of the host of FILE, or of a directory, and its name there.

@@ -69,11 +69,9 @@ takes the program as one line for a shell."
 (defun gemini-companion-remote--get (name key)
   (plist-get (cdr (assoc name gemini-companion-names-remotes)) key))
 
-(defun gemini-companion-remote--put (name &rest plist)
-  (let ((host (cdr (assoc name gemini-companion-names-remotes))))
-    (while plist
-      (setq host (plist-put host (pop plist) (pop plist))))
-    (setf (alist-get name gemini-companion-names-remotes nil nil #'equal) host)))
+(defun gemini-companion-remote--put (name plist)
+  (setf (alist-get name gemini-companion-names-remotes nil nil #'equal)
+        (map-merge 'plist (cdr (assoc name gemini-companion-names-remotes)) plist)))
 
 ;;;; Commands of the system
 
@@ -186,26 +184,24 @@ sentence if that is not possible."
                         (apply connected answer))))))
     (add-hook 'gemini-companion-remote-changed-hook check))
   (unless (assoc name gemini-companion-names-mirrors)
-    (push (cons name (file-truename
-                      (make-temp-file (gemini-companion-remote--prefix)
-                                      'directory)))
+    (push (cons name
+                (file-truename
+                 (make-temp-file
+                  ;; With the number of this Emacs in place of the server's, a
+                  ;; server removes it once this Emacs has ended.
+                  (replace-regexp-in-string
+                   "-[0-9]+-\\'" (format "-%d-" (emacs-pid))
+                   (or (plist-get (gemini-companion-server-info) :files)
+                       "gemini-companion-"))
+                  'directory)))
           gemini-companion-names-mirrors))
   (let ((state (gemini-companion-remote--get name :state)))
     (gemini-companion-remote--put
      name
-     :state (if (member state '("connected" "lost")) state "connecting")
-     :directories (seq-union (gemini-companion-remote--get name :directories)
-                             (list directory))))
+     `( :state ,(if (member state '("connected" "lost")) state "connecting")
+        :directories ,(seq-union (gemini-companion-remote--get name :directories)
+                                 (list directory)))))
   (gemini-companion-remote--start name))
-
-(defun gemini-companion-remote--prefix ()
-  "Return the prefix of the names of mirrors.
-It has the number of this Emacs in place of the server's, so that a
-server removes them once this Emacs has ended."
-  (replace-regexp-in-string
-   "-[0-9]+-\\'" (format "-%d-" (emacs-pid))
-   (or (plist-get (gemini-companion-server-info) :files)
-       "gemini-companion-")))
 
 (defun gemini-companion-remote--answer (name directory)
   "Return the workspace root of DIRECTORY on the host NAME, and a problem.
@@ -254,7 +250,7 @@ or is the home directory or /" directory title)))))))
          (previous (gemini-companion-remote--get name :state))
          (state (plist-get facts :state)))
     (when previous
-      (apply #'gemini-companion-remote--put name facts)
+      (gemini-companion-remote--put name facts)
       (pcase (cons previous state)
         (`("lost" . "connected")
          (message "Connection to %s is back; if a CLI there does not connect \

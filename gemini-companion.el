@@ -269,9 +269,6 @@ ENTRY is a row of `gemini-companion-commands'."
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.")
 
-(defconst gemini-companion--late-parts '(prompt compose tools list)
-  "The parts that are not loaded with the mode, but when used.")
-
 (defun gemini-companion--feature (part)
   (intern (format "gemini-companion-%s" part)))
 
@@ -394,8 +391,9 @@ Install the packages of the server first, if needed."
   (when (gemini-companion-server-running-p)
     (require 'epc)
     (mapc #'require (mapcar #'gemini-companion--feature
+                            ;; The others when used.
                             (seq-difference gemini-companion--parts
-                                            gemini-companion--late-parts)))
+                                            '(prompt compose tools list))))
     (when (gemini-companion-install-extension-p)
       (require 'gemini-companion-tools))
     (mapc #'gemini-companion-part-start (gemini-companion--loaded-parts))))
