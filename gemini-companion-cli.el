@@ -289,8 +289,7 @@ workspace root of a remote directory is known, that stands for it."
 (defun gemini-companion-cli--buffer (run)
   (seq-find
    (lambda (buffer)
-     (when-let* ((other (buffer-local-value 'gemini-companion-cli-parameters
-                                            buffer)))
+     (let ((other (buffer-local-value 'gemini-companion-cli-parameters buffer)))
        (seq-every-p (lambda (key)
                       (equal (plist-get run key) (plist-get other key)))
                     '(:client :directory :number))))
@@ -304,10 +303,9 @@ workspace root of a remote directory is known, that stands for it."
          buffer)))
 
 (defun gemini-companion-cli--free-number (run)
-  (seq-find (lambda (number)
-              (not (gemini-companion-cli--live-buffer
-                    `(:number ,number ,@run))))
-            (number-sequence 1 99)))
+  (cl-loop for number from 1
+           unless (gemini-companion-cli--live-buffer `(:number ,number ,@run))
+           return number))
 
 (defun gemini-companion-cli--name (run)
   (pcase-let (((map :client :directory :number :remote) run))
@@ -370,11 +368,7 @@ of its own, in %s" (abbreviate-file-name directory)))
             ,@process-environment)))
     ;; A terminal takes the size of the window when its mode begins.
     (cl-letf (((default-value 'header-line-format) " "))
-      (funcall function command)))
-  (when-let* ((process (get-buffer-process (current-buffer))))
-    (process-put process 'gemini-companion-started t)
-    (setq header-line-format '(:eval (gemini-companion-notify-header)))
-    (gemini-companion-cli--watch)))
+      (funcall function command))))
 
 (defun gemini-companion-cli--vterm (command)
   (require 'vterm)
@@ -637,7 +631,7 @@ ROOT is the workspace root in its remote host, if any."
           (if problem (error "%s" problem) (gemini-companion-cli--in))
         (error
          (insert (error-message-string err) "\n")
-         (gemini-companion-cli--end buffer "Not started"))))))
+         (gemini-companion-cli--end "Not started"))))))
 
 (defun gemini-companion-cli--in ()
   (pcase-let* ((buffer (current-buffer))
@@ -657,6 +651,9 @@ ROOT is the workspace root in its remote host, if any."
          (cons (or (executable-find (car command)) (car command))
                (cdr command)))))
     (when-let* ((process (get-buffer-process buffer)))
+      (process-put process 'gemini-companion-started t)
+      (gemini-companion-cli--watch)
+      (setq header-line-format '(:eval (gemini-companion-notify-header)))
       ;; Some terminals have their keymaps in minor modes, too.
       (setq-local minor-mode-overriding-map-alist
                   (list (cons t gemini-companion-run-map))
@@ -737,11 +734,11 @@ It does if one of about its last 15 lines is a choice, or has such words."
       (funcall sentinel process event))
     (when (and (buffer-live-p buffer)
                (not (process-live-p process)))
-      (gemini-companion-cli--end
-       buffer (format "%s: %s"
-                      (gemini-companion-session-title
-                       (buffer-local-value 'gemini-companion-cli-parameters buffer))
-                      (string-trim event))))))
+      (with-current-buffer buffer
+        (gemini-companion-cli--end
+         (format "%s: %s"
+                 (gemini-companion-session-title gemini-companion-cli-parameters)
+                 (string-trim event)))))))
 
 (defun gemini-companion-cli-unload-function ()
   "Make the terminals of CLIs ordinary ones, for `unload-feature'."
@@ -756,21 +753,20 @@ It does if one of about its last 15 lines is a choice, or has such words."
                  header-line-format)))))
   nil)
 
-(defun gemini-companion-cli--end (buffer reason)
-  (with-current-buffer buffer
-    (setq-local minor-mode-overriding-map-alist
-                (list (cons t gemini-companion-run-ended-map)))
-    (setq buffer-read-only t)
-    ;; Evil has its own meaning for the keys.
-    (when (bound-and-true-p evil-local-mode)
-      (evil-emacs-state))
-    (setq header-line-format
-          ;; A % would begin a construct of the mode line.
-          (string-replace
-           "%" "%%"
-           (concat " " reason (substitute-command-keys "; \
+(defun gemini-companion-cli--end (reason)
+  (setq-local minor-mode-overriding-map-alist
+              (list (cons t gemini-companion-run-ended-map)))
+  (setq buffer-read-only t)
+  ;; Evil has its own meaning for the keys.
+  (when (bound-and-true-p evil-local-mode)
+    (evil-emacs-state))
+  (setq header-line-format
+        ;; A % would begin a construct of the mode line.
+        (string-replace
+         "%" "%%"
+         (concat " " reason (substitute-command-keys "; \
 \\<gemini-companion-run-ended-map>\\[gemini-companion-run] restarts it, \
-\\[gemini-companion-resume] resumes a conversation, \\[quit-window] quits"))))))
+\\[gemini-companion-resume] resumes a conversation, \\[quit-window] quits")))))
 
 ;;;; Desktop
 
