@@ -201,8 +201,7 @@ else nil.  Display the output if SHOW is non-nil."
     (special-mode)
     ;; Windows follow the output.
     (setq-local window-point-insertion-type t)
-    (when show
-      (display-buffer (current-buffer))))
+    (when show (display-buffer (current-buffer))))
   (message "Installing the Python packages of gemini-companion...")
   (setq gemini-companion-install--directory
         (expand-file-name (format "venv-%s-%d"
@@ -288,8 +287,7 @@ At the end call END, see `gemini-companion-install-start'."
                         (seq-take (gemini-companion-install--environments) 2))))
       (ignore-error file-error (delete-directory old t))))
   (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
-    (unless (eq window (selected-window))
-      (quit-restore-window window)))
+    (unless (eq window (selected-window)) (quit-restore-window window)))
   (message "Installing the Python packages of gemini-companion...done")
   (funcall end nil))
 

@@ -447,12 +447,10 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
       ('wait '((wait "Asking where the CLIs run")))
       (all
        (or (mapcar #'gemini-companion-status--process-finding
-                   (seq-remove (lambda (process)
-                                 (seq-some (lambda (session)
-                                             (eql (plist-get process :pid)
-                                                  (plist-get session :pid)))
-                                           sessions))
-                               all))
+                   (seq-difference all sessions
+                                   (lambda (a b)
+                                     (eql (plist-get a :pid)
+                                          (plist-get b :pid)))))
            (and all '((good "All are connected"))))))))
 
 (defun gemini-companion-status--process-finding (process)
