@@ -82,10 +82,9 @@ If OWN is non-nil and both have CRLF, it keeps its line ends."
           (min (- (min (length a) (length b)) head)
                (length (fill-common-string-prefix (reverse a) (reverse b)))))))
 
-(defun gemini-companion-text--run (function texts program &rest options)
-  "Compare TEXTS by PROGRAM with OPTIONS, and return the value of FUNCTION.
-FUNCTION is called with the exit status; the output is the current
-buffer."
+(defun gemini-companion-text--run (texts program &rest options)
+  "Compare TEXTS by PROGRAM with OPTIONS.
+Return a cons of its exit status and its output."
   ;; Only the user can read them.
   (let ((files (mapcar (lambda (text)
                          (let ((file (make-temp-file "gemini-companion-")))
@@ -96,33 +95,29 @@ buffer."
         (default-directory "/"))
     (unwind-protect
         (with-temp-buffer
-          (funcall function (apply #'call-process program nil t nil "--text"
-                                   (append options files))))
+          (cons (apply #'call-process program nil t nil "--text"
+                       (append options files))
+                (buffer-string)))
       (mapc #'delete-file files))))
 
 (defun gemini-companion-text-diff (texts)
   "Return the hunks in which the two TEXTS differ, a list.
 Return nil if there is no such program, or the disk is full."
-  (ignore-error file-error
-    (gemini-companion-text--run (lambda (_status)
-                                  (gemini-companion-text--hunks))
-                                texts diff-command "-U0")))
-
-(defun gemini-companion-text--hunks ()
-  "Return the hunks in the current buffer, the output of `diff' with -U0."
-  (let ((numbers "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?")
-        hunks)
-    (goto-char (point-min))
-    (while (re-search-forward (format "^@@ -%1$s \\+%1$s @@" numbers) nil t)
-      (pcase-let ((`(,old ,old-count ,new ,new-count)
-                   (mapcar (lambda (n)
-                             (string-to-number (or (match-string n) "1")))
-                           '(1 2 3 4))))
-        ;; A side without lines names the line before it.
-        (push (list (if (zerop old-count) (1+ old) old) old-count
-                    (if (zerop new-count) (1+ new) new) new-count)
-              hunks)))
-    (nreverse hunks)))
+  (cl-loop
+   with numbers = "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
+   with regexp = (format "^@@ -%1$s \\+%1$s @@" numbers)
+   with output = (or (ignore-error file-error
+                       (cdr (gemini-companion-text--run texts diff-command
+                                                        "-U0")))
+                     "")
+   for end = 0 then (match-end 0)
+   while (string-match regexp output end)
+   for (old old-count new new-count)
+   = (mapcar (lambda (n) (string-to-number (or (match-string n output) "1")))
+             '(1 2 3 4))
+   ;; A side without lines names the line before it.
+   collect (list (if (zerop old-count) (1+ old) old) old-count
+                 (if (zerop new-count) (1+ new) new) new-count)))
 
 (defun gemini-companion-text-merged (mine base theirs &rest labels)
   "Merge the texts MINE and THEIRS, which have both been made from BASE.
@@ -153,9 +148,7 @@ LABELS name the three texts."
 
 (defun gemini-companion-text--run-merge (texts &rest options)
   "Return a cons of the status and the output of diff3 with OPTIONS for TEXTS."
-  (pcase (apply #'gemini-companion-text--run
-                (lambda (status) (cons status (buffer-string)))
-                texts "diff3" options)
+  (pcase (apply #'gemini-companion-text--run texts "diff3" options)
     ((and `(,(or 0 1) . ,_) result) result)
     (`(,_ . ,output)
      (user-error "Merging failed: %s" (string-trim output)))))
