@@ -35,23 +35,7 @@
     map)
   "Keys in the control panel of a review.")
 
-;;;; Faces
-
-(defun gemini-companion-ediff--set-faces ()
-  "Use one face for the hunks that are not current in this buffer.
-Ediff's own faces for them are unreadable in some themes.  Changed
-words are bold, as in a unified diff."
-  (setq-local face-remapping-alist
-              (append '((ediff-fine-diff-A bold ediff-fine-diff-A)
-                        (ediff-fine-diff-B bold ediff-fine-diff-B))
-                      (mapcar (lambda (face)
-                                (list face 'gemini-companion-other-hunk))
-                              '(ediff-even-diff-A ediff-even-diff-B
-                                ediff-odd-diff-A ediff-odd-diff-B))
-                      face-remapping-alist)
-              ;; Place for the signs of the current hunk.
-              line-prefix " "
-              wrap-prefix " "))
+;;;; Current hunk
 
 (defun gemini-companion-ediff--selected ()
   "Display which hunk is current, and if it is excluded.
@@ -101,13 +85,26 @@ Its buffers are the control panel, the proposal and the original.")
       (with-current-buffer buffer
         (widen)
         (gemini-companion-highlight (gemini-companion-edit-file edit))
-        (gemini-companion-ediff--set-faces)))
+        (setq-local face-remapping-alist
+                    (append '(;; Changed words are bold, as in a unified diff.
+                              (ediff-fine-diff-A bold ediff-fine-diff-A)
+                              (ediff-fine-diff-B bold ediff-fine-diff-B)
+                              ;; Ediff's own are unreadable in some themes.
+                              (ediff-even-diff-A gemini-companion-other-hunk)
+                              (ediff-even-diff-B gemini-companion-other-hunk)
+                              (ediff-odd-diff-A gemini-companion-other-hunk)
+                              (ediff-odd-diff-B gemini-companion-other-hunk))
+                            face-remapping-alist)
+                    ;; Place for the signs of the current hunk.
+                    line-prefix " "
+                    wrap-prefix " ")))
     (let ((panel (gemini-companion-text-keeping-message
                    (gemini-companion-ediff--start edit original proposal
                                                   keep))))
-      (setf (gemini-companion-view-buffers view) (list panel proposal original))
+      (setf (gemini-companion-view-buffers view) (list panel proposal original)
+            (gemini-companion-view-hunks view) (gemini-companion-edit-hunks edit))
       (with-current-buffer panel
-        (gemini-companion-ediff--compared view))
+        (gemini-companion-ediff--selected))
       (with-current-buffer original
         (setq header-line-format " File on disk"))
       (with-current-buffer proposal
@@ -295,11 +292,7 @@ The control panel is current."
       (widen)
       (move-overlay bounds (point-min) (point-max))))
   (ediff-update-diffs)
-  (gemini-companion-ediff--compared (gemini-companion-review-of-buffer)))
-
-(defun gemini-companion-ediff--compared (view)
-  "Record which hunks VIEW displays.  Its control panel is current."
-  (setf (gemini-companion-view-hunks view)
+  (setf (gemini-companion-view-hunks (gemini-companion-review-of-buffer))
         (gemini-companion-edit-hunks gemini-companion-edit-here))
   (gemini-companion-ediff--selected))
 
