@@ -75,13 +75,6 @@ If OWN is non-nil and both have CRLF, it keeps its line ends."
                    (string-remove-prefix mark text))
                   (t (string-replace "\n" "\r\n" plain))))))
 
-(defun gemini-companion-text-common (a b)
-  "Return the lengths of the common prefix and suffix of A and B, a cons."
-  (let ((head (length (fill-common-string-prefix a b))))
-    (cons head
-          (min (- (min (length a) (length b)) head)
-               (length (fill-common-string-prefix (reverse a) (reverse b)))))))
-
 (defun gemini-companion-text--run (texts program &rest options)
   "Compare TEXTS by PROGRAM with OPTIONS.
 Return a cons of its exit status and its output."
@@ -292,15 +285,18 @@ Return their positions."
 (defun gemini-companion-text--edit (count source new-count)
   "Replace COUNT lines at point by NEW-COUNT lines at that place in SOURCE.
 Keep the common prefix and suffix.  The text before is the same in both."
-  (pcase-let* ((beg (point))
-               (there (1+ (- beg (point-min))))
-               (new (with-current-buffer source
-                      (goto-char there)
-                      (forward-line new-count)
-                      (buffer-substring there (point))))
-               (old (progn (forward-line count)
-                           (buffer-substring-no-properties beg (point))))
-               (`(,head . ,tail) (gemini-companion-text-common old new)))
+  (let* ((beg (point))
+         (there (1+ (- beg (point-min))))
+         (new (with-current-buffer source
+                (goto-char there)
+                (forward-line new-count)
+                (buffer-substring there (point))))
+         (old (progn (forward-line count)
+                     (buffer-substring-no-properties beg (point))))
+         (head (length (fill-common-string-prefix old new)))
+         (tail (length (fill-common-string-prefix
+                        (reverse (substring old head))
+                        (reverse (substring new head))))))
     (goto-char (+ beg head))
     ;; A marker at the beginning of the tail, or of the next line, stays there.
     (funcall (if (or (< 0 count) (< (buffer-size) (point)))

@@ -402,7 +402,10 @@ a vector of their positions, lists (LINE BEG END), or nil before a hunk."
 That is all of a short line; a long one takes a second to be split."
   (if (<= (max (length text) (length other)) gemini-companion-unified--long-line)
       (cons 0 (length text))
-    (pcase-let ((`(,head . ,tail) (gemini-companion-text-common text other)))
+    (let* ((head (length (fill-common-string-prefix text other)))
+           (tail (length (fill-common-string-prefix
+                          (reverse (substring text head))
+                          (reverse (substring other head))))))
       (with-temp-buffer
         (insert text)
         (goto-char (1+ head))
