@@ -5,7 +5,6 @@ import asyncio
 import logging
 import os
 import threading
-from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -14,77 +13,34 @@ from sexpdata import Symbol
 
 from . import texts
 from .config import Config
-from .epc_server import Peer, Sexp, value_of
+from .epc_server import EpcServer, Sexp
 from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts
 
 logger = logging.getLogger(__name__)
 
 
-class Emacs:
+class Emacs(EpcServer):
     """The Emacs that has started this process."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
-        self._peer: Peer | None = None
-        self._is_gone = False
-        self._queue: list[tuple[Sexp, ...]] = []
+        super().__init__(config.secret)
+        self._end_limit = config.end_limit
 
-    async def listen(self, methods: Mapping[str, Callable[..., Sexp]]) -> int:
-        """Accept connections, and return the port.
-
-        Emacs may call ``methods``: ``hello``, which returns the description of the
-        server, only at first.  ``stop`` is also called when it disconnects.
-        """
-        self._methods = methods
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+    async def listen(self, methods: Mapping[str, Callable[..., object]]) -> int:
+        run = {name: partial(_run, one) for name, one in methods.items()}
+        return await super().listen(run)
 
     async def close(self) -> None:
         """Disconnect when Emacs has answered."""
         self._server.close()
-        if peer := self._peer:
+        if self._peer is not None:
             # Emacs answers in order.  Closing a connection with unread answers resets
             # it, and Emacs would lose the calls that it has not read.
             with suppress(EmacsError, asyncio.TimeoutError):
-                await asyncio.wait_for(
-                    self._call("outcome-written", 0), self._config.end_limit
-                )
-            self._forget_peer()
-            peer.close()
-
-    async def _connected(self, reader: StreamReader, writer: StreamWriter) -> None:
-        methods = {name: partial(self._run, one) for name, one in self._methods.items()}
-        peer = Peer(methods, reader, writer)
-        try:
-            self._greet(peer, await peer.hello(self._config.secret))
-            await peer.run()
-        except (OSError, EOFError, ValueError) as error:
-            logger.info("EPC connection ended: %s", error)
-        finally:
-            peer.close()
-            if peer is self._peer:
-                self._forget_peer()
-                self._methods["stop"]()
-
-    def _greet(self, peer: Peer, uid: int) -> None:
-        logger.info("Emacs is connected")
-        self._server.close()
-        self._peer = peer
-        peer.answer(uid, {**self._methods["hello"](), "files": texts.prefix()})
-        for call in self._queue:
-            peer.call(*call)
-        self._queue.clear()
-
-    def give_up(self) -> None:
-        """Fail the calls that Emacs has not answered."""
-        if self._peer is not None:
-            self._peer.give_up()
-
-    def _forget_peer(self) -> None:
-        self.give_up()
-        self._peer = None
-        self._is_gone = True
+                last = self.call("outcome-written", 0)
+                await asyncio.wait_for(last, self._end_limit)
+            self._peer.close()
+            self.give_up()
 
     # Calls to Emacs
 
@@ -95,15 +51,14 @@ class Emacs:
         """
         text = texts.pack(diff.proposal)
         path = diff.local_name or diff.path
-        await self._call("open-diff", diff.id, session, path, text)
+        await self.call("open-diff", diff.id, session, path, text)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         """Close the review of ``diff_id`` and return the text of its proposal.
 
         Return None if Emacs has none.  Raise EmacsError if it cannot close it.
         """
-        reply = await self._call("close-diff", diff_id, Symbol(reason))
-        text = self._argument(reply)
+        text = _value_of(await self.call("close-diff", diff_id, Symbol(reason)))
         return None if text == [] else str(text)
 
     async def ask(self, kind: str, facts: Facts, parts: Sequence[str | None]) -> Facts:
@@ -113,7 +68,7 @@ class Emacs:
         EmacsError if it cannot be asked.
         """
         packed = [text and texts.pack(text) for text in parts]
-        return dict(value_of(await self._call("ask", Symbol(kind), facts, *packed)))
+        return dict(_value_of(await self.call("ask", Symbol(kind), facts, *packed)))
 
     def warn(self, message: str) -> None:
         """Show ``message`` to the user."""
@@ -128,30 +83,23 @@ class Emacs:
             if error is not None and not isinstance(error, EmacsGone):
                 logger.warning("%s failed in Emacs: %s", name, error)
 
-        self._call(name, *args).add_done_callback(log)
+        self.call(name, *args).add_done_callback(log)
 
-    def _call(self, name: str, *args: Sexp) -> "asyncio.Future[Sexp]":
-        """Return what Emacs answers, or an EmacsError, to the call of ``name``."""
-        answer = asyncio.get_running_loop().create_future()
-        if self._is_gone:
-            answer.set_exception(EmacsGone("Emacs has disconnected"))
-        elif self._peer is None:
-            self._queue.append((answer, name, *args))
-        else:
-            self._peer.call(answer, name, *args)
-        return answer
 
-    # Arguments of Emacs
+def _run(function: Callable[..., object], *args: Sexp) -> object:
+    return function(*map(_value_of, args))
 
-    def _run(self, function: Callable[..., object], *args: Sexp) -> object:
-        return function(*map(self._argument, args))
 
-    def _argument(self, form: Sexp) -> Sexp:
-        """Return the value of ``form``; the text if it is in a file."""
-        value = value_of(form)
-        if isinstance(value, dict) and value.keys() == {"file"}:
-            return texts.take(value["file"])
-        return value
+def _value_of(form: Sexp) -> Sexp:
+    """Return ``form`` with its property lists as dictionaries, or texts from files."""
+    if not isinstance(form, list):
+        return form
+    values = [_value_of(item) for item in form]
+    if values and isinstance(values[0], Symbol):
+        keys = [key.value()[1:].replace("-", "_") for key in values[::2]]
+        facts = dict(zip(keys, values[1::2], strict=True))
+        return texts.take(facts["file"]) if keys == ["file"] else facts
+    return values
 
 
 # Stdin

@@ -13,7 +13,6 @@ import sys
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -36,32 +35,56 @@ _BACKSLASH = re.compile(rb"\\(?:\\|[0-7]{1,3})")
 _LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
 
 
-@dataclass(eq=False, repr=False)
-class Peer:
-    """A connection to a peer, which may call ``_methods``."""
+class EpcServer:
+    """The server for the peer that knows ``secret``."""
 
-    _methods: Mapping[str, Callable[..., object]]
-    _reader: StreamReader
-    _writer: StreamWriter
-    _calls: EPCCallManager = field(init=False, default_factory=EPCCallManager)
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+        self._calls = EPCCallManager()
+        self._unsent: list[bytes] = []
+        self._peer: StreamWriter | None = None
+        """The connection to the peer, which may be closed, None before it connects."""
 
-    def close(self) -> None:
-        """Close the connection once everything is written."""
-        self._writer.close()
+    async def listen(self, methods: Mapping[str, Callable[..., object]]) -> int:
+        """Accept connections, and return the port.
 
-    # Reading
+        The peer may call ``methods``: ``hello``, which returns the description of the
+        server, only at first.  ``stop`` is also called when it disconnects.
+        """
+        self._methods = methods
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
 
-    async def hello(self, secret: str) -> int:
-        """Wait for a call of hello with ``secret`` and this version; return its id.
+    async def _connected(self, reader: StreamReader, writer: StreamWriter) -> None:
+        try:
+            uid = await self._hello(reader, writer)
+            logger.info("Emacs is connected")
+            self._server.close()
+            self._peer = writer
+            self._send("return", uid, self._methods["hello"]())
+            writer.writelines(self._unsent)
+            while not writer.is_closing():
+                self._handle(await _message(reader, writer, MAX_MESSAGE))
+        except (OSError, EOFError, ValueError) as error:
+            logger.info("EPC connection ended: %s", error)
+        finally:
+            writer.close()
+            if writer is self._peer:
+                self.give_up()
+                self._methods["stop"]()
+
+    async def _hello(self, reader: StreamReader, writer: StreamWriter) -> int:
+        """Wait for a call of hello with the secret and this version; return its id.
 
         Raise ValueError if anything else comes.
         """
         while True:
-            kind, uid, rest = _parts(await self._message(MAX_HELLO))
+            kind, uid, rest = _parts(await _message(reader, writer, MAX_HELLO))
             try:
                 name, (given, version) = rest
                 is_hello = (kind, name.value()) == ("call", "hello")
-                is_right = hmac.compare_digest(given.encode(), secret.encode())
+                is_right = hmac.compare_digest(given.encode(), self._secret.encode())
             except (ValueError, TypeError, AttributeError):
                 raise ValueError("no hello") from None
             if not (is_hello and is_right):
@@ -73,22 +96,7 @@ class Peer:
                 f"{sys.executable} runs is {__version__}; install the same version of "
                 "both and restart Emacs"
             )
-            self._send("return-error", uid, text)
-
-    async def run(self) -> None:
-        """Handle what the peer sends; raise an error when it disconnects."""
-        while not self._writer.is_closing():
-            self._handle(await self._message(MAX_MESSAGE))
-
-    async def _message(self, longest: int) -> bytes:
-        head = await self._reader.readexactly(6)
-        if not _LENGTH.match(head) or int(head, 16) > longest:
-            raise ValueError("no message, or too long a one")
-        message = await self._reader.readexactly(int(head, 16))
-        # Emacs cannot turn off Nagle's algorithm, so its next message would wait
-        # 40 ms for a delayed acknowledgement.
-        acknowledge(self._writer.get_extra_info("socket"))
-        return message
+            writer.write(_encoded("return-error", uid, text))
 
     def _handle(self, message: bytes) -> None:
         try:
@@ -96,12 +104,15 @@ class Peer:
         except ValueError as error:
             logger.warning("Cannot decode an EPC message: %s", error)
             return
-        if kind == "call":
-            self._receive_call(uid, rest)
-        elif kind in ("return", "return-error", "epc-error"):
-            self._receive_answer(kind, uid, rest)
-        else:
-            logger.warning("EPC message of unknown kind: %s", kind[:40])
+        with suppress(BaseRemoteError):  # the call was given up
+            if kind == "call":
+                self._receive_call(uid, rest)
+            elif kind == "return":
+                self._calls.handle_return(uid, rest[0] if rest else [])
+            elif kind in ("return-error", "epc-error"):
+                self._calls.handle_return_error(uid, rest[0] if rest else "")
+            else:
+                logger.warning("EPC message of unknown kind: %s", kind[:40])
 
     def _receive_call(self, uid: int, rest: list[Sexp]) -> None:
         try:
@@ -109,8 +120,8 @@ class Peer:
             run = partial(self._methods[method.value()], *args)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             self._send("return-error", uid, f"Malformed call: {error}")
-            return
-        self._reply(uid, run)
+        else:
+            self._reply(uid, run)
 
     def _reply(self, uid: int, run: Callable[[], Sexp]) -> None:
         """Answer the call ``uid`` with the value of ``run``, or with its error."""
@@ -126,19 +137,11 @@ class Peer:
                 task = asyncio.get_running_loop().create_task(value)
                 task.add_done_callback(lambda task: self._reply(uid, task.result))
             else:
-                self.answer(uid, True if value is None else value)
+                self._send("return", uid, True if value is None else value)
 
-    def _receive_answer(self, kind: str, uid: int, rest: list[Sexp]) -> None:
-        with suppress(BaseRemoteError):  # the call was given up
-            if kind == "return":
-                self._calls.handle_return(uid, rest[0] if rest else [])
-            else:
-                self._calls.handle_return_error(uid, rest[0] if rest else "")
-
-    # Writing
-
-    def call(self, answer: "asyncio.Future[Sexp]", name: str, *args: Sexp) -> None:
-        """Call ``name`` with ``args``; ``answer`` is set, maybe to an EmacsError."""
+    def call(self, name: str, *args: Sexp) -> "asyncio.Future[Sexp]":
+        """Return the future of what the peer answers, or of an EmacsError."""
+        answer = asyncio.get_running_loop().create_future()
 
         def settle(value: Sexp) -> None:
             if answer.done():  # nothing waits for it any more
@@ -149,7 +152,11 @@ class Peer:
             else:
                 answer.set_result(value)
 
-        self._calls.call(self, name, list(args), settle, settle)
+        if self._peer is not None and self._peer.is_closing():
+            settle(EmacsGone("Emacs has disconnected"))
+        else:
+            self._calls.call(self, name, list(args), settle, settle)
+        return answer
 
     def give_up(self) -> None:
         """Let all calls that have no answer fail with EmacsGone."""
@@ -157,27 +164,42 @@ class Peer:
             _, (_, fail) = self._calls.callbacks.popitem()
             fail(EmacsGone("Emacs did not answer"))
 
-    def answer(self, uid: int, value: Sexp) -> None:
-        """Answer the call ``uid`` with ``value``."""
-        self._send("return", uid, value)
-
     def _send(self, kind: str, uid: int, *rest: Sexp) -> None:
         try:
-            # The name of a directory may have any byte.
-            data = clean(sexpdata.dumps([Symbol(kind), uid, *rest])).encode()
-            if len(data) >= MAX_MESSAGE:
-                raise ValueError(f"message too long: {len(data)} bytes")
+            message = _encoded(kind, uid, *rest)
         except (ValueError, TypeError, RecursionError) as error:
             logger.error("Cannot send an EPC message: %s", error)
             if kind == "call":
-                self._receive_answer("return-error", uid, [str(error)])
+                self._calls.handle_return_error(uid, str(error))
             elif kind == "return":
                 self._send("return-error", uid, str(error))
         else:
-            self._writer.write(b"%06x%b\n" % (len(data) + 1, data))
+            if self._peer is None:
+                self._unsent.append(message)
+            else:
+                self._peer.write(message)
 
 
-# S-expressions
+# Messages
+
+
+async def _message(reader: StreamReader, writer: StreamWriter, longest: int) -> bytes:
+    head = await reader.readexactly(6)
+    if not _LENGTH.match(head) or int(head, 16) > longest:
+        raise ValueError("no message, or too long a one")
+    message = await reader.readexactly(int(head, 16))
+    # Emacs cannot turn off Nagle's algorithm, so its next message would wait
+    # 40 ms for a delayed acknowledgement.
+    acknowledge(writer.get_extra_info("socket"))
+    return message
+
+
+def _encoded(kind: str, uid: int, *rest: Sexp) -> bytes:
+    # The name of a directory may have any byte.
+    data = clean(sexpdata.dumps([Symbol(kind), uid, *rest])).encode()
+    if len(data) >= MAX_MESSAGE:
+        raise ValueError(f"message too long: {len(data)} bytes")
+    return b"%06x%b\n" % (len(data) + 1, data)
 
 
 def _parts(message: bytes) -> tuple[str, int, list[Sexp]]:
@@ -212,14 +234,3 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
         return found[0]
     code = int(found[0][1:], 8)
     return bytes([code]) if code < 0x80 else b"\xff"
-
-
-def value_of(form: Sexp) -> Sexp:
-    """Return ``form`` with its property lists as dictionaries."""
-    if not isinstance(form, list):
-        return form
-    values = [value_of(item) for item in form]
-    if values and isinstance(values[0], Symbol):
-        keys = [key.value()[1:].replace("-", "_") for key in values[::2]]
-        return dict(zip(keys, values[1::2], strict=True))
-    return values

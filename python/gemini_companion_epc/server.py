@@ -226,6 +226,7 @@ class Server:
             "token": self._config.token,
             "is-exposed": self._config.is_exposed,
             "discovery": self._discovery.names(),
+            "files": texts.prefix(),
         }
 
     def serve(self) -> None:
