@@ -17,14 +17,13 @@ from .config import Config, parse_start_line
 from .diffs import Diffs
 from .discovery import DiscoveryFiles
 from .emacs import Emacs, watch_stdin
-from .port import Port
+from .port import Port, UnixPort
 from .processes import process_of, running
 from .questions import Questions
 from .remote import Remotes
 from .sessions import Sessions
 from .system import IS_WINDOWS, on_signals
 from .types import Facts, File, StartError
-from .unix_port import UnixPort
 
 logger = logging.getLogger(__name__)
 

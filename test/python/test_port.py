@@ -13,9 +13,8 @@ from conftest import Alone, until
 from fake_cli import BOUND, PING, FakeCli
 from gemini_companion_epc import port as module
 from gemini_companion_epc.copilot import socket_name
-from gemini_companion_epc.port import MAX_WAITING, Port
+from gemini_companion_epc.port import MAX_WAITING, Port, UnixPort
 from gemini_companion_epc.types import StartError
-from gemini_companion_epc.unix_port import UnixPort
 from scene import context_of, paths_of
 
 
