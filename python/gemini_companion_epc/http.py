@@ -135,10 +135,11 @@ async def _list_tools(
     config: Config, context: Context, params: PaginatedRequestParams | None
 ) -> ListToolsResult:
     session = _session(context)
-    process = await session.wait_for_process(config.list_limit)
+    if session.search is not None:
+        await asyncio.wait([session.search], timeout=config.list_limit)
     # An ACP client asks the user itself; with a diff too, the turn would hang until
     # both are answered.
-    if not config.offer_tools or (process and process.is_acp):
+    if not config.offer_tools or (session.process and session.process.is_acp):
         return ListToolsResult(tools=[])
     return ListToolsResult(tools=[*map(_declared, session.client.protocol.tools)])
 

@@ -71,7 +71,7 @@ class Session:
     """Set when all outcomes are written."""
     stream: "Stream | None" = None
     requests: int = 0
-    timer: asyncio.TimerHandle | None = None
+    timer: asyncio.Handle = field(init=False)
 
     @property
     def short_id(self) -> str:
@@ -92,17 +92,6 @@ class Session:
         }
         return {key: value for key, value in facts.items() if value is not None}
 
-    async def wait_for_process(self, limit: float) -> Process | None:
-        """Return the process of the CLI, after waiting ``limit`` seconds at most."""
-        if self.search is not None:
-            await asyncio.wait([self.search], timeout=limit)
-        return self.process
-
-    def update_context(self, context: bytes | None) -> None:
-        """Send ``context`` in place of an earlier context."""
-        self.context = context
-        self._wake()
-
     def notify(
         self, path: str, content: str | None = None, diff: Diff | None = None
     ) -> None:
@@ -112,7 +101,7 @@ class Session:
         self.outcomes.append(QueuedOutcome(path, content, diff, event))
         self.flushed.clear()
         self._answer(path)
-        self._wake()
+        self.wake()
 
     async def decided(self, path: str, proposal: str) -> bool | None:
         """Wait for the outcome of the diff of ``path``; return whether it is accepted.
@@ -140,10 +129,6 @@ class Session:
         if answer and not answer.done():
             answer.set_result(is_accepted)
 
-    def next_outcome(self) -> bytes | None:
-        """Return the event of the first outcome, if there is one."""
-        return self.outcomes[0].event if self.outcomes else None
-
     def acknowledge(self, outcome: QueuedOutcome) -> None:
         """Drop ``outcome``, which was written, and report it."""
         self.outcomes.remove(outcome)
@@ -152,7 +137,8 @@ class Session:
         if not self.outcomes:
             self.flushed.set()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Let the event stream, if any, write what has changed."""
         if self.stream is not None:
             self.stream.changed.set()
 
@@ -205,11 +191,12 @@ class Stream:
         session = self._session
         if session.stream is not self:
             return None
-        if self._context is not None and (outcome := session.next_outcome()):
-            return outcome
-        if session.context is not None and session.context != self._context:
+        outcome = session.outcomes[0].event if session.outcomes else None
+        is_new = session.context not in (None, self._context)
+        # The first context precedes the outcomes, later ones follow them.
+        if is_new and (outcome is None or self._context is None):
             return session.context
-        return session.next_outcome()
+        return outcome
 
 
 def encode_event(notification: Notification) -> bytes:
@@ -259,7 +246,8 @@ class Sessions:
             session = Session(session_id, client, remote, self._report_to_emacs)
             session.context = self._event(session)
             self._sessions[session_id] = session
-            self._expect_client(session)
+            loop = asyncio.get_running_loop()
+            session.timer = loop.call_soon(self._expect_client, session)
         return session
 
     def has(self, session: Session) -> bool:
@@ -276,7 +264,7 @@ class Sessions:
         if session is None:
             return
         logger.info("Session %s ended: %s", session.short_id, reason)
-        _cancel(session.timer)
+        session.timer.cancel()
         self.on_end(session, reason)
         for path in list(session.waiting):
             session.release(path)
@@ -295,7 +283,7 @@ class Sessions:
             yield
             return
         session.requests += 1
-        _cancel(session.timer)
+        session.timer.cancel()
         try:
             yield
         finally:
@@ -335,7 +323,7 @@ class Sessions:
         previous, session.stream = session.stream, Stream(session)
         if previous is not None:
             previous.end()
-        _cancel(session.timer)
+        session.timer.cancel()
         if self.is_stopping:
             session.stream.end()
         self.report()
@@ -357,7 +345,7 @@ class Sessions:
         One that comes later is taken in, as after a restart.  End it soon if its
         process exits: the reviews of a killed CLI would stay open for the grace time.
         """
-        _cancel(session.timer)
+        session.timer.cancel()
         if not self.has(session) or session.stream is not None or session.requests:
             return
         if left is None:
@@ -427,7 +415,8 @@ class Sessions:
             kind = session.remote, session.client.protocol
             if kind not in events:
                 events[kind] = self._event(session)
-            session.update_context(events[kind])
+            session.context = events[kind]
+            session.wake()
 
     def _event(self, session: Session) -> bytes | None:
         if self._context is None:
@@ -438,8 +427,3 @@ class Sessions:
             if (name := self.remote_name(session.remote, file.path)) is not None
         ]
         return encode_event(session.client.protocol.context(files))
-
-
-def _cancel(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
