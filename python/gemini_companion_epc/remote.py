@@ -91,8 +91,8 @@ class Mirror:
 
     def __init__(self, remote: Remote) -> None:
         self.directory = remote.mirror
-        self._files = remote.files or ()
-        self._pairs = [*(remote.shared or ()), ("/", self.directory)]
+        self._files = remote.files
+        self._pairs = [*remote.shared, ("/", self.directory)]
         # A previous server may have left some.
         copies = [one for one in Path(self.directory).rglob("*") if one.is_file()]
         self._sizes = {
@@ -284,7 +284,6 @@ class Outpost:
         self._remotes = remotes
         self._facts: Facts = {"port": remote.port or 0}
         self._state = ""
-        self._change: asyncio.TimerHandle | None = None
         self._stdin: StreamWriter | None = None
         """Its input, or None if it does not run."""
         self._pending: dict[int, asyncio.Future[str]] = {}
@@ -318,21 +317,16 @@ class Outpost:
             previous = self.mirror.stamp(sent.path)
             problem = await asyncio.to_thread(self.mirror.store, sent) or problem
             is_new = self.mirror.stamp(sent.path) != previous
-            if is_new and self.mirror.decides(sent.path):
-                self._report_soon()
+            if is_new and self.mirror.decides(sent.path) and self._state == "connected":
+                # Emacs reads it soon, once for several files.
+                self._state = "changed"
+                asyncio.get_running_loop().call_later(_CHANGE, self._report_change)
         self._answer(number, problem)
         self._send("A")
 
-    def _report_soon(self) -> None:
-        """Let Emacs read soon what decides what is shared, once for several files."""
-        if self._change is None:
-            loop = asyncio.get_running_loop()
-            self._change = loop.call_later(_CHANGE, self._report_change)
-
     def _report_change(self) -> None:
-        self._change = None
-        if self._state == "connected":
-            self._report(self._state)
+        if self._state == "changed":
+            self._report("connected")
 
     def _follow(self) -> list[str]:
         """Follow the reviewed files, and no longer those whose reviews ended before."""
@@ -395,7 +389,9 @@ class Outpost:
             problem = await self._serve(process, output)
         finally:
             self._stdin = None
-            self._give_up()
+            self.tunnel.abort()
+            for number in list(self._pending):
+                self._answer(number, f"the connection to {self._title} was lost")
             end = asyncio.create_task(_end(process, transport, errors))
             try:
                 await asyncio.shield(end)
@@ -436,12 +432,6 @@ class Outpost:
         """Wait for a sign of life; return False if the connection is lost."""
         return self._stdin is not None and not await self._request("P")
 
-    def _give_up(self) -> None:
-        """Close the connections, and give up what the outpost has not answered."""
-        self.tunnel.abort()
-        for number in list(self._pending):
-            self._answer(number, f"the connection to {self._title} was lost")
-
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
         self.mirror.make()
@@ -453,7 +443,7 @@ class Outpost:
         settings = {
             "directories": self._remote.directories,
             "clients": clients,
-            "files": self._remote.files or (),
+            "files": self._remote.files,
             "limit": _LARGEST_FILE,
             "port": self._facts["port"],
         }
@@ -511,13 +501,11 @@ class Outpost:
         except Exception as error:  # whatever the other host has sent
             raise MalformedArgument(repr(error)) from None
 
-    async def _take_answer(self, number: int, facts: Facts | None = None) -> None:
-        # Facts that were not asked for could keep Emacs busy.
-        if self._answer(number) and facts is not None:
-            self._update_facts(facts)
-
-    def _update_facts(self, sent: Facts) -> None:
+    async def _take_answer(self, number: int, sent: Facts | None = None) -> None:
         """Take the facts that the outpost has ``sent``, and follow the reviews."""
+        # Facts that were not asked for could keep Emacs busy.
+        if not self._answer(number) or sent is None:
+            return
         roots, names = sent["roots"], self._remote.directories
         for path in (sent["home"], *filter(None, roots.values())):
             self.mirror.local_name(path)
