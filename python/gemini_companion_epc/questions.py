@@ -26,18 +26,12 @@ LONGEST_ERROR = 200
 MOST_FILES = 5
 
 
-def _word(description: str) -> Facts:
-    return {"type": "string", "minLength": 1, "description": description}
-
-
-def _count(description: str) -> Facts:
-    return {"type": "integer", "minimum": 0, "description": description}
-
-
+_WORD = {"type": "string", "minLength": 1}
+_COUNT = {"type": "integer", "minimum": 0}
 _OCCURRENCE = {
-    "file": _word("File that uses the symbol"),
-    "symbol": _word("Its name, as it is written in the file"),
-    "line": _count("Line of the symbol in the file"),
+    "file": {**_WORD, "description": "File that uses the symbol"},
+    "symbol": {**_WORD, "description": "Its name, as it is written in the file"},
+    "line": {**_COUNT, "description": "Line of the symbol in the file"},
 }
 
 
@@ -69,7 +63,7 @@ TOOLS = [
         "without text is a line that contains only the symbol.",
         ["file", "symbol"],
         **_OCCURRENCE,
-        after=_count("Number of lines already shown"),
+        after={**_COUNT, "description": "Number of lines already shown"},
     ),
     _tool(
         "definition",
@@ -83,7 +77,7 @@ TOOLS = [
         "List the errors and warnings that Emacs has for a file; without a file, count "
         "them in each file.",
         [],
-        file=_word("File to list them of"),
+        file={**_WORD, "description": "File to list them of"},
     ),
 ]
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
@@ -121,10 +115,9 @@ class Questions:
         if not isinstance(event, dict):
             raise MalformedArgument("event must be an object")
         directory = self._directory(string(event, "cwd"))
-        name = event.get("hook_event_name")
         pids = await asyncio.to_thread(ancestors, request.get("pid"))
         facts = {"client": client.name, "pids": pids}
-        kind = client.events.get(str(name))
+        kind = client.events.get(str(event.get("hook_event_name")))
         if kind is None:
             return await self._edited(facts, event, directory)
         kind = client.events.get(str(event.get("notification_type")), kind)
@@ -182,16 +175,16 @@ class Questions:
     # Questions
 
     async def _call(self, request: Facts, directory: str) -> Facts:
-        name, arguments = request.get("name"), request.get("arguments")
+        name = str(request.get("name"))
         try:
-            checked = _checked(name, arguments, directory)
+            checked = _checked(name, request.get("arguments"), directory)
         except MalformedArgument as error:
             return {**_content(str(error)), "isError": True}
         logger.info("question: %s", name)
         try:
-            text = await asyncio.wait_for(
-                self._text(str(name), checked, directory), self._config.question_limit
-            )
+            answer = self._emacs.ask(name, checked, ())
+            facts = await asyncio.wait_for(answer, self._config.question_limit)
+            text = facts.get("problem") or _TEXTS[name](facts, directory, checked)
         except asyncio.TimeoutError:
             limit = f"{self._config.question_limit:g}"
             text = f"Emacs did not answer within {limit} s"
@@ -202,33 +195,22 @@ class Questions:
             text = f"Emacs cannot answer: {error}"
         return _content(text)
 
-    async def _text(self, name: str, checked: Facts, directory: str) -> str:
-        facts = await self._emacs.ask(name, checked, ())
-        if "problem" in facts:
-            return str(facts["problem"])
-        if name == "references":
-            return _references_text(checked, facts, directory)
-        if name == "definition":
-            return _definition_text(facts, directory)
-        return _diagnostics_text(facts, directory, "path" in checked)
-
 
 # Arguments
 
 
-def _checked(name: object, arguments: object, directory: str) -> Facts:
+def _checked(name: str, arguments: object, directory: str) -> Facts:
     """Return ``arguments`` of the tool ``name``, with the absolute name of a file.
 
     Raise MalformedArgument if they do not fit its schema.
     """
-    schema = _SCHEMAS.get(name) if isinstance(name, str) else None
-    if schema is None:
+    if name not in _SCHEMAS:
         raise MalformedArgument(f"Unknown tool: {name}")
     # It takes a while to import.
     from jsonschema import ValidationError, validate  # type: ignore[import-untyped]
 
     try:
-        validate(arguments, schema)
+        validate(arguments, _SCHEMAS[name])
     except ValidationError as error:
         raise MalformedArgument(f"{error.json_path}: {error.message:.200}") from None
     assert isinstance(arguments, dict)
@@ -247,7 +229,7 @@ def _content(text: str) -> Facts:
     return {"content": [{"type": "text", "text": clean(text)}]}
 
 
-def _references_text(checked: Facts, facts: Facts, directory: str) -> str:
+def _references_text(facts: Facts, directory: str, checked: Facts) -> str:
     total, shown = facts.get("total") or 0, checked.get("after", 0)
     symbol, found = checked.get("symbol", ""), facts.get("locations") or []
     lines = [f"{total} reference" if total == 1 else f"{total} references"]
@@ -285,7 +267,7 @@ def _around(symbol: str, text: str) -> str:
     return before if start + LONGEST_TEXT >= len(text) else before[:-1] + "…"
 
 
-def _definition_text(facts: Facts, directory: str) -> str:
+def _definition_text(facts: Facts, directory: str, _: Facts) -> str:
     lines = [
         f"{_relative(path, directory)}:{line}"
         for path, line in facts.get("locations") or []
@@ -296,9 +278,9 @@ def _definition_text(facts: Facts, directory: str) -> str:
     return _fitting(lines)
 
 
-def _diagnostics_text(facts: Facts, directory: str, is_of_file: bool) -> str:
+def _diagnostics_text(facts: Facts, directory: str, checked: Facts) -> str:
     rows = facts.get("rows") or []
-    if is_of_file:
+    if "path" in checked:
         rows = sorted(rows, key=lambda row: (_SEVERITIES.index(row[1]), row[0] or 0))
         lines = [_cut(f"{line}: {severity}: {text}") for line, severity, text in rows]
         return _fitting(lines or ["Emacs has no errors or warnings for this file."])
@@ -310,6 +292,13 @@ def _diagnostics_text(facts: Facts, directory: str, is_of_file: bool) -> str:
         if errors or warnings
     ]
     return _fitting(lines or ["Emacs has no errors or warnings."])
+
+
+_TEXTS = {
+    "references": _references_text,
+    "definition": _definition_text,
+    "diagnostics": _diagnostics_text,
+}
 
 
 def _errors_text(facts: Facts, directory: str) -> str:
