@@ -20,11 +20,7 @@ from pydantic_core import from_json
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import (
-    JSONResponse,
-    PlainTextResponse,
-    StreamingResponse,
-)
+from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .clients import Client, bearers

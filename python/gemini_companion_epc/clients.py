@@ -16,6 +16,7 @@ from .bridge import HOMES, directory_of
 from .companion import COMPANION
 from .copilot import Copilot
 from .protocol import Protocol
+from .types import Json
 
 _RUNNER = r"(.*/)?(node(js)?|bun|deno)"
 
@@ -55,9 +56,7 @@ class Client:
         """Return the bearer token that names this client to the server."""
         return token if self is CLIENTS[0] else f"{token}.{self.name}"
 
-    def discovery(
-        self, port: int, token: str, roots: Sequence[str] = ()
-    ) -> dict[str, object]:
+    def discovery(self, port: int, token: str, roots: Sequence[str] = ()) -> Json:
         """Return the content of its discovery file, see `Protocol.discovery`."""
         taken = [root for root in roots if self.can_take(root)]
         return self.protocol.discovery(port, self.bearer(token), taken)
@@ -66,7 +65,7 @@ class Client:
         """Return whether the client can be sent the workspace root ``root``."""
         return self.takes_any_root or os.pathsep not in root
 
-    def remote_description(self, token: str) -> dict[str, object]:
+    def remote_description(self, token: str) -> Json:
         """Return the description of the discovery file for an outpost."""
         variable, top = HOMES.get(self.name, ("", "gemini"))
         return {

@@ -7,10 +7,10 @@ absent keys are omitted, never null, and texts hold no lone surrogates.
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from .protocol import Protocol, Reviews, Tool
-from .types import File, Notification, file_name, string
+from .types import File, Json, file_name, string
 
 IDE_INFO = {"name": "emacs", "displayName": "Emacs"}
 
@@ -23,7 +23,7 @@ _CLOSE = Tool(
     "closeDiff",
     "Close the review of a file and return the text of the proposal.",
     ["filePath"],
-    ["suppressNotification"],  # nothing is notified when a CLI closes a review
+    ["suppressJson"],  # nothing is notified when a CLI closes a review
 )
 
 
@@ -32,9 +32,7 @@ class Companion(Protocol):
 
     tools = _OPEN, _CLOSE
 
-    async def call(
-        self, reviews: Reviews, tool: str, arguments: Mapping[str, object]
-    ) -> str:
+    async def call(self, reviews: Reviews, tool: str, arguments: Json) -> str:
         path = file_name(string(arguments, "filePath"), "filePath")
         if tool == _OPEN.name:
             await reviews.open(path, string(arguments, "newContent"))
@@ -43,18 +41,16 @@ class Companion(Protocol):
         answer = {} if text is None else {"content": text}
         return json.dumps(answer, ensure_ascii=False)
 
-    def context(self, files: Sequence[File]) -> Notification:
+    def context(self, files: Sequence[File]) -> Json:
         state = {"openFiles": [_spelled(file) for file in files]}
         return _notification("ide/contextUpdate", workspaceState=state)
 
-    def outcome(self, path: str, content: str | None) -> Notification:
+    def outcome(self, path: str, content: str | None) -> Json:
         if content is None:
             return _notification("ide/diffRejected", filePath=path)
         return _notification("ide/diffAccepted", filePath=path, content=content)
 
-    def discovery(
-        self, port: int, bearer: str, roots: Sequence[str]
-    ) -> dict[str, object]:
+    def discovery(self, port: int, bearer: str, roots: Sequence[str]) -> Json:
         # Only Qwen Code reads an array, see `Client.takes_any_root`.
         is_odd = any(os.pathsep in root for root in roots)
         joined = json.dumps(list(roots)) if is_odd else os.pathsep.join(roots)
@@ -69,8 +65,8 @@ class Companion(Protocol):
 COMPANION = Companion()
 
 
-def _spelled(file: File) -> dict[str, object]:
-    spelled: dict[str, object] = {"path": file.path, "timestamp": file.timestamp}
+def _spelled(file: File) -> Json:
+    spelled: Json = {"path": file.path, "timestamp": file.timestamp}
     if file.active:
         spelled["isActive"] = True
     if file.line:
@@ -80,5 +76,5 @@ def _spelled(file: File) -> dict[str, object]:
     return spelled
 
 
-def _notification(method: str, **params: object) -> Notification:
+def _notification(method: str, **params: object) -> Json:
     return {"jsonrpc": "2.0", "method": method, "params": params}

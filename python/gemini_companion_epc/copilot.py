@@ -9,14 +9,14 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
 from .bridge import directory_of
 from .protocol import Protocol, Reviews, Tool
 from .system import this_host
-from .types import File, Notification, file_name, string
+from .types import File, Json, file_name, string
 
 _PATH, _TEXT, _NAME = "original_file_path", "new_file_contents", "tab_name"
 _OPEN = Tool("open_diff", "Open a review of an edit in Emacs.", [_PATH, _TEXT, _NAME])
@@ -50,9 +50,7 @@ class Copilot(Protocol):
 
     tools = _OPEN, _CLOSE
 
-    async def call(
-        self, reviews: Reviews, tool: str, arguments: Mapping[str, object]
-    ) -> str:
+    async def call(self, reviews: Reviews, tool: str, arguments: Json) -> str:
         name = string(arguments, _NAME)
         if tool == _CLOSE.name:
             if name in self._kept or name not in self._paths:
@@ -82,7 +80,7 @@ class Copilot(Protocol):
                 self._kept.discard(name)
         return _answer(result="SAVED" if is_accepted else "REJECTED", trigger="emacs")
 
-    def context(self, files: Sequence[File]) -> Notification:
+    def context(self, files: Sequence[File]) -> Json:
         file = next((one for one in files if one.active), File("", 0))
         start, end = _selection(file)
         params = {
@@ -98,9 +96,7 @@ class Copilot(Protocol):
         }
         return {"jsonrpc": "2.0", "method": "selection_changed", "params": params}
 
-    def discovery(
-        self, port: int, bearer: str, roots: Sequence[str]
-    ) -> dict[str, object]:
+    def discovery(self, port: int, bearer: str, roots: Sequence[str]) -> Json:
         # With `isTrusted', the CLI would not ask whether to trust the directory.
         return {
             "socketPath": socket_name(),

@@ -14,6 +14,7 @@ from .bridge import HOMES, content_of, is_own
 from .clients import CLIENTS, Client
 from .processes import has_exited
 from .system import IS_WINDOWS, this_host
+from .types import Json
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ class DiscoveryFiles:
         name = client.file_name(self._pid, self._port)
         return client.directory(self._environ) / name
 
-    def _payload(self, client: Client, roots: Sequence[str]) -> dict[str, object]:
+    def _payload(self, client: Client, roots: Sequence[str]) -> Json:
         return {
             **client.discovery(self._port, self._token, roots),
             # Qwen Code deletes a file without it; the others ignore it.
@@ -134,7 +135,7 @@ def _make_directory(path: Path) -> None:
         path.chmod(0o700)
 
 
-def _is_stale(content: dict[str, object], own_pid: int) -> bool:
+def _is_stale(content: Json, own_pid: int) -> bool:
     # Each of our files has them, see `DiscoveryFiles._payload`.  On another host with
     # the same home directory, the process may be a living one.
     pid, is_ours = content.get("ppid"), content.get("host") == this_host()

@@ -8,14 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from select import select
-from typing import TypeAlias
 
 from .copilot import socket_name
 from .processes import has_exited
 from .system import share_port
-from .types import StartError
-
-Address: TypeAlias = tuple[str, int]
+from .types import Address, StartError
 
 MAX_WAITING = 100
 _BACKLOG = 128

@@ -10,15 +10,13 @@ import psutil
 
 from .clients import Client, client_of
 from .system import is_own_process, peer_process, tree
-from .types import Facts, Process
+from .types import Address, Facts, Process
 
 _FAMILY = 50
 _ACP_OPTIONS = {"--acp", "--experimental-acp"}
 
 
-def process_of(
-    peer: tuple[str, int], server_port: int, emacs_pid: int
-) -> Process | None:
+def process_of(peer: Address, server_port: int, emacs_pid: int) -> Process | None:
     """Return the process that is connected from ``peer`` to ``server_port``.
 
     Return None if it is unknown, as for other users' processes.  This may read much

@@ -6,10 +6,10 @@ A further protocol is one more module with one more class; its CLIs are rows of
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from .types import File, Notification
+from .types import File, Json
 
 
 class Tool(NamedTuple):
@@ -39,19 +39,17 @@ class Protocol(ABC):
     """The tools that the CLI may call."""
 
     @abstractmethod
-    async def call(
-        self, reviews: Reviews, tool: str, arguments: Mapping[str, object]
-    ) -> str:
+    async def call(self, reviews: Reviews, tool: str, arguments: Json) -> str:
         """Return the text of the answer to a call of ``tool``, one of `tools`.
 
         Raise MalformedArgument if ``arguments`` are malformed.
         """
 
     @abstractmethod
-    def context(self, files: Sequence[File]) -> Notification:
+    def context(self, files: Sequence[File]) -> Json:
         """Return the notification of the open ``files``."""
 
-    def outcome(self, path: str, content: str | None) -> Notification | None:
+    def outcome(self, path: str, content: str | None) -> Json | None:
         """Return the outcome of the diff of ``path``: the CLI writes ``content``.
 
         None rejects it: the CLI writes nothing.  Return None if `call` has the outcome.
@@ -59,9 +57,7 @@ class Protocol(ABC):
         return None
 
     @abstractmethod
-    def discovery(
-        self, port: int, bearer: str, roots: Sequence[str]
-    ) -> dict[str, object]:
+    def discovery(self, port: int, bearer: str, roots: Sequence[str]) -> Json:
         """Return the content of a discovery file for the workspace ``roots``.
 
         It names a server at ``port`` that knows the client by ``bearer``.

@@ -35,12 +35,10 @@ _OCCURRENCE = {
 }
 
 
-def _tool(
-    name: str, description: str, required: list[str], **properties: object
-) -> Facts:
+def _tool(name: str, text: str, required: list[str], **properties: object) -> Facts:
     return {
         "name": name,
-        "description": description,
+        "description": text,
         "inputSchema": {
             "type": "object",
             "properties": properties,

@@ -28,11 +28,10 @@ from secrets import token_urlsafe
 from typing import NamedTuple, TypeAlias
 
 from .clients import CLIENTS
-from .types import Facts, MalformedArgument, RemoteError, clean
+from .types import Address, Facts, MalformedArgument, RemoteError, clean
 
 logger = logging.getLogger(__name__)
 
-Address: TypeAlias = tuple[str, int]
 Flush: TypeAlias = Callable[[], Awaitable[None]]
 
 OUTPOST = "outpost-base64"
@@ -234,19 +233,16 @@ class Tunnel:
             return
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         self._writers[number] = writer
-        task = asyncio.create_task(self._carry_back(number, reader, writer))
+        task = asyncio.create_task(self._carry_back(number, reader))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _carry_back(
-        self, number: int, reader: StreamReader, writer: StreamWriter
-    ) -> None:
+    async def _carry_back(self, number: int, reader: StreamReader) -> None:
         with suppress(OSError, RemoteError):
             while data := await reader.read(_CHUNK):
                 await self._send("D", number, base64.b64encode(data).decode())
             await self._send("C", number)
-        writer.close()
-        self._writers.pop(number, None)
+        self._writers.pop(number).close()
 
     async def write(self, number: int, data: bytes) -> None:
         """Write ``data``, which the outpost has read."""

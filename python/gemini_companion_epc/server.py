@@ -92,13 +92,8 @@ class Server:
         self._discovery.sweep()
         self.roots_update(self._config.roots)
         print(port, flush=True)
-        logger.info(
-            "gemini-companion %s: pid %d, HTTP port %d, EPC port %d",
-            __version__,
-            os.getpid(),
-            self._port.number,
-            port,
-        )
+        ports = self._port.number, port
+        logger.info("Version %s: HTTP port %d, EPC port %d", __version__, *ports)
         serving = asyncio.create_task(self._serve())
         stopping = asyncio.create_task(self._stop.wait())
         keeping = asyncio.create_task(self._keep_files())

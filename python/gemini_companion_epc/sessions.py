@@ -19,7 +19,7 @@ from .clients import CLIENTS, Client
 from .config import Config
 from .processes import has_exited
 from .protocol import Protocol
-from .types import CloseReason, Diff, Facts, File, Notification, Process
+from .types import Address, CloseReason, Diff, Facts, File, Json, Process
 
 logger = logging.getLogger(__name__)
 
@@ -199,7 +199,7 @@ class Stream:
         return outcome
 
 
-def encode_event(notification: Notification) -> bytes:
+def encode_event(notification: Json) -> bytes:
     """Return ``notification`` as an event of the stream."""
     data = json.dumps(notification, ensure_ascii=False).encode()
     return b"event: message\r\ndata: " + data + b"\r\n\r\n"
@@ -215,7 +215,7 @@ class Sessions:
     def __init__(
         self,
         config: Config,
-        find_process: Callable[[tuple[str, int]], Process | None],
+        find_process: Callable[[Address], Process | None],
         report: Callable[[str, object], None],
     ) -> None:
         self.is_stopping = False
@@ -292,9 +292,7 @@ class Sessions:
 
     # Processes
 
-    def identify(
-        self, session: Session, peer: tuple[str, int], is_lasting: bool
-    ) -> None:
+    def identify(self, session: Session, peer: Address, is_lasting: bool) -> None:
         """Search for the process of ``session``, which is connected from ``peer``.
 
         Search again for a connection that is lasting: others may be closed before
@@ -304,7 +302,7 @@ class Sessions:
             loop = asyncio.get_running_loop()
             session.search = loop.create_task(self._search(session, peer))
 
-    async def _search(self, session: Session, peer: tuple[str, int]) -> None:
+    async def _search(self, session: Session, peer: Address) -> None:
         # Each search reads much, and many clients may connect at once.
         async with self._one_search:
             if session.process is None:

@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 
 from .bridge import is_own
+from .types import Address
 
 IS_WINDOWS = sys.platform == "win32"
 
@@ -81,7 +82,7 @@ _UNKNOWN = (psutil.Error, OSError, RuntimeError)
 _DIAGNOSE = 20
 
 
-def is_own_peer(peer: tuple[str, int], port: int, likely: Sequence[int]) -> bool:
+def is_own_peer(peer: Address, port: int, likely: Sequence[int]) -> bool:
     """Return whether a process of this user is connected from ``peer`` to ``port``.
 
     Where only a search knows, it begins with the processes ``likely`` and may take
@@ -94,7 +95,7 @@ def is_own_peer(peer: tuple[str, int], port: int, likely: Sequence[int]) -> bool
 
 
 def peer_process(
-    peer: tuple[str, int], port: int, likely: Sequence[int]
+    peer: Address, port: int, likely: Sequence[int]
 ) -> psutil.Process | None:
     """Return the process of this user that is connected from ``peer`` to ``port``.
 
@@ -122,7 +123,7 @@ def _pids(likely: Sequence[int]) -> Iterator[int]:
     yield from sorted(set(psutil.pids()).difference(likely), reverse=True)
 
 
-def _own_socket(peer: tuple[str, int], port: int) -> int | None:
+def _own_socket(peer: Address, port: int) -> int | None:
     """Return the inode of this user's socket that is connected from ``peer``.
 
     Return 0 if there is none, and None if this system cannot tell.  Linux looks up
@@ -168,7 +169,7 @@ def _has_socket(inode: int, pid: int) -> bool:
     return False
 
 
-def _is_connected(ends: list[tuple[str, int]], pid: int) -> bool:
+def _is_connected(ends: list[Address], pid: int) -> bool:
     """Return whether process ``pid``, of this user, has a connection with ``ends``."""
     with suppress(*_UNKNOWN):
         process = psutil.Process(pid)

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-Notification: TypeAlias = dict[str, object]
+Address: TypeAlias = tuple[str, int]
+Json: TypeAlias = dict[str, object]
+"""An object that is written as JSON."""
 Facts: TypeAlias = dict[str, Any]
 """An object as a peer sends or reads it: JSON, or a plist by EPC."""
 CloseReason: TypeAlias = Literal[
