@@ -6,7 +6,7 @@ This module does not depend on HTTP.  Everything runs in the event loop.
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from dataclasses import dataclass, field
 from itertools import count
 from random import randrange
 
@@ -15,15 +15,7 @@ from .config import Config
 from .emacs import Emacs
 from .remote import Remotes
 from .sessions import Session, Sessions
-from .types import (
-    CloseReason,
-    Diff,
-    EmacsError,
-    EmacsGone,
-    Facts,
-    Process,
-    RemoteError,
-)
+from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, Process, RemoteError
 
 logger = logging.getLogger(__name__)
 
@@ -31,23 +23,23 @@ LARGEST_PROPOSAL = 8_000_000
 """Number of characters above which a proposal is not reviewed in Emacs."""
 
 
+@dataclass(eq=False, repr=False)
 class Diffs:
     """The open diffs, each of which has exactly one outcome."""
 
-    def __init__(
-        self, config: Config, sessions: Sessions, emacs: Emacs, remotes: Remotes
-    ) -> None:
-        self._config = config
-        self.sessions = sessions
-        self._emacs = emacs
-        self.remotes = remotes
-        sessions.on_end = self._abandon
-        remotes.reviewed = self._reviewed
-        self._diffs: dict[int, Diff] = {}
-        self._closing: dict[int, str | None] = {}
+    _config: Config
+    sessions: Sessions
+    _emacs: Emacs
+    remotes: Remotes
+    _diffs: dict[int, Diff] = field(default_factory=dict)
+    _closing: dict[int, str | None] = field(default_factory=dict)
+    _dismissals: set[asyncio.Task[str | None]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.sessions.on_end = self._abandon
+        self.remotes.reviewed = self._reviewed
         # Emacs may still know diffs of a previous process.
-        self._ids = count(randrange(2**40) if config.port else 1)
-        self._dismissals: set[asyncio.Task[str | None]] = set()
+        self._ids = count(randrange(2**40) if self._config.port else 1)
 
     def of(self, session: Session) -> dict[str, Diff]:
         """Return the open diffs of ``session`` by path."""
@@ -160,7 +152,8 @@ class Diffs:
             if outpost := self.remotes.get(session.remote):
                 await outpost.update(diff.path)
             if diff.id in self._diffs:
-                await self._answer_to(self._emacs.open_diff(diff, session.facts))
+                opening = self._emacs.open_diff(diff, session.facts)
+                await asyncio.wait_for(opening, self._config.diff_limit)
         except (EmacsGone, asyncio.TimeoutError):
             # It may display the review later.
             logger.warning("Emacs did not answer for diff %d", diff.id)
@@ -169,9 +162,6 @@ class Diffs:
                 f"Cannot show the proposal for {diff.path} ({error}); "
                 "answer in the terminal of the CLI"
             )
-
-    def _answer_to(self, call: Awaitable[str | None]) -> Awaitable[str | None]:
-        return asyncio.wait_for(call, self._config.diff_limit)
 
     async def close(self, session: Session, path: str) -> str | None:
         """Close the diff of ``path``; return its text, or None if there is none."""
@@ -232,7 +222,8 @@ class Diffs:
 
     async def _close_in_emacs(self, diff: Diff, reason: CloseReason) -> str | None:
         try:
-            return await self._answer_to(self._emacs.close_diff(diff.id, reason))
+            closing = self._emacs.close_diff(diff.id, reason)
+            return await asyncio.wait_for(closing, self._config.diff_limit)
         except (EmacsError, asyncio.TimeoutError) as error:
             logger.warning("Diff %d was not dismissed in Emacs: %r", diff.id, error)
             return None

@@ -6,6 +6,7 @@ import socket
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from select import select
 
@@ -100,12 +101,12 @@ def _bound(port: int) -> socket.socket:
     return listener
 
 
+@dataclass(eq=False, repr=False)
 class UnixPort:
-    """A Unix socket for CLIs that use nothing else, which leads to the TCP ``port``."""
+    """A Unix socket, for CLIs that use nothing else, which leads to ``_port``."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._listening: asyncio.Task[asyncio.Server] | None = None
+    _port: int
+    _listening: asyncio.Task[asyncio.Server] | None = None
 
     def listen(self) -> None:
         """Accept connections, if it does not yet; raise OSError if it cannot."""

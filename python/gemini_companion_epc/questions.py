@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from .clients import Client
 from .config import Config
@@ -81,14 +82,14 @@ TOOLS = [
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 
 
+@dataclass(eq=False, repr=False)
 class Questions:
     """The questions of models, which Emacs answers."""
 
-    def __init__(self, config: Config, emacs: Emacs) -> None:
-        self.is_on = False
-        self.roots: Sequence[str] = ()
-        self._config = config
-        self._emacs = emacs
+    _config: Config
+    _emacs: Emacs
+    is_on: bool = False
+    roots: Sequence[str] = ()
 
     async def answer(self, client: Client, request: Facts) -> Facts:
         """Return the answer to ``request`` from the bridge of ``client``.

@@ -21,7 +21,7 @@ from asyncio import StreamReader, StreamWriter, SubprocessTransport
 from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import count
 from pathlib import Path, PurePosixPath
 from secrets import token_urlsafe
@@ -214,17 +214,17 @@ class Output(SubprocessStreamProtocol):
         super().pipe_data_received(fd, data)
 
 
+@dataclass(eq=False, repr=False)
 class Tunnel:
     """The connections from a host to the server of this process, by number.
 
-    ``send`` sends a line to the outpost.
+    ``_send`` sends a line to the outpost.
     """
 
-    def __init__(self, port: int, send: Callable[..., Awaitable[None]]) -> None:
-        self._port = port
-        self._send = send
-        self._writers: dict[int, StreamWriter] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+    _port: int
+    _send: Callable[..., Awaitable[None]]
+    _writers: dict[int, StreamWriter] = field(default_factory=dict)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def open(self, number: int) -> None:
         """Connect the connection ``number`` to the server."""
@@ -520,25 +520,25 @@ class Outpost:
             self._request("F", path, self.mirror.stamp(path))
 
 
+@dataclass(eq=False, repr=False)
 class Remotes:
     """All remote hosts, by name; ``report`` is called with facts about one.
 
     The name of this host is empty.
     """
 
-    def __init__(self, server_port: int, report: Callable[[Facts], None]) -> None:
-        self.server_port = server_port
-        self.report = report
-        self.reviewed: Callable[[str], Iterable[str]] = lambda _: ()
-        """Function that returns the files of a host that are being reviewed."""
-        self._all: dict[str, Outpost] = {}
-        # Also those of hosts that are disconnected.
-        self._mirrors: set[PurePosixPath] = set()
-        self._ends: set[asyncio.Task[None]] = set()
+    server_port: int
+    report: Callable[[Facts], None]
+    reviewed: Callable[[str], Iterable[str]] = lambda _: ()
+    """Function that returns the files of a host that are being reviewed."""
+    _all: dict[str, Outpost] = field(default_factory=dict)
+    # Also those of hosts that are disconnected.
+    _mirrors: set[PurePosixPath] = field(default_factory=set)
+    _ends: set[asyncio.Task[None]] = field(default_factory=set)
 
     def start(self, facts: Facts) -> None:
         """Connect the host that Emacs describes, from more directories if it is."""
-        names = [field.name for field in fields(Remote)]
+        names = [one.name for one in fields(Remote)]
         remote = Remote(**{name: facts[name] for name in names if name in facts})
         known = self._all.get(remote.name)
         if known is None or not known.connect_from(remote.directories):

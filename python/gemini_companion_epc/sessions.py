@@ -205,6 +205,7 @@ def encode_event(notification: Json) -> bytes:
     return b"event: message\r\ndata: " + data + b"\r\n\r\n"
 
 
+@dataclass(eq=False, repr=False)
 class Sessions:
     """The sessions by ID.
 
@@ -212,27 +213,23 @@ class Sessions:
     they change, with "outcome-written" and the diff of each outcome that was written.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        find_process: Callable[[Address], Process | None],
-        report: Callable[[str, object], None],
-    ) -> None:
-        self.is_stopping = False
-        self.on_end: Callable[[Session, CloseReason], None] = lambda *_: None
-        """Function called with a session that ends, and why."""
-        self.remote_name: Callable[[str, str], str | None] = lambda _, path: path
-        """Function that returns the name on a host of a file in Emacs, or None."""
-        self._config = config
-        self._find_process = find_process
-        self._report_to_emacs = report
-        self._one_search = asyncio.Lock()
-        self._sessions: dict[str, Session] = {}
-        self._context: Sequence[File] | None = None
-        # Emacs sends a context to a new process before its clients reconnect.
-        self._wants_context = True
-        self._may_report = not config.port
-        self._is_ending = False
+    _config: Config
+    _find_process: Callable[[Address], Process | None]
+    _report_to_emacs: Callable[[str, object], None]
+    is_stopping: bool = False
+    on_end: Callable[[Session, CloseReason], None] = lambda *_: None
+    """Function called with a session that ends, and why."""
+    remote_name: Callable[[str, str], str | None] = lambda _, path: path
+    """Function that returns the name on a host of a file in Emacs, or None."""
+    _one_search: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _sessions: dict[str, Session] = field(default_factory=dict)
+    _context: Sequence[File] | None = None
+    # Emacs sends a context to a new process before its clients reconnect.
+    _wants_context: bool = True
+    _is_ending: bool = False
+
+    def __post_init__(self) -> None:
+        self._may_report = not self._config.port
 
     def get(
         self, session_id: str, client: Client = CLIENTS[0], remote: str = ""
