@@ -129,10 +129,7 @@ class Asgi:
         return found
 
     def _session(self, request: Request, body: bytes = b"") -> Session:
-        """Return the session of the client that sent ``request``.
-
-        It is a new one if ``body`` initializes it.
-        """
+        """Return the session of ``request``, a new one if ``body`` initializes it."""
         client, outpost = request.state.client, request.state.outpost
         remote = outpost.name if outpost else ""
         session_id, version = request.headers.get(SESSION_HEADER), None
@@ -243,10 +240,8 @@ async def _body(request: Request) -> bytes:
 
 
 def without_lone_surrogates(body: bytes) -> bytes:
-    """Return the JSON text ``body`` with escaped lone surrogates as U+FFFD.
-
-    The SDK refuses them, and a refusal disconnects the client.
-    """
+    """Return the JSON text ``body`` with escaped lone surrogates as U+FFFD."""
+    # The SDK refuses them, and a refusal disconnects the client.
     if not _SURROGATE.search(body):
         return body
     try:

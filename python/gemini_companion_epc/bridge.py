@@ -115,10 +115,7 @@ def is_own(status: os.stat_result) -> bool:
 
 
 def servers(client: str) -> list[tuple[int, str]]:
-    """Return port and token of each Emacs.
-
-    The first is the one that started the CLI, or else the newest.
-    """
+    """Return port and token of each Emacs: first the one of this CLI, then the newest."""
     wanted = os.environ.get(PORTS[client])
     found = []
     for path, time in discovery_files(client):
@@ -173,10 +170,7 @@ def distance(server: tuple[int, str]) -> int:
 
 
 def post(port: int, token: str, body: bytes, limit: float) -> bytes:
-    """Return the answer of the server at ``port`` to ``body``.
-
-    Raise OSError or ValueError if there is none in ``limit`` seconds.
-    """
+    """Return the answer of a server to ``body``, or raise OSError or ValueError."""
     end = monotonic() + limit
     head = (
         f"POST /tools HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n"

@@ -70,10 +70,7 @@ class Config:
 
 
 def parse_start_line(line: bytes) -> Config:
-    """Return the Config in the first line of stdin.
-
-    Raise StartError if it is malformed.
-    """
+    """Return the Config in the first line of stdin; raise StartError if malformed."""
     try:
         return Config(**json.loads(line))
     except (ValueError, TypeError) as error:

@@ -81,10 +81,7 @@ class DiscoveryFiles:
                 self._path(client).unlink()
 
     def sweep(self) -> None:
-        """Remove the stale files of this user's Emacsen, and no others.
-
-        Stale are the files of dead Emacsen, and others of this Emacs.
-        """
+        """Remove the files of this user's dead Emacsen, and others of this Emacs."""
         for client in CLIENTS:
             own = self._path(client)
             with suppress(OSError):

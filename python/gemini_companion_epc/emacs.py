@@ -45,10 +45,7 @@ class Emacs(EpcServer):
     # Calls to Emacs
 
     async def open_diff(self, diff: Diff, session: Facts) -> None:
-        """Open a review of ``diff``, from ``session``.
-
-        Raise EmacsError if that is not possible.
-        """
+        """Open a review of ``diff``, from ``session``; raise EmacsError if it fails."""
         text = texts.pack(diff.proposal)
         path = diff.local_name or diff.path
         await self.call("open-diff", diff.id, session, path, text)

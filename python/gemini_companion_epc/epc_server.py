@@ -75,10 +75,7 @@ class EpcServer:
                 self._methods["stop"]()
 
     async def _hello(self, reader: StreamReader, writer: StreamWriter) -> int:
-        """Wait for a call of hello with the secret and this version; return its id.
-
-        Raise ValueError if anything else comes.
-        """
+        """Return the id of a call of hello; raise ValueError if anything else comes."""
         while True:
             kind, uid, rest = _parts(await _message(reader, writer, MAX_HELLO))
             try:
@@ -210,10 +207,7 @@ def _parts(message: bytes) -> tuple[str, int, list[Sexp]]:
 
 
 def parse(message: bytes) -> list[Sexp]:
-    """Return the list in ``message``.
-
-    Raise ValueError if it is not one list.
-    """
+    """Return the list in ``message``; raise ValueError if it is not one list."""
     text = _BACKSLASH.sub(_unescaped, message)
     try:
         forms = sexpdata.parse(text.decode("utf-8", errors="replace"))

@@ -36,11 +36,7 @@ def to_stderr() -> None:
 
 
 def to_file(name: str) -> None:
-    """Also log to the file ``name``.
-
-    Create its directory if it does not exist.  Raise OSError if the file cannot be
-    written.
-    """
+    """Also log to the file ``name``; raise OSError if it cannot be written."""
     handler = _SharedFile(
         name,
         maxBytes=_FILE_SIZE,

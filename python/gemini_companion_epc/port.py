@@ -23,11 +23,7 @@ _TURNS = 10
 
 
 class Port:
-    """The port, and the connections to it that await an answer.
-
-    The number is another one if ``number`` is in use.  Raise StartError if none can be
-    bound.
-    """
+    """The port ``number``, or another one, and the connections that await an answer."""
 
     def __init__(self, number: int) -> None:
         self.listener = _bound(number)

@@ -43,10 +43,7 @@ def _described(process: psutil.Process) -> Process:
 
 
 def running(port: int) -> list[Facts]:
-    """Return descriptions of the clients that run as this user.
-
-    ``port`` is the one at which this server listens.
-    """
+    """Return descriptions of this user's clients; this server is at ``port``."""
     found: dict[int, Facts] = {}
     parents = set()
     for process in psutil.process_iter():
@@ -91,10 +88,7 @@ def ancestors(pid: object) -> list[int]:
 
 
 def has_exited(pid: int) -> bool:
-    """Return whether process ``pid`` has exited, even if its parent has not noticed.
-
-    ``pid`` may be any number.
-    """
+    """Return whether process ``pid``, any number, has exited or is a zombie."""
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except (psutil.NoSuchProcess, ValueError):

@@ -161,10 +161,7 @@ class Questions:
             return None
 
     def _directory(self, directory: str) -> str:
-        """Return the ``directory`` of the CLI.
-
-        Raise MalformedArgument if it is outside the workspace roots.
-        """
+        """Return ``directory``; raise MalformedArgument if it is outside the roots."""
         checked = file_name(directory, "the directory")
         name = os.path.join(os.path.realpath(checked), "")
         if not name.startswith(tuple(os.path.join(root, "") for root in self.roots)):

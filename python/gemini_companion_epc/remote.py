@@ -109,10 +109,7 @@ class Mirror:
     # Names
 
     def local_name(self, path: str) -> str:
-        """Return the local name of the remote file ``path``.
-
-        Raise MalformedArgument unless it is absolute and without dots.
-        """
+        """Return the local name of ``path``; it must be absolute and without dots."""
         local_name = _moved(path, self._pairs)
         if local_name is None or posixpath.normpath(path) != path or "\0" in path:
             raise MalformedArgument("filePath must be an absolute path without dots")
@@ -152,10 +149,7 @@ class Mirror:
         return ""
 
     def decides(self, path: str) -> bool:
-        """Return whether ``path`` has the name of a file that Emacs reads.
-
-        Such a file decides what is shared, or has settings.
-        """
+        """Return whether ``path`` has the name of a file with rules or settings."""
         return path.endswith(tuple(f"/{one.removeprefix('~/')}" for one in self._files))
 
     def is_wanted(self, path: str) -> bool:
@@ -163,10 +157,7 @@ class Mirror:
         return path in self._followed or self.decides(path)
 
     def store(self, sent: SentFile) -> str:
-        """Write or delete the copy of ``sent``; return a problem or "".
-
-        The remote name in a symbolic link becomes a local one.
-        """
+        """Write or delete the copy of ``sent``, or a link; return a problem or ""."""
         # A link could replace one of its directories if that is shared.
         name, text = Path(self.directory + sent.path), sent.text
         try:
@@ -334,10 +325,7 @@ class Outpost:
     # Life
 
     def connect_from(self, directories: Sequence[str]) -> bool:
-        """Serve CLIs in ``directories``, and report to Emacs.
-
-        Return False if no outpost runs, and none will be started again.
-        """
+        """Serve CLIs in ``directories``; return False if the outpost ended for good."""
         self._remote.directories = directories
         if self._stdin is not None:
             self._greet()
@@ -550,10 +538,7 @@ class Remotes:
         return self._all.get(name)
 
     def stop(self, name: str, flush: Flush | None = None) -> None:
-        """Disconnect the host ``name``.
-
-        Call ``flush`` before, which writes what its CLIs are waiting for.
-        """
+        """Disconnect the host ``name``, after ``flush`` of what its CLIs wait for."""
         if outpost := self._all.pop(name, None):
             end = asyncio.create_task(self._finish(outpost, flush))
             self._ends.add(end)

@@ -153,10 +153,8 @@ class Server:
         await serve(self._config, self._port, self._diffs, self._questions)
 
     async def _first_client(self) -> None:
-        """Wait until a client connects.
-
-        A thread that waits for that would keep the listener open after its end.
-        """
+        """Wait until a client connects."""
+        # A thread that waits for that would keep the listener open after its end.
         connected = asyncio.Event()
         loop = asyncio.get_running_loop()
         try:

@@ -53,10 +53,7 @@ def on_signals(stop: Callable[[], None]) -> None:
 
 
 def acknowledge(connection: socket.socket) -> None:
-    """Acknowledge at once what was received on ``connection``.
-
-    The kernel forgets this, so it must be called each time.
-    """
+    """Acknowledge at once what ``connection`` received, which is soon forgotten."""
     if sys.platform == "linux":
         with suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)

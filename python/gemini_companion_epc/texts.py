@@ -32,10 +32,7 @@ _NAME = re.compile(rf"{_PREFIX}(\d+)-.*", re.ASCII)
 
 
 def prefix() -> str:
-    """Return how the names of the private files of this process begin.
-
-    Raise StartError if there is no temporary directory.
-    """
+    """Return how the names of this process's files begin, or raise StartError."""
     try:
         directory = tempfile.gettempdir()
     except OSError as error:
@@ -47,10 +44,7 @@ def prefix() -> str:
 
 
 def pack(text: str) -> Sexp:
-    """Return ``text`` for Emacs, in a new file if it is large.
-
-    Raise EmacsError if that cannot be written.
-    """
+    """Return ``text`` for Emacs, in a new file if it is large, or raise EmacsError."""
     if len(text) < LARGE_TEXT:
         return text
     try:
@@ -63,10 +57,7 @@ def pack(text: str) -> Sexp:
 
 
 def take(name: str) -> str:
-    """Return the text in the file ``name``, and delete it.
-
-    Raise EmacsError if it cannot be read.
-    """
+    """Return the text in the file ``name``, and delete it, or raise EmacsError."""
     if not _plain(name).startswith(_plain(prefix())):
         raise EmacsError("a text file must have the prefix of the server")
     try:
