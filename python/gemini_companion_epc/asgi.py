@@ -116,10 +116,8 @@ class Asgi:
         return await asyncio.to_thread(is_own_peer, *ends, self._sessions.pids())
 
     def _client(self, authorization: bytes, request: Request) -> Client | None:
-        """Return the client with the bearer ``authorization``, in constant time.
-
-        Each host has its own, which counts for connections from that host only.
-        """
+        """Return the client with the bearer ``authorization``, in constant time."""
+        # Each host has its own, which counts for connections from that host only.
         outpost = self._remotes.of_address(request.scope["client"])
         request.state.outpost = outpost
         found = None
@@ -222,11 +220,7 @@ class Asgi:
 
 
 async def _body(request: Request) -> bytes:
-    """Return the body of ``request``, as `without_lone_surrogates`.
-
-    Raise HTTPException if it is too large, once all of it has been read: before, the
-    client would not read the answer.
-    """
+    """Return the body of ``request``, as `without_lone_surrogates`."""
     body, size = bytearray(), 0
     async for piece in request.stream():
         size += len(piece)
@@ -234,6 +228,7 @@ async def _body(request: Request) -> bytes:
             body.clear()
         else:
             body += piece
+    # Before all of it has been read, the client would not read the answer.
     if size > LARGEST_BODY:
         raise HTTPException(413)
     return without_lone_surrogates(bytes(body))

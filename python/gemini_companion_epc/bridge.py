@@ -55,10 +55,7 @@ class NoEmacs(Exception):
 
 
 def directory_of(client: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the directory of the discovery files of ``client`` in ``environ``.
-
-    Gemini CLI takes the temporary directory of Node.
-    """
+    """Return the directory of the discovery files of ``client`` in ``environ``."""
     if client in HOMES:
         variable, name = HOMES[client]
         home = environ.get(variable) or os.path.join("~", name)
@@ -66,6 +63,7 @@ def directory_of(client: str, environ: Mapping[str, str] = os.environ) -> str:
         if user and home[:2] in ("~", "~" + os.sep):
             home = user + home[1:]
         return os.path.join(os.path.expanduser(home), "ide")
+    # It takes the temporary directory of Node.
     names = ("TEMP", "TMP") if os.name == "nt" else ("TMPDIR", "TMP", "TEMP")
     found = [environ[name] for name in names if environ.get(name)]
     return os.path.join([*found, "/tmp"][0], "gemini", "ide")
@@ -94,10 +92,8 @@ def discovery_files(client: str) -> list[tuple[str, int]]:
 
 
 def content_of(path: str | os.PathLike[str]) -> Facts:
-    """Return the object in the discovery file ``path``, empty if it is unusable.
-
-    Only a small regular file of this user is read, as another may have no end.
-    """
+    """Return the object in the discovery file ``path``, empty if it is unusable."""
+    # Only a small regular file of this user is read, as another may have no end.
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         with open(path, "rb", opener=lambda *to: os.open(to[0], to[1] | flags)) as file:
@@ -115,7 +111,7 @@ def is_own(status: os.stat_result) -> bool:
 
 
 def servers(client: str) -> list[tuple[int, str]]:
-    """Return port and token of each Emacs: first the one of this CLI, then the newest."""
+    """Return port and token of each Emacs: first that of this CLI, then the newest."""
     wanted = os.environ.get(PORTS[client])
     found = []
     for path, time in discovery_files(client):

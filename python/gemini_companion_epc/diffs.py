@@ -72,10 +72,8 @@ class Diffs:
         loop.call_later(self._config.session_grace, self._end_unless_reopened, diff)
 
     def _end_unless_reopened(self, diff: Diff) -> None:
-        """Dismiss ``diff`` if a call should wait for its outcome, and none does.
-
-        The user has answered in the terminal while there was no server.
-        """
+        """Dismiss ``diff`` if a call should wait for its outcome, and none does."""
+        # The user has answered in the terminal while there was no server.
         if diff.id in self._diffs:
             session = self.sessions.get(diff.session_id)
             is_asked = diff.path in session.waiting
@@ -183,11 +181,9 @@ class Diffs:
         return text
 
     def _release(self, session: Session, path: str) -> None:
-        """Release a client that still waits for a diff after Ctrl-C.
-
-        It sends neither closeDiff for that diff nor the next openDiff, so the
-        first sign is closeDiff for a path that is not open.
-        """
+        """Release a client that still waits for a diff after Ctrl-C."""
+        # It sends neither closeDiff for that diff nor the next openDiff, so the
+        # first sign is closeDiff for a path that is not open.
         if path in session.settled:
             # The outcome of this diff is on its way to the client.
             return

@@ -36,10 +36,9 @@ class DiscoveryFiles:
         return [[client.name, str(self._path(client))] for client in CLIENTS]
 
     def update(self, roots: Sequence[str]) -> list[str]:
-        """Write the files that are not as with ``roots``; return the problems.
+        """Write the files that are not as with ``roots``; return problems as sentences.
 
-        The problems are sentences.  A cleanup of temporary files may have removed a
-        file, or a client may have been installed in the meantime.
+        A cleanup may have removed a file, or a client may be new.
         """
         problems = []
         for client in CLIENTS:

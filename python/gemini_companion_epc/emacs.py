@@ -51,19 +51,12 @@ class Emacs(EpcServer):
         await self.call("open-diff", diff.id, session, path, text)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
-        """Close the review of ``diff_id`` and return the text of its proposal.
-
-        Return None if Emacs has none.  Raise EmacsError if it cannot close it.
-        """
+        """Close a review and return its text, if any; raise EmacsError if it fails."""
         text = _value_of(await self.call("close-diff", diff_id, Symbol(reason)))
         return None if text == [] else str(text)
 
     async def ask(self, kind: str, facts: Facts, parts: Sequence[str | None]) -> Facts:
-        """Return what Emacs answers to the question ``kind`` with ``facts``.
-
-        The texts ``parts`` go with them, see gemini-companion-lookup.el.  Raise
-        EmacsError if it cannot be asked.
-        """
+        """Return the answer to the question ``kind`` with ``facts`` and the texts ``parts``."""
         packed = [text and texts.pack(text) for text in parts]
         return dict(_value_of(await self.call("ask", Symbol(kind), facts, *packed)))
 

@@ -96,13 +96,11 @@ def _patch(port: Port) -> None:
 
 
 async def _limit_protocol(self: H11Protocol, event: h11.Request) -> None:
-    """Answer ``event`` with HTTP/1.1, without an upgrade and without chunks.
-
-    Upstream: any client may upgrade to HTTP/2, before it is authenticated, and
-    such a connection is not closed when it is idle, nor is one with a malformed
-    WebSocket handshake.  An event stream without its last chunk, as after a crash,
-    is an error for Qwen Code; without chunks, it ends with its connection.
-    """
+    """Answer ``event`` with HTTP/1.1, without an upgrade and without chunks."""
+    # Upstream: any client may upgrade to HTTP/2, before it is authenticated, and
+    # such a connection is not closed when it is idle, nor is one with a malformed
+    # WebSocket handshake.  An event stream without its last chunk, as after a crash,
+    # is an error for Qwen Code; without chunks, it ends with its connection.
     headers = [pair for pair in event.headers if pair[0] != b"upgrade"]
     # It is frozen.
     object.__setattr__(event, "headers", headers)

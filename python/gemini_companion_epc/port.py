@@ -39,11 +39,9 @@ class Port:
 
     @contextmanager
     def opened(self, address: Address, close: Callable[[], None]) -> Iterator[None]:
-        """Know the connection from ``address``, which ``close`` closes.
-
-        Hypercorn does not limit their number, so the oldest one on which no token
-        has arrived is closed when there are too many.
-        """
+        """Know the connection from ``address``, which ``close`` closes."""
+        # Hypercorn does not limit their number, so the oldest one on which no token
+        # has arrived is closed when there are too many.
         self._unanswered[address] = close
         self._quiet.clear()
         waiting = [one for one in self._unanswered.values() if one is not None]

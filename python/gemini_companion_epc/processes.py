@@ -17,11 +17,7 @@ _ACP_OPTIONS = {"--acp", "--experimental-acp"}
 
 
 def process_of(peer: Address, server_port: int, emacs_pid: int) -> Process | None:
-    """Return the process that is connected from ``peer`` to ``server_port``.
-
-    Return None if it is unknown, as for other users' processes.  This may read much
-    about all processes: do not call it in the event loop.
-    """
+    """Return this user's process connected from ``peer``, if any; this may take long."""
     process = peer_process(peer, server_port, [*islice(tree(emacs_pid), _FAMILY)])
     return None if process is None else _described(process)
 

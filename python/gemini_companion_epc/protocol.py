@@ -40,10 +40,7 @@ class Protocol(ABC):
 
     @abstractmethod
     async def call(self, reviews: Reviews, tool: str, arguments: Json) -> str:
-        """Return the text of the answer to a call of ``tool``, one of `tools`.
-
-        Raise MalformedArgument if ``arguments`` are malformed.
-        """
+        """Return the text of the answer to a tool call, or raise MalformedArgument."""
 
     @abstractmethod
     def context(self, files: Sequence[File]) -> Json:
@@ -58,7 +55,4 @@ class Protocol(ABC):
 
     @abstractmethod
     def discovery(self, port: int, bearer: str, roots: Sequence[str]) -> Json:
-        """Return the content of a discovery file for the workspace ``roots``.
-
-        It names a server at ``port`` that knows the client by ``bearer``.
-        """
+        """Return the discovery file of a server that knows the client by ``bearer``."""

@@ -92,11 +92,7 @@ class Questions:
     roots: Sequence[str] = ()
 
     async def answer(self, client: Client, request: Facts) -> Facts:
-        """Return the answer to ``request`` from the bridge of ``client``.
-
-        Raise MalformedArgument if it is malformed, or its directory is outside the
-        workspace roots.
-        """
+        """Return the answer to the bridge of ``client``, or raise MalformedArgument."""
         method = request.get("method")
         if method == "event":
             return await self._event(client, request)
@@ -196,10 +192,7 @@ class Questions:
 
 
 def _checked(name: str, arguments: object, directory: str) -> Facts:
-    """Return ``arguments`` of the tool ``name``, with the absolute name of a file.
-
-    Raise MalformedArgument if they do not fit its schema.
-    """
+    """Return ``arguments`` with an absolute file name, or raise MalformedArgument."""
     if name not in _SCHEMAS:
         raise MalformedArgument(f"Unknown tool: {name}")
     # It takes a while to import.
@@ -250,10 +243,7 @@ def _references_text(facts: Facts, directory: str, checked: Facts) -> str:
 
 
 def _around(symbol: str, text: str) -> str:
-    """Return ``text``, a line, or the part of it around ``symbol`` if it is long.
-
-    Return an empty string if it has nothing but ``symbol``, as in a list.
-    """
+    """Return the part of the line ``text`` around ``symbol``, "" if that is all."""
     text = text.strip()
     if text.rstrip(",") == symbol:
         return ""

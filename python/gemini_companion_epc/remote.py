@@ -207,10 +207,7 @@ class Output(SubprocessStreamProtocol):
 
 @dataclass(eq=False, repr=False)
 class Tunnel:
-    """The connections from a host to the server of this process, by number.
-
-    ``_send`` sends a line to the outpost.
-    """
+    """The connections from a host to the server of this process, by number."""
 
     _port: int
     _send: Callable[..., Awaitable[None]]
@@ -510,10 +507,7 @@ class Outpost:
 
 @dataclass(eq=False, repr=False)
 class Remotes:
-    """All remote hosts, by name; ``report`` is called with facts about one.
-
-    The name of this host is empty.
-    """
+    """All remote hosts by name, "" for this one; ``report`` is called with facts."""
 
     server_port: int
     report: Callable[[Facts], None]

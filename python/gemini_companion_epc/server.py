@@ -273,10 +273,8 @@ class Server:
 
 
 def load_http() -> Callable[..., Awaitable[None]]:
-    """Import the HTTP server, and return the function that runs it.
-
-    This takes half a second, in which clients wait in the listen queue, and 40 MB.
-    """
+    """Import the HTTP server, and return the function that runs it."""
+    # This takes half a second, in which clients wait in the listen queue, and 40 MB.
     from .http import serve
 
     return serve

@@ -234,10 +234,8 @@ class Sessions:
     def get(
         self, session_id: str, client: Client = CLIENTS[0], remote: str = ""
     ) -> Session:
-        """Return the session ``session_id``, a new one if it is unknown.
-
-        Its ``client`` on the host ``remote`` may have opened it before a restart.
-        """
+        """Return the session ``session_id``, a new one if it is unknown."""
+        # Its client may have opened it before a restart.
         session = self._sessions.get(session_id)
         if session is None:
             session = Session(session_id, client, remote, self._report_to_emacs)
@@ -290,11 +288,8 @@ class Sessions:
     # Processes
 
     def identify(self, session: Session, peer: Address, is_lasting: bool) -> None:
-        """Search for the process of ``session``, which is connected from ``peer``.
-
-        Search again for a connection that is lasting: others may be closed before
-        they are found.
-        """
+        """Search for the process of ``session``, which is connected from ``peer``."""
+        # Other than lasting connections may be closed before they are found.
         if session.process is None and (session.search is None or is_lasting):
             loop = asyncio.get_running_loop()
             session.search = loop.create_task(self._search(session, peer))
@@ -337,8 +332,7 @@ class Sessions:
     def _expect_client(self, session: Session, left: float | None = None) -> None:
         """End ``session`` if its client sends no request and opens no stream in time.
 
-        One that comes later is taken in, as after a restart.  End it soon if its
-        process exits: the reviews of a killed CLI would stay open for the grace time.
+        End it soon if its process exits, as the reviews of a killed CLI stay open.
         """
         session.timer.cancel()
         if not self.has(session) or session.stream is not None or session.requests:
@@ -397,11 +391,9 @@ class Sessions:
         self._report_to_emacs("sessions-update", facts)
 
     def broadcast(self, files: Sequence[File]) -> None:
-        """Send ``files`` to every client, and to those that connect later.
-
-        Drop them if the last report to Emacs had no sessions: they answer an earlier
-        report, and would be outdated when a client connects.
-        """
+        """Send ``files`` to every client, and to those that connect later."""
+        # If the last report to Emacs had no sessions, they answer an earlier one, and
+        # would be outdated when a client connects.
         if not self._wants_context:
             return
         self._context = files

@@ -60,10 +60,8 @@ def acknowledge(connection: socket.socket) -> None:
 
 
 def share_port(listener: socket.socket) -> None:
-    """Allow ``listener`` to bind a port at which this user's server listens.
-
-    A successor listens before its predecessor stops, so no connection is refused.
-    """
+    """Allow ``listener`` to bind a port at which this user's server listens."""
+    # A successor listens before its predecessor stops, so no connection is refused.
     # On Windows the option takes the port from the process that has it.
     if not IS_WINDOWS:
         # Connections of a process that has ended linger.
@@ -80,11 +78,8 @@ _DIAGNOSE = 20
 
 
 def is_own_peer(peer: Address, port: int, likely: Sequence[int]) -> bool:
-    """Return whether a process of this user is connected from ``peer`` to ``port``.
-
-    Where only a search knows, it begins with the processes ``likely`` and may take
-    seconds.
-    """
+    """Return whether a process of this user is connected from ``peer`` to ``port``."""
+    # Where only a search knows, it may take seconds.
     inode = _own_socket(peer, port)
     if inode is None:
         return peer_process(peer, port, likely) is not None
@@ -94,10 +89,7 @@ def is_own_peer(peer: Address, port: int, likely: Sequence[int]) -> bool:
 def peer_process(
     peer: Address, port: int, likely: Sequence[int]
 ) -> psutil.Process | None:
-    """Return the process of this user that is connected from ``peer`` to ``port``.
-
-    Return None if it is not found.  The search begins with the processes ``likely``.
-    """
+    """Return this user's process connected from ``peer``, if any; ``likely`` first."""
     inode = _own_socket(peer, port)
     if inode == 0:
         return None

@@ -18,6 +18,7 @@ CloseReason: TypeAlias = Literal[
 
 _REMOTE = re.compile(r"/[A-Za-z0-9-]+:[^/]*:")
 _LONGEST_NAME = 4096
+# Emacs cannot visit a file in more directories, and takes seconds to notice it.
 _DEEPEST = 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -56,11 +57,7 @@ def string(arguments: Mapping[str, object], name: str) -> str:
 
 
 def file_name(value: str, argument: str) -> str:
-    """Return ``value`` of ``argument``, the absolute name of a file on this machine.
-
-    Raise MalformedArgument if it is none.  Emacs cannot visit a file in more than 100
-    directories, and takes seconds to notice it.
-    """
+    """Return ``value``, an absolute name on this host, or raise MalformedArgument."""
     is_odd = not os.path.isabs(value) or "\0" in value or _REMOTE.match(value)
     if (
         is_odd
