@@ -37,10 +37,7 @@ class Client:
     states_version: bool = False
     """Whether ``clientInfo`` has the version of the CLI, not of a library."""
     events: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """What the events of its hooks, or their notifications, report about a turn.
-
-    That is a prompt, a question, its end, or nothing; other events are edits.
-    """
+    """What events of its hooks, or their notifications, report; others are edits."""
     identity: tuple[str, ...] = ()
     """Headers that name its session over several connections; the first has its PID."""
     has_socket: bool = False

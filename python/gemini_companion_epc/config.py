@@ -31,15 +31,11 @@ class Config:
     return_limit: float = 2
     """Time in which the clients of the previous process open their streams."""
     session_grace: float = 30
-    """Time for which a session without an event stream and requests is kept.
-
-    A Gemini CLI that formats a large edit takes more than 10 s to connect again.
-    """
+    """Time for which a session without an event stream and requests is kept."""
+    # A Gemini CLI that formats a large edit takes more than 10 s to connect again.
     cancel_window: float = 2
-    """Time in which the next openDiff after an interrupted one belongs to it.
-
-    Also the time in which a closeDiff may cross the outcome of its diff.
-    """
+    """Time in which the next openDiff after an interrupted one belongs to it."""
+    # Also the time in which a closeDiff may cross the outcome of its diff.
     list_limit: float = 10
     """Time limit of tools/list for finding the process of its session."""
     question_limit: float = 15
@@ -51,18 +47,14 @@ class Config:
     file_check: float = 15
     """Time between two checks of the files that a cleanup may remove."""
     headers_time: float = 300
-    """Time limit for a client from connecting to sending its request.
-
-    Gemini CLI connects, then lays out a long line for more than 30 s, and fails
-    if it finds the connection closed.
-    """
+    """Time limit for a client from connecting to sending its request."""
+    # Gemini CLI connects, then lays out a long line for more than 30 s, and fails
+    # if it finds the connection closed.
     comment_interval: float = 30
     """Time between two comments in a silent event stream."""
     request_limit: float = 5
-    """Time limit for the requests in progress when a successor takes over.
-
-    Emacs, which may be busy, answers some of them.
-    """
+    """Time limit for the requests in progress when a successor takes over."""
+    # Emacs, which may be busy, answers some of them.
     end_limit: float = 1
     """Time limit for the outcomes, the event streams, answers and Emacs, at the end."""
     exit_limit: float = 6

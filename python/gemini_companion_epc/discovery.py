@@ -27,7 +27,6 @@ class DiscoveryFiles:
     _port: int
     _token: str
     _environ: Mapping[str, str]
-    _written: set[Path] = field(init=False, default_factory=set)
     listen: Callable[[], None] | None = field(init=False, default=None)
     """Function that listens at the Unix socket, once this process may serve."""
 
@@ -36,10 +35,8 @@ class DiscoveryFiles:
         return [[client.name, str(self._path(client))] for client in CLIENTS]
 
     def update(self, roots: Sequence[str]) -> list[str]:
-        """Write the files that are not as with ``roots``; return problems as sentences.
-
-        A cleanup may have removed a file, or a client may be new.
-        """
+        """Write the files that differ with ``roots``; return problems as sentences."""
+        # A cleanup may have removed a file, or a client may be new.
         problems = []
         for client in CLIENTS:
             is_usable = self.listen is not None or not client.has_socket
@@ -58,14 +55,14 @@ class DiscoveryFiles:
                 if client.name not in HOMES:
                     _make_directory(path.parent.parent)
                 _make_directory(path.parent)
-                if content_of(path) != payload:
-                    content = json.dumps(payload).encode()
-                    if client.has_socket and path in self._written and path.exists():
-                        # It would disconnect.
-                        path.write_bytes(content)
-                    else:
-                        _replace(path, content)
-                        self._written.add(path)
+                found, content = content_of(path), json.dumps(payload).encode()
+                if found == payload:
+                    continue
+                if client.has_socket and found.get("pid") == os.getpid():
+                    # Another file would disconnect it.
+                    path.write_bytes(content)
+                else:
+                    _replace(path, content)
             except OSError as error:
                 problems.append(
                     f"Cannot write {path}: {error.strerror or error}; "

@@ -56,7 +56,7 @@ class Emacs(EpcServer):
         return None if text == [] else str(text)
 
     async def ask(self, kind: str, facts: Facts, parts: Sequence[str | None]) -> Facts:
-        """Return the answer to the question ``kind`` with ``facts`` and the texts ``parts``."""
+        """Return the answer to a question with texts, or raise EmacsError."""
         packed = [text and texts.pack(text) for text in parts]
         return dict(_value_of(await self.call("ask", Symbol(kind), facts, *packed)))
 

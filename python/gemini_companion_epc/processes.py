@@ -17,7 +17,7 @@ _ACP_OPTIONS = {"--acp", "--experimental-acp"}
 
 
 def process_of(peer: Address, server_port: int, emacs_pid: int) -> Process | None:
-    """Return this user's process connected from ``peer``, if any; this may take long."""
+    """Return this user's process connected from ``peer``, if any; it may take long."""
     process = peer_process(peer, server_port, [*islice(tree(emacs_pid), _FAMILY)])
     return None if process is None else _described(process)
 

@@ -57,10 +57,8 @@ class Session:
     interrupted: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
     settled: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
     accepted: set[str] = field(default_factory=set)
-    """The files that were accepted since no diff was open.
-
-    Qwen Code writes those of an answer after the last of its diffs.
-    """
+    """The files that were accepted since no diff was open."""
+    # Qwen Code writes those of an answer after the last of its diffs.
     context: bytes | None = None
     outcomes: deque[QueuedOutcome] = field(default_factory=deque)
     waiting: dict[str, tuple[str, asyncio.Future[bool | None]]] = field(
@@ -332,7 +330,7 @@ class Sessions:
     def _expect_client(self, session: Session, left: float | None = None) -> None:
         """End ``session`` if its client sends no request and opens no stream in time.
 
-        End it soon if its process exits, as the reviews of a killed CLI stay open.
+        End it soon if its process has exited, as its reviews would stay open.
         """
         session.timer.cancel()
         if not self.has(session) or session.stream is not None or session.requests:
