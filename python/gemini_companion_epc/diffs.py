@@ -112,7 +112,8 @@ class Diffs:
             session.notify(path)
             if self.sessions.is_stopping and not session.client.has_socket:
                 # If its stream has ended, it must not wait for that.
-                await session.flushed.wait()
+                while session.outcomes:  # noqa: ASYNC110 - at the end
+                    await asyncio.sleep(0.01)
             return False
         if not self.sessions.has(session):
             return False
