@@ -23,7 +23,7 @@ _CLOSE = Tool(
     "closeDiff",
     "Close the review of a file and return the text of the proposal.",
     ["filePath"],
-    ["suppressJson"],  # nothing is notified when a CLI closes a review
+    ["suppressNotification"],  # nothing is notified when a CLI closes a review
 )
 
 

@@ -98,7 +98,7 @@ class Mirror:
             str(one)[len(self.directory) :]: one.stat().st_size for one in copies
         }
         """The size of each copy, the oldest first."""
-        self._followed: dict[str, float] = {}
+        self.followed: dict[str, float] = {}
         """The files whose copies are kept up to date, and until when."""
         self.follow(self._sizes)
 
@@ -128,18 +128,14 @@ class Mirror:
 
     # Copies
 
-    def follow(self, paths: Iterable[str]) -> None:
-        """Keep the copies of the files ``paths`` up to date for a while."""
-        end = asyncio.get_running_loop().time() + _FOLLOWED
-        self._followed |= dict.fromkeys(paths, end)
-
-    def followed(self) -> tuple[list[str], list[str]]:
-        """Return the files that are followed, and those that are no longer."""
-        now = asyncio.get_running_loop().time()
-        old = [path for path, end in self._followed.items() if end < now]
+    def follow(self, paths: Iterable[str]) -> list[str]:
+        """Follow the files ``paths`` for a while; return those that are no longer."""
+        now = time.monotonic()
+        self.followed |= dict.fromkeys(paths, now + _FOLLOWED)
+        old = [path for path, end in self.followed.items() if end < now]
         for path in old:
-            del self._followed[path]
-        return list(self._followed), old
+            del self.followed[path]
+        return old
 
     def stamp(self, path: str) -> str:
         """Return the time and size of the copy of the file ``path``, or ""."""
@@ -154,7 +150,7 @@ class Mirror:
 
     def is_wanted(self, path: str) -> bool:
         """Return whether the file ``path`` is followed, or decides what is shared."""
-        return path in self._followed or self.decides(path)
+        return path in self.followed or self.decides(path)
 
     def store(self, sent: SentFile) -> str:
         """Write or delete the copy of ``sent``, or a link; return a problem or ""."""
@@ -287,7 +283,7 @@ class Outpost:
         mirror = self.mirror
         if mirror.local_name(path) == mirror.directory + path:
             mirror.make()
-            mirror.follow([path])
+            self._follow(path)
             kind, data = ("W", change) if change else ("F", (mirror.stamp(path),))
             if problem := await self._request(kind, path, *data):
                 raise RemoteError(problem)
@@ -312,12 +308,10 @@ class Outpost:
         if self._state == "changed":
             self._report("connected")
 
-    def _follow(self) -> list[str]:
+    def _follow(self, *others: str) -> None:
         """Follow the reviewed files, and no longer those whose reviews ended before."""
-        self.mirror.follow(self._remotes.reviewed(self.name))
-        followed, old = self.mirror.followed()
-        self._send("P", 0, old)
-        return followed
+        reviewed = self._remotes.reviewed(self.name)
+        self._send("P", 0, self.mirror.follow([*reviewed, *others]))
 
     # Life
 
@@ -501,7 +495,8 @@ class Outpost:
         self._facts = sent
         self._report("connected")
         # They may have changed since the previous outpost.
-        for path in self._follow():
+        self._follow()
+        for path in self.mirror.followed:
             self._request("F", path, self.mirror.stamp(path))
 
 
