@@ -76,16 +76,14 @@ PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_P
 
 def discovery_files(client: str) -> list[tuple[str, int]]:
     """Return the names and times of the files in the directory for discovery."""
-    directory = directory_of(client)
     found = []
     try:
-        names = os.listdir(directory)
+        entries = [*os.scandir(directory_of(client))]
     except OSError:
         return []
-    for name in names:
-        path = os.path.join(directory, name)
+    for one in entries:
         try:
-            found.append((path, os.lstat(path).st_mtime_ns))
+            found.append((one.path, one.stat(follow_symlinks=False).st_mtime_ns))
         except OSError:
             continue
     return found

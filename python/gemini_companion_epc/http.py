@@ -48,7 +48,11 @@ Context: TypeAlias = ServerRequestContext[object, Request]
 
 async def serve(config: Config, port: Port, diffs: Diffs, questions: Questions) -> None:
     """Answer the clients at ``port``."""
-    _patch(port)
+    # Hypercorn 0.18 has no option for these.
+    H11Protocol._check_protocol = _limit_protocol  # type: ignore[method-assign]
+    hypercorn.asyncio.run.TCPServer = partial(  # type: ignore[attr-defined, assignment]
+        TrackedServer, port
+    )
     server = Server(
         "gemini-companion",
         version=__version__,
@@ -85,14 +89,6 @@ def _settings(config: Config) -> HypercornConfig:
     # when it writes the next request to it.
     settings.keep_alive_max_requests = 0
     return settings
-
-
-def _patch(port: Port) -> None:
-    """Correct hypercorn 0.18 where it has no option."""
-    H11Protocol._check_protocol = _limit_protocol  # type: ignore[method-assign]
-    hypercorn.asyncio.run.TCPServer = partial(  # type: ignore[attr-defined, assignment]
-        TrackedServer, port
-    )
 
 
 async def _limit_protocol(self: H11Protocol, event: h11.Request) -> None:

@@ -113,7 +113,7 @@ class Server:
                 "processes": partial(asyncio.to_thread, running, self._port.number),
                 "context-update": self.context_update,
                 "roots-update": self.roots_update,
-                "tools-update": self.tools_update,
+                "tools-update": partial(setattr, self._questions, "is_on"),
                 "diff-accepted": self._diffs.decide,
                 "diff-rejected": self._diffs.decide,
                 "adopt-diff": self._diffs.adopt,
@@ -240,10 +240,6 @@ class Server:
     def context_update(self, files: Sequence[Facts]) -> None:
         """Send the context of Emacs to the clients."""
         self._sessions.broadcast([File(**file) for file in files])
-
-    def tools_update(self, is_on: object) -> None:
-        """Answer the questions of models, or stop doing so."""
-        self._questions.is_on = bool(is_on)
 
     async def _keep_files(self) -> None:
         """Restore the files that a cleanup of temporary files removes."""

@@ -39,10 +39,7 @@ def this_host() -> str:
 def on_signals(stop: Callable[[], None]) -> None:
     """Call ``stop`` on the running event loop when a signal asks to terminate."""
     loop = asyncio.get_running_loop()
-    for name in _SIGNALS:
-        number = getattr(signal, name, None)
-        if number is None:
-            continue
+    for number in filter(None, (getattr(signal, name, None) for name in _SIGNALS)):
         try:
             loop.add_signal_handler(number, stop)
         except NotImplementedError:  # Windows
