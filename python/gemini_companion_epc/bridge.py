@@ -19,7 +19,7 @@ from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, TypeAlias
 
     Facts: TypeAlias = dict[str, Any]
@@ -241,13 +241,15 @@ class Bridge:
                 self._send({"method": "notifications/tools/list_changed"})
 
     def _answer(self, request_id: object, method: object, params: object) -> None:
-        answers = {
+        message = {"role": "user", "content": {"type": "text", "text": NO_EMACS}}
+        answers: dict[str, Callable[[Facts], Facts]] = {
             "initialize": self._initialize,
-            "ping": lambda params: {},
+            "ping": lambda _: {},
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
-            "prompts/list": self._list_prompts,
-            "prompts/get": self._get_prompt,
+            # Without any tool and prompt, Gemini CLI prints a warning at each start.
+            "prompts/list": lambda _: {"prompts": [] if self._tools() else [PROMPT]},
+            "prompts/get": lambda _: {"messages": [message]},
         }
         if isinstance(method, str) and method in answers:
             result = answers[method](params if isinstance(params, dict) else {})
@@ -292,24 +294,14 @@ class Bridge:
         return {"tools": tools}
 
     def _call_tool(self, params: Facts) -> Facts:
-        name, arguments = params.get("name"), params.get("arguments") or {}
+        name, given = params.get("name"), params.get("arguments") or {}
         try:
-            return self._ask(
-                ANSWER_SECONDS, method="call", name=name, arguments=arguments
-            )
+            return self._ask(ANSWER_SECONDS, method="call", name=name, arguments=given)
         except NoEmacs as error:
             text = str(error)
         except ValueError:
             text = NO_EMACS
         return {"content": [{"type": "text", "text": text}]}
-
-    def _list_prompts(self, params: Facts) -> Facts:
-        # Without any tool and prompt, Gemini CLI prints a warning at each start.
-        return {"prompts": [] if self._tools() else [PROMPT]}
-
-    def _get_prompt(self, params: Facts) -> Facts:
-        content = {"type": "text", "text": NO_EMACS}
-        return {"messages": [{"role": "user", "content": content}]}
 
 
 def main() -> None:

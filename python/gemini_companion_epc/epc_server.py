@@ -219,11 +219,9 @@ def parse(message: bytes) -> list[Sexp]:
 
 
 def _unescaped(found: re.Match[bytes]) -> bytes:
-    """Return the byte of an escape in octal digits, which sexpdata does not know.
-
-    Emacs prints one that is not part of a character like this, and control characters
-    with ``print-escape-control-characters``.
-    """
+    """Return the byte of an escape in octal digits, which sexpdata does not know."""
+    # Emacs prints one that is not part of a character like this, and control characters
+    # with ``print-escape-control-characters``.
     if found[0] == rb"\\":
         return found[0]
     code = int(found[0][1:], 8)

@@ -54,16 +54,12 @@ def running(port: int) -> list[Facts]:
 
 
 def _describe(process: psutil.Process, client: Client, port: int) -> Facts:
-    """Return the working directory of ``process``, which runs ``client``.
-
-    With it is where the process searches discovery files, if that is not where this
-    server has them, and whether it is connected to an editor at another port.  The
-    dictionary lacks what is unknown.
-    """
+    """Return where ``process`` works, searches and is connected, as far as known."""
     facts: Facts = {"pid": process.pid, "client": client.name}
     with suppress(psutil.Error, OSError):
         facts["directory"] = process.cwd()
         searched = client.directory(process.environ())
+        # As a rule, it searches where this server has its files.
         if os.path.realpath(searched) != os.path.realpath(client.directory(os.environ)):
             facts["searches"] = str(searched)
         names = " ".join(os.listdir(searched))

@@ -150,9 +150,8 @@ class Questions:
 
     async def _hook(self, kind: str, facts: Facts, *texts: str | None) -> Facts | None:
         try:
-            return await asyncio.wait_for(
-                self._emacs.ask(kind, facts, texts), self._config.edit_limit
-            )
+            answer = self._emacs.ask(kind, facts, texts)
+            return await asyncio.wait_for(answer, self._config.edit_limit)
         except (EmacsError, asyncio.TimeoutError):
             return None
 

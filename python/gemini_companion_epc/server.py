@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from errno import EMFILE, ENFILE
 from functools import partial
@@ -82,7 +83,7 @@ class Server:
         on_signals(self.interrupt)
         asyncio.get_running_loop().set_exception_handler(self._log_failure)
         watch_stdin(self.stop)
-        port = await self._listen_to_emacs()
+        port = await self._emacs.listen(self._methods())
         texts.sweep()
         if self._is_moved:
             self._emacs.warn(
@@ -106,26 +107,24 @@ class Server:
         # read.
         _exit()
 
-    async def _listen_to_emacs(self) -> int:
-        return await self._emacs.listen(
-            {
-                "hello": self.hello,
-                "processes": partial(asyncio.to_thread, running, self._port.number),
-                "context-update": self.context_update,
-                "roots-update": self.roots_update,
-                "tools-update": partial(setattr, self._questions, "is_on"),
-                "diff-accepted": self._diffs.decide,
-                "diff-rejected": self._diffs.decide,
-                "adopt-diff": self._diffs.adopt,
-                "remote-start": self._remotes.start,
-                "remote-stop": partial(self._remotes.stop, flush=self._sessions.flush),
-                "remote-write": self._remotes.write,
-                "listen": self._port.listen,
-                "serve": self.serve,
-                "hand-over": partial(self.stop, has_successor=True),
-                "stop": self.stop,
-            },
-        )
+    def _methods(self) -> dict[str, Callable[..., object]]:
+        return {
+            "hello": self.hello,
+            "processes": partial(asyncio.to_thread, running, self._port.number),
+            "context-update": self.context_update,
+            "roots-update": self.roots_update,
+            "tools-update": partial(setattr, self._questions, "is_on"),
+            "diff-accepted": self._diffs.decide,
+            "diff-rejected": self._diffs.decide,
+            "adopt-diff": self._diffs.adopt,
+            "remote-start": self._remotes.start,
+            "remote-stop": partial(self._remotes.stop, flush=self._sessions.flush),
+            "remote-write": self._remotes.write,
+            "listen": self._port.listen,
+            "serve": self.serve,
+            "hand-over": partial(self.stop, has_successor=True),
+            "stop": self.stop,
+        }
 
     def _open_log(self) -> None:
         config = self._config
@@ -155,14 +154,11 @@ class Server:
     async def _first_client(self) -> None:
         """Wait until a client connects."""
         # A thread that waits for that would keep the listener open after its end.
-        connected = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        try:
+        connected, loop = asyncio.Event(), asyncio.get_running_loop()
+        with suppress(NotImplementedError):  # Windows
             loop.add_reader(self._port.listener, connected.set)
-        except NotImplementedError:  # Windows
-            return
-        await connected.wait()
-        loop.remove_reader(self._port.listener)
+            await connected.wait()
+            loop.remove_reader(self._port.listener)
 
     # Stop
 
