@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The diffs that await an outcome.
-
-This module does not depend on HTTP.  Everything runs in the event loop.
-"""
+"""The diffs that await an outcome."""
 
 import asyncio
 import logging

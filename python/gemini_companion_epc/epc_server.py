@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """EPC server for one authenticated peer, without the defects of the epc package.
 
-Everything runs in the event loop.  Of the epc package, calls and their answers are
-used, but not its server, which has a thread for each connection.
+Of the epc package, calls and their answers are used, but not its server, which has a
+thread for each connection.
 """
 
 import asyncio

@@ -5,8 +5,6 @@ An `Outpost` runs the program ``outpost.js`` on a host while Emacs is connected 
 Its `Tunnel` carries connections, and its `Mirror` has copies of files, up to date.  A
 file has a remote name, and a local name, which is in the mirror or in a directory that
 both hosts share.
-
-Everything runs in the event loop.  This module depends neither on HTTP nor on EPC.
 """
 
 import asyncio

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The life of the server process: start, serve, stop."""
+"""The life of the server process: start, serve, stop.
+
+All is in one event loop.  Sessions, diffs and remote hosts know neither HTTP nor EPC.
+"""
 
 import asyncio
 import logging
@@ -103,8 +106,7 @@ class Server:
         await self._end()
         if serving.done():
             await serving
-        # Nothing is left to do, and hypercorn would wait for clients that do not
-        # read.
+        # Hypercorn would wait for clients that do not read.
         _exit()
 
     def _methods(self) -> dict[str, Callable[..., object]]:

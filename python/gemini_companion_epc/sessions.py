@@ -3,8 +3,6 @@
 
 A notification that is sent while no event stream is open would be lost, so each
 session keeps its outcomes until they are written, and the latest context.
-
-This module depends neither on HTTP nor on EPC.  Everything runs in the event loop.
 """
 
 import asyncio
