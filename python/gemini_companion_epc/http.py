@@ -68,19 +68,6 @@ async def serve(config: Config, port: Port, diffs: Diffs, questions: Questions) 
         # Upstream: 4 MB.
         max_request_body_size=LARGEST_BODY,
     )
-    app = Asgi(
-        config, port, diffs.sessions, questions, diffs.remotes, manager.handle_request
-    )
-    async with manager.run():
-        await hypercorn.asyncio.run.worker_serve(
-            ASGIWrapper(cast(ASGIFramework, app)),
-            _settings(config),
-            sockets=Sockets([], [port.listener], []),
-            shutdown_trigger=asyncio.Event().wait,
-        )
-
-
-def _settings(config: Config) -> HypercornConfig:
     settings = HypercornConfig()
     settings.errorlog = logging.getLogger("hypercorn")
     settings.keep_alive_timeout = config.headers_time
@@ -88,7 +75,16 @@ def _settings(config: Config) -> HypercornConfig:
     # A busy client does not notice that an idle connection was closed, and fails
     # when it writes the next request to it.
     settings.keep_alive_max_requests = 0
-    return settings
+    app = Asgi(
+        config, port, diffs.sessions, questions, diffs.remotes, manager.handle_request
+    )
+    async with manager.run():
+        await hypercorn.asyncio.run.worker_serve(
+            ASGIWrapper(cast(ASGIFramework, app)),
+            settings,
+            sockets=Sockets([], [port.listener], []),
+            shutdown_trigger=asyncio.Event().wait,
+        )
 
 
 async def _limit_protocol(self: H11Protocol, event: h11.Request) -> None:
