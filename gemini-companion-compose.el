@@ -578,11 +578,9 @@ Add the text to the history.  After the latest prompt, the text is empty."
   "Complete the name of a file after @, or of a command after / at the start."
   (let ((end (point)))
     (save-excursion
-      (while (progn
-               (skip-chars-backward "^ \t\n")
-               ;; A quoted space is part of a name, before which @ needs no space.
-               (eq ?\\ (char-before (1- (point)))))
-        (backward-char))
+      ;; A quoted space is part of a name, before which @ needs no space.
+      (re-search-backward "[^\\][ \t]\\|^")
+      (goto-char (match-end 0))
       (cond ((search-forward "@" end t)
              (list (point) end (gemini-companion-compose--file-names)
                    ;; Completion that pops up by itself need not wait.
