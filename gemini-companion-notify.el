@@ -95,8 +95,7 @@ seconds.  Takes effect at once."
      (seq-count #'gemini-companion-notify--asks-p (gemini-companion-sessions))))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'notify)))
-  "Return what waits for the user and what works, for the mode line.
-The value is a cons of a text and a function that returns a tooltip."
+  "Return what waits for the user and what works, for the mode line."
   (let ((count (gemini-companion-notify--count)))
     (cons (concat (unless (zerop count) (format "?%d " count))
                   (when (seq-some (lambda (session)

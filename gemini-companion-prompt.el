@@ -29,9 +29,6 @@
 
 ;;;; State
 
-(defconst gemini-companion-prompt--check-seconds 0.1
-  "Seconds between checks of a terminal.")
-
 (defconst gemini-companion-prompt--shown-checks 6
   "Number of checks for which a text must be shown before the next key.
 A CLI takes an Enter that follows a text at once for a part of a paste,
@@ -216,12 +213,11 @@ message then begins with PROBLEM."
   (let ((task (list text find problem)))
     (push task gemini-companion-prompt--tasks)
     ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
-    (gemini-companion-prompt--step
-     task (/ seconds gemini-companion-prompt--check-seconds)
-     mark 0 (and mark 'inserted))))
+    (gemini-companion-prompt--step task (* 10 seconds)
+                                   mark 0 (and mark 'inserted))))
 
 (defun gemini-companion-prompt--step (task left mark shown typed &optional free)
-  "Type what is next of TASK, and go on soon, at most LEFT times.
+  "Type what is next of TASK, and go on in 0.1 seconds, at most LEFT times.
 First type MARK, a space, until it is shown, then the text, with another
 one unless it is a command, and then press Enter.  SHOWN checks in a row
 have found MARK, with nothing behind it at first if FREE is non-nil.
@@ -256,8 +252,7 @@ TYPED is nil before the text, `inserted' if it is all."
                          (gemini-companion-prompt--first-p task session)))
                   (setq mark (gemini-companion-prompt--type-mark process)
                         free nil)))
-           (run-at-time gemini-companion-prompt--check-seconds nil
-                        #'gemini-companion-prompt--step
+           (run-at-time 0.1 nil #'gemini-companion-prompt--step
                         task (if waiting left (1- left)) mark shown typed free)))))
 
 (defun gemini-companion-prompt--refused-p (task session process screen typed free)
