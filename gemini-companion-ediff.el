@@ -72,9 +72,6 @@ lines, display an empty line instead of Ediff's color on the next one."
   "A review as an Ediff session.
 Its buffers are the control panel, the proposal and the original.")
 
-(defun gemini-companion-ediff--panel (view)
-  (car (gemini-companion-view-buffers view)))
-
 (cl-defmethod gemini-companion-view-open
   ((view gemini-companion-ediff-view) keep)
   "Show VIEW as an Ediff session; KEEP is as in the generic function."
@@ -101,8 +98,10 @@ Its buffers are the control panel, the proposal and the original.")
     (let ((panel (gemini-companion-text-keeping-message
                    (gemini-companion-ediff--start edit original proposal
                                                   keep))))
-      (setf (gemini-companion-view-buffers view) (list panel proposal original)
-            (gemini-companion-view-hunks view) (gemini-companion-edit-hunks edit))
+      (setf (gemini-companion-view-buffers view)
+            (list panel proposal original)
+            (gemini-companion-view-hunks view)
+            (gemini-companion-edit-hunks edit))
       (with-current-buffer panel
         (gemini-companion-ediff--selected))
       (with-current-buffer original
@@ -236,7 +235,7 @@ The control panel is current."
 
 (cl-defmethod gemini-companion-view-fits-p ((view gemini-companion-ediff-view))
   "Return non-nil if the windows of VIEW's session are all there and fit."
-  (with-current-buffer (gemini-companion-ediff--panel view)
+  (with-current-buffer (car (gemini-companion-view-buffers view))
     (and (seq-set-equal-p (list ediff-window-A ediff-window-B
                                 ediff-control-window)
                           (gemini-companion-ediff--windows)
@@ -298,7 +297,7 @@ The control panel is current."
 
 (cl-defmethod gemini-companion-view-compare ((view gemini-companion-ediff-view))
   "Compare again in the session of VIEW, and leave the windows alone."
-  (let* ((panel (gemini-companion-ediff--panel view))
+  (let* ((panel (car (gemini-companion-view-buffers view)))
          (message-log-max nil)
          (window (get-buffer-window panel t)))
     (gemini-companion-text-keeping-message
@@ -318,12 +317,12 @@ The control panel is current."
 (cl-defmethod gemini-companion-view-mark
   ((view gemini-companion-ediff-view) _redraw)
   "Display in VIEW whether the current hunk is excluded."
-  (with-current-buffer (gemini-companion-ediff--panel view)
+  (with-current-buffer (car (gemini-companion-view-buffers view))
     (gemini-companion-ediff--selected)))
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-ediff-view))
   "Return the hunk of VIEW at point, in the panel the current one of Ediff."
-  (let ((panel (gemini-companion-ediff--panel view))
+  (let ((panel (car (gemini-companion-view-buffers view)))
         (buffer (current-buffer))
         (position (point)))
     (with-current-buffer panel
@@ -351,13 +350,14 @@ The control panel is current."
   ((view gemini-companion-ediff-view) count)
   "Go forward by COUNT hunks in VIEW."
   (gemini-companion-view-go-to
-   view (+ count (buffer-local-value 'ediff-current-difference
-                                     (gemini-companion-ediff--panel view)))))
+   view (+ count (buffer-local-value
+                  'ediff-current-difference
+                  (car (gemini-companion-view-buffers view))))))
 
 (cl-defmethod gemini-companion-view-go-to
   ((view gemini-companion-ediff-view) number)
   "Go to the hunk with NUMBER, from 0 on, in the session of VIEW."
-  (with-current-buffer (gemini-companion-ediff--panel view)
+  (with-current-buffer (car (gemini-companion-view-buffers view))
     (unless (< -1 number ediff-number-of-differences)
       (user-error "No %s hunk" (if (< number 0) "previous" "next")))
     (save-selected-window
@@ -378,7 +378,7 @@ The control panel is current."
 
 (cl-defmethod gemini-companion-view-close ((view gemini-companion-ediff-view))
   "End the session of VIEW."
-  (gemini-companion-ediff--close (gemini-companion-ediff--panel view)))
+  (gemini-companion-ediff--close (car (gemini-companion-view-buffers view))))
 
 (defun gemini-companion-ediff--close (panel)
   "End the Ediff session of PANEL, which may be incomplete.

@@ -395,11 +395,10 @@ run.  If there are HOOKS, also when a window displays it."
     (dolist (hook hooks)
       (add-hook hook soon))
     (when hooks
-      (dolist (hook '(window-buffer-change-functions
-                      window-size-change-functions))
-        (add-hook hook soon nil t)))
-    (dolist (hook '(kill-buffer-hook change-major-mode-hook))
-      (add-hook hook end nil t))))
+      (add-hook 'window-buffer-change-functions soon nil t)
+      (add-hook 'window-size-change-functions soon nil t))
+    (add-hook 'kill-buffer-hook end nil t)
+    (add-hook 'change-major-mode-hook end nil t)))
 
 (defun gemini-companion-page-refresh-soon (page)
   "Write the text of the buffer PAGE again soon if it is visible then.
@@ -549,9 +548,10 @@ Return non-nil if it is excluded now."
 (defun gemini-companion-hunk--valid-p (mark)
   "Return non-nil if MARK still has its lines, and these only.
 The buffer of MARK is current, and widened."
-  (pcase-let ((beg (overlay-start mark))
-              (end (overlay-end mark))
-              (`(,original ,proposed) (overlay-get mark 'gemini-companion-texts)))
+  (pcase-let ((`(,original ,proposed)
+               (overlay-get mark 'gemini-companion-texts))
+              (beg (overlay-start mark))
+              (end (overlay-end mark)))
     (and (string= (buffer-substring-no-properties beg end) proposed)
          (memq (char-before beg) '(?\n nil))
          (or (= end (point-max))
@@ -595,16 +595,14 @@ They have the lines of the last comparison."
 (defun gemini-companion-hunk-remaining-text (proposal)
   "Return the text of the buffer PROPOSAL without the excluded hunks.
 In their place it has the lines of the original."
-  (let ((text (gemini-companion-text-of-buffer proposal))
-        (position 0))
-    (concat (mapconcat (lambda (mark)
-                         (prog1 (concat
-                                 (substring text position
-                                            (1- (overlay-start mark)))
-                                 (car (overlay-get mark 'gemini-companion-texts)))
-                           (setq position (1- (overlay-end mark)))))
-                       (gemini-companion-hunk-marks proposal) "")
-            (substring text position))))
+  (with-temp-buffer
+    (insert (gemini-companion-text-of-buffer proposal))
+    ;; From the end, so that the positions of the others stay.
+    (dolist (mark (reverse (gemini-companion-hunk-marks proposal)))
+      (goto-char (overlay-start mark))
+      (delete-char (- (overlay-end mark) (overlay-start mark)))
+      (insert (car (overlay-get mark 'gemini-companion-texts))))
+    (buffer-string)))
 
 (provide 'gemini-companion-text)
 ;;; gemini-companion-text.el ends here

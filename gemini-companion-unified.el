@@ -64,9 +64,9 @@ Of the characters in hunks, four times as many are compared word by word.")
   "Data for the lines of a diff between the buffers OLD and NEW.
 LAST is the number of the last line of OLD, NUMBERS the format of two line
 numbers.  EXCLUDED has the excluded hunks, EDITS the numbers of the lines
-of NEW that the user has edited; UNFOLDED are the folds whose lines are shown, ID is the
-first element of each fold, and CONTEXT the number of lines that are shown
-around a hunk.  ROOM is the number of lines that can still be displayed."
+of NEW that the user has edited.  UNFOLDED are the folds whose lines are
+shown, ID is the first element of each, CONTEXT the number of lines that
+are shown around a hunk, and ROOM that of lines that can still be shown."
   old new last numbers excluded edits unfolded id context room)
 
 (defun gemini-companion-unified--last-line (buffer)
@@ -152,9 +152,8 @@ For UNFOLDED and CONTEXT, see `gemini-companion-unified-insert'."
   (let* ((id (gemini-companion-edit-id edit))
          (open (gemini-companion-edit-open-p edit))
          (last (gemini-companion-unified--last-line original))
-         (width (length (number-to-string
-                         (max 10 last
-                              (gemini-companion-unified--last-line proposal))))))
+         (most (max 10 last (gemini-companion-unified--last-line proposal)))
+         (width (length (number-to-string most))))
     (gemini-companion-unified--data
      :old original :new proposal :last last
      ;; A new file has only one column.
@@ -246,7 +245,8 @@ lines.  HUNK has them, or is nil for unchanged lines."
       (let ((beg (point))
             (mark (cond (excluded "x")
                         ((not (equal "+" sign)) nil)
-                        ((memq new (gemini-companion-unified--edits data)) "*")))
+                        ((memq new (gemini-companion-unified--edits data))
+                         "*")))
             (shown (if (equal "-" sign) nil new)))
         (insert (gemini-companion-unified--marked line sign excluded) "\n")
         (when face
@@ -346,15 +346,14 @@ order, in which its words differ, conses (BEG . END)."
                   (cl-decf room count)
                   (mapcar #'list (gemini-companion-unified--lines
                                   data buffer first count))))
+         (texts (list (gemini-companion-unified--old data)
+                      (gemini-companion-unified--new data)))
          (changes (cl-loop
                    for hunk in hunks
                    for (old old-count new new-count) = hunk
                    while (<= 0 room)
-                   collect (list hunk
-                                 (funcall lines (gemini-companion-unified--old data)
-                                          old old-count)
-                                 (funcall lines (gemini-companion-unified--new data)
-                                          new new-count))))
+                   collect (cons hunk (cl-mapcar lines texts (list old new)
+                                                 (list old-count new-count)))))
          (both (seq-filter (lambda (sides) (and (car sides) (cadr sides)))
                            (mapcar #'cdr changes)))
          (old (gemini-companion-unified--split both))
@@ -514,9 +513,6 @@ Its buffers are that of the diff and the proposal.  USER-LINE is the line
 of the file where the user was, or nil."
   user-line)
 
-(defun gemini-companion-unified--buffer (view)
-  (car (gemini-companion-view-buffers view)))
-
 (cl-defmethod gemini-companion-view-open
   ((view gemini-companion-unified-view) keep)
   "Show VIEW as a unified diff; KEEP is as in the generic function."
@@ -553,7 +549,7 @@ of the file where the user was, or nil."
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-unified-view))
   "Return the hunk at point in VIEW, or nil."
-  (if (eq (gemini-companion-unified--buffer view) (current-buffer))
+  (if (eq (car (gemini-companion-view-buffers view)) (current-buffer))
       (get-text-property (point) 'gemini-companion-hunk)
     (let ((line (line-number-at-pos nil 'absolute)))
       (seq-find (pcase-lambda (`(,_ ,_ ,new ,count))
@@ -563,17 +559,18 @@ of the file where the user was, or nil."
 (cl-defmethod gemini-companion-view-compare
   ((view gemini-companion-unified-view))
   "Compare again, and draw VIEW again."
-  (with-current-buffer (gemini-companion-unified--buffer view)
+  (with-current-buffer (car (gemini-companion-view-buffers view))
     (gemini-companion-page-refresh)))
 
 (cl-defmethod gemini-companion-view-follow
   ((view gemini-companion-unified-view) (_event (eql 'changed)))
   "Draw VIEW again soon, as the user has edited its proposal."
-  (gemini-companion-page-refresh-soon (gemini-companion-unified--buffer view)))
+  (gemini-companion-page-refresh-soon
+   (car (gemini-companion-view-buffers view))))
 
 (cl-defmethod gemini-companion-view-close ((view gemini-companion-unified-view))
   "Kill the buffer of the diff of VIEW."
-  (gemini-companion-edit-discard (gemini-companion-unified--buffer view)))
+  (gemini-companion-edit-discard (car (gemini-companion-view-buffers view))))
 
 (defun gemini-companion-unified--window (edit &optional keep)
   "Return the window of this frame for a review of EDIT in one window.
@@ -744,7 +741,7 @@ In the proposal, go to the lines of the hunk there."
                                            number)
   "Go to the hunk with NUMBER, from 0 on, in VIEW."
   (when-let* ((window (get-buffer-window
-                       (gemini-companion-unified--buffer view))))
+                       (car (gemini-companion-view-buffers view)))))
     (with-selected-window window
       (when-let* ((hunk (nth number (gemini-companion-view-hunks view)))
                   (position (cl-loop
