@@ -702,7 +702,8 @@ this buffer, as far as they fit into the window."
   (let* ((window (old-selected-window))
          (selected (and (window-live-p window)
                         (window-buffer (or (and (window-minibuffer-p window)
-                                                (minibuffer-selected-window))
+                                                (get-mru-window
+                                                 (window-frame window) t))
                                            window))))
          (proposal (gemini-companion-edit-proposal-buffer edit)))
     (cond
