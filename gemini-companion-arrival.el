@@ -430,7 +430,9 @@ until it does, so that the windows do not jump."
   (interactive)
   (message "This review has ended: %s; waiting for the next edit"
            (gemini-companion-edit-status (gemini-companion-edit-current)))
-  (setf (nth 2 gemini-companion-arrival--answered) num-input-keys))
+  ;; Not if the mode was turned off meanwhile.
+  (when gemini-companion-arrival--answered
+    (setf (nth 2 gemini-companion-arrival--answered) num-input-keys)))
 
 (provide 'gemini-companion-arrival)
 ;;; gemini-companion-arrival.el ends here

@@ -299,7 +299,7 @@ LAST is the last one."
                   (error 'failed)))
          (unfolded gemini-companion-unified-unfolded)
          (comments (gemini-companion-edit-comments edit))
-         (state (list hunks
+         (state (list (gemini-companion-edit-time edit) hunks
                       (gemini-companion-edit-compared edit)
                       unfolded
                       (and (gemini-companion-edit-open-p edit)
