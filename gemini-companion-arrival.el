@@ -8,9 +8,6 @@
 ;; The way of an edit from its arrival to the screen, and of a settled one from it:
 ;; one timer offers new edits to auto-accept, closes the views of settled ones and
 ;; shows the next one when the user is not busy, or else announces it.
-;;
-;; How an edit is displayed is not known here:
-;; `gemini-companion-arrival-show-function' is set by those who know.
 
 ;;; Code:
 
@@ -99,8 +96,6 @@ The CLI does not know that text until it reads the file again."
                         (not (equal (gemini-companion-edit-after other)
                                     (gemini-companion-edit-proposed other)))))
                  (gemini-companion-edits))))
-
-;;;; Start and end
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'arrival)))
   "Return the text and tooltip of auto-accept for the mode line, or nil."

@@ -130,11 +130,10 @@ A constructor takes the slots of a `gemini-companion-view' as keywords.")
 Each kind of view is a type that includes this one, with methods for the
 generic functions `gemini-companion-view-...'.  BUFFERS are the buffers
 in the windows of the view, first the one to go to, and HUNKS those that
-it displays.  KIND is its key in
-`gemini-companion-review-kinds', CHOSEN the kind that the user has
-chosen, or nil.  FRAME is the frame of the view, and SIZE the size of
-the frame when the view was opened; LAYOUT are the windows before the
-review, WINDOWS those of BUFFERS when it was opened, and TERMINAL is
+it displays.  KIND is its key in `gemini-companion-review-kinds', CHOSEN
+the kind that the user has chosen, or nil.  FRAME is its frame, and SIZE
+the size of that when the view was opened; LAYOUT are the windows before
+the review, WINDOWS those of BUFFERS when it was opened, and TERMINAL is
 the window of the CLI beside them, or nil."
   edit buffers hunks kind chosen frame size layout windows terminal)
 

@@ -29,9 +29,6 @@
          (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024))))
      ,@body))
 
-;; The terminal of the CLI stays visible beside a review, and so does the
-;; selected window if the review appears by itself.
-
 (defconst gemini-companion-windows--side-columns 80
   "Least width of each of two windows beside each other.")
 
