@@ -436,8 +436,7 @@ of FILE, LINE and TEXT, 100 at most, without the first AFTER."
 They are lists of FILE, whose true name is given to THEN, and maybe LINE."
   (gemini-companion-lookup--map-in-slices
    (pcase-lambda (`(,file . ,group))
-     (when-let* ((file)
-                 (name (gemini-companion-text-true-name file))
+     (when-let* ((name (gemini-companion-text-true-name file))
                  ((gemini-companion-lookup--shared-p name)))
        (mapcar (lambda (location) (cons name (cdr location))) group)))
    (seq-group-by #'car locations)
@@ -497,8 +496,7 @@ DOCUMENTATION is a string or nil.  The answer has nothing about a definition
 in a file that may not be shared, and only the location, not the text, of a
 definition outside the roots."
   (let* ((locations (cl-loop for (file line) in locations
-                             for name = (and file
-                                             (gemini-companion-text-true-name file))
+                             for name = (gemini-companion-text-true-name file)
                              when name collect (list name line)))
          (open (cl-remove-if #'gemini-companion-privacy-name-hidden-p locations
                              :key #'car))
@@ -1110,7 +1108,6 @@ number, and the first one."
     (when (and buffer-file-truename (not (buffer-modified-p))
                (<= (buffer-size) gemini-companion-lookup--largest))
       (let ((file (gemini-companion-text-true-name buffer-file-truename))
-            (text (gemini-companion-text-of-buffer))
             (found (unless (memq (current-buffer)
                                  (alist-get 'others
                                             (car gemini-companion-lookup--checks)))
@@ -1118,7 +1115,8 @@ number, and the first one."
         (gemini-companion-lookup--keep-reports)
         (when (or found (gemini-companion-lookup--error-requests file))
           (gemini-companion-lookup--sync)
-          (let ((known (gemini-companion-lookup--expect file text)))
+          (let ((known (gemini-companion-lookup--expect
+                        file (gemini-companion-text-of-buffer))))
             (unless (gemini-companion-lookup--request-known known)
               (setf (nth 1 known) found))))))))
 
@@ -1126,9 +1124,8 @@ number, and the first one."
   "End the check of this file, which Eglot has opened or closed."
   (unless (gemini-companion-lookup--managed-p)
     (setq gemini-companion-lookup--last-report '(nil nil 0)))
-  (when buffer-file-truename
-    (gemini-companion-lookup--end-of
-     (gemini-companion-text-true-name buffer-file-truename))))
+  (gemini-companion-lookup--end-of
+   (gemini-companion-text-true-name buffer-file-truename)))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'lookup)))
   "Follow Eglot, Flymake and Flycheck."
