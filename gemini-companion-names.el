@@ -15,11 +15,8 @@
 
 ;;; Code:
 
-(require 'cl-lib)
-(require 'map)
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-text)
+(require 'map)
 
 ;;;; Customization
 
