@@ -176,23 +176,20 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'context)))
   "Notice what may change what is shared.
 Others on `kill-buffer-hook' may wait, and a report would come too early."
-  (mapcar
-   (pcase-lambda (`(,hook . ,function)) (list hook function 90))
-   '((post-command-hook . gemini-companion-context--notice)
-     (pre-redisplay-functions . gemini-companion-context--notice)
-     (buffer-list-update-hook . gemini-companion-context--notice)
-     (activate-mark-hook . gemini-companion-context--notice)
-     (deactivate-mark-hook . gemini-companion-context--notice)
-     (find-file-hook . gemini-companion-context--file-changed)
-     (after-save-hook . gemini-companion-context--file-changed)
-     (after-revert-hook . gemini-companion-context--file-changed)
-     (after-set-visited-file-name-hook . gemini-companion-context--note-change)
-     (after-change-major-mode-hook . gemini-companion-context--buffer-changed)
-     (kill-buffer-hook . gemini-companion-context--buffer-changed)
-     (gemini-companion-remote-changed-hook
-      . gemini-companion-context--rules-changed)
-     (gemini-companion-session-changed-functions
-      . gemini-companion-context--send-again))))
+  (cl-loop
+   for (function . hooks) in
+   '((gemini-companion-context--notice
+      post-command-hook pre-redisplay-functions buffer-list-update-hook
+      activate-mark-hook deactivate-mark-hook)
+     (gemini-companion-context--file-changed
+      find-file-hook after-save-hook after-revert-hook)
+     (gemini-companion-context--note-change after-set-visited-file-name-hook)
+     (gemini-companion-context--buffer-changed
+      after-change-major-mode-hook kill-buffer-hook)
+     (gemini-companion-context--rules-changed gemini-companion-remote-changed-hook)
+     (gemini-companion-context--send-again
+      gemini-companion-session-changed-functions))
+   append (mapcar (lambda (hook) (list hook function 90)) hooks)))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'context)))
   "Start tracking the context, and sending each change."
