@@ -308,11 +308,10 @@ See the Info node `(gemini-companion)The mode line'."
       local-map ,gemini-companion--lighter-map
       help-echo ,(lambda (&rest _)
                    (string-join
-                    (delq nil
-                          (mapcar (lambda (help)
-                                    (if (functionp help) (funcall help) help))
-                                  `(,@(mapcar #'cdr lighters)
-                                    "mouse-1: menu, mouse-2: status")))
+                    (cl-loop for help in `(,@(mapcar #'cdr lighters)
+                                           "mouse-1: menu, mouse-2: status")
+                             when (if (functionp help) (funcall help) help)
+                             collect it)
                     "\n")))))
 
 ;;;; Mode
