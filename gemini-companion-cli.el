@@ -732,13 +732,13 @@ It does if one of about its last 15 lines is a choice, or has such words."
     ;; vterm would kill the buffer with the error message.
     (let ((vterm-kill-buffer-on-exit nil))
       (funcall sentinel process event))
-    (when (and (buffer-live-p buffer)
-               (not (process-live-p process)))
+    (when (and (buffer-live-p buffer) (not (process-live-p process)))
       (with-current-buffer buffer
         (gemini-companion-cli--end
-         (format "%s: %s"
-                 (gemini-companion-session-title gemini-companion-cli-parameters)
-                 (string-trim event)))))))
+         (format
+          "%s: %s"
+          (gemini-companion-session-title gemini-companion-cli-parameters)
+          (string-trim event)))))))
 
 (defun gemini-companion-cli-unload-function ()
   "Make the terminals of CLIs ordinary ones, for `unload-feature'."

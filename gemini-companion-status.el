@@ -83,7 +83,8 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
                 (setq gemini-companion-status--processes nil)
                 (gemini-companion-page-refresh))))
 
-(define-key gemini-companion-status-mode-map "e" #'gemini-companion-events-buffer)
+(define-key gemini-companion-status-mode-map
+  "e" #'gemini-companion-events-buffer)
 
 ;;;###autoload
 (defun gemini-companion-status ()
@@ -257,7 +258,8 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
    gemini-companion-status-checks))
 
 (defun gemini-companion-status--server (_directory)
-  (pcase-let (((map :version :pid :port :command) (gemini-companion-server-info))
+  (pcase-let (((map :version :pid :port :command)
+               (gemini-companion-server-info))
               (turn-on '("Turn on" . gemini-companion-mode)))
     (cond
      (pid
@@ -302,11 +304,11 @@ A CLI that has run counts as installed.  That is at least the first one."
                (found-by (cadr (assoc client discovery)))
                (program (car (gemini-companion-cli-command client)))
                (file (executable-find program))
-               (root (and file (locate-dominating-file (file-truename file)
-                                                       "package.json")))
-               (text (and root
+               (top (and file (locate-dominating-file (file-truename file)
+                                                      "package.json")))
+               (text (and top
                           (gemini-companion-settings-get
-                           (expand-file-name "package.json" root) '("version"))))
+                           (expand-file-name "package.json" top) '("version"))))
                ;; Without "-preview.1", for example.
                (version (and (stringp text)
                              (string-match "\\`[0-9]+\\.[0-9]+\\.[0-9]+" text)
