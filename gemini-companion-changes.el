@@ -81,10 +81,9 @@
   "Take back what EDIT has changed in its file, or only its HUNK.
 A new file is deleted, and its buffer is killed.  If the buffer of the
 file has unsaved text, change only the buffer.  If that is impossible,
-signal an error and change nothing.  Call DONE, if it is non-nil, with nil
-in the end, or with the problem; for a remote file, that is later.
-Without DONE, offer to resolve a conflict.  Return the message, or nil
-if it is not known yet."
+signal an error and change nothing.  Return a message; or nil if FILE
+is remote, and later call DONE with nil, or with the problem.  Without
+DONE, offer to resolve a conflict."
   (let* ((file (gemini-companion-edit-file edit))
          ;; It is read before it is checked, as it may be replaced meanwhile.
          (old (and (gemini-companion-edit-keepable-p file)
@@ -107,15 +106,16 @@ if it is not known yet."
       (`(nil . ,text)
        (gemini-companion-changes--write
         file unsaved old text
-        (apply-partially #'gemini-companion-changes--end edit hunk done exact
-                         (cond (new 'deleted) (unsaved 'unsaved) (t 'reverted)))))
+        (apply-partially #'gemini-companion-changes--end edit hunk exact
+                         (cond (new 'deleted) (unsaved 'unsaved) (t 'reverted)))
+        (or done #'ignore)))
       (`(,line . ,_)
        (gemini-companion-changes--conflict edit hunk line (null done))))))
 
-(defun gemini-companion-changes--write (file buffer old text end)
+(defun gemini-companion-changes--write (file buffer old text end done)
   "Make TEXT that of BUFFER, or if that is nil, of FILE with the bytes OLD.
-If TEXT is nil, delete FILE.  Call END with nil, or with the problem; if
-FILE is the copy of a remote file, later."
+If TEXT is nil, delete FILE.  Return the value of END, called after that;
+or if FILE is the copy of a remote file, nil, and call DONE later."
   (pcase (and (not buffer) (gemini-companion-names-of-copy file))
     (`(,host . ,there)
      (unless (gemini-companion-server-ask
@@ -124,8 +124,9 @@ FILE is the copy of a remote file, later."
                  ,@(and text (list (base64-encode-string
                                     (encode-coding-string text 'utf-8-emacs-unix)
                                     t))))
-              (lambda (_) (funcall end nil)) end)
-       (funcall end "the server does not run")))
+              (lambda (_) (funcall end) (funcall done nil))
+              (lambda (problem) (funcall done (funcall end problem))))
+       (user-error "The server does not run")))
     (_
      (cond (buffer (with-current-buffer buffer
                      (gemini-companion-text-replace text)))
@@ -135,27 +136,22 @@ FILE is the copy of a remote file, later."
             (gemini-companion-revert-now file)
             (gemini-companion-text-write file text)
             (gemini-companion-revert-now file)))
-     (funcall end nil))))
+     (funcall end))))
 
 (defvar-local gemini-companion-changes--unsaved nil
   "What the file has of edits that are reverted in unsaved text here.
 A list of (EDIT STATE UNDONE), the first revert last.")
 (put 'gemini-companion-changes--unsaved 'permanent-local t)
 
-(defun gemini-companion-changes--end (edit hunk done exact state problem)
+(defun gemini-companion-changes--end (edit hunk exact state &optional problem)
   "Record that EDIT, or its HUNK, was reverted, unless there is a PROBLEM.
 STATE is the file state.  If EXACT is non-nil, later edits are no longer
-in the file, either.  See `gemini-companion-changes-revert' for DONE."
+in the file, either.  Return a message."
   (let* ((name (gemini-companion-edit-name edit))
-         (buffer (gemini-companion-names-buffer (gemini-companion-edit-file edit)))
-         (said (if problem
-                   (format "%s cannot be reverted (%s)" name problem)
-                 (format (pcase state
-                           ('deleted "Deleted %s")
-                           ('unsaved "Reverted %s; not saved")
-                           (_ "Reverted %s"))
-                         (if hunk (concat "a hunk of " name) name)))))
-    (unless problem
+         (file (gemini-companion-edit-file edit))
+         (buffer (gemini-companion-names-buffer file)))
+    (if problem
+        (message "%s cannot be reverted (%s)" name problem)
       (pcase state
         ('unsaved (with-current-buffer buffer
                     (push (list edit (gemini-companion-edit-file-state edit)
@@ -166,16 +162,19 @@ in the file, either.  See `gemini-companion-changes-revert' for DONE."
                             (cdr buffer-undo-list)))))
         ('deleted (when (and buffer (not (buffer-modified-p buffer)))
                     (kill-buffer buffer)))
-        (_ (gemini-companion-revert (gemini-companion-edit-file edit))))
+        (_ (gemini-companion-revert file)))
       ;; From A to B, C and B: without the first, none of them is in the file.
       (dolist (other (and exact (gemini-companion-changes--later edit)))
         (gemini-companion-edit-set-reverted other 'reverted))
       (gemini-companion-edit-set-reverted
        edit (if hunk 'written state)
        (and hunk (seq-sort-by #'cl-third #'<
-                              (cons hunk (gemini-companion-edit-undone edit))))))
-    (message "%s" said)
-    (if done (funcall done (and problem said)) said)))
+                              (cons hunk (gemini-companion-edit-undone edit)))))
+      (message (pcase state
+                 ('deleted "Deleted %s")
+                 ('unsaved "Reverted %s; not saved")
+                 (_ "Reverted %s"))
+               (if hunk (concat "a hunk of " name) name)))))
 
 (defun gemini-companion-changes--undo-entry (edit)
   "Return an undo entry with the state of EDIT, to set it again."

@@ -576,20 +576,17 @@ all edits of the turn."
 (defun gemini-companion-list--revert-all (edits count problems)
   "Revert EDITS, the last ones of COUNT, one after another.
 PROBLEMS are those of the previous ones."
-  (let* (waits
-         (end (lambda (problem)
-                (setq problems (append problems (ensure-list problem)))
-                (if (eq waits 'later)
-                    (gemini-companion-list--revert-all edits count problems)
-                  (setq waits nil)))))
-    ;; A call for each edit inside that for the previous one would be too deep.
-    (while (and edits (not waits))
-      (setq waits 'now)
-      (condition-case problem
-          (gemini-companion-changes-revert (pop edits) nil end)
-        (error (funcall end (error-message-string problem)))))
-    (if waits
-        (setq waits 'later)
+  (let* ((add (lambda (problem)
+                (setq problems (append problems (ensure-list problem)))))
+         (go-on (lambda (problem)
+                  (funcall add problem)
+                  (gemini-companion-list--revert-all edits count problems)))
+         (ended t))
+    (while (and edits ended)
+      (setq ended (condition-case problem
+                      (gemini-companion-changes-revert (pop edits) nil go-on)
+                    (error (funcall add (error-message-string problem))))))
+    (when ended
       (message "Reverted %d of %d edits%s" (- count (length problems)) count
                (mapconcat (apply-partially #'concat "; ") problems "")))))
 
