@@ -26,9 +26,9 @@
                (:copier nil))
   "A file that is watched.
 FUNCTION is as in `gemini-companion-watch-start', FIRST the stamp at
-the start, LAST the one at the last check, and CHANGED non-nil until
-FUNCTION has returned non-nil for the last change."
-  file function first last changed timer
+the start, LAST the one at the last check, and FOLLOWED the last one for
+which FUNCTION has returned non-nil."
+  file function first last followed timer
   (true-name (or (gemini-companion-text-true-name file) file)))
 
 (defun gemini-companion-watch--stamp (file)
@@ -47,8 +47,8 @@ FUNCTION returns non-nil.  If CHANGED is non-nil, FILE has changed
 before."
   (let* ((stamp (gemini-companion-watch--stamp file))
          (watch (gemini-companion-watch--make
-                 :file file :function function :changed changed
-                 :first stamp :last stamp)))
+                 :file file :function function :first stamp :last stamp
+                 :followed (if changed 'none stamp))))
     (setf (gemini-companion-watch-timer watch)
           (run-at-time 0.02 nil #'gemini-companion-watch--tick watch 0.03))
     watch))
@@ -75,19 +75,16 @@ A file that is not written completely has not changed yet: a small one
 is complete unless it is empty, a large one if it is as at the last check."
   (let* ((stamp (gemini-companion-watch--stamp
                  (gemini-companion-watch-file watch)))
-         (same (equal stamp (gemini-companion-watch-last watch)))
-         (changed (and (or (not same) (gemini-companion-watch-changed watch))
-                       (or same
+         (changed (and (not (equal stamp (gemini-companion-watch-followed watch)))
+                       (or (equal stamp (gemini-companion-watch-last watch))
                            (null stamp)
                            ;; So much is written at once.
                            (< 0 (nth 1 stamp) 65536)))))
-    (unless same
-      (setf (gemini-companion-watch-last watch) stamp
-            (gemini-companion-watch-changed watch) t))
+    (setf (gemini-companion-watch-last watch) stamp)
     (with-demoted-errors "Following a file: %S"
       (when (and (funcall (gemini-companion-watch-function watch) changed now)
                  changed)
-        (setf (gemini-companion-watch-changed watch) nil)))))
+        (setf (gemini-companion-watch-followed watch) stamp)))))
 
 (defvar gemini-companion-idle--input (cons num-nonmacro-input-events 0)
   "Number of the last input event, and the time when it was noticed.")
@@ -216,9 +213,8 @@ the previous text of FILE, which a new buffer cannot know; it counts
 only if that is done at once."
   (if (gemini-companion-revert--free-p)
       (gemini-companion-revert-now file nil before)
-    (unless (seq-find (lambda (watch)
-                        (equal file (gemini-companion-watch-file watch)))
-                      gemini-companion-revert--watches)
+    (unless (cl-find file gemini-companion-revert--watches :test #'equal
+                     :key #'gemini-companion-watch-file)
       (gemini-companion-revert--follow file #'ignore nil)
       ;; It was written before.
       (setf (gemini-companion-watch-first (car gemini-companion-revert--watches))
@@ -275,14 +271,13 @@ for KEYS, `gemini-companion-revert-now'."
           (gemini-companion-watch-start
            file
            (lambda (changed now)
-             (let* ((last (gemini-companion-watch-last watch))
-                    (first (gemini-companion-watch-first watch))
-                    (wrote (and changed last (not (equal last first))))
-                    (free (and changed (gemini-companion-revert--free-p now))))
+             (pcase-let* (((cl-struct gemini-companion-watch first last) watch)
+                          (wrote (and changed last (not (equal first last))))
+                          (free (and changed
+                                     (gemini-companion-revert--free-p now))))
                (when (and wrote over)
                  (ignore-error file-error
-                   (gemini-companion-revert--write-over
-                    file (car over) (cdr over)))
+                   (gemini-companion-revert--write-over file over))
                  (setq over nil))
                (when free
                  (gemini-companion-revert-now file keys))
@@ -301,12 +296,13 @@ for KEYS, `gemini-companion-revert-now'."
            'changed))
     (push watch gemini-companion-revert--watches)))
 
-(defun gemini-companion-revert--write-over (file old new)
-  "Write NEW to FILE, with the same line ends, if its text is OLD."
+(defun gemini-companion-revert--write-over (file texts)
+  "If FILE has the first of TEXTS, a cons, write the other, as it ends lines."
   (let ((now (gemini-companion-text-read file)))
-    (when (apply #'string= (mapcar #'gemini-companion-text-normalized
-                                   (list old now)))
-      (gemini-companion-text-write file (gemini-companion-text-fit new now)))))
+    (when (string= (gemini-companion-text-normalized (car texts))
+                   (gemini-companion-text-normalized now))
+      (gemini-companion-text-write
+       file (gemini-companion-text-fit (cdr texts) now)))))
 
 (defun gemini-companion-revert--end (watch)
   (setq gemini-companion-revert--watches
@@ -417,28 +413,25 @@ changed lines, if they are known."
          ;; Hooks would call Tramp.
          (local (equal buffer-file-name (gemini-companion-names-file)))
          (revert-buffer-in-progress-p t)
-         (revert-buffer-preserve-modes t)
-         lines)
-    (if enable-multibyte-characters
-        (progn
-          (when local
-            (gemini-companion-revert--run-hook 'before-revert-hook))
-          (gemini-companion-revert--set-time time)
-          (let ((file-name-handler-alist (and local file-name-handler-alist))
-                (create-lockfiles (and local create-lockfiles)))
-            ;; Undoing the first change of an unmodified buffer would make it
-            ;; unmodified.
-            (let ((create-lockfiles nil))
-              (set-buffer-modified-p t))
-            (setq lines (gemini-companion-text-replace text))
-            ;; It also displays the coding.
-            (setq buffer-file-coding-system coding)
-            (set-buffer-modified-p nil))
-          (when local
-            (gemini-companion-revert--run-hook 'after-revert-hook)))
+         (revert-buffer-preserve-modes t))
+    (if (not enable-multibyte-characters)
+        (when local
+          (ignore (revert-buffer t t t)))
       (when local
-        (revert-buffer t t t)))
-    lines))
+        (gemini-companion-revert--run-hook 'before-revert-hook))
+      (gemini-companion-revert--set-time time)
+      (prog1 (let ((file-name-handler-alist (and local file-name-handler-alist))
+                   (create-lockfiles (and local create-lockfiles)))
+               ;; Undoing the first change of an unmodified buffer would make it
+               ;; unmodified.
+               (let ((create-lockfiles nil))
+                 (set-buffer-modified-p t))
+               (prog1 (gemini-companion-text-replace text)
+                 ;; It also displays the coding.
+                 (setq buffer-file-coding-system coding)
+                 (set-buffer-modified-p nil)))
+        (when local
+          (gemini-companion-revert--run-hook 'after-revert-hook))))))
 
 (defun gemini-companion-revert--set-time (time)
   "Record that the file of the current buffer was written at TIME.
