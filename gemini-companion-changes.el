@@ -32,23 +32,21 @@
 
 (defun gemini-companion-changes-check (edit &optional hunk)
   "Signal an error if reverting EDIT, or its HUNK, is impossible anyway."
-  (let* ((file (gemini-companion-edit-file edit))
-         (unsaved (gemini-companion-revert-unsaved file)))
+  (pcase-let* (((cl-struct gemini-companion-edit file before undone true-name)
+                edit)
+               (unsaved (gemini-companion-revert-unsaved file)))
     (when-let*
         ((why (cond
                ((gemini-companion-changes-unwritten edit))
-               ((member hunk (gemini-companion-edit-undone edit))
-                "has this hunk undone already")
-               ((eq 'unknown (gemini-companion-edit-before edit))
-                "had a previous text that was not kept")
+               ((member hunk undone) "has this hunk undone already")
+               ((eq 'unknown before) "had a previous text that was not kept")
                ((gemini-companion-text-unreadable-reason file))
                ((null (gemini-companion-text-attributes file))
                 "was deleted or renamed since; nothing to revert")
-               ((not (equal (gemini-companion-edit-true-name edit)
-                            (gemini-companion-text-true-name file)))
+               ((not (equal true-name (gemini-companion-text-true-name file)))
                 "has other symbolic links since; revert this edit by hand")
                ((not (gemini-companion-edit-keepable-p file)) "is too large")
-               ((and (eq 'new (gemini-companion-edit-before edit))
+               ((and (eq 'new before)
                      (or unsaved (not (gemini-companion-edit-in-file-p edit))))
                 "was new and has changed since; delete it by hand")
                (unsaved (gemini-companion-revert-obstacle unsaved)))))
@@ -266,31 +264,26 @@ The value is as that of `gemini-companion-text-merged'."
     (user-error "%s has changed since, and the program diff3 is missing"
                 (gemini-companion-edit-name edit)))
   (pcase-let*
-      ;; It belongs to no line: the first one may be taken back.  A CLI may have
-      ;; dropped it, and a buffer has it in its coding system.
-      ((mark (if (or (string-prefix-p "\uFEFF" now)
-                     (and (= 1 (or (car hunk) 1))
-                          (string-prefix-p "\357\273\277"
-                                           (gemini-companion-edit-before edit))
-                          (not (gemini-companion-edit-client-get
-                                edit :restores-mark))
-                          (not (string-prefix-p
-                                "\uFEFF" (gemini-companion-edit-after edit)))
-                          (not (gemini-companion-revert-unsaved
-                                (gemini-companion-edit-file edit)))))
-                 "\uFEFF"
-               ""))
-       (now (string-remove-prefix "\uFEFF" now))
-       (written (gemini-companion-text-fit (gemini-companion-edit-after edit) now))
-       (before (gemini-companion-changes--before edit now))
+      (((cl-struct gemini-companion-edit file before after) edit)
+       (mark "\uFEFF")
+       ;; It belongs to no line: the first one may be taken back.  A CLI may have
+       ;; dropped it, and a buffer has it in its coding system.
+       (marked (or (string-prefix-p mark now)
+                   (and (= 1 (or (car hunk) 1))
+                        (string-prefix-p "\357\273\277" before)
+                        (not (gemini-companion-edit-client-get edit
+                                                               :restores-mark))
+                        (not (string-prefix-p mark after))
+                        (not (gemini-companion-revert-unsaved file)))))
+       (now (string-remove-prefix mark now))
+       (written (gemini-companion-text-fit after now))
+       (old (gemini-companion-changes--before edit now))
        (`(,line . ,text)
         (gemini-companion-text-merged
          now written
-         (if hunk
-             (gemini-companion-changes--without hunk before written)
-           before)
+         (if hunk (gemini-companion-changes--without hunk old written) old)
          "now" "written" "before")))
-    (cons line (concat mark text))))
+    (cons line (concat (and marked mark) text))))
 
 (defun gemini-companion-changes--before (edit now)
   "Return the text before EDIT as a file has it whose text is NOW."
@@ -455,10 +448,9 @@ An indirect buffer has no marks, and none of those that were cloned."
   "Mark COUNT lines from point on, those of HUNK of EDIT."
   (pcase-let*
       (;; Behind a last line without an end, no line is that line again.
-       (mark (make-overlay (point)
-                           (max (point)
-                                (save-excursion (forward-line count) (point)))
-                           nil t))
+       (end (max (point) (save-excursion (forward-line count) (point))))
+       (mark (make-overlay (point) end nil t))
+       (overlays (list mark))
        (`(,bitmap ,char ,ascii) (if (zerop count)
                                     '(horizontal-bar ?_ "_")
                                   '(gemini-companion-mark ?\u2503 "|")))
@@ -468,25 +460,22 @@ An indirect buffer has no marks, and none of those that were cloned."
                 (propertize "!" 'display `(right-fringe ,bitmap
                                                         gemini-companion-mark))
                 (propertize "!" 'display `((margin right-margin) ,sign)))))
-    (overlay-put mark 'gemini-companion-mark t)
     (overlay-put mark 'gemini-companion-change (cons edit hunk))
     (when (zerop count)
       ;; From the end of the line before to that of the line behind.
-      (let ((around (make-overlay (max 1 (1- (point))) (line-end-position))))
-        (overlay-put around 'gemini-companion-mark t)
-        (overlay-put mark 'gemini-companion-around around)
-        (push around (overlay-get mark 'gemini-companion-lines))))
+      (push (make-overlay (max 1 (1- (point))) (line-end-position)) overlays)
+      (overlay-put mark 'gemini-companion-around (car overlays)))
     (overlay-put mark 'gemini-companion-text (gemini-companion-changes--text mark))
     ;; A string is displayed once only, so each line has an overlay.  A prefix of
     ;; the lines would replace others, such as the indentation by Org.
     (save-excursion
       (dotimes (_ (min (max 1 count) 200))
-        (let ((sign (make-overlay (point) (point) nil t t)))
-          (overlay-put sign 'gemini-companion-mark t)
-          (overlay-put sign 'before-string string)
-          (push sign (overlay-get mark 'gemini-companion-lines)))
+        (push (make-overlay (point) (point) nil t t) overlays)
+        (overlay-put (car overlays) 'before-string string)
         (forward-line)))
-    mark))
+    (overlay-put mark 'gemini-companion-overlays overlays)
+    (dolist (overlay overlays mark)
+      (overlay-put overlay 'gemini-companion-mark t))))
 
 (defun gemini-companion-changes--text (mark)
   "Return the text of MARK, whether it is whole lines, and lines around it.
@@ -509,15 +498,13 @@ The latter is their number, and counts only where lines were deleted."
 A formatter may have replaced them with the same text."
   (let ((marks gemini-companion-changes-marks))
     ;; The place of deleted lines may be at the end of the line of END.
-    (dolist (mark (overlays-in (max 1 (1- (save-excursion
-                                            (goto-char beg)
-                                            (line-beginning-position))))
+    (dolist (mark (overlays-in (save-excursion (goto-char beg)
+                                               (line-end-position 0))
                                (+ 2 end)))
       (unless (equal (overlay-get mark 'gemini-companion-text)
                      (and (gemini-companion-changes--change mark)
                           (gemini-companion-changes--text mark)))
-        (mapc #'delete-overlay
-              (cons mark (overlay-get mark 'gemini-companion-lines)))
+        (mapc #'delete-overlay (overlay-get mark 'gemini-companion-overlays))
         (setq marks (remq mark marks))))
     (unless (eq marks gemini-companion-changes-marks)
       (setq gemini-companion-changes-marks marks)
@@ -809,11 +796,12 @@ With ALL, a prefix argument, keep those in all files of the turn."
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Mark nothing any more."
   (mapc #'gemini-companion-changes--keep (gemini-companion-edits))
-  (apply #'gemini-companion-changes--update (buffer-list))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
+      (gemini-companion-changes--mark)
       (mapc #'kill-local-variable '(gemini-companion-changes-marks
-                                    gemini-companion-changes--unsaved)))))
+                                    gemini-companion-changes--unsaved))))
+  (gemini-companion-changes--count))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
   "Return a text for the mode line if there is a change left, or nil."
