@@ -246,16 +246,12 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
                 (t (gemini-companion-turn-make))))
     (setq gemini-companion-edit--all
           (seq-filter
-           (lambda (edit)
-             (let ((texts (seq-filter #'stringp
-                                      (list (gemini-companion-edit-before edit)
-                                            (gemini-companion-edit-after edit)))))
-               (cl-decf room (max 1 (/ (apply #'+ (mapcar #'string-bytes texts))
-                                       400000)))
-               (or (<= 0 room)
-                   (gemini-companion-edit-proposal-buffer edit)
-                   (gemini-companion-edit-outcome edit)
-                   (memq edit kept))))
+           (pcase-lambda ((and edit (cl-struct gemini-companion-edit before after
+                                               proposal-buffer outcome)))
+             (let ((bytes (cl-loop for text in (list before after)
+                                   if (stringp text) sum (string-bytes text))))
+               (cl-decf room (max 1 (/ bytes 400000)))
+               (or (<= 0 room) proposal-buffer outcome (memq edit kept))))
            (cons edit gemini-companion-edit--all)))))
 
 (defun gemini-companion-edit--notify (edit event)
@@ -337,10 +333,6 @@ Record the remarks on it, and update the buffer of the original."
         (buffer-disable-undo)
         (setq buffer-read-only t)
         (setf (gemini-companion-edit-original-buffer edit) (current-buffer)))))
-
-(defun gemini-companion-edit--discard-original (edit)
-  (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
-  (setf (gemini-companion-edit-original-buffer edit) nil))
 
 (defun gemini-companion-edit--make-buffer (edit name text)
   "Return a new buffer of EDIT with TEXT; NAME has a place for its file.
@@ -773,8 +765,9 @@ AUTOMATIC is non-nil if that is done without a review."
   ;; Their markers are in that buffer.
   (setf (gemini-companion-edit-commented edit) (gemini-companion-edit-comments edit))
   (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
-  (gemini-companion-edit--discard-original edit)
-  (setf (gemini-companion-edit-proposal-buffer edit) nil)
+  (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
+  (setf (gemini-companion-edit-proposal-buffer edit) nil
+        (gemini-companion-edit-original-buffer edit) nil)
   (gemini-companion-edit--notify edit 'closed)
   (gemini-companion-edit--display-file))
 
@@ -800,8 +793,9 @@ If it signals an error, record that as the problem of EDIT."
           (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
         (setf (gemini-companion-edit-view edit) (funcall function edit)))
     (error
-     (gemini-companion-edit--discard-original edit)
-     (setf (gemini-companion-edit-problem edit)
+     (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
+     (setf (gemini-companion-edit-original-buffer edit) nil
+           (gemini-companion-edit-problem edit)
            (concat
             ;; An error in a hook of the user, for example.
             (unless (eq 'user-error (car problem))
@@ -843,16 +837,16 @@ If EDIT ended meanwhile, report that and return nil."
 (defun gemini-companion-edit--keep-edits (edit &optional format)
   "Keep the proposal of EDIT if the user has edited it and left some text.
 Report that by FORMAT, if it was not kept before, and return non-nil."
-  (when (buffer-live-p (gemini-companion-edit-proposal-buffer edit))
-    (let ((text (gemini-companion-hunk-remaining-text
-                 (gemini-companion-edit-proposal-buffer edit))))
-      (when (and (gemini-companion-edit--own-text-p edit text)
-                 ;; A yes in the terminal may have written it.
-                 (not (gemini-companion-edit-in-file-p edit text)))
-        (gemini-companion-edit--keep
-         edit text
-         (unless (equal text (cdr (gemini-companion-edit-kept edit))) format))
-        t))))
+  (when-let* ((proposal (gemini-companion-edit-proposal-buffer edit))
+              ((buffer-live-p proposal))
+              (text (gemini-companion-hunk-remaining-text proposal))
+              ((gemini-companion-edit--own-text-p edit text))
+              ;; A yes in the terminal may have written it.
+              ((not (gemini-companion-edit-in-file-p edit text))))
+    (gemini-companion-edit--keep
+     edit text
+     (unless (equal text (cdr (gemini-companion-edit-kept edit))) format))
+    t))
 
 (defun gemini-companion-edit--keep (edit text &optional format)
   "Keep TEXT, of EDIT, for `gemini-companion-last-proposal'.
