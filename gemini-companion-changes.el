@@ -554,15 +554,11 @@ Those of earlier turns of its CLI in the file have no marks any more."
      (gemini-companion-names-buffer (gemini-companion-edit-file edit)))))
 
 (defun gemini-companion-changes--update (&rest buffers)
-  "Mark each change in BUFFERS, of which some are nil, and count all."
-  (dolist (buffer (delq nil buffers))
+  "Mark each change in those of BUFFERS that are buffers, and count all.
+Their files may have been deleted or renamed, in a terminal or by the CLI."
+  (dolist (buffer (seq-filter #'buffer-live-p buffers))
     (with-current-buffer buffer
       (gemini-companion-changes--mark)))
-  (gemini-companion-changes--count))
-
-(defun gemini-companion-changes--count (&rest _)
-  "Count all that are left.
-Their files may have been deleted or renamed, in a terminal or by the CLI."
   (setq gemini-companion-changes-left (gemini-companion-changes--all))
   (force-mode-line-update t))
 
@@ -783,10 +779,10 @@ With ALL, a prefix argument, keep those in all files of the turn."
   "Mark what CLIs write from now on."
   '((gemini-companion-edit-functions gemini-companion-changes--follow)
     (window-buffer-change-functions gemini-companion-changes--displayed)
-    (window-buffer-change-functions gemini-companion-changes--count)
+    (window-buffer-change-functions gemini-companion-changes--update)
     ;; A window configuration has the margin of its time.
     (window-size-change-functions gemini-companion-changes--displayed)
-    (gemini-companion-state-functions gemini-companion-changes--count)
+    (gemini-companion-state-functions gemini-companion-changes--update)
     (find-file-hook gemini-companion-changes--visited)
     (after-revert-hook gemini-companion-changes--visited)
     (after-save-hook gemini-companion-changes--saved)
@@ -801,7 +797,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
       (gemini-companion-changes--mark)
       (mapc #'kill-local-variable '(gemini-companion-changes-marks
                                     gemini-companion-changes--unsaved))))
-  (gemini-companion-changes--count))
+  (gemini-companion-changes--update))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
   "Return a text for the mode line if there is a change left, or nil."
