@@ -152,14 +152,12 @@ Select the terminal.  Return a message."
 A CLI may break a long word, and displays placeholders for images and
 for a long text.  Eat has fillers between wide characters."
   (let ((part "\\(?:[!-~]\\{1,5\\}\\|[[:graph:]]\\)"))
-    (string-join
-     (cons "\\[\\(?:Image \\|Paste[ d]\\|clipboard-\\)"
-           (mapcar (lambda (regexp)
-                     (if (string-match regexp text)
-                         (regexp-quote (string-trim (match-string 0 text)))
-                       regexp))
-                   (list part (concat part "[^[:graph:]]*\\'"))))
-     "\\|")))
+    (concat "\\[\\(?:Image \\|Paste[ d]\\|clipboard-\\)\\|"
+            (mapconcat (lambda (regexp)
+                         (if (string-match regexp text)
+                             (regexp-quote (string-trim (match-string 0 text)))
+                           regexp))
+                       (list part (concat part "[^[:graph:]]*\\'")) "\\|"))))
 
 (defun gemini-companion-prompt--mark (regexp process)
   "Return a mark that is shown when PROCESS has one more match of REGEXP."
