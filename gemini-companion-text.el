@@ -595,14 +595,16 @@ They have the lines of the last comparison."
 (defun gemini-companion-hunk-remaining-text (proposal)
   "Return the text of the buffer PROPOSAL without the excluded hunks.
 In their place it has the lines of the original."
-  (with-temp-buffer
-    (insert (gemini-companion-text-of-buffer proposal))
-    ;; From the end, so that the positions of the others stay.
-    (dolist (mark (reverse (gemini-companion-hunk-marks proposal)))
-      (goto-char (overlay-start mark))
-      (delete-char (- (overlay-end mark) (overlay-start mark)))
-      (insert (car (overlay-get mark 'gemini-companion-texts))))
-    (buffer-string)))
+  (let ((text (gemini-companion-text-of-buffer proposal))
+        (position 0))
+    (concat (mapconcat (lambda (mark)
+                         (prog1 (concat
+                                 (substring text position
+                                            (1- (overlay-start mark)))
+                                 (car (overlay-get mark 'gemini-companion-texts)))
+                           (setq position (1- (overlay-end mark)))))
+                       (gemini-companion-hunk-marks proposal) "")
+            (substring text position))))
 
 (provide 'gemini-companion-text)
 ;;; gemini-companion-text.el ends here
