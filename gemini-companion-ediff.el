@@ -95,50 +95,41 @@ Its buffers are the control panel, the proposal and the original.")
                     ;; Place for the signs of the current hunk.
                     line-prefix " "
                     wrap-prefix " ")))
-    (let ((panel (gemini-companion-text-keeping-message
-                   (gemini-companion-ediff--start edit original proposal
-                                                  keep))))
-      (setf (gemini-companion-view-buffers view)
-            (list panel proposal original)
-            (gemini-companion-view-hunks view)
-            (gemini-companion-edit-hunks edit))
-      (with-current-buffer panel
-        (gemini-companion-ediff--selected))
-      (with-current-buffer original
-        (setq header-line-format " File on disk"))
-      (with-current-buffer proposal
-        (gemini-companion-header-set)))))
+    (gemini-companion-text-keeping-message
+      (gemini-companion-ediff--start view original proposal keep))
+    (setf (gemini-companion-view-hunks view) (gemini-companion-edit-hunks edit))
+    (with-current-buffer (car (gemini-companion-view-buffers view))
+      (gemini-companion-ediff--selected))
+    (with-current-buffer original
+      (setq header-line-format " File on disk"))
+    (with-current-buffer proposal
+      (gemini-companion-header-set))))
 
-(defun gemini-companion-ediff--start (edit original proposal keep)
-  "Start Ediff on ORIGINAL and PROPOSAL of EDIT.
-If KEEP is non-nil, the selected window stays visible.  Return the
-control panel.  The user's own hooks for Ediff do not run."
-  (let (panel)
-    (condition-case problem
-        (progn
-          (select-window (gemini-companion-ediff--make-window original edit keep))
-          ;; The original is current now: other buffers may have local values,
-          ;; which would be bound instead of the default ones.
-          (let ((change-major-mode-hook nil)
-                (ediff-before-setup-hook nil)
-                (ediff-mode-hook
-                 (list (lambda ()
-                         (setq panel (current-buffer))
-                         (gemini-companion-ediff--set-up edit))))
-                (ediff-prepare-buffer-hook nil)
-                (ediff-startup-hook nil)
-                (ediff-make-buffers-readonly-at-startup nil)
-                (ediff-coding-system-for-write 'utf-8-emacs-unix))
-            (ediff-buffers original proposal
-                           (list (lambda ()
-                                   (when (< 0 ediff-number-of-differences)
-                                     (ediff-jump-to-difference 1)))))))
-      ((error quit)
-       (gemini-companion-ediff--close panel)
-       (signal (car problem) (cdr problem))))
+(defun gemini-companion-ediff--start (view original proposal keep)
+  "Start Ediff on ORIGINAL and PROPOSAL, and set the buffers of VIEW.
+If KEEP is non-nil, the selected window stays visible.  The user's own
+hooks for Ediff do not run."
+  (let ((edit (gemini-companion-view-edit view)))
+    (select-window (gemini-companion-ediff--make-window original edit keep))
+    ;; The original is current now: other buffers may have local values,
+    ;; which would be bound instead of the default ones.
+    (let ((change-major-mode-hook nil)
+          (ediff-before-setup-hook nil)
+          (ediff-mode-hook
+           (list (lambda ()
+                   (setf (gemini-companion-view-buffers view)
+                         (list (current-buffer) proposal original))
+                   (gemini-companion-ediff--set-up edit))))
+          (ediff-prepare-buffer-hook nil)
+          (ediff-startup-hook nil)
+          (ediff-make-buffers-readonly-at-startup nil)
+          (ediff-coding-system-for-write 'utf-8-emacs-unix))
+      (ediff-buffers original proposal
+                     (list (lambda ()
+                             (when (< 0 ediff-number-of-differences)
+                               (ediff-jump-to-difference 1))))))
     ;; Windows display the first buffers in the buffer list.
-    (bury-buffer ediff-registry-buffer)
-    panel))
+    (bury-buffer ediff-registry-buffer)))
 
 (defun gemini-companion-ediff--set-up (edit)
   "Set up the control panel, which is current and new, for the review of EDIT."
@@ -377,40 +368,37 @@ The control panel is current."
 ;;;; Closing
 
 (cl-defmethod gemini-companion-view-close ((view gemini-companion-ediff-view))
-  "End the session of VIEW."
-  (gemini-companion-ediff--close (car (gemini-companion-view-buffers view))))
-
-(defun gemini-companion-ediff--close (panel)
-  "End the Ediff session of PANEL, which may be incomplete.
+  "End the Ediff session of VIEW, which may be incomplete.
 Ediff's own command for that would also rearrange the windows, and run
 hooks of the user, many of which kill the compared buffers."
-  (when (buffer-live-p panel)
-    (with-current-buffer panel
-      (ediff-delete-temp-files)
-      (ediff-clear-diff-vector 'ediff-difference-vector-A 'fine-diffs-also)
-      (ediff-clear-diff-vector 'ediff-difference-vector-B 'fine-diffs-also)
-      (mapc #'delete-overlay
-            (seq-filter #'overlayp `(,ediff-current-diff-overlay-A
-                                     ,ediff-current-diff-overlay-B
-                                     ,@ediff-wide-bounds)))
-      (dolist (side (list ediff-buffer-A ediff-buffer-B))
-        (when (buffer-live-p side)
-          (with-current-buffer side
-            (setq ediff-this-buffer-ediff-sessions
-                  (delq panel ediff-this-buffer-ediff-sessions))
-            (mapc #'kill-local-variable
-                  '( mode-line-buffer-identification mode-line-format
-                     face-remapping-alist line-prefix wrap-prefix)))))
-      (mapc #'gemini-companion-edit-discard
-            (list ediff-diff-buffer ediff-custom-diff-buffer
-                  ediff-fine-diff-buffer ediff-error-buffer
-                  (get-buffer ediff-tmp-buffer) (get-buffer ediff-msg-buffer)
-                  panel)))
-    (setq ediff-session-registry (delq panel ediff-session-registry))
-    (if (or ediff-session-registry
-            (get-buffer-window "*Ediff Registry*" t))
-        (ediff-update-registry)
-      (gemini-companion-edit-discard (get-buffer "*Ediff Registry*")))))
+  (let ((panel (car (gemini-companion-view-buffers view))))
+    (when (buffer-live-p panel)
+      (with-current-buffer panel
+        (ediff-delete-temp-files)
+        (ediff-clear-diff-vector 'ediff-difference-vector-A 'fine-diffs-also)
+        (ediff-clear-diff-vector 'ediff-difference-vector-B 'fine-diffs-also)
+        (mapc #'delete-overlay
+              (seq-filter #'overlayp `(,ediff-current-diff-overlay-A
+                                       ,ediff-current-diff-overlay-B
+                                       ,@ediff-wide-bounds)))
+        (dolist (side (list ediff-buffer-A ediff-buffer-B))
+          (when (buffer-live-p side)
+            (with-current-buffer side
+              (setq ediff-this-buffer-ediff-sessions
+                    (delq panel ediff-this-buffer-ediff-sessions))
+              (mapc #'kill-local-variable
+                    '( mode-line-buffer-identification mode-line-format
+                       face-remapping-alist line-prefix wrap-prefix)))))
+        (mapc #'gemini-companion-edit-discard
+              (list ediff-diff-buffer ediff-custom-diff-buffer
+                    ediff-fine-diff-buffer ediff-error-buffer
+                    (get-buffer ediff-tmp-buffer) (get-buffer ediff-msg-buffer)
+                    panel)))
+      (setq ediff-session-registry (delq panel ediff-session-registry))
+      (if (or ediff-session-registry
+              (get-buffer-window "*Ediff Registry*" t))
+          (ediff-update-registry)
+        (gemini-companion-edit-discard (get-buffer "*Ediff Registry*"))))))
 
 (provide 'gemini-companion-ediff)
 ;;; gemini-companion-ediff.el ends here

@@ -139,7 +139,8 @@ the window of the CLI beside them, or nil."
 
 (cl-defgeneric gemini-companion-view-open (view keep)
   "Display VIEW on the selected frame, and set its buffers.
-If KEEP is non-nil, the selected window stays visible.")
+If KEEP is non-nil, the selected window stays visible.  If this fails,
+the view is closed.")
 
 (cl-defgeneric gemini-companion-view-hunk (view)
   "Return the hunk at point in VIEW, or nil.")
@@ -349,20 +350,23 @@ That is `gemini-companion-review-view', unless Ediff does not fit."
 If Ediff has no room or fails, it is a unified diff; if that fails,
 restore the windows.  If KEEP is non-nil, the selected window stays
 visible and selected.  CHOSEN is the kind that the user has chosen, or nil."
-  (let ((selected (selected-window)))
+  (let ((selected (selected-window))
+        view)
     (condition-case problem
         (gemini-companion-windows-try
          (lambda (layout)
-           (let ((view (funcall (alist-get kind gemini-companion-review-kinds)
-                                :edit edit :kind kind :chosen chosen
-                                :layout layout)))
-             (save-current-buffer
-               (gemini-companion-view-open view keep))
-             (when (and keep (window-live-p selected))
-               (select-window selected 'norecord))
-             (gemini-companion-review--record-windows view)
-             (gemini-companion-edit-set-view edit view))))
+           (setq view (funcall (alist-get kind gemini-companion-review-kinds)
+                               :edit edit :kind kind :chosen chosen
+                               :layout layout))
+           (save-current-buffer
+             (gemini-companion-view-open view keep))
+           (when (and keep (window-live-p selected))
+             (select-window selected 'norecord))
+           (gemini-companion-review--record-windows view)
+           (gemini-companion-edit-set-view edit view)))
       ((error quit)
+       (when view
+         (gemini-companion-view-close view))
        (when (or (eq kind 'diff) (eq 'quit (car problem)))
          (signal (car problem) (cdr problem)))
        (unless (eq (car problem) 'gemini-companion-ediff-too-small)

@@ -529,23 +529,18 @@ of the file where the user was, or nil."
           (gemini-companion-unified-view-user-line view)
           (and row (min (car row)
                         (1+ (gemini-companion-unified--last-line original)))))
-    (condition-case problem
-        (progn
-          (with-current-buffer buffer
-            ;; A failing hook of the user must not prevent the review.
-            (with-demoted-errors "Mode for the review: %S"
-              (gemini-companion-unified-mode))
-            (gemini-companion-page-set-up
-             (lambda () (gemini-companion-unified--write view)) nil)
-            (gemini-companion-edit-adopt edit)
-            (gemini-companion-header-set)
-            (gemini-companion-page-refresh))
-          (gemini-companion-unified--display buffer edit window keep)
-          (unless (and row (gemini-companion-unified--restore-row row))
-            (gemini-companion-unified--reveal)))
-      ((error quit)
-       (gemini-companion-edit-discard buffer)
-       (signal (car problem) (cdr problem))))))
+    (with-current-buffer buffer
+      ;; A failing hook of the user must not prevent the review.
+      (with-demoted-errors "Mode for the review: %S"
+        (gemini-companion-unified-mode))
+      (gemini-companion-page-set-up
+       (lambda () (gemini-companion-unified--write view)) nil)
+      (gemini-companion-edit-adopt edit)
+      (gemini-companion-header-set)
+      (gemini-companion-page-refresh))
+    (gemini-companion-unified--display buffer edit window keep)
+    (unless (and row (gemini-companion-unified--restore-row row))
+      (gemini-companion-unified--reveal))))
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-unified-view))
   "Return the hunk at point in VIEW, or nil."
