@@ -389,19 +389,14 @@ A CLI keeps the line ends and the last newline of a file."
                               "\n" (gemini-companion-text-normalized text)))
                            (list a b))))
 
-(defun gemini-companion-edit--file-has-p (edit text)
-  "Return non-nil if the file of EDIT has TEXT, as a CLI writes it."
-  (ignore-error file-error
-    (gemini-companion-edit--same-written-p
-     text (gemini-companion-text-read (gemini-companion-edit-file edit)))))
-
 (defun gemini-companion-edit-in-file-p (edit &optional text)
   "Return non-nil if the file of EDIT has changed to TEXT, as a CLI writes it.
 By default, that is the text that the edit has written."
   (let ((file (gemini-companion-edit-file edit)))
     (and (gemini-companion-edit-keepable-p file)
-         (gemini-companion-edit--file-has-p
-          edit (or text (gemini-companion-edit-after edit)))
+         (gemini-companion-edit--same-written-p
+          (or text (gemini-companion-edit-after edit))
+          (gemini-companion-text-read file))
          (not (equal (gemini-companion-edit-before edit)
                      (gemini-companion-text-bytes file))))))
 
@@ -868,6 +863,14 @@ key, if it is non-nil."
             10))
 
 ;;;; The file
+
+(defun gemini-companion-edit--file-has-p (edit text)
+  "Return non-nil if the file of EDIT has exactly TEXT.
+CLIs keep the line ends that a file had."
+  (ignore-error file-error
+    (equal (gemini-companion-text-normalized text)
+           (gemini-companion-text-normalized
+            (gemini-companion-text-read (gemini-companion-edit-file edit))))))
 
 (defun gemini-companion-edit--file-changed (edit now)
   "Follow a change of the file of EDIT; return nil if that has to wait.
