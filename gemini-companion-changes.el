@@ -498,8 +498,9 @@ The latter is their number, and counts only where lines were deleted."
 A formatter may have replaced them with the same text."
   (let ((marks gemini-companion-changes-marks))
     ;; The place of deleted lines may be at the end of the line of END.
-    (dolist (mark (overlays-in (save-excursion (goto-char beg)
-                                               (line-end-position 0))
+    (dolist (mark (overlays-in (max 1 (1- (save-excursion
+                                            (goto-char beg)
+                                            (line-beginning-position))))
                                (+ 2 end)))
       (unless (equal (overlay-get mark 'gemini-companion-text)
                      (and (gemini-companion-changes--change mark)
