@@ -81,8 +81,7 @@ class Client:
         # When it runs for the first time, it searches before the next check; the
         # CLI with a socket waits, and another program has its name.
         path = "" if self.has_socket else environ.get("PATH", "")
-        is_found = which(self.name, path=path)
-        return self.name not in HOMES or has_run or bool(is_found)
+        return self.name not in HOMES or has_run or bool(which(self.name, path=path))
 
 
 CLIENTS = (

@@ -157,9 +157,8 @@ async def _call_tool(
         session.decided,
     )
     try:
-        text = await session.client.protocol.call(
-            reviews, params.name, params.arguments or {}
-        )
+        call = session.client.protocol.call
+        text = await call(reviews, params.name, params.arguments or {})
     except MalformedArgument as error:
         return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
     return CallToolResult(content=[TextContent(text=text)] if text else [])

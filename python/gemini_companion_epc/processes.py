@@ -44,11 +44,9 @@ def running(port: int) -> list[Facts]:
     parents = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if is_own_process(process):
-                client = client_of(process.cmdline())
-                if client:
-                    found[process.pid] = _describe(process, client, port)
-                    parents.add(process.ppid())
+            if is_own_process(process) and (client := client_of(process.cmdline())):
+                found[process.pid] = _describe(process, client, port)
+                parents.add(process.ppid())
     # A client may run itself again in a child process.
     return [facts for pid, facts in found.items() if pid not in parents]
 

@@ -29,6 +29,7 @@ MOST_FILES = 5
 
 _WORD = {"type": "string", "minLength": 1}
 _COUNT = {"type": "integer", "minimum": 0}
+_HINTS = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
 _OCCURRENCE = {
     "file": {**_WORD, "description": "File that uses the symbol"},
     "symbol": {**_WORD, "description": "Its name, as it is written in the file"},
@@ -46,11 +47,7 @@ def _tool(name: str, text: str, required: list[str], **properties: object) -> Fa
             "required": required,
             "additionalProperties": False,
         },
-        "annotations": {
-            "readOnlyHint": True,
-            "idempotentHint": True,
-            "openWorldHint": False,
-        },
+        "annotations": _HINTS,
     }
 
 

@@ -438,8 +438,7 @@ class Outpost:
         """Send a request, and return the future of its problem, or ""."""
         number = next(self._numbers)
         self._send(kind, number, *data)
-        answer = asyncio.get_running_loop().create_future()
-        self._pending[number] = answer
+        answer = self._pending[number] = asyncio.get_running_loop().create_future()
         return answer
 
     def _answer(self, number: int, problem: str = "") -> bool:

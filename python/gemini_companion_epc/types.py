@@ -59,11 +59,8 @@ def string(arguments: Mapping[str, object], name: str) -> str:
 def file_name(value: str, argument: str) -> str:
     """Return ``value``, an absolute name on this host, or raise MalformedArgument."""
     is_odd = not os.path.isabs(value) or "\0" in value or _REMOTE.match(value)
-    if (
-        is_odd
-        or len(value.encode(errors="replace")) > _LONGEST_NAME
-        or value.count("/") > _DEEPEST
-    ):
+    is_long = len(value.encode(errors="replace")) > _LONGEST_NAME
+    if is_odd or is_long or value.count("/") > _DEEPEST:
         raise MalformedArgument(f"{argument} must be an absolute path on this machine")
     return value
 
