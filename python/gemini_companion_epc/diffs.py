@@ -109,8 +109,7 @@ class Diffs:
             session.notify(path)
             if self.sessions.is_stopping and not session.client.has_socket:
                 # If its stream has ended, it must not wait for that.
-                while session.outcomes:  # noqa: ASYNC110 - at the end
-                    await asyncio.sleep(0.01)
+                await session.flushed.wait()
             return False
         if not self.sessions.has(session):
             return False

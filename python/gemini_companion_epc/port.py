@@ -3,7 +3,6 @@
 
 import asyncio
 import socket
-import time
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +30,8 @@ class Port:
         self.number: int = self.listener.getsockname()[1]
         # Functions that close them, None once the token has arrived.
         self._unanswered: dict[Address, Callable[[], None] | None] = {}
+        self._quiet = asyncio.Event()
+        self._quiet.set()
 
     def listen(self) -> None:
         """Listen; connections wait until they are accepted."""
@@ -42,6 +43,7 @@ class Port:
         # Hypercorn does not limit their number, so the oldest one on which no token
         # has arrived is closed when there are too many.
         self._unanswered[address] = close
+        self._quiet.clear()
         waiting = [one for one in self._unanswered.values() if one is not None]
         for close_oldest in waiting[:-MAX_WAITING]:
             close_oldest()
@@ -53,10 +55,13 @@ class Port:
     def authenticate(self, address: Address) -> None:
         """Keep the connection from ``address``, which sent the token."""
         self._unanswered[address] = None
+        self._quiet.clear()
 
     def answered(self, address: Address) -> None:
         """Do not wait for the connection from ``address``, which may be a stream."""
         self._unanswered.pop(address, None)
+        if not self._unanswered:
+            self._quiet.set()
 
     async def stop_listening(self) -> None:
         """Leave further connections to the other process that listens, if any."""
@@ -71,9 +76,8 @@ class Port:
 
     async def finish(self, limit: float) -> None:
         """Wait until all requests are answered, ``limit`` seconds at most."""
-        end = time.monotonic() + limit
-        while self._unanswered and time.monotonic() < end:  # noqa: ASYNC110 - at the end
-            await asyncio.sleep(0.01)
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._quiet.wait(), limit)
 
 
 def _bound(port: int) -> socket.socket:

@@ -8,10 +8,9 @@ session keeps its outcomes until they are written, and the latest context.
 import asyncio
 import json
 import logging
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from .clients import CLIENTS, Client
@@ -64,6 +63,8 @@ class Session:
         default_factory=dict
     )
     """By file, the proposal and the call that is answered with its outcome."""
+    flushed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when all outcomes are written."""
     stream: "Stream | None" = None
     requests: int = 0
     timer: asyncio.Handle = field(init=False)
@@ -94,6 +95,7 @@ class Session:
         notification = self.client.protocol.outcome(path, content)
         event = encode_event(notification) if notification else None
         self.outcomes.append(QueuedOutcome(path, content, diff, event))
+        self.flushed.clear()
         self._answer(path)
         self.wake()
 
@@ -128,6 +130,8 @@ class Session:
         self.outcomes.remove(outcome)
         if outcome.diff is not None:
             self._report("outcome-written", outcome.diff.id)
+        if not self.outcomes:
+            self.flushed.set()
 
     def wake(self) -> None:
         """Let the event stream, if any, write what has changed."""
@@ -144,6 +148,7 @@ class Stream:
         """Set when there may be events to write."""
         self._ending = False
         self._context: bytes | None = None
+        self.closed = asyncio.Event()
 
     async def next(self, silence: float) -> bytes | None:
         """Return the next event, None at the end, or a comment after ``silence``."""
@@ -255,6 +260,7 @@ class Sessions:
         for path in list(session.waiting):
             session.release(path)
         session.outcomes.clear()
+        session.flushed.set()
         if session.stream is not None:
             session.stream.end()
             session.stream = None
@@ -311,6 +317,7 @@ class Sessions:
 
     def close_stream(self, session: Session, stream: Stream) -> None:
         """Record that ``stream`` of ``session`` is closed; another may follow."""
+        stream.closed.set()
         if session.stream is not stream:
             return
         session.stream = None
@@ -340,22 +347,22 @@ class Sessions:
 
     async def flush(self) -> None:
         """Wait until all outcomes are written, ``end_limit`` at most."""
-        await self._end(lambda session: session.outcomes)
+        sessions = self._sessions.values()
+        await self._end([one.flushed for one in sessions if one.outcomes])
 
     async def end_streams(self) -> None:
         """End all event streams gracefully, waiting ``end_limit`` at most."""
         self._is_ending = True
-        for session in self._sessions.values():
-            if session.stream is not None:
-                session.stream.end()
-        await self._end(lambda session: session.stream)
+        sessions = self._sessions.values()
+        streams = [one.stream for one in sessions if one.stream is not None]
+        for stream in streams:
+            stream.end()
+        await self._end([stream.closed for stream in streams])
 
-    async def _end(self, is_open: Callable[[Session], object]) -> None:
-        end = time.monotonic() + self._config.end_limit
-        while any(map(is_open, self._sessions.values())):
-            if time.monotonic() > end:
-                return
-            await asyncio.sleep(0.01)
+    async def _end(self, events: Sequence[asyncio.Event]) -> None:
+        waits = asyncio.gather(*(event.wait() for event in events))
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(waits, self._config.end_limit)
 
     # Emacs
 
