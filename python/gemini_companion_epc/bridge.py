@@ -164,7 +164,10 @@ def distance(server: tuple[int, str]) -> int:
 
 
 def post(port: int, token: str, body: bytes, limit: float) -> bytes:
-    """Return the answer of a server to ``body``, or raise OSError or ValueError."""
+    """Return the answer of the server at ``port`` to ``body``.
+
+    Raise OSError or ValueError if there is none in ``limit`` seconds.
+    """
     end = monotonic() + limit
     head = (
         f"POST /tools HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n"

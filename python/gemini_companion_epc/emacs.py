@@ -51,12 +51,18 @@ class Emacs(EpcServer):
         await self.call("open-diff", diff.id, session, path, text)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
-        """Close a review and return its text, if any; raise EmacsError if it fails."""
+        """Close the review of ``diff_id``; return the text of its proposal.
+
+        Return None if Emacs has none; raise EmacsError if it cannot close it.
+        """
         text = _value_of(await self.call("close-diff", diff_id, Symbol(reason)))
         return None if text == [] else str(text)
 
     async def ask(self, kind: str, facts: Facts, parts: Sequence[str | None]) -> Facts:
-        """Return the answer to a question with texts, or raise EmacsError."""
+        """Return the answer to the question ``kind`` with ``facts`` and texts.
+
+        Raise EmacsError if Emacs cannot be asked.
+        """
         packed = [text and texts.pack(text) for text in parts]
         return dict(_value_of(await self.call("ask", Symbol(kind), facts, *packed)))
 

@@ -75,7 +75,10 @@ class EpcServer:
                 self._methods["stop"]()
 
     async def _hello(self, reader: StreamReader, writer: StreamWriter) -> int:
-        """Return the id of a call of hello; raise ValueError if anything else comes."""
+        """Return the id of a call of hello with the secret and this version.
+
+        Raise ValueError if anything else comes.
+        """
         while True:
             kind, uid, rest = _parts(await _message(reader, writer, MAX_HELLO))
             try:

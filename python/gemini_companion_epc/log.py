@@ -36,7 +36,10 @@ def to_stderr() -> None:
 
 
 def to_file(name: str) -> None:
-    """Also log to the file ``name``; raise OSError if it cannot be written."""
+    """Also log to the file ``name``, in a new directory if there is none.
+
+    Raise OSError if it cannot be written.
+    """
     handler = _SharedFile(
         name,
         maxBytes=_FILE_SIZE,

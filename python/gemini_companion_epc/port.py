@@ -23,7 +23,10 @@ _TURNS = 10
 
 
 class Port:
-    """The port ``number``, or another one, and the connections that await an answer."""
+    """The port ``number``, or another one if it is in use, and its connections.
+
+    Raise StartError if none can be bound.
+    """
 
     def __init__(self, number: int) -> None:
         self.listener = _bound(number)

@@ -107,7 +107,7 @@ class Mirror:
     # Names
 
     def local_name(self, path: str) -> str:
-        """Return the local name of ``path``; it must be absolute and without dots."""
+        """Return the local name of ``path``, or raise MalformedArgument."""
         local_name = _moved(path, self._pairs)
         if local_name is None or posixpath.normpath(path) != path or "\0" in path:
             raise MalformedArgument("filePath must be an absolute path without dots")
@@ -151,7 +151,10 @@ class Mirror:
         return path in self.followed or self.decides(path)
 
     def store(self, sent: SentFile) -> str:
-        """Write or delete the copy of ``sent``, or a link; return a problem or ""."""
+        """Write or delete the copy of ``sent``; return a problem or "".
+
+        The remote name in a symbolic link becomes a local one.
+        """
         # A link could replace one of its directories if that is shared.
         name, text = Path(self.directory + sent.path), sent.text
         try:

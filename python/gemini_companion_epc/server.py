@@ -107,7 +107,7 @@ class Server:
         if serving.done():
             await serving
         # Hypercorn would wait for clients that do not read.
-        _exit()
+        self._exit()
 
     def _methods(self) -> dict[str, Callable[..., object]]:
         return {
@@ -187,7 +187,7 @@ class Server:
         if self._has_successor:
             await self._port.stop_listening()
             await self._port.finish(limits.request_limit)
-        watch = threading.Timer(limits.exit_limit, _exit)
+        watch = threading.Timer(limits.exit_limit, self._exit)
         watch.daemon = True
         watch.start()
         # A stop in the meantime ends the successor, too.
@@ -198,13 +198,21 @@ class Server:
         self._emacs.give_up()
         await self._sessions.flush()
         await self._sessions.end_streams()
-        if not self._has_successor:
-            # Without it, Copilot CLI disconnects, before it is told of rejections.
-            self._discovery.remove()
         await self._port.finish(limits.end_limit)
         self._unix_port.close()
         await self._remotes.stop_all()
         await self._emacs.close()
+
+    def _exit(self) -> None:
+        """Exit at once, although connections may still be open."""
+        if not self._has_successor:
+            # Before, Copilot CLI would disconnect and not be told of rejections.
+            self._discovery.remove()
+        # Emacs deletes the copies of remote files, unless it was killed.
+        texts.sweep(os.getpid())
+        logger.info("Exiting")
+        logging.shutdown()
+        os._exit(0)
 
     # Methods that Emacs calls
 
@@ -272,12 +280,3 @@ def load_http() -> Callable[..., Awaitable[None]]:
     from .http import serve
 
     return serve
-
-
-def _exit() -> None:
-    """Exit at once, although connections may still be open."""
-    # Emacs deletes the copies of remote files, unless it was killed.
-    texts.sweep(os.getpid())
-    logger.info("Exiting")
-    logging.shutdown()
-    os._exit(0)

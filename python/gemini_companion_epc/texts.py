@@ -32,7 +32,10 @@ _NAME = re.compile(rf"{_PREFIX}(\d+)-.*", re.ASCII)
 
 
 def prefix() -> str:
-    """Return how the names of this process's files begin, or raise StartError."""
+    """Return how the names of this process's files begin.
+
+    Raise StartError if there is no temporary directory.
+    """
     try:
         directory = tempfile.gettempdir()
     except OSError as error:
