@@ -32,18 +32,20 @@
 
 (defun gemini-companion-changes-check (edit &optional hunk)
   "Signal an error if reverting EDIT, or its HUNK, is impossible anyway."
-  (pcase-let* (((cl-struct gemini-companion-edit file before undone true-name)
-                edit)
-               (unsaved (gemini-companion-revert-unsaved file)))
+  (let* ((file (gemini-companion-edit-file edit))
+         (before (gemini-companion-edit-before edit))
+         (unsaved (gemini-companion-revert-unsaved file)))
     (when-let*
         ((why (cond
                ((gemini-companion-changes-unwritten edit))
-               ((member hunk undone) "has this hunk undone already")
+               ((member hunk (gemini-companion-edit-undone edit))
+                "has this hunk undone already")
                ((eq 'unknown before) "had a previous text that was not kept")
                ((gemini-companion-text-unreadable-reason file))
                ((null (gemini-companion-text-attributes file))
                 "was deleted or renamed since; nothing to revert")
-               ((not (equal true-name (gemini-companion-text-true-name file)))
+               ((not (equal (gemini-companion-edit-true-name edit)
+                            (gemini-companion-text-true-name file)))
                 "has other symbolic links since; revert this edit by hand")
                ((not (gemini-companion-edit-keepable-p file)) "is too large")
                ((and (eq 'new before)
@@ -264,17 +266,19 @@ The value is as that of `gemini-companion-text-merged'."
     (user-error "%s has changed since, and the program diff3 is missing"
                 (gemini-companion-edit-name edit)))
   (pcase-let*
-      (((cl-struct gemini-companion-edit file before after) edit)
+      ((after (gemini-companion-edit-after edit))
        (mark "\uFEFF")
        ;; It belongs to no line: the first one may be taken back.  A CLI may have
        ;; dropped it, and a buffer has it in its coding system.
        (marked (or (string-prefix-p mark now)
                    (and (= 1 (or (car hunk) 1))
-                        (string-prefix-p "\357\273\277" before)
+                        (string-prefix-p "\357\273\277"
+                                         (gemini-companion-edit-before edit))
                         (not (gemini-companion-edit-client-get edit
                                                                :restores-mark))
                         (not (string-prefix-p mark after))
-                        (not (gemini-companion-revert-unsaved file)))))
+                        (not (gemini-companion-revert-unsaved
+                              (gemini-companion-edit-file edit))))))
        (now (string-remove-prefix mark now))
        (written (gemini-companion-text-fit after now))
        (old (gemini-companion-changes--before edit now))
