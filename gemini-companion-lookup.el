@@ -30,7 +30,11 @@
 (require 'map)
 
 (declare-function flycheck-buffer "ext:flycheck")
+(declare-function flycheck-error-filename "ext:flycheck" t t)
+(declare-function flycheck-error-level "ext:flycheck" t t)
 (declare-function flycheck-error-level-compilation-level "ext:flycheck")
+(declare-function flycheck-error-line "ext:flycheck" t t)
+(declare-function flycheck-error-message "ext:flycheck" t t)
 (declare-function flycheck-stop "ext:flycheck")
 (defvar flycheck-current-errors)
 (defvar flycheck-last-status-change)
@@ -365,15 +369,15 @@ They are lists of LINE, SEVERITY and TEXT."
   (if (eq 'flycheck-mode (gemini-companion-lookup--checker (current-buffer)))
       (cl-loop
        for error in flycheck-current-errors
-       for (file line level text) =
-       (mapcar (lambda (slot) (cl-struct-slot-value 'flycheck-error slot error))
-               '(filename line level message))
+       for file = (flycheck-error-filename error)
        ;; Another file may not be shared.
        when (or (null file) (file-equal-p file buffer-file-name))
        collect (gemini-companion-lookup--row
+                (flycheck-error-line error)
                 ;; Other packages define levels.
-                line (flycheck-error-level-compilation-level level)
-                (or text "")))
+                (flycheck-error-level-compilation-level
+                 (flycheck-error-level error))
+                (or (flycheck-error-message error) "")))
     (save-restriction
       (widen)
       (mapcar #'gemini-companion-lookup--of-flymake (flymake-diagnostics)))))
