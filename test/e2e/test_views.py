@@ -186,6 +186,8 @@ def test_review_appears_on_the_terminal_that_shows_the_file(world: World) -> Non
     cli.wait_for("all done")
     emacs.wait_until_gone("a.txt  +")
     assert "two" in second.screen()
+    second.keys("C-f")
+    emacs.becomes("(buffer-name (window-buffer))", "b.txt")
 
     # Nor does an answer in the terminal of the CLI change anything there, if the
     # user has left a window on the first one that was not there before.
