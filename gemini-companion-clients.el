@@ -265,7 +265,9 @@ regular file, which a project may have there."
     (unless (eobp)
       (unless (eq (char-after) ?\{)
         (error "Not a JSON object"))
-      (let ((json-key-type 'string)
+      (let ((json-object-type 'alist)
+            (json-key-type 'string)
+            (json-array-type 'vector)
             (json-false :false)
             ;; Distinct from an empty object.
             (json-null :null))

@@ -39,7 +39,8 @@
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-directory nil
      (with-environment-variables (("GEMINI_CLI_HOME" directory))
-       (let ((file (expand-file-name ".gemini/settings.json")))
+       (let ((file (expand-file-name ".gemini/settings.json"))
+             (json-object-type 'plist)) ; as a user's init file may have it
          (when-let* ((text ,text))
            (gemini-companion-test-write file text))
          (save-window-excursion ,@body)))))
