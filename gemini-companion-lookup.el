@@ -679,18 +679,21 @@ there are none, or if they are not known within three seconds."
     (dolist (check gemini-companion-lookup--checks)
       (setf (alist-get 'source check) nil))
     (gemini-companion-lookup--end-of file)
-    (unless gemini-companion-lookup--checks
-      (run-at-time 0 0.05 #'gemini-companion-lookup--step))
-    (setq gemini-companion-lookup--checks
-          (append gemini-companion-lookup--checks
-                  `(((file . ,file)
-                     (before . ,(and before
-                                     (gemini-companion-text-normalized before)))
-                     (after . ,(gemini-companion-text-normalized after))
-                     (callback . ,answer)
-                     (end . ,(+ (float-time) gemini-companion-lookup-timeout))
-                     ,@(mapcar #'list '(source server version old new left
-                                               names others))))))))
+    (if (< gemini-companion-lookup--largest
+           (max (string-bytes (or before "")) (string-bytes after)))
+        (funcall answer nil)
+      (unless gemini-companion-lookup--checks
+        (run-at-time 0 0.05 #'gemini-companion-lookup--step))
+      (setq gemini-companion-lookup--checks
+            (append gemini-companion-lookup--checks
+                    `(((file . ,file)
+                       (before . ,(and before
+                                       (gemini-companion-text-normalized before)))
+                       (after . ,(gemini-companion-text-normalized after))
+                       (callback . ,answer)
+                       (end . ,(+ (float-time) gemini-companion-lookup-timeout))
+                       ,@(mapcar #'list '(source server version old new left
+                                                 names others)))))))))
 
 (defun gemini-companion-lookup--step ()
   "Continue the first check, and end those whose time is up."
@@ -719,10 +722,10 @@ Signal an error if no checker knows about it, or if it may not be shared."
            (server (and source (gemini-companion-lookup--server source))))
       (unless (and (or server
                        (and buffer (gemini-companion-lookup--checker buffer)))
-                   (<= (max (string-bytes (or .before "")) (string-bytes .after))
-                       (if buffer
-                           gemini-companion-lookup--largest
-                         gemini-companion-lookup--sendable))
+                   (or buffer
+                       (<= (max (string-bytes (or .before ""))
+                                (string-bytes .after))
+                           gemini-companion-lookup--sendable))
                    (gemini-companion-lookup--shared-p .file))
         (error "Nothing checks the file"))
       (let* ((others (gemini-companion-lookup--find-others check server))

@@ -561,8 +561,11 @@ FILES."
       (should (equal 1 (plist-get (gemini-companion-test-eventually found)
                                   :total)))
       (should (gemini-companion-lookup-test-edit "a.txt" "" text)))
-    (should-not (gemini-companion-lookup-test-edit
-                 "a.txt" "" (concat (make-string 1000000 ?\n) "error x")))))
+    ;; A large one is not even looked at.
+    (should (equal '(nil) (funcall (gemini-companion-lookup-test-begin
+                                    "a.txt" ""
+                                    (concat (make-string 1000000 ?\n)
+                                            "error x")))))))
 
 (ert-deftest gemini-companion-lookup-reports-nothing-of-files-not-shared ()
   (gemini-companion-lookup-test-with '("versions") nil
