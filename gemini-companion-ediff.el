@@ -72,6 +72,9 @@ lines, display an empty line instead of Ediff's color on the next one."
   "A review as an Ediff session.
 Its buffers are the control panel, the proposal and the original.")
 
+(defun gemini-companion-ediff--panel (view)
+  (car (gemini-companion-view-buffers view)))
+
 (cl-defmethod gemini-companion-view-open
   ((view gemini-companion-ediff-view) keep)
   "Show VIEW as an Ediff session; KEEP is as in the generic function."
@@ -98,7 +101,7 @@ Its buffers are the control panel, the proposal and the original.")
     (gemini-companion-text-keeping-message
       (gemini-companion-ediff--start view original proposal keep))
     (setf (gemini-companion-view-hunks view) (gemini-companion-edit-hunks edit))
-    (with-current-buffer (car (gemini-companion-view-buffers view))
+    (with-current-buffer (gemini-companion-ediff--panel view)
       (gemini-companion-ediff--selected))
     (with-current-buffer original
       (setq header-line-format " File on disk"))
@@ -226,7 +229,7 @@ The control panel is current."
 
 (cl-defmethod gemini-companion-view-fits-p ((view gemini-companion-ediff-view))
   "Return non-nil if the windows of VIEW's session are all there and fit."
-  (with-current-buffer (car (gemini-companion-view-buffers view))
+  (with-current-buffer (gemini-companion-ediff--panel view)
     (and (seq-set-equal-p (list ediff-window-A ediff-window-B
                                 ediff-control-window)
                           (gemini-companion-ediff--windows)
@@ -288,7 +291,7 @@ The control panel is current."
 
 (cl-defmethod gemini-companion-view-compare ((view gemini-companion-ediff-view))
   "Compare again in the session of VIEW, and leave the windows alone."
-  (let* ((panel (car (gemini-companion-view-buffers view)))
+  (let* ((panel (gemini-companion-ediff--panel view))
          (message-log-max nil)
          (window (get-buffer-window panel t)))
     (gemini-companion-text-keeping-message
@@ -308,12 +311,12 @@ The control panel is current."
 (cl-defmethod gemini-companion-view-mark
   ((view gemini-companion-ediff-view) _redraw)
   "Display in VIEW whether the current hunk is excluded."
-  (with-current-buffer (car (gemini-companion-view-buffers view))
+  (with-current-buffer (gemini-companion-ediff--panel view)
     (gemini-companion-ediff--selected)))
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-ediff-view))
   "Return the hunk of VIEW at point, in the panel the current one of Ediff."
-  (let ((panel (car (gemini-companion-view-buffers view)))
+  (let ((panel (gemini-companion-ediff--panel view))
         (buffer (current-buffer))
         (position (point)))
     (with-current-buffer panel
@@ -341,14 +344,13 @@ The control panel is current."
   ((view gemini-companion-ediff-view) count)
   "Go forward by COUNT hunks in VIEW."
   (gemini-companion-view-go-to
-   view (+ count (buffer-local-value
-                  'ediff-current-difference
-                  (car (gemini-companion-view-buffers view))))))
+   view (+ count (buffer-local-value 'ediff-current-difference
+                                     (gemini-companion-ediff--panel view)))))
 
 (cl-defmethod gemini-companion-view-go-to
   ((view gemini-companion-ediff-view) number)
   "Go to the hunk with NUMBER, from 0 on, in the session of VIEW."
-  (with-current-buffer (car (gemini-companion-view-buffers view))
+  (with-current-buffer (gemini-companion-ediff--panel view)
     (unless (< -1 number ediff-number-of-differences)
       (user-error "No %s hunk" (if (< number 0) "previous" "next")))
     (save-selected-window
@@ -371,7 +373,7 @@ The control panel is current."
   "End the Ediff session of VIEW, which may be incomplete.
 Ediff's own command for that would also rearrange the windows, and run
 hooks of the user, many of which kill the compared buffers."
-  (let ((panel (car (gemini-companion-view-buffers view))))
+  (let ((panel (gemini-companion-ediff--panel view)))
     (when (buffer-live-p panel)
       (with-current-buffer panel
         (ediff-delete-temp-files)
