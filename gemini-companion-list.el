@@ -223,8 +223,9 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
   (let* ((old gemini-companion-list--sections)
          (beg 1)
          (delete (lambda (sections)
-                   (pcase-dolist (`(,_ . ,length) sections)
-                     (gemini-companion-page-replace "" beg (+ beg length))))))
+                   (when sections
+                     (gemini-companion-page-replace
+                      "" beg (apply #'+ beg (mapcar #'cdr sections)))))))
     (setq gemini-companion-list--sections
           (cl-loop
            for item in items
