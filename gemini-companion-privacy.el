@@ -242,7 +242,9 @@ a member of an archive is below the archive."
           (gemini-companion-privacy--names-there
            (gemini-companion-privacy--names directory)))
          (gemini-companion-privacy--opted-out-p
-          (file-name-as-directory directory) 'fundamental-mode)))))
+          ;; A buffer may have it with "~".
+          (file-name-as-directory (expand-file-name directory))
+          'fundamental-mode)))))
 
 (defun gemini-companion-privacy--opted-out-p (directory mode)
   "Return non-nil if the variables of DIRECTORY opt out of sharing in MODE.
