@@ -104,15 +104,6 @@ the keys that accept, are ignored in it for the first second."
     (dolist (place (list 'view place) map)
       (gemini-companion-commands-bind map place #'gemini-companion-review--key))))
 
-(defvar gemini-companion-review-repeat-map (make-sparse-keymap)
-  "Keys that repeat these commands, in `repeat-mode'.")
-
-(pcase-dolist (`(,key ,command ,_ ,_ . ,properties)
-               (gemini-companion-commands-in 'view))
-  (when (plist-get properties :stay)
-    (define-key gemini-companion-review-repeat-map key command)
-    (put command 'repeat-map 'gemini-companion-review-repeat-map)))
-
 ;;;; State
 
 (defvar gemini-companion-review--unrequested nil

@@ -105,12 +105,6 @@
         (gemini-companion-review-switch-view))
       (should (equal 4 (here))))))
 
-(ert-deftest gemini-companion-review-keys-for-hunks-repeat ()
-  (dolist (key '("C-c C-n" "C-c C-p" "C-c C-x"))
-    (let ((command (lookup-key gemini-companion-review-mode-map (kbd key))))
-      (should (memq command
-                    (flatten-tree (symbol-value (get command 'repeat-map))))))))
-
 (ert-deftest gemini-companion-review-asks-before-excluding-the-last-hunk ()
   (gemini-companion-test-in-each-view '(("a" "1\n2\n3\n4\n"))
     (let ((diff (gemini-companion-test-show "a" "one\n2\n3\nfour\n")))
