@@ -365,7 +365,8 @@ If that fails, show why; the CLI's own prompt can still answer it."
      edit (lambda (edit)
             (funcall gemini-companion-arrival-show-function edit select))))
   (cond ((not (gemini-companion-edit-view edit))
-         (message "%s; answer in the terminal of %s"
+         (funcall (if (eq select 'select) #'user-error #'message)
+                  "%s; answer in the terminal of %s"
                   (gemini-companion-edit-problem edit)
                   (gemini-companion-session-title
                    (gemini-companion-edit-session edit))))

@@ -351,9 +351,13 @@ visible and selected.  CHOSEN is the kind that the user has chosen, or nil."
                                :layout layout))
            (save-current-buffer
              (gemini-companion-view-open view keep))
-           (when (and keep (window-live-p selected))
-             (select-window selected 'norecord))
            (gemini-companion-review--record-windows view)
+           (when keep
+             ;; A rule of the user may have made a tab for it.
+             (unless (window-live-p selected)
+               (tab-bar-switch-to-recent-tab))
+             (when (window-live-p selected)
+               (select-window selected 'norecord)))
            (gemini-companion-edit-set-view edit view)))
       ((error quit)
        (when view

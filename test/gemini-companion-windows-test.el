@@ -169,6 +169,9 @@
         (split-window)
         (let ((layout (gemini-companion-test-layout))
               (diff (gemini-companion-test-arrive "a" "2\n")))
+          ;; The user stays in the other one.
+          (should (equal layout (gemini-companion-test-layout)))
+          (gemini-companion-arrival-view diff)
           (should (one-window-p))
           (eval (cons 'progn body))
           (gemini-companion-edit-reject diff)
