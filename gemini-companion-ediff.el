@@ -81,23 +81,6 @@ Its buffers are the control panel, the proposal and the original.")
   (let* ((edit (gemini-companion-view-edit view))
          (original (gemini-companion-edit-original edit))
          (proposal (gemini-companion-edit-proposal-buffer edit)))
-    (dolist (buffer (list original proposal))
-      (with-current-buffer buffer
-        (widen)
-        (gemini-companion-highlight (gemini-companion-edit-file edit))
-        (setq-local face-remapping-alist
-                    (append '(;; Changed words are bold, as in a unified diff.
-                              (ediff-fine-diff-A bold ediff-fine-diff-A)
-                              (ediff-fine-diff-B bold ediff-fine-diff-B)
-                              ;; Ediff's own are unreadable in some themes.
-                              (ediff-even-diff-A gemini-companion-other-hunk)
-                              (ediff-even-diff-B gemini-companion-other-hunk)
-                              (ediff-odd-diff-A gemini-companion-other-hunk)
-                              (ediff-odd-diff-B gemini-companion-other-hunk))
-                            face-remapping-alist)
-                    ;; Place for the signs of the current hunk.
-                    line-prefix " "
-                    wrap-prefix " ")))
     (gemini-companion-text-keeping-message
       (gemini-companion-ediff--start view original proposal keep))
     (setf (gemini-companion-view-hunks view) (gemini-companion-edit-hunks edit))
@@ -114,6 +97,10 @@ If KEEP is non-nil, the selected window stays visible.  The user's own
 hooks for Ediff do not run."
   (let ((edit (gemini-companion-view-edit view)))
     (select-window (gemini-companion-ediff--make-window original edit keep))
+    (dolist (buffer (list original proposal))
+      (with-current-buffer buffer
+        (widen)
+        (gemini-companion-highlight (gemini-companion-edit-file edit))))
     ;; The original is current now: other buffers may have local values,
     ;; which would be bound instead of the default ones.
     (let ((change-major-mode-hook nil)
@@ -122,7 +109,9 @@ hooks for Ediff do not run."
            (list (lambda ()
                    (setf (gemini-companion-view-buffers view)
                          (list (current-buffer) proposal original))
-                   (gemini-companion-ediff--set-up edit))))
+                   (gemini-companion-ediff--set-up edit)
+                   (mapc #'gemini-companion-ediff--set-up-text
+                         (list original proposal)))))
           (ediff-prepare-buffer-hook nil)
           (ediff-startup-hook nil)
           (ediff-make-buffers-readonly-at-startup nil)
@@ -133,6 +122,23 @@ hooks for Ediff do not run."
                                (ediff-jump-to-difference 1))))))
     ;; Windows display the first buffers in the buffer list.
     (bury-buffer ediff-registry-buffer)))
+
+(defun gemini-companion-ediff--set-up-text (buffer)
+  "Set up BUFFER, with one of the texts, until the view is closed."
+  (with-current-buffer buffer
+    (setq-local face-remapping-alist
+                (append '(;; Changed words are bold, as in a unified diff.
+                          (ediff-fine-diff-A bold ediff-fine-diff-A)
+                          (ediff-fine-diff-B bold ediff-fine-diff-B)
+                          ;; Ediff's own are unreadable in some themes.
+                          (ediff-even-diff-A gemini-companion-other-hunk)
+                          (ediff-even-diff-B gemini-companion-other-hunk)
+                          (ediff-odd-diff-A gemini-companion-other-hunk)
+                          (ediff-odd-diff-B gemini-companion-other-hunk))
+                        face-remapping-alist)
+                ;; Place for the signs of the current hunk.
+                line-prefix " "
+                wrap-prefix " ")))
 
 (defun gemini-companion-ediff--set-up (edit)
   "Set up the control panel, which is current and new, for the review of EDIT."
