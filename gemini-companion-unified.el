@@ -49,6 +49,12 @@ Of the characters in hunks, four times as many are compared word by word.")
 (defconst gemini-companion-unified--least-lines 8
   "Minimum number of lines of a window for a diff.")
 
+(defconst gemini-companion-unified--least-lines-of-file 12
+  "Minimum number of lines of the window of a file that a diff takes.")
+
+(defconst gemini-companion-unified--least-columns 60
+  "Minimum width of a window for a diff, beside others.")
+
 (defvar gemini-companion-unified--previous nil
   "Cons of the edit that was reviewed last in one window, and that window.")
 
@@ -356,62 +362,58 @@ order, in which its words differ, conses (BEG . END)."
                                                  (list old-count new-count)))))
          (both (seq-filter (lambda (sides) (and (car sides) (cadr sides)))
                            (mapcar #'cdr changes)))
-         (old (gemini-companion-unified--split both))
-         (new (gemini-companion-unified--split (mapcar #'reverse both)))
-         (found (and both
-                     (gemini-companion-text-diff (list (car old) (car new))))))
-    (gemini-companion-unified--add-ranges (cdr old) found)
-    (gemini-companion-unified--add-ranges (cdr new) (mapcar #'cddr found))
+         (longest 0))
+    (dolist (line (apply #'append (apply #'append both)))
+      (let ((length (length (car line))))
+        (setcdr line (list (cons 0 length)))
+        (setq longest (max longest length))))
+    ;; The words of a line of a megabyte would take seconds.
+    (when (< gemini-companion-unified--long-line longest)
+      (gemini-companion-unified--compare both "[^,;>]*[,;>]\\|.+"))
+    (when both
+      (gemini-companion-unified--compare both "[[:alnum:]_]+\\|."))
     (mapc #'gemini-companion-unified--drop-rewritten both)
     changes))
 
-(defun gemini-companion-unified--split (sides)
-  "Split lines into words and other characters.
-SIDES are lists (LINES OTHERS) of the lines of a hunk and those on its
-other side.  The value is a cons of a text with a line for each word, and
-a vector of their positions, lists (LINE BEG END), or nil before a hunk."
+(defun gemini-companion-unified--compare (both regexp)
+  "Compare what matches REGEXP in the ranges of lines, (TEXT . RANGES).
+BOTH are lists of the removed and the added lines of a hunk.  Replace their
+ranges by those that differ, the last one first."
+  (pcase-let* ((`(,old ,new)
+                (cl-loop for side in (list #'car #'cadr)
+                         collect (gemini-companion-unified--split
+                                  (mapcar side both) regexp)))
+               (found (gemini-companion-text-diff (list (car old) (car new)))))
+    (gemini-companion-unified--add-ranges (cdr old) found)
+    (gemini-companion-unified--add-ranges (cdr new) (mapcar #'cddr found))))
+
+(defun gemini-companion-unified--split (hunks regexp)
+  "Split the ranges of the lines of HUNKS into what matches REGEXP.
+Take them from the lines.  The value is a cons of a text with a line for
+each match, and a vector of their positions, lists (LINE BEG END), or nil
+before a hunk."
   (let ((room (* 4 gemini-companion-unified--most-characters))
         words positions)
-    (pcase-dolist (`(,lines ,others) sides)
-      ;; No word has a space; so hunks are compared with each other.
-      (push "next hunk" words)
+    (dolist (lines hunks)
+      ;; No match is that; so hunks are compared with each other.
+      (push ",next hunk" words)
       (push nil positions)
-      (unless (length= lines (length others))
-        (setq others nil))
       (dolist (line lines)
-        (pcase-let* ((text (car line))
-                     (`(,beg . ,last) (gemini-companion-unified--middle
-                                       text (or (car (pop others)) ""))))
+        (pcase-dolist (`(,beg . ,last) (prog1 (reverse (cdr line))
+                                         (setcdr line nil)))
           (cl-decf room (- last beg))
           (while (< beg last)
             (let ((end (if (< room 0)
                            last ; splitting the rest would take too long
-                         (string-match "[[:alnum:]_]+\\|." text beg)
-                         (match-end 0))))
-              (push (substring-no-properties text beg end) words)
+                         (string-match regexp (car line) beg)
+                         (min last (match-end 0)))))
+              (push (substring-no-properties (car line) beg end) words)
               (push (list line beg end) positions)
               (setq beg end)))
           (push "" words)
           (push (list line last last) positions))))
     (cons (mapconcat (lambda (word) (concat word "\n")) (nreverse words) "")
           (vconcat (nreverse positions)))))
-
-(defun gemini-companion-unified--middle (text other)
-  "Return the range of the words in which TEXT, a line, may differ from OTHER.
-That is all of a short line; a long one takes a second to be split."
-  (if (<= (max (length text) (length other)) gemini-companion-unified--long-line)
-      (cons 0 (length text))
-    (let* ((head (length (fill-common-string-prefix text other)))
-           (tail (length (fill-common-string-prefix
-                          (reverse (substring text head))
-                          (reverse (substring other head))))))
-      (with-temp-buffer
-        (insert text)
-        (goto-char (1+ head))
-        (cons (+ head (skip-chars-backward "[:alnum:]_"))
-              (progn (goto-char (- (point-max) tail))
-                     (skip-chars-forward "[:alnum:]_")
-                     (1- (point))))))))
 
 (defun gemini-companion-unified--add-ranges (positions hunks)
   "Add to the lines of POSITIONS the ranges of the words of HUNKS.
@@ -580,7 +582,8 @@ and the user works there."
                                           (selected-window))))))
     (seq-find (lambda (window)
                 (and (eq (window-frame window) (selected-frame))
-                     (<= 12 (window-body-height window)) ; else it is low
+                     (<= gemini-companion-unified--least-lines-of-file
+                         (window-body-height window))
                      (not (memq window others))))
               (append (and (window-live-p window)
                            (eq (gemini-companion-edit-turn last)
@@ -637,7 +640,7 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                       (gemini-companion-windows-make
                        buffer edit
                        gemini-companion-unified--least-lines
-                       60 ; columns, beside others
+                       gemini-companion-unified--least-columns
                        keep))
                     ;; Otherwise Emacs would display the buffer in a new frame.
                     (lambda (&rest _) 'fail))

@@ -198,8 +198,7 @@
       '(("a.el" "(hello-world \"name\" 1)\nnothing like it\n\n    call you\n
 is for all of one word\n"))
     ;; Font Lock mode does not turn on in a batch job.
-    (let ((noninteractive nil)
-          (inhibit-message t))
+    (let ((noninteractive nil))
       (gemini-companion-test-show
        "a.el" (concat "(hello-world \"title\" 1)\nother words altogether, "
                       "really\n\n    ;; who\n    call me!\n
@@ -284,8 +283,7 @@ is for all of a whole new line of other text\n")))
   (let ((auto-mode-alist '(("a" . gemini-companion-unified-test-mode))))
     (gemini-companion-unified-test-with '(("a" "old\n"))
       ;; Font Lock mode does not turn on in a batch job.
-      (let ((noninteractive nil)
-            (inhibit-message t))
+      (let ((noninteractive nil))
         (gemini-companion-test-show "a" "new\n"))
       (with-current-buffer (window-buffer)
         (let ((faces (ensure-list (get-text-property (point-min) 'face))))
