@@ -77,30 +77,17 @@ Its buffers are the control panel, the proposal and the original.")
 
 (cl-defmethod gemini-companion-view-open
   ((view gemini-companion-ediff-view) keep)
-  "Show VIEW as an Ediff session; KEEP is as in the generic function."
+  "Show VIEW as an Ediff session; KEEP is as in the generic function.
+The user's own hooks for Ediff do not run."
   (let* ((edit (gemini-companion-view-edit view))
          (original (gemini-companion-edit-original edit))
          (proposal (gemini-companion-edit-proposal-buffer edit)))
-    (gemini-companion-text-keeping-message
-      (gemini-companion-ediff--start view original proposal keep))
-    (setf (gemini-companion-view-hunks view) (gemini-companion-edit-hunks edit))
-    (with-current-buffer (gemini-companion-ediff--panel view)
-      (gemini-companion-ediff--selected))
-    (with-current-buffer original
-      (setq header-line-format " File on disk"))
-    (with-current-buffer proposal
-      (gemini-companion-header-set))))
-
-(defun gemini-companion-ediff--start (view original proposal keep)
-  "Start Ediff on ORIGINAL and PROPOSAL, and set the buffers of VIEW.
-If KEEP is non-nil, the selected window stays visible.  The user's own
-hooks for Ediff do not run."
-  (let ((edit (gemini-companion-view-edit view)))
     (select-window (gemini-companion-ediff--make-window original edit keep))
     (dolist (buffer (list original proposal))
       (with-current-buffer buffer
         (widen)
         (gemini-companion-highlight (gemini-companion-edit-file edit))))
+    (setf (gemini-companion-view-hunks view) (gemini-companion-edit-hunks edit))
     ;; The original is current now: other buffers may have local values,
     ;; which would be bound instead of the default ones.
     (let ((change-major-mode-hook nil)
@@ -110,35 +97,40 @@ hooks for Ediff do not run."
                    (setf (gemini-companion-view-buffers view)
                          (list (current-buffer) proposal original))
                    (gemini-companion-ediff--set-up edit)
-                   (mapc #'gemini-companion-ediff--set-up-text
-                         (list original proposal)))))
+                   (gemini-companion-ediff--set-up-texts original proposal))))
           (ediff-prepare-buffer-hook nil)
           (ediff-startup-hook nil)
           (ediff-make-buffers-readonly-at-startup nil)
           (ediff-coding-system-for-write 'utf-8-emacs-unix))
-      (ediff-buffers original proposal
-                     (list (lambda ()
-                             (when (< 0 ediff-number-of-differences)
-                               (ediff-jump-to-difference 1))))))
+      (gemini-companion-text-keeping-message
+        (ediff-buffers original proposal
+                       (list (lambda ()
+                               (when (< 0 ediff-number-of-differences)
+                                 (ediff-jump-to-difference 1)))))))
     ;; Windows display the first buffers in the buffer list.
     (bury-buffer ediff-registry-buffer)))
 
-(defun gemini-companion-ediff--set-up-text (buffer)
-  "Set up BUFFER, with one of the texts, until the view is closed."
-  (with-current-buffer buffer
-    (setq-local face-remapping-alist
-                (append '(;; Changed words are bold, as in a unified diff.
-                          (ediff-fine-diff-A bold ediff-fine-diff-A)
-                          (ediff-fine-diff-B bold ediff-fine-diff-B)
-                          ;; Ediff's own are unreadable in some themes.
-                          (ediff-even-diff-A gemini-companion-other-hunk)
-                          (ediff-even-diff-B gemini-companion-other-hunk)
-                          (ediff-odd-diff-A gemini-companion-other-hunk)
-                          (ediff-odd-diff-B gemini-companion-other-hunk))
-                        face-remapping-alist)
-                ;; Place for the signs of the current hunk.
-                line-prefix " "
-                wrap-prefix " ")))
+(defun gemini-companion-ediff--set-up-texts (original proposal)
+  "Set up the buffers ORIGINAL and PROPOSAL until the view is closed."
+  (dolist (buffer (list original proposal))
+    (with-current-buffer buffer
+      (setq-local face-remapping-alist
+                  (append '(;; Changed words are bold, as in a unified diff.
+                            (ediff-fine-diff-A bold ediff-fine-diff-A)
+                            (ediff-fine-diff-B bold ediff-fine-diff-B)
+                            ;; Ediff's own are unreadable in some themes.
+                            (ediff-even-diff-A gemini-companion-other-hunk)
+                            (ediff-even-diff-B gemini-companion-other-hunk)
+                            (ediff-odd-diff-A gemini-companion-other-hunk)
+                            (ediff-odd-diff-B gemini-companion-other-hunk))
+                          face-remapping-alist)
+                  ;; Place for the signs of the current hunk.
+                  line-prefix " "
+                  wrap-prefix " ")))
+  (with-current-buffer original
+    (setq header-line-format " File on disk"))
+  (with-current-buffer proposal
+    (gemini-companion-header-set)))
 
 (defun gemini-companion-ediff--set-up (edit)
   "Set up the control panel, which is current and new, for the review of EDIT."

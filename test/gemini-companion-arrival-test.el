@@ -295,12 +295,10 @@
                  (lambda () (seconds-to-time 2))))
         (let ((last-nonmenu-event `(down-mouse-1 (,(selected-window) mode-line)))
               (this-command #'mouse-drag-mode-line)
-              (unread-command-events nil)
               (overriding-terminal-local-map '(keymap))
               (track-mouse t))
           (run-hooks 'pre-command-hook)
           (should (eq #'mouse-drag-mode-line this-command))
-          (should-not unread-command-events)
           ;; A drag goes on while timers run.
           (gemini-companion-test-run-timers)
           (should (equal (list diff) (gemini-companion-edits-ending))))

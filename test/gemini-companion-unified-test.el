@@ -39,9 +39,10 @@
 (ert-deftest gemini-companion-unified-folds-what-is-a-screen-away ()
   (gemini-companion-unified-test-with
       `(("a" ,(string-join (gemini-companion-unified-test-lines 1 500) "\n")))
-    (let ((lines (lambda (first last)
-                   (gemini-companion-unified-test-lines first last " ")))
-          (screen (frame-height)))
+    (let* ((lines (lambda (first last)
+                    (gemini-companion-unified-test-lines first last " ")))
+           (screen (frame-height))
+           (last (+ 200 screen)))
       (gemini-companion-test-show
        "a" (replace-regexp-in-string "^200$" "hundred"
                                      (gemini-companion-test-file-text "a")))
@@ -50,7 +51,7 @@
         (should (equal `(,(format " ... %d unchanged lines" (- 199 screen))
                          ,@(funcall lines (- 200 screen) 199)
                          "-200" "+hundred"
-                         ,@(funcall lines 201 (+ 200 screen))
+                         ,@(funcall lines 201 last)
                          ,(format " ... %d unchanged lines" (- 300 screen)))
                        (gemini-companion-test-diff)))
         (let ((folded (buffer-string)))
@@ -62,7 +63,17 @@
           (should (equal-including-properties
                    (substring-no-properties folded)
                    (buffer-substring-no-properties (point-min) (point-max))))
-          (should-not (buffer-modified-p)))))))
+          (should-not (buffer-modified-p))))
+      ;; To a line before a fold, and to the fold that a line is in.
+      (pcase-dolist (`(,line . ,shown) `((,last . ,(format "%d$" last))
+                                         (,(1+ last) . "[.]\\{3\\}")))
+        (set-buffer (window-buffer))
+        (gemini-companion-review-edit)
+        (set-buffer (window-buffer))
+        (goto-char (gemini-companion-hunk-line line))
+        (gemini-companion-review-edit)
+        (set-buffer (window-buffer))
+        (should (looking-at-p shown))))))
 
 (ert-deftest gemini-companion-unified-folds-nothing-where-the-user-was ()
   (gemini-companion-unified-test-with
@@ -319,21 +330,6 @@ is for all of a whole new line of other text\n")))
         (if (equal edit "none")
             (should (looking-at-p "9$"))
           (should (looking-at-p (concat "mine " edit "$"))))))))
-
-(ert-deftest gemini-companion-unified-comes-back-to-a-line-before-a-fold ()
-  (let* ((lines (gemini-companion-unified-test-lines 2 500))
-         (last (1+ (frame-height))))
-    (gemini-companion-unified-test-with `(("a" ,(string-join (cons "1" lines) "\n")))
-      (gemini-companion-test-show "a" (string-join (cons "one" lines) "\n"))
-      (pcase-dolist (`(,line . ,shown) `((,last . ,(format "%d$" last))
-                                         (,(1+ last) . "[.]\\{3\\}")))
-        (set-buffer (window-buffer))
-        (gemini-companion-review-edit)
-        (set-buffer (window-buffer))
-        (goto-char (gemini-companion-hunk-line line))
-        (gemini-companion-review-edit)
-        (set-buffer (window-buffer))
-        (should (looking-at-p shown))))))
 
 (ert-deftest gemini-companion-unified-shows-edits-of-the-proposal ()
   (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
