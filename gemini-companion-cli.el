@@ -449,6 +449,35 @@ It cannot if SESSION waits for an answer, which the text would be."
            (gemini-companion-cli-takes-keys-p)
            process))))
 
+;;;; Keys
+
+(defvar gemini-companion-run-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "ESC ESC") #'gemini-companion-run-escape)
+    map)
+  "Keys in the terminal of a CLI, in addition to the terminal's own.")
+
+(defvar gemini-companion-run-ended-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "g" 'gemini-companion-run)
+    (define-key map "r" 'gemini-companion-resume)
+    (define-key map "q" #'quit-window)
+    map)
+  "Keys in the buffer of a CLI that has ended.")
+
+(defun gemini-companion-cli--desktop (_directory)
+  (unless (plist-get gemini-companion-cli-parameters :remote)
+    (mapcan (lambda (key) (list key (plist-get gemini-companion-cli-parameters key)))
+            '(:client :directory :number))))
+
+(defun gemini-companion-run-escape ()
+  "Send Escape to the CLI in this terminal.
+In a text terminal, a single Escape is the beginning of a key of Emacs."
+  (interactive)
+  (if (gemini-companion-cli-takes-keys-p)
+      (process-send-string (get-buffer-process (current-buffer)) "\e")
+    (keyboard-escape-quit)))
+
 ;;;; Output of a terminal
 
 (defun gemini-companion-cli--unwatch (process)
@@ -461,11 +490,33 @@ It cannot if SESSION waits for an answer, which the text would be."
   (let ((buffers (delq nil (mapcar #'gemini-companion-session-terminal
                                    (gemini-companion-sessions)))))
     (dolist (process (process-list))
-      (cond ((or (process-get process 'gemini-companion-started)
-                 (memq (process-buffer process) buffers))
-             (add-function :filter-args (process-filter process)
-                           #'gemini-companion-cli--filter))
-            (t (gemini-companion-cli--unwatch process))))))
+      (let ((buffer (process-buffer process))
+            (started (process-get process 'gemini-companion-started)))
+        (if (not (or started (memq buffer buffers)))
+            (gemini-companion-cli--unwatch process)
+          (add-function :filter-args (process-filter process)
+                        #'gemini-companion-cli--filter)
+          ;; The process may be about to end.
+          (when (and started (buffer-live-p buffer))
+            (with-current-buffer buffer
+              (setq header-line-format '(:eval (gemini-companion-notify-header)))
+              ;; Some terminals have their keymaps in minor modes, too.
+              (setq-local minor-mode-overriding-map-alist
+                          (list (cons t gemini-companion-run-map))
+                          desktop-save-buffer
+                          #'gemini-companion-cli--desktop))))))))
+
+(defun gemini-companion-cli--release (&optional all)
+  "Make the terminals of running CLIs ordinary ones.
+If ALL is non-nil, do that to the buffers of CLIs that have ended, too."
+  (mapc #'gemini-companion-cli--unwatch (process-list))
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when (and gemini-companion-cli-parameters
+                 (or all (get-buffer-process buffer)))
+        (mapc #'kill-local-variable
+              '( minor-mode-overriding-map-alist desktop-save-buffer
+                 header-line-format))))))
 
 (defun gemini-companion-cli--of-cli-p (process)
   "Return non-nil if a CLI now has the terminal of PROCESS.
@@ -551,35 +602,6 @@ on white in a light theme."
     (process-send-string
      process (apply #'format "\e]1%s;rgb:%04x/%04x/%04x\e\\" which values))))
 
-;;;; Keys
-
-(defvar gemini-companion-run-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "ESC ESC") #'gemini-companion-run-escape)
-    map)
-  "Keys in the terminal of a CLI, in addition to the terminal's own.")
-
-(defvar gemini-companion-run-ended-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map "g" 'gemini-companion-run)
-    (define-key map "r" 'gemini-companion-resume)
-    (define-key map "q" #'quit-window)
-    map)
-  "Keys in the buffer of a CLI that has ended.")
-
-(defun gemini-companion-cli--desktop (_directory)
-  (unless (plist-get gemini-companion-cli-parameters :remote)
-    (mapcan (lambda (key) (list key (plist-get gemini-companion-cli-parameters key)))
-            '(:client :directory :number))))
-
-(defun gemini-companion-run-escape ()
-  "Send Escape to the CLI in this terminal.
-In a text terminal, a single Escape is the beginning of a key of Emacs."
-  (interactive)
-  (if (gemini-companion-cli-takes-keys-p)
-      (process-send-string (get-buffer-process (current-buffer)) "\e")
-    (keyboard-escape-quit)))
-
 ;;;; Start
 
 (defun gemini-companion-cli--show-buffer (run)
@@ -653,11 +675,6 @@ ROOT is the workspace root in its remote host, if any."
     (when-let* ((process (get-buffer-process buffer)))
       (process-put process 'gemini-companion-started t)
       (gemini-companion-cli--watch)
-      (setq header-line-format '(:eval (gemini-companion-notify-header)))
-      ;; Some terminals have their keymaps in minor modes, too.
-      (setq-local minor-mode-overriding-map-alist
-                  (list (cons t gemini-companion-run-map))
-                  desktop-save-buffer #'gemini-companion-cli--desktop)
       (add-function :around (process-sentinel process)
                     #'gemini-companion-cli--sentinel)
       ;; Until then it may still connect.
@@ -745,13 +762,7 @@ It does if one of about its last 15 lines is a choice, or has such words."
   (dolist (process (process-list))
     (remove-function (process-sentinel process)
                      #'gemini-companion-cli--sentinel))
-  (dolist (buffer (buffer-list))
-    (with-current-buffer buffer
-      (when gemini-companion-cli-parameters
-        (mapc #'kill-local-variable
-              '( minor-mode-overriding-map-alist desktop-save-buffer
-                 header-line-format)))))
-  nil)
+  (gemini-companion-cli--release 'all))
 
 (defun gemini-companion-cli--end (reason)
   (setq-local minor-mode-overriding-map-alist
@@ -830,11 +841,12 @@ terminal, call the user's handler, if any, with FILE and the rest."
      ;; indicates that its editor is in the container.
      ,@(when (seq-some #'file-exists-p '("/.dockerenv" "/run/.containerenv"))
          (list "REMOTE_CONTAINERS=1"))))
+  (gemini-companion-cli--watch)
   (gemini-companion-cli--start-waiting))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'cli)))
   "Stop starting CLIs and watching terminals, and restore the environment."
-  (mapc #'gemini-companion-cli--unwatch (process-list))
+  (gemini-companion-cli--release)
   (setq desktop-buffer-mode-handlers
         (seq-difference desktop-buffer-mode-handlers
                         gemini-companion-cli--desktop-handlers))

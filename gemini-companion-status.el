@@ -411,7 +411,7 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                 `(,@(mapcar (apply-partially #'expand-file-name project)
                             (gemini-companion-names-roots name))
                   ,(gemini-companion-names-copy (concat name user)))))
-    `(,@(when (version< version oldest)
+    `(,@(when (and oldest (version< version oldest))
           `((bad ,(format "%s %s on %s cannot find Emacs; %s or later is needed"
                           title version host oldest)
                  ,(format "To update it there: npm install -g %s" package))))

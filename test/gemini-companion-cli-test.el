@@ -620,16 +620,20 @@ M-x gemini-companion-run begins one\n")
 (ert-deftest gemini-companion-terminal-is-watched-while-the-mode-is-on ()
   (gemini-companion-terminal-test-with
     (let ((session (list :id "1" :client "gemini" :pid (process-id process)))
-          (filter (process-filter process)))
+          (filter (process-filter process))
+          (ours (lambda ()
+                  (list header-line-format (key-binding (kbd "ESC ESC"))))))
       (funcall filter process "\e]0;✋  Action Required\a")
       (gemini-companion-part-stop 'cli)
       (let ((bare (process-filter process)))
         (should-not (equal filter bare))
+        (should (equal '(nil term-send-raw-meta) (funcall ours)))
         (unwind-protect
             (progn
               (gemini-companion-part-start 'cli)
               (gemini-companion-receive 'sessions-update (list session))
               (should (equal filter (process-filter process)))
+              (should (memq 'gemini-companion-run-escape (funcall ours)))
               ;; Its question may have been answered meanwhile.
               (should (eq 'unknown (gemini-companion-session-state session)))
               ;; Once is enough.
