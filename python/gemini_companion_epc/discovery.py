@@ -84,7 +84,7 @@ class DiscoveryFiles:
                 if not is_own(own.parent.lstat()):
                     continue
                 for path in own.parent.glob(client.file_name("*", "*")):
-                    if path != own and _is_stale(content_of(path), self._pid):
+                    if path != own and _is_stale(path, self._pid):
                         logger.info("Removing a stale discovery file: %s", path.name)
                         path.unlink()
 
@@ -128,8 +128,11 @@ def _make_directory(path: Path) -> None:
         path.chmod(0o700)
 
 
-def _is_stale(content: Json, own_pid: int) -> bool:
+def _is_stale(path: Path, own_pid: int) -> bool:
+    content, written = content_of(path), path.lstat().st_mtime
     # Each of our files has them, see `DiscoveryFiles._payload`.  On another host with
     # the same home directory, the process may be a living one.
-    pid, is_ours = content.get("ppid"), content.get("host") == this_host()
-    return is_ours and isinstance(pid, int) and (pid == own_pid or has_exited(pid))
+    pid = content.get("ppid")
+    if content.get("host") != this_host() or not isinstance(pid, int):
+        return False
+    return pid == own_pid or has_exited(pid, written)

@@ -5,6 +5,7 @@ import os
 import re
 from contextlib import suppress
 from itertools import islice
+from math import inf
 
 import psutil
 
@@ -77,10 +78,16 @@ def ancestors(pid: object) -> list[int]:
     return []
 
 
-def has_exited(pid: int) -> bool:
-    """Return whether process ``pid``, any number, has exited or is a zombie."""
+def has_exited(pid: int, time: float = inf) -> bool:
+    """Return whether process ``pid``, any number, has exited or is a zombie.
+
+    The process meant is the one that ran at ``time``, in seconds since 1970.
+    """
     try:
-        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+        process = psutil.Process(pid)
+        # Of both times, one or the other may be rounded.
+        is_new = process.create_time() > time + 2
+        return bool(is_new or process.status() == psutil.STATUS_ZOMBIE)
     except (psutil.NoSuchProcess, ValueError):
         return True
     except (psutil.Error, OSError):
