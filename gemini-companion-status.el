@@ -435,18 +435,22 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 (defun gemini-companion-status--running (_directory)
   (let* ((sessions (gemini-companion-sessions))
          (now (cons (gemini-companion-server-info) sessions))
-         (known gemini-companion-status--processes))
+         (known gemini-companion-status--processes)
+         (record (lambda (processes)
+                   (setcdr known processes)
+                   (gemini-companion-page-refresh-soon
+                    (get-buffer gemini-companion-status--name)))))
     (unless (equal now (car known))
       (setq known (cons now (and (car now) 'wait))
             gemini-companion-status--processes known)
-      (gemini-companion-server-ask
-       'processes nil
-       (lambda (processes)
-         (setcdr known processes)
-         (gemini-companion-page-refresh-soon
-          (get-buffer gemini-companion-status--name)))))
+      (gemini-companion-server-ask 'processes nil record)
+      (run-at-time 5 nil (lambda ()
+                           (when (eq 'wait (cdr known))
+                             (funcall record 'none)))))
     (pcase (cdr known)
       ('wait '((wait "Asking where the CLIs run")))
+      ('none '((bad "The server does not answer" nil
+                    ("Restart" . gemini-companion-restart))))
       (all
        (or (mapcar #'gemini-companion-status--process-finding
                    (seq-difference all sessions

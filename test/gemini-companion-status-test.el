@@ -227,6 +227,12 @@
                  (lambda (_method _args done) (run-at-time 0 nil done clis))))
         ;; It searches once the server is ready.
         (should-not (gemini-companion-status-test--find "Running CLIs"))
+        (setq clis '((:pid 6)))
+        (cl-letf (((symbol-function 'gemini-companion-server-ask) #'ignore))
+          (dolist (mark '(wait bad))
+            (should (equal (list mark)
+                           (gemini-companion-status-test--marks "Running CLIs")))
+            (gemini-companion-test-run-timers)))
         (pcase-dolist
             (`(,place ,facts ,verdict ,reason)
              '(("p" (:elsewhere t) "No CLI runs" "it is connected to another editor")
