@@ -155,12 +155,7 @@ the package exec-path-from-shell sets it"
     ""))
 
 (defun gemini-companion-install--ways (directory)
-  (let* ((exec-path
-          (seq-remove (lambda (directory)
-                        ;; Python there is 3.9, or only opens a dialog.
-                        (and (eq system-type 'darwin)
-                             (member directory '("/usr/bin" "/usr/bin/"))))
-                      (default-value 'exec-path)))
+  (let* ((exec-path (default-value 'exec-path))
          (python (gemini-companion-install--interpreter directory))
          (install (lambda (&rest command)
                     (cl-mapcan
@@ -305,6 +300,7 @@ At the end call END, see `gemini-companion-install-start'."
 has the packages")
              (?p . ,(gemini-companion-install-path-hint))))))
     (gemini-companion-install--insert (concat "\n" sentence "\n"))
+    (message "Installing the Python packages of gemini-companion...failed")
     (funcall end (format "The Python packages of gemini-companion were not \
 installed.  %s.\n\nTo try again: M-x gemini-companion-mode, or \
 M-x gemini-companion-install-server.\nThe output is in the buffer %s."

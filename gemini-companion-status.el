@@ -271,9 +271,7 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
      (gemini-companion-mode
       '((wait "The server is starting")))
      (gemini-companion-last-problem
-      `((bad ,gemini-companion-last-problem
-             "When that is fixed, turn the mode on again."
-             ,turn-on)))
+      `((bad ,gemini-companion-last-problem nil ,turn-on)))
      (t
       `((bad "gemini-companion-mode is off"
              "Turn the mode on, and restart a CLI that was running."
