@@ -735,12 +735,15 @@ Wait until the user pauses and has answered what it asks."
 
 (defun gemini-companion-cli--asks-p ()
   "Return non-nil if the CLI here asks for trust, a sign-in or the like.
-It does if one of about its last 15 lines is a choice, or has such words."
+It does if one of about its last 15 lines is a choice, or has such words.
+One that has displayed nothing yet may be about to ask."
   (save-excursion
     (goto-char (point-max))
     (skip-chars-backward " \t\n")
-    (re-search-backward "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key"
-                        (line-beginning-position -14) t)))
+    (or (bobp)
+        (re-search-backward
+         "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key"
+         (line-beginning-position -14) t))))
 
 ;;;; End
 

@@ -404,7 +404,7 @@ prompts, the last first, and `saved' what would be saved."
             (gemini-companion-test-eventually (gemini-companion-idle-user-p))
             (with-environment-variables (("HOME" home))
               (setq-local inhibit-read-only t)
-              (dolist (question '("│ ● 1. Trust folder (p)   │\n  2. No\n─╯"
+              (dolist (question '("" "│ ● 1. Trust folder (p)   │\n  2. No\n─╯"
                                   "│ › 1. Login\n"
                                   "│ Enter Gemini API Key  │\n\n\n─╯"
                                   "⠋ Waiting for authentication..."))
