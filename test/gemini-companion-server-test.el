@@ -7,10 +7,6 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-server-test-helper)
 
-(defun gemini-companion-server-test-output (process)
-  "Return what PROCESS has printed."
-  (with-current-buffer (process-buffer process) (buffer-string)))
-
 (ert-deftest gemini-companion-restarts-lose-and-repeat-no-review ()
   "Clients send requests at any moment of a restart."
   (gemini-companion-test-with-mode '(("a" "text"))
@@ -36,13 +32,14 @@
               (gemini-companion-test-replacing
                 (gemini-companion-restart))
               (should (equal '("" "")
-                             (mapcar #'gemini-companion-server-test-output
-                                     clients))))
+                             (mapcar #'gemini-companion-test-text
+                                     (mapcar #'process-buffer clients)))))
             (mapc #'process-send-eof clients)
             (dolist (client clients)
               (gemini-companion-test-eventually
                 (string-prefix-p
-                 "DONE\n" (gemini-companion-server-test-output client)))))
+                 "DONE\n" (gemini-companion-test-text
+                           (process-buffer client))))))
         (cancel-timer accepting)
         (dolist (client clients)
           (delete-process client)
