@@ -267,10 +267,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
                        ('shown `((gemini-companion-edit-opened-functions ,edit)))
                        ('closed
                         `((gemini-companion-edit-closed-functions ,edit))))))
-    (run-hook-wrapped hook
-                      (lambda (function)
-                        (with-demoted-errors "Following the edits: %S"
-                          (ignore (apply function args)))))))
+    (apply #'run-hook-wrapped hook #'gemini-companion-text-call args)))
 
 ;;;; Texts
 
