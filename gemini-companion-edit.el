@@ -861,20 +861,17 @@ key, if it is non-nil."
 
 ;;;; The file
 
-(defun gemini-companion-edit--file-has-p (edit text)
-  "Return non-nil if the file of EDIT has exactly TEXT.
-CLIs keep the line ends that a file had."
-  (ignore-error file-error
-    (equal (gemini-companion-text-normalized text)
-           (gemini-companion-text-normalized
-            (gemini-companion-text-read (gemini-companion-edit-file edit))))))
-
 (defun gemini-companion-edit--file-changed (edit now)
   "Follow a change of the file of EDIT; return nil if that has to wait.
 If the file has the proposed text, dismiss EDIT, else update its view,
 between two commands unless NOW is non-nil."
-  (cond ((gemini-companion-edit--file-has-p
-          edit (gemini-companion-edit-proposed edit))
+  (cond ((ignore-error file-error
+           ;; CLIs keep the line ends that a file had.
+           (string= (gemini-companion-text-normalized
+                     (gemini-companion-edit-proposed edit))
+                    (gemini-companion-text-normalized
+                     (gemini-companion-text-read
+                      (gemini-companion-edit-file edit)))))
          (gemini-companion-edit--settle edit 'dismissed)
          (gemini-companion-revert (gemini-companion-edit-file edit))
          (unless (gemini-companion-edit-kept edit)
@@ -1028,8 +1025,6 @@ Ask only if the CLI would write over a change of the file."
     (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'now))
   (or (not (gemini-companion-edit-open-p edit))
       (and (memq 'changed (gemini-companion-edit-remarks edit))
-           (not (gemini-companion-edit--file-has-p
-                 edit (gemini-companion-edit-text edit)))
            (not (gemini-companion-edit-ask
                  edit
                  (lambda ()
