@@ -966,11 +966,8 @@ yet, is not recorded again."
                   :id (gensym) :session session :file file
                   :decision 'unreviewed :proposed after :after after
                   :before (cond ((null before) 'new)
-                                ((or (< gemini-companion-edit--most-bytes
-                                        (length before))
-                                     ;; The CLI could not decode it.
-                                     (string-search "\uFFFD" before))
-                                 'unknown)
+                                ;; The CLI could not decode it.
+                                ((string-search "\uFFFD" before) 'unknown)
                                 (t (encode-coding-string before 'utf-8)))))
       (gemini-companion-edit--add edit))
     (setf (gemini-companion-edit-reported edit) t

@@ -504,16 +504,13 @@ if `answer' is non-nil."
 
 (ert-deftest gemini-companion-edits-records-what-was-written-without-review ()
   (gemini-companion-test-with-edits nil
-    (let ((file (expand-file-name "a"))
-          (large (make-string (* 6 1024 1024) ?x)))
+    (let ((file (expand-file-name "a")))
       (gemini-companion-edit-written session file "é\n" "new\n")
       (gemini-companion-edit-written session file nil "newer\n")
-      (gemini-companion-edit-written session file large "newest\n")
       ;; A CLI takes any file for UTF-8.
       (gemini-companion-edit-written session file "caf\uFFFD\n" "last\n")
       (should (equal '(("a" unreviewed "\303\251\n" "new\n")
                        ("a" unreviewed new "newer\n")
-                       ("a" unreviewed unknown "newest\n")
                        ("a" unreviewed unknown "last\n"))
                      (gemini-companion-edits-test-reported))))))
 
