@@ -197,13 +197,15 @@ If SESSION is non-nil, return only its edits."
   "Return what has become of EDIT.
 That is `pending' or `shown' while it is open; else its file state if that
 is `reverted', `unsaved', `deleted' or `unwritten', or its decision.  One that
-was dismissed and written all the same was accepted, in the terminal."
+was dismissed and written all the same was accepted, in the terminal; one
+that was rejected and written is `unreviewed'."
   (pcase (cons (gemini-companion-edit-decision edit)
                (gemini-companion-edit-file-state edit))
     (`(nil . ,_) (if (gemini-companion-edit-view edit) 'shown 'pending))
     (`(,_ . ,(and state (or 'reverted 'unsaved 'deleted))) state)
     (`(,(or 'accepted 'automatic) . unwritten) 'unwritten)
     (`(dismissed . written) 'accepted)
+    (`(rejected . written) 'unreviewed)
     (`(,decision . ,_) decision)))
 
 (defun gemini-companion-edit-written-p (edit)
@@ -667,10 +669,13 @@ Ask the user if there is any and a question is possible."
 
 ;;;; Ending
 
-(defun gemini-companion-edit--settle (edit decision)
+(defun gemini-companion-edit--settle (edit decision &optional over)
   "Set the DECISION about EDIT and send its outcome, unless it is dismissed.
-An edit that was settled is not changed.  Its view is still to be closed."
+An edit that was settled is not changed.  Its view is still to be closed.
+For OVER, see `gemini-companion-revert-expect'."
   (when (gemini-companion-edit-open-p edit)
+    ;; Also if it is rejected: a yes in the terminal may cross that.
+    (gemini-companion-edit--expect edit (not (eq decision 'automatic)) over)
     (setf (gemini-companion-edit-decision edit) decision
           (gemini-companion-edit-after edit) (gemini-companion-edit-text edit))
     (unless (eq decision 'dismissed)
@@ -681,14 +686,14 @@ An edit that was settled is not changed.  Its view is still to be closed."
          (setf (gemini-companion-edit-decision edit) nil
                (gemini-companion-edit-after edit) nil)
          (signal (car problem) (cdr problem)))))
-    (setf (gemini-companion-edit-time edit) (float-time))
     (gemini-companion-watch-end (gemini-companion-edit-watch edit))
-    (when (and (eq decision 'dismissed)
+    (when (and (memq decision '(dismissed rejected))
                ;; Copilot CLI may write the file between these two.
                (gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
                ;; Qwen Code writes it before it closes the review.
                (not (gemini-companion-edit--find-in-file edit)))
       (gemini-companion-edit--read edit))
+    (setf (gemini-companion-edit-time edit) (float-time))
     (gemini-companion-edit--notify edit 'settled)))
 
 (cl-defmethod gemini-companion-receive ((_method (eql 'close-diff)) id reason)
@@ -711,8 +716,6 @@ has exited, `disconnected' if it has not reconnected in time,
          "You emptied the proposal for %s; if you answered yes \
 in the terminal, %s writes its own text"
          (gemini-companion-edit-name edit) (gemini-companion-edit--title edit)))
-      ;; A CLI that is not connected may write it after an answer there.
-      (gemini-companion-edit--expect edit 'answered)
       (gemini-companion-edit--settle edit 'dismissed)
       (when (memq reason '(interrupted disconnected))
         ;; The CLI may still wait for its outcome.
@@ -738,14 +741,13 @@ AUTOMATIC is non-nil if that is done without a review."
         (text (gemini-companion-edit-text edit)))
     (gemini-companion-edit--read edit)
     (gemini-companion-edit--notify edit 'accepting)
-    (gemini-companion-edit--expect
-     edit (not automatic)
+    (gemini-companion-edit--settle
+     edit (if automatic 'automatic 'accepted)
      (when (gemini-companion-edit--own-text-p edit text)
        ;; Until it is written.
        (gemini-companion-edit--keep edit text)
        (when (gemini-companion-edit-client-get edit :writes-own-text)
-         (cons (gemini-companion-edit-proposed edit) text))))
-    (gemini-companion-edit--settle edit (if automatic 'automatic 'accepted))))
+         (cons (gemini-companion-edit-proposed edit) text))))))
 
 (defun gemini-companion-edit-finish (edit)
   "Close the view and the buffers of EDIT, which has ended."
@@ -873,7 +875,6 @@ between two commands unless NOW is non-nil."
                      (gemini-companion-text-read
                       (gemini-companion-edit-file edit)))))
          (gemini-companion-edit--settle edit 'dismissed)
-         (gemini-companion-revert (gemini-companion-edit-file edit))
          (unless (gemini-companion-edit-kept edit)
            (message "%s already has the proposed text; review closed \
 (if %s still prompts, answer there)"
@@ -927,7 +928,8 @@ That is the text that was answered, or the proposal: then the CLI has
 ignored the changes of the user, which is reported.  A CLI that always
 does so, and has WRITTEN it, may have another text.  Return non-nil if so."
   (pcase-let (((cl-struct gemini-companion-edit after proposed kept) edit))
-    (when-let* ((text (cond ((gemini-companion-edit-in-file-p edit after) after)
+    (when-let* (((not (gemini-companion-edit--of-later-p edit)))
+                (text (cond ((gemini-companion-edit-in-file-p edit after) after)
                             ((or (gemini-companion-edit-in-file-p edit proposed)
                                  (and written
                                       (gemini-companion-edit-client-get
@@ -942,6 +944,18 @@ does so, and has WRITTEN it, may have another text.  Return non-nil if so."
       (setf (gemini-companion-edit-after edit) text
             (gemini-companion-edit-file-state edit) 'written))))
 
+(defun gemini-companion-edit--of-later-p (edit)
+  "Return non-nil if the file of EDIT is as an edit that ended later wrote it.
+Another CLI may propose the same text, and so may this one again."
+  (seq-some (lambda (other)
+              (and (equal (gemini-companion-edit-true-name edit)
+                          (gemini-companion-edit-true-name other))
+                   (< (gemini-companion-edit-time edit)
+                      (gemini-companion-edit-time other))
+                   (gemini-companion-edit-written-p other)
+                   (gemini-companion-edit-in-file-p other)))
+            gemini-companion-edit--all))
+
 (defun gemini-companion-edit-written (session file before after)
   "Record that SESSION has written FILE, maybe without a review.
 BEFORE is the previous text of FILE, nil if it did not exist, and AFTER
@@ -952,7 +966,6 @@ yet, is not recorded again."
          (edit (seq-find
                 (lambda (edit)
                   (and (equal true-name (gemini-companion-edit-true-name edit))
-                       (not (eq 'rejected (gemini-companion-edit-decision edit)))
                        ;; The report of its prompt may have been lost.
                        (if (gemini-companion-edit-written-p edit)
                            (not (gemini-companion-edit-reported edit))

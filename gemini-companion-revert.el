@@ -194,11 +194,11 @@ Revert buffers before commands."
                                             written answered over pending)
   "Revert the buffer of FILE when FILE is written soon.
 Call WRITTEN, if it is non-nil, with t once that has happened, or with
-nil if it does not happen in a minute, unless FILE is expected again
-or watching stops before.  The minute begins when PENDING, if it is
-non-nil, is a function that returns nil.  ANSWERED is non-nil if the
-user has just answered a review of FILE.  OVER is nil, or a cons of two
-texts: if the first one was written, write the second one over it."
+nil if it does not happen in a minute, unless watching stops before.
+The minute begins when PENDING, if it is non-nil, is a function that
+returns nil.  ANSWERED is non-nil if the user has just answered a review
+of FILE.  OVER is nil, or a cons of two texts: if the first one was
+written, write the second one over it."
   ;; What changes is known if it is visited before.
   (with-demoted-errors "Showing a file: %S"
     (gemini-companion-revert--visit file))
@@ -258,12 +258,9 @@ See `gemini-companion-after-write'."
 
 (defun gemini-companion-revert--follow (file written keys
                                              &optional over pending)
-  "Watch FILE, in place of a previous watch, until it is written.
+  "Watch FILE until it is written.
 For WRITTEN, OVER and PENDING, see `gemini-companion-revert-expect', and
 for KEYS, `gemini-companion-revert-now'."
-  (dolist (watch gemini-companion-revert--watches)
-    (when (equal file (gemini-companion-watch-file watch))
-      (gemini-companion-revert--end watch)))
   (let* ((limit 125) ; a minute: Gemini CLI may compare long lines first
          (checks limit)
          watch)

@@ -184,15 +184,12 @@ If EDIT is non-nil, call it in the proposal instead."
   (dolist (problem '(error quit))
     (gemini-companion-edit-test-with '(("a" "old\n"))
       (let ((diff (gemini-companion-test-open "a" "new\n")))
-        (gemini-companion-test-diff-start #'ignore
-                                          (lambda (_) (signal problem nil)))
-        (should (eq problem (condition-case err
-                                (gemini-companion-edit-accept diff)
-                              ((error quit) (car err)))))
+        (let ((gemini-companion-edit-send-function
+               (lambda (_) (signal problem nil))))
+          (should (eq problem (condition-case err
+                                  (gemini-companion-edit-accept diff)
+                                ((error quit) (car err))))))
         (should (equal (list diff) (gemini-companion-edits-open)))
-        (gemini-companion-test-diff-start
-         #'ignore
-         (lambda (diff) (push (gemini-companion-test-outcome diff) outcomes)))
         (gemini-companion-edit-reject diff)
         (should (equal '((1 rejected nil)) outcomes))))))
 
@@ -280,7 +277,7 @@ If EDIT is non-nil, call it in the proposal instead."
         (should (eq 'dismissed (gemini-companion-edit-decision diff)))
         (should (eq 'accepted (gemini-companion-edit-status diff)))
         (should-not outcomes)
-        (gemini-companion-test-eventually
+        (gemini-companion-test-in-the-end
           (not (gemini-companion-test-timers)))))))
 
 (defmacro gemini-companion-edit-test-with-answers (files &rest body)
@@ -441,7 +438,7 @@ if `answer' is non-nil."
   (mapcar #'gemini-companion-edit-status (gemini-companion-edits)))
 
 (ert-deftest gemini-companion-edits-has-what-the-terminal-let-overwrite ()
-  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
     (with-current-buffer (gemini-companion-edit-proposal-buffer
                           (gemini-companion-test-open "a" "1\n" 1 session))
       (insert "mine"))
@@ -458,7 +455,16 @@ if `answer' is non-nil."
     (gemini-companion-test-write "b" "2\n")
     (gemini-companion-test-eventually
       (equal '("b" accepted "saved meanwhile\n" "2\n")
-             (cadr (gemini-companion-edits-test-reported))))))
+             (cadr (gemini-companion-edits-test-reported))))
+    ;; A yes there may cross a no here, and two CLIs may propose the same.
+    (gemini-companion-edit-reject (gemini-companion-test-open "c" "3\n" 3 session))
+    (gemini-companion-test-write "c" "3\n")
+    (let ((other (gemini-companion-test-arrive "d" "4\n" 4 '(:id "other"))))
+      (gemini-companion-test-accept "d" "4\n" 5 session)
+      (gemini-companion-test-eventually (gemini-companion-edit-decision other))
+      (should (equal '(unreviewed dismissed accepted)
+                     (nthcdr 2 (gemini-companion-edits-test-states))))
+      (should-error (gemini-companion-changes-check other) :type 'user-error))))
 
 (ert-deftest gemini-companion-edits-begins-after-a-minute-with-nothing-open ()
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
@@ -530,8 +536,8 @@ if `answer' is non-nil."
                      ;; what was rejected.
                      ("a" "x\n" "1\r\n" accepted rejected accepted accepted
                       unreviewed)
-                     ("link/b" "B\n" "2\n" accepted rejected accepted accepted
-                      unreviewed unreviewed)))
+                     ("link/b" "B\n" "2\n" accepted unreviewed accepted accepted
+                      unreviewed)))
       (gemini-companion-edit-written session (expand-file-name file) before after)
       (ert-info (file)
         (should (equal states (gemini-companion-edits-test-states)))))

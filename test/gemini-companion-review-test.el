@@ -280,7 +280,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (gemini-companion-test-call #'gemini-companion-review-switch-view)
       (gemini-companion-test-call #'gemini-companion-review-switch-view)
       (gemini-companion-edit-reject)
-      (gemini-companion-test-run-timers)
+      (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
       (gemini-companion-test-leaves-only things)
       (should (equal state (gemini-companion-review-test-state)))
       (should (equal '("a") (directory-files directory nil "\\`[^.]")))
