@@ -495,7 +495,7 @@ Then turn on `gemini-companion-mode' again."
                                 "Customize \
 `gemini-companion-server-command' to a Python (3.10 or later)
 that has the packages epc, sexpdata, mcp, hypercorn and psutil"
-                              "Install the packages of the server again: \
+                              "If a package is missing, install all again: \
 M-x gemini-companion-install-server")))))
 
 ;;;; Calls

@@ -74,7 +74,6 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
   (button-mode)
   (gemini-companion-page-set-up #'gemini-companion-status--write
                                 '(gemini-companion-mode-hook
-                                  gemini-companion-ready-hook
                                   gemini-companion-session-changed-functions
                                   gemini-companion-state-functions
                                   gemini-companion-remote-changed-hook))
@@ -82,6 +81,11 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
               (lambda (&rest _)
                 (setq gemini-companion-status--processes nil)
                 (gemini-companion-page-refresh))))
+
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'status)) _how)
+  "Show the new server."
+  (gemini-companion-page-refresh-soon
+   (get-buffer gemini-companion-status--name)))
 
 (define-key gemini-companion-status-mode-map
   "e" #'gemini-companion-events-buffer)
@@ -331,12 +335,18 @@ A CLI that has run counts as installed.  That is at least the first one."
                         file))))))
 
 (defun gemini-companion-status--settings (directory)
-  (seq-mapcat
-   (lambda (client)
-     ;; The first one is needed to connect, the others after that.
-     (funcall (if (gemini-companion-sessions) #'seq-drop #'seq-take)
-              (gemini-companion-settings-findings client directory) 1))
-   (gemini-companion-status--clients)))
+  (let* ((sessions (gemini-companion-sessions))
+         (findings
+          (seq-mapcat
+           (lambda (client)
+             ;; The first one is needed to connect, the others after that.
+             (funcall (if sessions #'seq-drop #'seq-take)
+                      (gemini-companion-settings-findings client directory) 1))
+           (gemini-companion-status--clients))))
+    (if (or sessions (not (assq 'good findings)))
+        findings
+      ;; One that can connect is enough.
+      (cl-subst 'note 'bad findings))))
 
 ;;;; Projects
 
@@ -433,22 +443,20 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 (defun gemini-companion-status--running (_directory)
   (let* ((sessions (gemini-companion-sessions))
          (now (cons (gemini-companion-server-info) sessions))
-         (known gemini-companion-status--processes)
-         (record (lambda (processes)
-                   (setcdr known processes)
-                   (gemini-companion-page-refresh-soon
-                    (get-buffer gemini-companion-status--name)))))
+         (known gemini-companion-status--processes))
     (unless (equal now (car known))
       (setq known (cons now (and (car now) 'wait))
             gemini-companion-status--processes known)
-      (gemini-companion-server-ask 'processes nil record)
-      (run-at-time 5 nil (lambda ()
-                           (when (eq 'wait (cdr known))
-                             (funcall record 'none)))))
+      (gemini-companion-server-ask
+       'processes nil
+       (lambda (processes)
+         (setcdr known processes)
+         (gemini-companion-page-refresh-soon
+          (get-buffer gemini-companion-status--name)))))
     (pcase (cdr known)
-      ('wait '((wait "Asking where the CLIs run")))
-      ('none '((bad "The server does not answer" nil
-                    ("Restart" . gemini-companion-restart))))
+      ('wait '((wait "The server searches for running CLIs"
+                     "If this stays, the server does not answer; restart it."
+                     ("Restart" . gemini-companion-restart))))
       (all
        (or (mapcar #'gemini-companion-status--process-finding
                    (seq-difference all sessions

@@ -264,7 +264,7 @@ ENTRY is a row of `gemini-companion-commands'."
 
 (defconst gemini-companion--parts
   '(install remote state session revert edit notify arrival changes context
-    review cli prompt compose tools list)
+    review cli prompt compose tools list status)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.")
@@ -391,8 +391,9 @@ Install the packages of the server first, if needed."
     (require 'epc)
     (mapc #'require (mapcar #'gemini-companion--feature
                             ;; The others when used.
-                            (seq-difference gemini-companion--parts
-                                            '(prompt compose tools list))))
+                            (seq-difference
+                             gemini-companion--parts
+                             '(prompt compose tools list status))))
     (when (gemini-companion-install-extension-p)
       (require 'gemini-companion-tools))
     (mapc #'gemini-companion-part-start (gemini-companion--loaded-parts))))
