@@ -179,7 +179,9 @@ BUFFER is nil for a directory."
   (let ((last (file-name-nondirectory name)))
     (if (string-empty-p last)
         (list name)
-      (let* ((names (mapcar (apply-partially #'expand-file-name last)
+      ;; A name may begin with "~", which `expand-file-name' would expand.
+      (let* ((names (mapcar (lambda (above)
+                              (concat (file-name-as-directory above) last))
                             (gemini-companion-privacy--linked
                              (directory-file-name (file-name-directory name)))))
              (link (car (last names)))
@@ -188,8 +190,10 @@ BUFFER is nil for a directory."
                 (and target
                      (gemini-companion-privacy--linked
                       (directory-file-name
-                       (expand-file-name target
-                                         (file-name-directory link))))))))))
+                       (expand-file-name
+                        (if (string-prefix-p "/" target)
+                            target
+                          (concat (file-name-directory link) target)))))))))))
 
 (defun gemini-companion-privacy--names (file)
   "Return the absolute names by which FILE is known, also those between links.

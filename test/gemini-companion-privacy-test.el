@@ -207,16 +207,18 @@
         ("p/.dir-locals.el" "((nil . ((gemini-companion-share . nil))))")
         ("p/q/.dir-locals.el" "((nil . ((fill-column . 60))))"))
     (pcase-dolist (`(,link . ,file) '((".env" . "plain") ("shown" . ".env")
-                                      ("d/e/link" . "../x") ("short" . "d/e")))
+                                      ("d/e/link" . "../x") ("short" . "d/e")
+                                      ("./~root" . "shown"))) ; a user
       (make-symbolic-link file link))
     (let* ((quoted (concat "/:" directory "d/x"))
            (find-file-existing-other-name nil)
            (gemini-companion-excluded
             (cons (concat "\\`" (regexp-quote directory) "d/x")
                   gemini-companion-excluded)))
-      (should (equal `("shown" "short/link" ,quoted "p/q/a")
+      (should (equal `("shown" "./~root" "short/link" ,quoted "p/q/a")
                      (gemini-companion-privacy-test-hidden
-                      "plain" "d/e/y" "shown" "short/link" quoted "p/q/a"))))))
+                      "plain" "d/e/y" "shown" "./~root" "short/link" quoted
+                      "p/q/a"))))))
 
 (ert-deftest gemini-companion-privacy-hides-a-file-that-is-visited-by-another-name ()
   (gemini-companion-test-with-directory '((".env" "") ("d/x" "") (".aiignore" "secret"))
