@@ -208,7 +208,7 @@ a member of an archive is below the archive."
              (mapcar
               (lambda (name)
                 (let ((name (replace-regexp-in-string
-                             "\\(?:\\.\\(?:gz\\|bz2\\|xz\\|zst\\|lzma\\|lz\\|Z\\|bak\\|old\\|orig\\)\\)+\\'"
+                             "\\(?:\\.\\(?:gz\\|bz2\\|xz\\|zst\\|lzma\\|lz\\|Z\\|bak\\|old\\|orig\\|~[^/]+\\)\\)+\\'"
                              ""
                              (file-name-sans-versions
                               (replace-regexp-in-string

@@ -35,7 +35,7 @@
                     "id_ed25519_sk.pub" "AuthKey.p8" ".config/gh/hosts.yml"
                     ".config/gcloud/x.db" ".cargo/credentials.toml"
                     "pass.aB3dE5gH7jK9m/xyz-mail.txt" ".npmrc~"
-                    "server.pem~" "tls.key.~2~" "#.env#"
+                    "server.pem~" "tls.key.~2~" "tls.key.~v1+2~" "#.env#"
                     "server.pem.gz" "tls.key.bak" "tls.key.old.xz"
                     "x.zip:id_rsa" "x.tar!.netrc"
                     "!home!.netrc~" "#!home!.ssh!x#" "link")))
