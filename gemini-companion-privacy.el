@@ -434,7 +434,21 @@ A remote file may not, unless its host is connected."
                              (file-name-directory name)
                              (buffer-local-value 'major-mode buffer))
                             (gemini-companion-privacy--ignored-p name)))
-                      names)))))
+                      names)
+            (gemini-companion-privacy--text-opts-out-p file)))))
+
+(defun gemini-companion-privacy--text-opts-out-p (file)
+  "Return non-nil if the local variables in FILE opt out of sharing.
+They count even if the user has disabled such variables."
+  (let ((size (file-attribute-size (gemini-companion-text-attributes file)))
+        (file-name-handler-alist nil))
+    (when (and size (file-regular-p file))
+      (with-temp-buffer
+        ;; They are in one of the first lines or in the last 3000 characters.
+        (insert-file-contents-literally file nil (max 0 (- size 12000)) size)
+        (insert-file-contents-literally file nil 0 (min size 1000))
+        (re-search-forward
+         "gemini-companion-share[ \t]*:[ \t]*\\(?:nil\\|()\\)" nil t)))))
 
 (defun gemini-companion-privacy-name-hidden-p (file)
   "Return non-nil if FILE, an absolute name, may not be shared.
@@ -453,20 +467,8 @@ It need not be visited."
                                           #'string-match-p)))
                  (when (symbolp mode)
                    (setq major-mode mode)))
-               (or (gemini-companion-privacy--file-hidden-p
-                    file (current-buffer))
-                   ;; Its variables are in one of the first lines or in the
-                   ;; last 3000 characters.
-                   (let ((size (file-attribute-size
-                                (gemini-companion-text-attributes file)))
-                         (file-name-handler-alist nil))
-                     (when (and size (file-regular-p file))
-                       (insert-file-contents-literally
-                        file nil (max 0 (- size 12000)) size)
-                       (insert-file-contents-literally
-                        file nil 0 (min size 1000))
-                       (re-search-forward
-                        "\\_<gemini-companion-share: *nil\\_>" nil t)))))))))))
+               (gemini-companion-privacy--file-hidden-p
+                file (current-buffer)))))))))
 
 (declare-function project-root "project")
 

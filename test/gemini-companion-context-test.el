@@ -321,7 +321,6 @@ Each has a file f, and `roots' returns the roots below the directory."
              (("p" "q" "s") . ,(lambda () (write-file "../s/f2")))
              (("p" "q") . ,(lambda () (set-visited-file-name "../q/f2" t t)))
              (("q" "u") . ,(lambda ()
-                             (require 'dired-aux)
                              (dired-rename-file (concat directory "p")
                                                 (concat directory "u") nil)))
              (("q" "t" "u") . ,(lambda ()

@@ -226,12 +226,16 @@
     (dolist (size '(0 20000))
       (pcase-dolist (`(,start ,end) '(("/* -*- gemini-companion-share: nil -*-" "*/")
                                       ("" "# Local Variables:
-# gemini-companion-share: nil
+# gemini-companion-share : ()
 # End:")))
         (gemini-companion-test-write
          "says" (concat start (make-string size ?\n) end))
         (should (gemini-companion-privacy-name-hidden-p
-                 (expand-file-name "says")))))
+                 (expand-file-name "says")))
+        ;; Emacs does not read its local variables.
+        (with-current-buffer (find-file-noselect "says" nil t)
+          (should (gemini-companion-privacy-hidden-p (current-buffer)))
+          (kill-buffer))))
     (make-symbolic-link "d" "secret")
     (should-not (gemini-companion-privacy-test-hidden "hard" "d/x"))
     (dolist (name '(".env" "secret/x"))
