@@ -213,8 +213,6 @@ It is about FACTS, a plist, and TEXTS."
           ('turn
            (gemini-companion-tools--report facts (intern event))
            (funcall answer nil))
-          ((guard gemini-companion-paused)
-           (funcall unless-paused nil))
           (_
            (gemini-companion-lookup
             kind unless-paused path symbol line after)))))))
