@@ -174,9 +174,6 @@ innermost."
                   ((< (length (cdr best)) (length root))))
         (setq best (cons buffer root))))))
 
-(defconst gemini-companion-lookup--late '(error "No answer in time")
-  "The result of a request that was not answered.")
-
 (defun gemini-companion-lookup--query-server (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
 REQUESTS is a list of (METHOD . PARAMS), without the location of SYMBOL.
@@ -193,9 +190,8 @@ use grep_search"))))
        (let* ((location (gemini-companion-lookup--find file symbol line))
               (text (unless (gemini-companion-names-buffer file)
                       (gemini-companion-text-read file)))
-              (large (and text (< gemini-companion-lookup--sendable
-                                  (string-bytes text))))
-              (open (and text (not large))))
+              (open (and text (<= (string-bytes text)
+                                  gemini-companion-lookup--sendable))))
          (when open
            (gemini-companion-lookup--open file server text buffer))
          (with-current-buffer buffer
@@ -209,7 +205,7 @@ use grep_search"))))
               ;; It may be visited meanwhile.
               (when (and open (not (gemini-companion-names-buffer file)))
                 (gemini-companion-lookup--close file server))
-              (when (and large (seq-empty-p (car results)))
+              (when (and text (not open) (seq-empty-p (car results)))
                 (user-error "%s is too large to be sent to the language \
 server; open it in Emacs, or use grep_search" file))
               (funcall then results)))))))))
@@ -222,14 +218,14 @@ does not answer, or SEND fails, call ANSWER with the `:problem'."
    server '((:$/gemini-companion))
    (lambda (results)
      (gemini-companion-lookup--guarded answer
-       (when (equal gemini-companion-lookup--late (car results))
+       (when (equal '(error nil) (car results))
          (user-error "The language server does not answer; use grep_search"))
        (funcall send)))))
 
 (defun gemini-companion-lookup--request (server requests then)
   "Send SERVER the REQUESTS, a list of (METHOD . PARAMS).
-Call THEN with a list of the results in their order, with (error MESSAGE)
-for one that failed, once all are known."
+Call THEN with a list of the results in their order, once all are known.
+One that failed is (error MESSAGE), with nil if it was not answered."
   (let* ((left (length requests))
          (results (make-list left nil)))
     (seq-do-indexed
@@ -243,7 +239,7 @@ for one that failed, once all are known."
           :success-fn done
           :error-fn (lambda (problem)
                       (funcall done (list 'error (plist-get problem :message))))
-          :timeout-fn (apply-partially done gemini-companion-lookup--late)
+          :timeout-fn (apply-partially done '(error nil))
           :timeout 14)))
      requests)))
 
@@ -274,7 +270,8 @@ NEIGHBOR is a buffer of a file of the same language."
   "Return RESULT, locations, as a list of (FILE LINE).
 Signal an error if RESULT is an error."
   (when (eq 'error (car-safe result))
-    (user-error "The language server failed: %s" (cadr result)))
+    (user-error "The language server failed: %s"
+                (or (cadr result) "no answer in time")))
   (delete-dups
    (mapcar (lambda (location)
              (let ((range (or (plist-get location :targetSelectionRange)
