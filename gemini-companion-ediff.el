@@ -274,8 +274,6 @@ The control panel is current."
 (defun gemini-companion-ediff-compare-again ()
   "Compare the file and the proposal again."
   (interactive)
-  (unless (derived-mode-p 'ediff-mode)
-    (user-error "No Ediff session in this buffer"))
   ;; Ediff compares and shows what is accessible, and a new first line of the file
   ;; is before its bounds.
   (dolist (bounds (seq-filter #'overlayp ediff-wide-bounds))

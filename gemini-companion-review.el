@@ -289,11 +289,12 @@ Prefer the selected frame, and return it if no frame displays one."
 
 (defun gemini-companion-review--fits-ediff-p (edit)
   "Return non-nil if Ediff fits here beside the terminal of EDIT's CLI."
-  (let* ((root (frame-root-window))
+  (let* ((main (window-main-window)) ; side windows stay
          (terminal (gemini-companion-windows-terminal edit))
-         (columns (window-total-width root))
-         (lines (window-total-height root)))
-    (cond ((memq terminal (list nil root)))
+         (columns (window-total-width main))
+         (lines (window-total-height main)))
+    (cond ((or (memq terminal (list nil main))
+               (window-parameter terminal 'window-side)))
           ((window-full-width-p terminal)
            (setq lines (- lines (window-total-height terminal))))
           (t (setq columns (- columns (window-total-width terminal)))))

@@ -138,12 +138,6 @@
     (gemini-companion-auto-accept session)
     (should-not (gemini-companion-auto-on-p session))))
 
-(defun gemini-companion-arrival-test-propose (file)
-  "Propose a new text for FILE; return the diff."
-  (gemini-companion-test-open
-   file "new\n" 1
-   (append '(:client "gemini") (gemini-companion-test-session "one"))))
-
 (ert-deftest gemini-companion-arrival-announces-in-one-line ()
   (let ((key "; M-x gemini-companion-review selects it"))
     (gemini-companion-test-with-reviews nil
@@ -157,7 +151,9 @@
               "Edit of a file outside your projects: /etc/new by Gemini CLI")
              ("/etc/new" "why" 70 "Edit of /etc/new (why)")))
         (ert-info ((format "%s in %d" file width))
-          (let* ((diff (gemini-companion-arrival-test-propose file))
+          (let* ((session (gemini-companion-test-session "one"))
+                 (diff (gemini-companion-test-open
+                        file "new\n" 1 `(:client "gemini" ,@session)))
                  (expected (concat expected key)))
             (when objection
               (gemini-companion-edit-offer diff objection))
@@ -178,7 +174,7 @@
     (global-set-key (kbd "C-c %") 'gemini-companion-command-map)
     (unwind-protect
         (gemini-companion-test-in-each-view '(("a" "old\n"))
-          (let* ((diff (gemini-companion-arrival-test-propose "a"))
+          (let* ((diff (gemini-companion-test-open "a" "new\n"))
                  (shown (gemini-companion-test-messages
                           (gemini-companion-test-wait
                            (lambda () (gemini-companion-edit-shown))))))

@@ -34,8 +34,7 @@
 (ert-deftest gemini-companion-ediff-shows-each-change-whatever-the-user-ignores ()
   (dolist (options '("-w" "-i" "-B"))
     (gemini-companion-test-with-reviews '(("a" "if x:\n  one\n\nB\nC\nD\n\u00f6\n"))
-      (let ((gemini-companion-review-view 'ediff)
-            (ediff-ignore-case t)
+      (let ((ediff-ignore-case t)
             (ediff-ignore-similar-regions t)
             (diff-switches options)
             (ediff-diff-program "no-such-diff")
@@ -92,16 +91,19 @@
         (should (get-buffer-window buffer))))))
 
 (ert-deftest gemini-companion-ediff-leaves-the-texts-without-room ()
-  (gemini-companion-test-with-reviews '(("a" "old\n"))
-    (unwind-protect
-        ;; Font Lock mode does not turn on in a batch job.
-        (let ((noninteractive nil))
-          (set-frame-size nil 160 20)
-          (gemini-companion-test-arrive "a" "new\n")
-          (should (get-buffer-window "*gemini diff: a*"))
-          (with-current-buffer "*gemini proposal: a*"
-            (should-not (or line-prefix wrap-prefix face-remapping-alist))))
-      (set-frame-size nil 160 45))))
+  (pcase-dolist (`(,rows . ,side) '((20) (45 (side . left))))
+    (gemini-companion-test-with-reviews '(("a" "old\n"))
+      (unwind-protect
+          ;; Font Lock mode does not turn on in a batch job.
+          (let ((noninteractive nil))
+            (set-frame-size nil 160 rows)
+            (when side
+              (display-buffer-in-side-window (messages-buffer) side))
+            (gemini-companion-test-arrive "a" "new\n")
+            (should (get-buffer-window "*gemini diff: a*"))
+            (with-current-buffer "*gemini proposal: a*"
+              (should-not (or line-prefix wrap-prefix face-remapping-alist))))
+        (set-frame-size nil 160 45)))))
 
 (ert-deftest gemini-companion-ediff-moves-without-a-message ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
@@ -229,8 +231,7 @@
 (ert-deftest gemini-companion-ediff-session-of-the-user-continues ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n") ("x" "1\n2\n3\n")
                                         ("y" "one\n2\nthree\n"))
-    (let ((gemini-companion-review-view 'ediff)
-          (ediff-window-setup-function #'ediff-setup-windows-plain))
+    (let ((ediff-window-setup-function #'ediff-setup-windows-plain))
       (apply #'ediff-buffers (mapcar #'find-file-noselect '("x" "y")))
       (execute-kbd-macro "n")
       (let ((windows (gemini-companion-test-window-names)))
