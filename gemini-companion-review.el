@@ -255,7 +255,10 @@ For SELECT, see `gemini-companion-arrival-show-function'."
   (unless (gemini-companion-edit-hunks edit)
     (user-error "Proposal for %s contains no changes"
                 (gemini-companion-edit-name edit)))
-  (let ((view (with-selected-frame (gemini-companion-review--frame edit)
+  ;; On request, where the user is.
+  (let ((view (with-selected-frame (if select
+                                       (selected-frame)
+                                     (gemini-companion-review--frame edit))
                 (gemini-companion-review--open
                  edit (gemini-companion-review--kind edit)
                  gemini-companion-review--unrequested))))

@@ -203,7 +203,15 @@ def test_review_appears_on_the_terminal_that_shows_the_file(world: World) -> Non
     emacs.wait_for("*scratch*")
     emacs.wait_until_gone("diff: a.txt")
     emacs.becomes("(e2e-windows)", "b.txt")
-    second.keys("C-x", "5", "0")
+
+    # On request, it appears where the user is.
+    emacs.eval("(setq gemini-companion-review-arrival 'notify)")
+    cli.model.script(write_file(file, "tre\n"))
+    cli.ask()
+    second.wait_for("gemini-companion-review shows it")
+    second.text("\x1bxgemini-companion-review\r")
+    second.wait_for("a accept")
+    second.keys("a", "C-x", "5", "0")
 
 
 @pytest.mark.shared("inside")
