@@ -43,10 +43,6 @@
        (null (gemini-companion-test-timers "notify")))
      ,@body))
 
-(defun gemini-companion-notify-test-help ()
-  "Return the tooltip."
-  (or (funcall (cdr (gemini-companion-part-lighter 'notify))) ""))
-
 (ert-deftest gemini-companion-notify-shows-states-that-last ()
   (gemini-companion-notify-test-with
     (should (equal "" (car (gemini-companion-part-lighter 'notify))))
@@ -55,7 +51,7 @@
     (gemini-companion-test-eventually
       (equal "working " (car (gemini-companion-part-lighter 'notify))))
     (should (string-match-p "Gemini CLI (shop): working since [0-9:]+"
-                            (gemini-companion-notify-test-help)))
+                            (funcall (cdr (gemini-companion-part-lighter 'notify)))))
     (gemini-companion-notify-test-settled 'question
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (pcase-dolist (`(,width . ,shown)
@@ -72,8 +68,7 @@
         (kill-buffer))
       (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
       (gemini-companion-state-report session 'edit nil)
-      (should-not (string-search "to answer"
-                                 (gemini-companion-notify-test-help)))
+      (should-not (string-search "to answer" (gemini-companion-notify-header)))
       (split-window nil 12 t)
       (should (string-match-p "\\` not[.]+c?ted\\'"
                               (gemini-companion-notify-header))))))

@@ -485,10 +485,6 @@ hidden\n| a | b |\n|-\n| longer cell | c |\n[[http://evil][safe]]\n\
     "<?xml version=\"1.0\"?>\n\
 <!DOCTYPE a SYSTEM \"http://127.0.0.1:%d/x.dtd\" [\n\
 <!ENTITY e SYSTEM \"file:///etc/passwd\">]>\n<a>&e;</a>\n"
-    "From x@y Mon Jan  1 00:00:00 2024\nSubject: hello\n\
-Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
-    "PK\003\004\0 \u00ff junk\n"
-    "%%PDF-1.4\n%%!PS\n\\include{/etc/passwd}\n$a_{b}$\n"
     ";; -*- mode: image; eval: (error \"x\") -*-\n(a #.(error \"x\"))\n\f\n\
 ;;; Heading\n;; Local Variables:\n;; mode: server\n;; End:\n"
     "one\rtwo\r\n\tthree  \n\n\n# Title\n```image\nx\n```\n<!-- hidden -->\n"
