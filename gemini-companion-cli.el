@@ -335,7 +335,14 @@ of its own, in %s" (abbreviate-file-name directory)))
                   program
                   (gemini-companion-clients-get client :package)
                   (gemini-companion-clients-get client :node)
-                  (gemini-companion-install-path-hint)))))
+                  (gemini-companion-install-path-hint)))
+    (unless (or remote
+                (let ((gemini-companion-roots-last nil))
+                  (seq-some (apply-partially #'file-in-directory-p directory)
+                            (gemini-companion-roots directory)))
+                (y-or-n-p (format "The CLI cannot connect in %s, which is not \
+a workspace root; start it anyway? " (abbreviate-file-name directory))))
+      (user-error "Switch to a buffer of a project to start the CLI there"))))
 
 ;;;; Terminals
 

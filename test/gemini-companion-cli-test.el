@@ -330,6 +330,8 @@ prompts, the last first, and `saved' what would be saved."
            ("Copilot CLI cannot connect from another host"
             (default-directory . "/ssh:elsewhere:/tmp/")
             (gemini-companion-run-client . "copilot"))
+           ("Switch to a buffer of a project"
+            (default-directory . "/") (project-find-functions))
            ("does not exist; switch to another buffer"
             (default-directory . "/no/such/directory/") (project-find-functions))))
       (cl-progv (mapcar #'car bindings) (mapcar #'cdr bindings)
