@@ -125,10 +125,6 @@ apt install python3-venv), %s")
 \\|[Cc]onnection \\(?:refused\\|reset\\|broken\\)"
      . "Cannot fetch the packages; check the network, and the proxy and index \
 settings of pip and uv (HTTPS_PROXY, PIP_INDEX_URL, UV_INDEX_URL, pip.conf)")
-    ("No module named '\\(?:setuptools\\|epc\\|hypercorn\\|mcp\\|psutil\
-\\|sexpdata\\)"
-     . "The packages were not installed in %d; remove target, prefix, root and \
-dry-run from the settings of pip and uv (pip.conf, uv.toml, PIP_...)")
     ("DO NOT MATCH THE HASHES\\|Hash mismatch"
      . "A package that was fetched does not have the expected hash; check the \
 package index and the proxy that pip or uv uses")
@@ -158,15 +154,10 @@ the package exec-path-from-shell sets it"
   (let* ((exec-path (default-value 'exec-path))
          (python (gemini-companion-install--interpreter directory))
          (install (lambda (&rest command)
-                    (cl-mapcan
-                     (lambda (file import)
-                       `((,@command "--require-hashes" "--no-build-isolation"
-                                    "-r" ,file)
-                         (,python "-c" ,import)))
-                     (gemini-companion-install--requirements)
-                     ;; Settings may have made it install elsewhere, or nothing.
-                     '("import setuptools.command.bdist_wheel"
-                       "import epc, hypercorn, mcp, psutil, sexpdata"))))
+                    (mapcar (lambda (file)
+                              `(,@command "--require-hashes"
+                                          "--no-build-isolation" "-r" ,file))
+                            (gemini-companion-install--requirements))))
          (check "import sys; sys.version_info < (3, 10) and sys.exit(\
 'This Python is older than 3.10: ' + sys.version); import ensurepip, venv")
          (pip (funcall install python "-m" "pip" "install" "--no-input"

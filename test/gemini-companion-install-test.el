@@ -147,14 +147,6 @@ The answer to each question is `answer'; `asked' has the questions,
           ("python3" "case \"$2\" in pip) echo 'NewConnectionError'"
            "echo 'ERROR: No matching distribution found for epc'; exit 1;;"
            "esac" ,gemini-companion-install-test-good))
-         ;; As with the options target and dry-run of pip.
-         ,@(mapcar
-            (lambda (package)
-              `("remove target.* from the settings of pip and uv (pip\\.conf"
-                ("python3" ,(format "case \"$*\" in -c*%s*)" package)
-                 "set -- -S \"$@\";; esac"
-                 ,gemini-companion-install-test-good)))
-            '("bdist_wheel" "epc"))
          ("does not have the expected hash"
           ("python3" "case \"$2\" in pip)"
            "echo 'PACKAGES DO NOT MATCH THE HASHES FROM'; exit 1;;"
