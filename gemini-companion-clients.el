@@ -316,7 +316,7 @@ user, and return nil.  Signal an error if it is malformed."
                     (json-encode value))))
       (find-file-other-window file)
       (message "%s has comments, which would be lost; set %s to %s in it, \
-then save"
+save it, and go back"
                (file-name-nondirectory file) (string-join keys ".")
                (json-encode value))
       nil)))
