@@ -98,7 +98,8 @@ DONE, offer to resolve a conflict."
     (setq exact (not (or hunk unsaved
                          (not (gemini-companion-edit-in-file-p edit)))))
     (pcase (cond (new '(nil))
-                 ((not exact) (gemini-companion-changes--merged edit hunk now))
+                 ((not exact) (gemini-companion-changes--merged
+                               edit (and hunk (list hunk)) now))
                  ;; A CLI may report plain line ends, and keeps those of the file.
                  ((eq 'unreviewed (gemini-companion-edit-decision edit))
                   (cons nil (gemini-companion-changes--before edit now)))
@@ -138,11 +139,6 @@ or if FILE is the copy of a remote file, nil, and call DONE later."
             (gemini-companion-revert-now file)))
      (funcall end))))
 
-(defvar-local gemini-companion-changes--unsaved nil
-  "What the file has of edits that are reverted in unsaved text here.
-A list of (EDIT STATE UNDONE), the first revert last.")
-(put 'gemini-companion-changes--unsaved 'permanent-local t)
-
 (defun gemini-companion-changes--end (edit hunk exact state &optional problem)
   "Record that EDIT, or its HUNK, was reverted, unless there is a PROBLEM.
 STATE is the file state.  If EXACT is non-nil, later edits are no longer
@@ -154,9 +150,6 @@ in the file, either.  Return a message."
         (message "%s cannot be reverted (%s)" name problem)
       (pcase state
         ('unsaved (with-current-buffer buffer
-                    (push (list edit (gemini-companion-edit-file-state edit)
-                                (gemini-companion-edit-undone edit))
-                          gemini-companion-changes--unsaved)
                     (when (consp buffer-undo-list) ; begins with a boundary
                       (push (gemini-companion-changes--undo-entry edit)
                             (cdr buffer-undo-list)))))
@@ -166,15 +159,23 @@ in the file, either.  Return a message."
       ;; From A to B, C and B: without the first, none of them is in the file.
       (dolist (other (and exact (gemini-companion-changes--later edit)))
         (gemini-companion-edit-set-reverted other 'reverted))
-      (gemini-companion-edit-set-reverted
-       edit (if hunk 'written state)
-       (and hunk (seq-sort-by #'cl-third #'<
-                              (cons hunk (gemini-companion-edit-undone edit)))))
+      (gemini-companion-changes--set-undone
+       edit state (if hunk
+                      (seq-sort-by #'cl-third #'<
+                                   (cons hunk (gemini-companion-edit-undone edit)))
+                    (gemini-companion-changes--all-hunks edit)))
       (message (pcase state
                  ('deleted "Deleted %s")
                  ('unsaved "Reverted %s; not saved")
                  (_ "Reverted %s"))
                (if hunk (concat "a hunk of " name) name)))))
+
+(defun gemini-companion-changes--set-undone (edit state undone)
+  "Record that the hunks UNDONE of EDIT are reverted.
+If these are all, its file state is STATE."
+  (if (equal undone (gemini-companion-changes--all-hunks edit))
+      (gemini-companion-edit-set-reverted edit state)
+    (gemini-companion-edit-set-reverted edit 'written undone)))
 
 (defun gemini-companion-changes--undo-entry (edit)
   "Return an undo entry with the state of EDIT, to set it again."
@@ -186,6 +187,7 @@ in the file, either.  Return a message."
   "Set STATE and UNDONE of EDIT again, unless its file is newer than TIME."
   (when (equal time (visited-file-modtime))
     (push (gemini-companion-changes--undo-entry edit) buffer-undo-list)
+    (gemini-companion-changes--mark-soon (current-buffer))
     (gemini-companion-edit-set-reverted edit state undone)))
 
 (defun gemini-companion-changes--conflict (edit hunk line offer)
@@ -198,7 +200,7 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
     (pop-to-buffer (gemini-companion-changes--visit edit))
     (gemini-companion-text-replace
      (cdr (gemini-companion-changes--merged
-           edit hunk (gemini-companion-text-of-buffer))))
+           edit (and hunk (list hunk)) (gemini-companion-text-of-buffer))))
     (widen)
     (smerge-start-session)
     (goto-char (gemini-companion-hunk-line line))
@@ -210,44 +212,32 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
   (find-file-noselect
    (gemini-companion-names-visited (gemini-companion-edit-file edit)) 'nowarn))
 
-(defun gemini-companion-changes--dropped ()
-  "Restore the states of edits that were reverted here, but not saved."
-  (unless (buffer-base-buffer)
-    (dolist (known (prog1 gemini-companion-changes--unsaved
-                     (kill-local-variable 'gemini-companion-changes--unsaved)))
-      (apply #'gemini-companion-edit-set-reverted known))))
-
 (defun gemini-companion-changes--check-file (edit)
   "Check whether what was reverted of EDIT has gone from its file.
 If it had gone before a later edit, that one has written it again."
   (when-let* ((now (ignore-error file-error
                      (gemini-companion-text-read (gemini-companion-edit-file edit)))))
-    (let* ((undone (gemini-companion-edit-undone edit))
-           (back (or undone '(nil)))
-           (left (lambda (text)
-                   (mapcar #'car (gemini-companion-changes--lines
-                                  edit (gemini-companion-edit-hunks edit) text)))))
-      (cl-loop
-       for text in (cons now (cl-loop
-                              for other in (gemini-companion-changes--later edit)
-                              when (stringp (gemini-companion-edit-before other))
-                              collect (gemini-companion-changes--before other now)))
-       while back
-       for there = (funcall left text)
-       do (setq back
-                (seq-filter
-                 (lambda (hunk)
-                   ;; Most have gone, and to merge takes 20 ms for each.
-                   (and (if hunk (member hunk there) there)
-                        (pcase (gemini-companion-changes--merged edit hunk text)
-                          (`(nil . ,merged) (not (string= text merged))))))
-                 back)))
-      (gemini-companion-edit-set-reverted
-       edit (if (or undone back) 'written 'reverted)
-       (cond (undone (seq-difference undone back))
-             ;; Some hunks may have been undone before all of it was reverted.
-             (back (seq-difference (gemini-companion-edit-hunks edit)
-                                   (funcall left now))))))))
+    (let* ((undone (or (gemini-companion-edit-undone edit)
+                       (gemini-companion-changes--all-hunks edit)))
+           (back undone))
+      (dolist (text (cons now (cl-loop
+                               for other in (gemini-companion-changes--later edit)
+                               when (stringp (gemini-companion-edit-before other))
+                               collect (gemini-companion-changes--before other now))))
+        (setq back (gemini-companion-changes--in-text edit back text)))
+      (gemini-companion-changes--set-undone
+       edit 'reverted (seq-difference undone back)))))
+
+(defun gemini-companion-changes--in-text (edit hunks text)
+  "Return those of HUNKS of EDIT that TEXT has."
+  (let ((there (seq-intersection
+                hunks (mapcar #'car
+                              (and hunks (gemini-companion-changes--lines
+                                          edit (gemini-companion-edit-hunks edit)
+                                          text))))))
+    ;; Of lines that are alike, others may count as those that have gone.
+    (pcase (and there (gemini-companion-changes--merged edit there text))
+      (`(nil . ,merged) (and (not (string= text merged)) there)))))
 
 (defun gemini-companion-changes--later (edit)
   "Return the edits by which the file of EDIT was written later."
@@ -259,8 +249,8 @@ If it had gone before a later edit, that one has written it again."
 
 ;;;; Texts
 
-(defun gemini-companion-changes--merged (edit hunk now)
-  "Take back EDIT, or only its HUNK, in the text NOW.
+(defun gemini-companion-changes--merged (edit hunks now)
+  "Take back EDIT, or only HUNKS of it, in the text NOW.
 The value is as that of `gemini-companion-text-merged'."
   (unless (executable-find "diff3")
     (user-error "%s has changed since, and the program diff3 is missing"
@@ -271,7 +261,7 @@ The value is as that of `gemini-companion-text-merged'."
        ;; It belongs to no line: the first one may be taken back.  A CLI may have
        ;; dropped it, and a buffer has it in its coding system.
        (marked (or (string-prefix-p mark now)
-                   (and (= 1 (or (car hunk) 1))
+                   (and (= 1 (or (caar hunks) 1))
                         (string-prefix-p "\357\273\277"
                                          (gemini-companion-edit-before edit))
                         (not (gemini-companion-edit-client-get edit
@@ -285,7 +275,7 @@ The value is as that of `gemini-companion-text-merged'."
        (`(,line . ,text)
         (gemini-companion-text-merged
          now written
-         (if hunk (gemini-companion-changes--without hunk old written) old)
+         (if hunks (gemini-companion-changes--without hunks old written) old)
          "now" "written" "before")))
     (cons line (concat (and marked mark) text))))
 
@@ -295,14 +285,15 @@ The value is as that of `gemini-companion-text-merged'."
    (decode-coding-string (gemini-companion-edit-before edit) 'utf-8-unix)
    now 'own))
 
-(defun gemini-companion-changes--without (hunk before written)
-  "Return the text WRITTEN with the lines of BEFORE in HUNK."
-  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
-              (lines (split-string written "^" t)))
-    (string-join
-     (append (seq-take lines (1- new))
-             (seq-take (nthcdr (1- old) (split-string before "^" t)) old-count)
-             (nthcdr (+ -1 new new-count) lines)))))
+(defun gemini-companion-changes--without (hunks before written)
+  "Return the text WRITTEN with the lines of BEFORE in HUNKS."
+  (let ((old-lines (split-string before "^" t))
+        (lines (split-string written "^" t)))
+    (pcase-dolist (`(,old ,old-count ,new ,new-count) (reverse hunks))
+      (setq lines (append (seq-take lines (1- new))
+                          (seq-take (nthcdr (1- old) old-lines) old-count)
+                          (nthcdr (+ -1 new new-count) lines))))
+    (string-join lines)))
 
 ;;;; Marks
 
@@ -350,9 +341,13 @@ To search among all buffers for each file of a turn would take long.")
          (with-current-buffer buffer (gemini-companion-changes--visited-p edit))
          buffer)))
 
+(defun gemini-companion-changes--all-hunks (edit)
+  "Return the hunks of EDIT, or nil if they are unknown."
+  (ignore-errors (gemini-companion-edit-hunks edit)))
+
 (defun gemini-companion-changes--hunks (edit)
   "Return the hunks of EDIT that are not reverted."
-  (seq-difference (ignore-errors (gemini-companion-edit-hunks edit))
+  (seq-difference (gemini-companion-changes--all-hunks edit)
                   (gemini-companion-edit-undone edit)))
 
 (defun gemini-companion-changes--change (mark)
@@ -442,10 +437,6 @@ An indirect buffer has no marks, and none of those that were cloned."
     (when (or marks (local-variable-p 'gemini-companion-changes-marks))
       (setq gemini-companion-changes-marks
             (seq-sort-by #'overlay-start #'< marks))
-      (if marks
-          (add-hook 'after-change-functions #'gemini-companion-changes--edited
-                    nil t)
-        (remove-hook 'after-change-functions #'gemini-companion-changes--edited t))
       (gemini-companion-changes--set-margins))))
 
 (defun gemini-companion-changes--make-mark (edit hunk count)
@@ -454,7 +445,9 @@ An indirect buffer has no marks, and none of those that were cloned."
       (;; Behind a last line without an end, no line is that line again.
        (end (max (point) (save-excursion (forward-line count) (point))))
        (mark (make-overlay (point) end nil t))
-       (overlays (list mark))
+       ;; From the end of the line before on; where lines were deleted, to that of
+       ;; the line behind.
+       (around (make-overlay (max 1 (1- (point))) (max end (line-end-position))))
        (`(,bitmap ,char ,ascii) (if (zerop count)
                                     '(horizontal-bar ?_ "_")
                                   '(gemini-companion-mark ?\u2503 "|")))
@@ -465,58 +458,37 @@ An indirect buffer has no marks, and none of those that were cloned."
                                                         gemini-companion-mark))
                 (propertize "!" 'display `((margin right-margin) ,sign)))))
     (overlay-put mark 'gemini-companion-change (cons edit hunk))
-    (when (zerop count)
-      ;; From the end of the line before to that of the line behind.
-      (push (make-overlay (max 1 (1- (point))) (line-end-position)) overlays)
-      (overlay-put mark 'gemini-companion-around (car overlays)))
-    (overlay-put mark 'gemini-companion-text (gemini-companion-changes--text mark))
+    (overlay-put mark 'gemini-companion-mark t)
+    (overlay-put around 'gemini-companion-mark t)
+    (dolist (hook '(modification-hooks insert-in-front-hooks insert-behind-hooks))
+      (overlay-put around hook '(gemini-companion-changes--edited)))
     ;; A string is displayed once only, so each line has an overlay.  A prefix of
     ;; the lines would replace others, such as the indentation by Org.
     (save-excursion
-      (dotimes (_ (min (max 1 count) 200))
-        (push (make-overlay (point) (point) nil t t) overlays)
-        (overlay-put (car overlays) 'before-string string)
-        (forward-line)))
-    (overlay-put mark 'gemini-companion-overlays overlays)
-    (dolist (overlay overlays mark)
-      (overlay-put overlay 'gemini-companion-mark t))))
+      (dotimes (_ (min (max 1 count) 200) mark)
+        (let ((line (make-overlay (point) (point) nil t t)))
+          (overlay-put line 'gemini-companion-mark t)
+          (overlay-put line 'before-string string))
+        (forward-line)))))
 
-(defun gemini-companion-changes--text (mark)
-  "Return the text of MARK, whether it is whole lines, and lines around it.
-The latter is their number, and counts only where lines were deleted."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (let ((beg (overlay-start mark))
-            (end (goto-char (overlay-end mark)))
-            (around (overlay-get mark 'gemini-companion-around)))
-        (list (buffer-substring-no-properties beg end)
-              (or (bolp) (eolp))
-              (and around (cl-count ?\n (buffer-substring-no-properties
-                                         (overlay-start around)
-                                         (overlay-end around))))
-              (progn (goto-char beg) (bolp)))))))
+(defvar gemini-companion-changes--edited nil
+  "The buffers where marks, or lines beside them, were edited.")
 
-(defun gemini-companion-changes--edited (beg end _length)
-  "Remove each mark whose lines the user has edited between BEG and END.
-A formatter may have replaced them with the same text."
-  (let ((marks gemini-companion-changes-marks))
-    ;; The place of deleted lines may be at the end of the line of END.
-    (dolist (mark (overlays-in (max 1 (1- (save-excursion
-                                            (goto-char beg)
-                                            (line-beginning-position))))
-                               (+ 2 end)))
-      (unless (equal (overlay-get mark 'gemini-companion-text)
-                     (and (gemini-companion-changes--change mark)
-                          (gemini-companion-changes--text mark)))
-        (mapc #'delete-overlay (overlay-get mark 'gemini-companion-overlays))
-        (setq marks (remq mark marks))))
-    (unless (eq marks gemini-companion-changes-marks)
-      (setq gemini-companion-changes-marks marks)
-      (gemini-companion-changes--set-margins)
-      (save-match-data
-        (gemini-companion-changes--update)))))
-(put 'gemini-companion-changes--edited 'permanent-local-hook t)
+(defun gemini-companion-changes--edited (around after &rest _)
+  "Mark the buffer of AROUND again soon; AFTER is non-nil after a change.
+A formatter may have replaced lines with the same text."
+  (when after
+    (gemini-companion-changes--mark-soon (overlay-buffer around))))
+
+(defun gemini-companion-changes--mark-soon (buffer)
+  "Mark BUFFER again when Emacs is idle."
+  (unless gemini-companion-changes--edited
+    (run-with-idle-timer
+     0.2 nil (lambda ()
+               (apply #'gemini-companion-changes--update
+                      (prog1 gemini-companion-changes--edited
+                        (setq gemini-companion-changes--edited nil))))))
+  (cl-pushnew buffer gemini-companion-changes--edited))
 
 (defun gemini-companion-changes--set-margins ()
   "Show a right margin in each window where a mark has no fringe, or hide it."
@@ -568,24 +540,21 @@ Their files may have been deleted or renamed, in a terminal or by the CLI."
   (force-mode-line-update t))
 
 (defun gemini-companion-changes--visited ()
-  "Mark the current buffer, which was visited, reverted or saved.
-What was reverted in its file may have been undone."
-  (gemini-companion-changes--dropped)
+  "Mark the current buffer, whose file was visited or saved, or gets no text.
+What was reverted in its file may have been undone, or was not saved."
   (dolist (edit (gemini-companion-edits))
     (when (and (or (memq (gemini-companion-edit-file-state edit)
                          '(unsaved reverted))
                    (gemini-companion-edit-undone edit))
                ;; That of a later edit may be unknown.
                (stringp (gemini-companion-edit-before edit))
-               (gemini-companion-changes--visited-p edit)
+               (or (gemini-companion-changes--visited-p edit)
+                   ;; Before it was written to another file.
+                   (eq (current-buffer)
+                       (gethash edit gemini-companion-changes--buffers)))
                (executable-find "diff3"))
       (gemini-companion-changes--check-file edit)))
   (gemini-companion-changes--update (current-buffer)))
-
-(defun gemini-companion-changes--saved ()
-  "Mark the current buffer, which was saved."
-  (kill-local-variable 'gemini-companion-changes--unsaved)
-  (gemini-companion-changes--visited))
 
 ;;;; Walking
 
@@ -790,9 +759,9 @@ With ALL, a prefix argument, keep those in all files of the turn."
     (gemini-companion-state-functions gemini-companion-changes--update)
     (find-file-hook gemini-companion-changes--visited)
     (after-revert-hook gemini-companion-changes--visited)
-    (after-save-hook gemini-companion-changes--saved)
+    (after-save-hook gemini-companion-changes--visited)
     (after-set-visited-file-name-hook gemini-companion-changes--visited)
-    (kill-buffer-hook gemini-companion-changes--dropped)))
+    (kill-buffer-hook gemini-companion-changes--visited)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Mark nothing any more."
@@ -800,8 +769,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (gemini-companion-changes--mark)
-      (mapc #'kill-local-variable '(gemini-companion-changes-marks
-                                    gemini-companion-changes--unsaved))))
+      (kill-local-variable 'gemini-companion-changes-marks)))
   (gemini-companion-changes--update))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
