@@ -382,20 +382,19 @@ class Outpost:
         assert process.stdout is not None
         beat = asyncio.create_task(self._beat(process.stdout, output))
         try:
-            # The last one may be incomplete.
-            while (line := await process.stdout.readline()).endswith(b"\n"):
+            while line := await process.stdout.readuntil():
                 if self._stdin is not None:
                     await self._handling(line)
-                    await asyncio.sleep(0)  # many may have come
                 elif line == _GREETING:  # the remote shell may print others before
                     self._stdin = process.stdin
                     self._greet()
+                await asyncio.sleep(0)  # many may have come
         except asyncio.TimeoutError:
             return "no answer"
-        except MalformedArgument as error:
+        except (MalformedArgument, asyncio.LimitOverrunError) as error:
             logger.warning("Malformed output of an outpost: %s", error)
             return "malformed output"
-        except OSError:
+        except (OSError, EOFError):  # the last line may be incomplete
             pass
         except Exception:
             logger.exception("The server failed at what an outpost has sent")
@@ -453,8 +452,9 @@ class Outpost:
 
     async def _beat(self, stdout: StreamReader, output: Output) -> None:
         """Send signs of life, so that the outpost does not end; expect some."""
-        output.last = time.monotonic()
-        while time.monotonic() - output.last < _SILENCE:
+        began = time.monotonic()
+        # A shell that only prints its own lines is not one.
+        while time.monotonic() - (output.last if self._stdin else began) < _SILENCE:
             await asyncio.sleep(_BEAT)
             if self._stdin is not None:
                 self._follow()

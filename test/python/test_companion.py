@@ -9,16 +9,14 @@ from fake_cli import FakeCli
 
 def test_a_malformed_argument_is_named(alone: Alone, cli: FakeCli) -> None:
     cli.connect()
-    odd = ("a", "", "~/a", "/a\0", "/ssh:host:/a", "/" + 2100 * "é", "/a" * 1000)
-    paths = (None, 1, ["/a"], *odd)
+    long = "/" + 2100 * "é", "/a" * 1000
+    odd = None, 1, ["/a"], "a", "", "~/a", "/a\0", "/ssh:host:/a", *long
+    text = {"newContent": ""}
     calls: list[tuple[str, dict[str, Any], str]] = [
-        ("openDiff", {}, "filePath"),
         ("closeDiff", {}, "filePath"),
+        ("openDiff", text, "filePath"),
         ("openDiff", {"filePath": "/a"}, "newContent"),
-        *(
-            ("openDiff", {"filePath": one, "newContent": ""}, "filePath")
-            for one in paths
-        ),
+        *(("openDiff", {"filePath": one, **text}, "filePath") for one in odd),
     ]
     for name, arguments, field in calls:
         result = cli.tool(name, **arguments)["result"]
@@ -33,11 +31,8 @@ def test_a_call_of_a_wrong_shape_is_refused(
     cli.connect()
     assert "Unknown tool: other" in cli.tool("other")["error"]["message"]
     assert cli.ask("resources/list", {})["error"]["code"] == -32601
-    calls: list[dict[str, Any]] = [
-        {"name": "openDiff", "arguments": ["/a"]},
-        {"name": 1, "arguments": {}},
-    ]
-    for params in calls:
+    for name, arguments in (("openDiff", ["/a"]), (1, {})):
+        params: dict[str, Any] = {"name": name, "arguments": arguments}
         assert cli.ask("tools/call", params)["error"]["code"] == -32602
     # A notification of a wrong shape is passed over.
     assert cli.post({"jsonrpc": "2.0", "method": "tools/call"})[0] == 202

@@ -23,7 +23,7 @@ import pytest
 from conftest import Alone, CliOf, dead_pid, until
 from fake_cli import PING, FakeCli
 from gemini_companion_epc import remote
-from gemini_companion_epc.remote import OUTPOST, Outpost, Remotes, Tunnel
+from gemini_companion_epc.remote import OUTPOST, Outpost, Remotes
 from gemini_companion_epc.system import this_host
 from gemini_companion_epc.types import File, RemoteError
 from scene import paths_of
@@ -461,23 +461,27 @@ HELLO = "echo gemini-companion-outpost; echo nonsense"
         (("sh", "-c", "echo noise; echo 'a\33[1mb' >&2; exit 3"), "a [1mb"),
         (("sh", "-c", "echo 'Error: x' >&2; echo usage >&2"), "Error: x"),
         (("sh", "-c", f"{HELLO}; echo Password: >&2"), "malformed output: Password:"),
+        (("head", "-c", "99999", "/dev/zero"), "malformed output"),
     ],
 )
 def test_a_failed_start_is_reported(
-    far: Far, command: tuple[str, ...], problem: str
+    far: Far, command: tuple[str, ...], problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(remote, "_LONGEST_LINE", 10_000)
     facts = far.connect(command=command)
     assert (facts["state"], facts["problem"][: len(problem)]) == ("ended", problem)
     assert far.write(far.project, None, b"") == "test:far is not connected"
     assert far.connect()["state"] == "connected"  # It can be tried again.
 
 
-def test_a_silent_host_is_noticed_although_its_errors_come(
-    far: Far, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("greeting", ["", "echo gemini-companion-outpost;"])
+def test_a_host_that_does_not_answer_is_noticed_whatever_it_prints(
+    far: Far, greeting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "_BEAT", 0.1)
     monkeypatch.setattr(remote, "_SILENCE", 2)
-    command = "while echo noise >&2; do sleep 0.05; done"
+    noise = "echo noise >&2" if greeting else "echo noise | tee /dev/stderr"
+    command = f"{greeting} while {noise}; do sleep 0.05; done"
     facts = far.connect(command=("sh", "-c", command))
     assert (facts["state"], facts["problem"]) == ("ended", "no answer: noise")
 
@@ -486,24 +490,27 @@ def test_a_host_that_sends_much_leaves_turns_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts: list[dict[str, Any]] = []
-    turn, closed = 0, []
-
-    async def close(_: Tunnel, number: int) -> None:
-        closed.append(turn)
+    turn, read = 0, []
+    readuntil = asyncio.StreamReader.readuntil
 
     async def count_turns() -> None:
         nonlocal turn
         remotes = Remotes(1, facts.append)
-        program = f"{HELLO.partition(';')[0]}; yes '[\"C\", 1]' | head -n 1000"
+        lines = "yes '[\"C\", 1]' | head -n 500"
+        program = f"{lines}; {HELLO.partition(';')[0]}; {lines}"
         wanted = {"name": "/test:far:", "mirror": f"{tmp_path}/m", "directories": []}
         remotes.start({**wanted, "command": ["sh", "-c", program]})
         while not facts:
             await asyncio.sleep(0)
             turn += 1
 
-    monkeypatch.setattr(Tunnel, "close", close)
+    async def read_one(reader: asyncio.StreamReader, *end: bytes) -> bytes:
+        read.append(turn)
+        return await readuntil(reader, *end)
+
+    monkeypatch.setattr(asyncio.StreamReader, "readuntil", read_one)
     asyncio.run(count_turns())
-    assert len(closed) == len(set(closed)) == 1000
+    assert len(read) == len(set(read)) > 1000
 
 
 def test_an_error_of_the_server_is_not_one_of_the_host(
