@@ -36,8 +36,7 @@
      :project-settings ".gemini/settings.json"
      :system-settings ("$GEMINI_CLI_SYSTEM_SETTINGS_PATH"
                        "/etc/gemini-cli/settings.json"
-                       "/Library/Application Support/GeminiCli/settings.json"
-                       "C:/ProgramData/gemini-cli/settings.json")
+                       "/Library/Application Support/GeminiCli/settings.json")
      :required ((("ide" "enabled") t "IDE integration is off in Gemini CLI"
                  "/ide enable"))
      :connect "Run /ide enable there.  If the CLI answers that IDE \
@@ -78,8 +77,7 @@ vim voice"
      :project-settings ".qwen/settings.json"
      :system-settings ("$QWEN_CODE_SYSTEM_SETTINGS_PATH"
                        "/etc/qwen-code/settings.json"
-                       "/Library/Application Support/QwenCode/settings.json"
-                       "C:/ProgramData/qwen-code/settings.json")
+                       "/Library/Application Support/QwenCode/settings.json")
      :required ((("ide" "enabled") t "IDE integration is off in Qwen Code"
                  "/ide enable")
                 (("tools" "approvalMode") "default"
@@ -209,7 +207,6 @@ first that exists, else the first."
   (let* ((default-directory "/")
          (names (gemini-companion-clients-get client key))
          (fixed (mapcar #'expand-file-name
-                        ;; "/C:/" would be a name for Tramp.
                         (seq-filter #'file-name-absolute-p names))))
     (or (seq-some (lambda (name)
                     (and (string-match "\\`\\$\\([^/]+\\)" name)
