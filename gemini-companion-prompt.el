@@ -29,11 +29,6 @@
 
 ;;;; State
 
-(defconst gemini-companion-prompt--shown-checks 6
-  "Number of checks for which a text must be shown before the next key.
-A CLI takes an Enter that follows a text at once for a part of a paste,
-and may show rows below a text, or a text typed again, later.")
-
 (defconst gemini-companion-prompt--text-behind
   (let ((text ".*[^ \n\u200b\u2500-\u259f]")
         (row "[ │┃]\\{2\\}"))
@@ -169,8 +164,8 @@ for a long text.  Eat has fillers between wide characters."
 MARK is a string of one character, or the value of
 `gemini-companion-prompt--mark', of which nothing more is known.  The
 value is a plist: the `:count' of that character in a row, whether there
-is text `:before' or `:behind' it, and whether the prompt is one of a
-`:shell', or in the `:normal' mode of Vi."
+is text `:before' or `:behind' it, and whether the prompt begins a
+`:command', or is in the `:normal' mode of Vi."
   (cond
    ((not (and mark process)) nil)
    ((consp mark)
@@ -194,10 +189,11 @@ is text `:before' or `:behind' it, and whether the prompt is one of a
                   :before (looking-back "[[:graph:]]" (line-beginning-position))
                   :normal (funcall below "^ *-- NORMAL --")
                   ;; The footer of Copilot CLI, or the beginning of a prompt.
-                  :shell (or (funcall below "^ \\(?:.* · \\)?Shell · ")
-                             (progn
-                               (re-search-backward "^[ │]*[!*>]" nil t)
-                               (looking-at-p "[ │]*!")))))))))))
+                  :command (or (funcall below "^ \\(?:.* · \\)?Shell · ")
+                               (progn
+                                 (re-search-backward "^[ │]*[!*>❯┃]" nil t)
+                                 (looking-at-p
+                                  "[ │]*\\(?:!\\|[*>❯┃] */\\)")))))))))))
 
 ;;;; Submitting
 
@@ -227,7 +223,9 @@ TYPED is nil before the text, `inserted' if it is all."
                (screen (gemini-companion-prompt--screen mark process))
                (shown (if screen (1+ shown) 0))
                (free (or free (and (= 1 shown) (not (plist-get screen :behind)))))
-               (next (= shown gemini-companion-prompt--shown-checks)))
+               ;; A CLI takes an Enter that follows a text at once for a part of
+               ;; a paste, and may show rows below it, or a text again, later.
+               (next (= shown 6)))
     (cond ((or (< left 0)
                (and session
                     (not (gemini-companion-session-terminal session))
@@ -256,15 +254,15 @@ TYPED is nil before the text, `inserted' if it is all."
 (defun gemini-companion-prompt--refused-p (task session process screen typed free)
   "Return non-nil, and end TASK, if SESSION must not get its text.
 The prompt in PROCESS is on SCREEN; for TYPED and FREE, see above."
-  (pcase-let (((map :behind :shell) screen))
+  (pcase-let (((map :behind :command) screen))
     (when-let* ((obstacle
                  (cond ((and behind (not typed))
                         "%s has text behind the cursor in its prompt")
                        ;; Of a command, the arguments are behind it.
                        ((and behind (not (string-prefix-p "/" (car task))))
                         "%s has other text behind your prompt")
-                       ((and shell (not typed))
-                        "%s is in shell mode"))))
+                       ((and command (not typed))
+                        "%s would run your prompt as a command"))))
       ;; Of what the user has typed behind it, DEL would delete a character.
       (unless (or typed (and free behind))
         (gemini-companion-prompt--delete-mark process screen))

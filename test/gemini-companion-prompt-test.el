@@ -185,6 +185,8 @@ printf '\\r\\ntaken %s\\r\\n' $(get 1 | od -An -to1); exec cat")))
          (" > %s\n   two\n\n   workspace\n [INSERT]" . "177")
          ("│ > one%s │\n│   two │\n╰───╯" . "177")
          ;; In this mode, that character deletes nothing.
+         ("> /ab%s" . "177")
+         ("┃ /ab%s\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
          ("> worl%sd\n────\n  -- NORMAL --" . "165")
          ("┃ one%s\n┃ two\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
          ;; In shell mode, which only the footer shows.

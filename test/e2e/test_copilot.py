@@ -162,7 +162,7 @@ def test_copilot_is_started_and_typed_to(world: World) -> None:
         "shell mode",
     )
     emacs.eval(SUBMIT.format('"prompt 2 please"'))
-    emacs.says("is in shell mode")
+    emacs.says("would run your prompt as a command")
     assert len(cli.model.requests) == 1
 
 
