@@ -41,7 +41,6 @@
 
 (defvar gemini-companion-send-alist
   '((dired-mode . gemini-companion-send--dired)
-    (wdired-mode . gemini-companion-send--dired)
     (compilation-mode . gemini-companion-send--hits)
     (xref--xref-buffer-mode . gemini-companion-send--hits)
     (occur-mode . gemini-companion-send--hits)
@@ -129,6 +128,8 @@ Files whose text is in BUFFER count, too, and a directory as those in it."
        (or (gemini-companion-text-visited (current-buffer))
            (and gemini-companion-edit-here
                 (gemini-companion-edit-file gemini-companion-edit-here))
+           (and gemini-companion-edits-view
+                (mapcar #'gemini-companion-edit-file (gemini-companion-edits)))
            (bound-and-true-p vc-annotate-parent-file)
            (bound-and-true-p log-view-vc-fileset)
            (bound-and-true-p magit-buffer-file-name)
@@ -370,7 +371,11 @@ It has the name of one that is hidden, or else of one that exists."
         (list (gemini-companion-send--fenced (string-join lines "\n"))))))))
 
 (defun gemini-companion-send--region ()
-  (let ((text (or (thing-at-point 'region t) (thing-at-point 'paragraph t) "")))
+  (let ((text (substring-no-properties
+               (or (if (use-region-p)
+                       (funcall region-extract-function nil) ; or a rectangle
+                     (thing-at-point 'paragraph))
+                   ""))))
     (when (string-blank-p text)
       (user-error "Nothing here; select a region"))
     (list (if-let* ((file (gemini-companion-send--hidden nil (current-buffer))))

@@ -593,9 +593,6 @@ PROBLEMS are those of the previous ones."
 
 ;;;; Last proposal
 
-(defvar gemini-companion-list--kept-number 0
-  "Number of the kept text that was shown last, from 0 on.")
-
 ;;;###autoload
 (defun gemini-companion-last-proposal ()
   "Show the last text that you edited or accepted and that was not written.
@@ -607,14 +604,16 @@ this again there for the text before, up to ten of them."
   (let* ((kept (or (gemini-companion-edits-kept)
                    (user-error "No unwritten proposal to show")))
          (buffer (get-buffer-create "*gemini last proposal*"))
-         (number (if (eq buffer (window-buffer))
-                     (% (1+ gemini-companion-list--kept-number) (length kept))
-                   0))
+         (shown (and (eq buffer (window-buffer))
+                     (seq-position kept (buffer-local-value
+                                         'gemini-companion-edit-here buffer)
+                                   #'eq)))
+         (number (if shown (% (1+ shown) (length kept)) 0))
          (edit (nth number kept))
          (inhibit-read-only t))
-    (setq gemini-companion-list--kept-number number)
     (pop-to-buffer buffer)
     (special-mode)
+    (setq gemini-companion-edit-here edit)
     (erase-buffer)
     (insert (cdr (gemini-companion-edit-kept edit)))
     (goto-char (point-min))
